@@ -1,0 +1,1 @@
+# H2T2 Edge runtime. Import the module you need: nothing is imported here, a microcontroller loads only what it runs.
