@@ -1,0 +1,7 @@
+"""`python -m h2t2_tools` is `h2t2`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,126 @@
+"""Brokers for a demo or a test: amqtt in this process, a Mosquitto of our own, or somebody's at a URL."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from .errors import Failure, UserError
+
+
+def parse(url: str) -> tuple[str, int]:
+    """(host, port) of mqtt://host[:port]. UserError for anything else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 1883
+    except ValueError as error:
+        raise UserError(f"broker {url}: {error}") from None
+    if parts.scheme != "mqtt" or not parts.hostname or parts.path not in ("", "/"):
+        raise UserError(f"broker {url}: want mqtt://host or mqtt://host:port")
+    return parts.hostname, port
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(host: str, port: int, seconds: float) -> bool:
+    """True once something accepts connections there, False when nothing has after so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+            return True
+        except OSError:
+            time.sleep(0.02)
+    return False
+
+
+def mosquitto() -> str | None:
+    """Path of the mosquitto program, or None. Debian keeps it in /usr/sbin, off a user's PATH."""
+    return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+
+
+@contextmanager
+def running(kind: str) -> Iterator[str]:
+    """A broker of the kind "amqtt", "mosquitto" or "mqtt://host:port", as its URL, for as long as the context lasts."""
+    if kind == "amqtt":
+        with _amqtt() as url:
+            yield url
+    elif kind == "mosquitto":
+        with _mosquitto() as url:
+            yield url
+    else:
+        parse(kind)
+        yield kind
+
+
+@contextmanager
+def _mosquitto() -> Iterator[str]:
+    program = mosquitto()
+    if program is None:
+        raise UserError("broker mosquitto: not installed; run: sudo apt-get install mosquitto (or use --broker amqtt)")
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="h2t2-mosquitto-") as folder:
+        config = Path(folder) / "mosquitto.conf"
+        config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n")
+        config.chmod(0o644)
+        Path(folder).chmod(0o755)
+        with (Path(folder) / "log").open("w") as log:
+            process = subprocess.Popen([program, "-c", str(config)], stdout=log, stderr=log)
+        try:
+            if not wait_for_port("127.0.0.1", port, 10):
+                raise Failure(f"mosquitto did not start: {(Path(folder) / 'log').read_text().strip()[-200:]}")
+            yield f"mqtt://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+@contextmanager
+def _amqtt() -> Iterator[str]:
+    from amqtt.broker import Broker
+
+    logging.getLogger("amqtt").setLevel(logging.CRITICAL)
+    logging.getLogger("transitions").setLevel(logging.CRITICAL)
+    port = free_port()
+    loop = asyncio.new_event_loop()
+    config: dict[str, Any] = {
+        "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
+        "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+    }
+    broker = Broker(config, loop=loop)
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(broker.start(), loop).result(10)
+    try:
+        yield f"mqtt://127.0.0.1:{port}"
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(broker), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
+        loop.close()
+
+
+async def _end(broker: Any) -> None:
+    """Shut amqtt down; it would wait 5 s for its own idle broadcast loop, so after half a second its tasks are cancelled."""
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(broker.shutdown(), 0.5)
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)

@@ -1,0 +1,268 @@
+"""The command line: what `h2t2` accepts. What a command does is in the module it names."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from .errors import Failure, UserError
+
+
+def _command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], Any], summary: str, *examples: str
+) -> argparse.ArgumentParser:
+    epilog = "examples:\n" + "\n".join("  " + line for line in examples)
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return value
+
+
+def _policy_options(parser: argparse.ArgumentParser, beta: float | None) -> None:
+    group = parser.add_argument_group("policy")
+    group.add_argument("--bits", type=int, choices=range(1, 9), default=4, metavar="b", help="score bits, 1..8 (4)")
+    group.add_argument("--beta", type=float, default=beta, help="cost of an offload, 0..1 (the pair's)")
+    group.add_argument("--delta-fp", type=float, default=0.7, help="cost of a false alarm, 0..1 (0.7)")
+    group.add_argument("--delta-fn", type=float, default=1.0, help="cost of a missed event, 0..1 (1)")
+    group.add_argument("--eta", type=float, default=1.0, help="learning rate, to 5.5 (1)")
+    group.add_argument("--epsilon", type=float, default=0.0625, help="fixed exploration rate (0.0625)")
+    group.add_argument("--feedback", choices=["all", "explored"], default="all", help="which offloads teach (all)")
+    group.add_argument(
+        "--exploration", choices=["anytime", "epsilon"], default="anytime", help="falling or fixed rate (anytime)"
+    )
+    group.add_argument("--half-life", type=int, default=0, help="rounds after which losses are halved (0: never)")
+    group.add_argument("--seed", type=int, default=1, help="of the policy's draws and of the sample stream (1)")
+
+
+def _numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
+    names = ("bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "seed")
+    return {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in names}}
+
+
+def _write_json(path: str | None, content: Any) -> None:
+    """Write a report where --json asks for it; "-" is standard output."""
+    if path == "-":
+        print(json.dumps(content, indent=1))
+    elif path:
+        Path(path).write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _checked(numbers: dict[str, Any]) -> dict[str, Any]:
+    from h2t2.policy import H2T2
+
+    from .units import policy_arguments
+
+    arguments = policy_arguments(**numbers)
+    H2T2(**arguments)  # raises ValueError, naming what is wrong
+    return arguments
+
+
+def _demo(args: argparse.Namespace) -> None:
+    from . import demo, pairs
+
+    pair = pairs.load(args.model)
+    numbers = _numbers(args, pair.about.beta)
+    _checked(numbers)
+    report = demo.run(pair, numbers, args.samples, args.broker, args.window, Path(args.out))
+    _write_json(args.json, report)
+    if args.json != "-":
+        demo.show(report)
+
+
+def _node(args: argparse.Namespace) -> None:
+    from h2t2.policy import H2T2
+
+    from . import broker, edge, pairs
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    pair = pairs.load(args.pair)
+    arguments = _checked(_numbers(args, pair.about.beta))
+    host, port = broker.parse(args.broker)
+    with edge.open_out(args.out) as out:
+        policy = H2T2(**{**arguments, "window": max(8, args.window)})
+        summary = edge.run(
+            pair, host, port, policy, args.samples, args.seed, args.device, args.window, args.deadline, args.resolver, out
+        )
+        print(json.dumps({"summary": summary}), file=out, flush=True)
+
+
+def _rdl(args: argparse.Namespace) -> None:
+    from . import broker, pairs, rdl
+
+    pair = pairs.load(args.pair)
+    host, port = broker.parse(args.broker)
+    counts = rdl.serve(pair.rdl, pair.about.event_index["rdl"], pair.about.model_id, host, port, args.resolver)
+    print("h2t2 rdl: answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"), file=sys.stderr)
+    _write_json(args.json, counts)
+
+
+def _validate(args: argparse.Namespace) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from . import validate
+
+    console = Console(stderr=True)
+    rows = []
+    with Progress(console=console, disable=not console.is_terminal) as progress:
+        modes = list(validate.MODES) if "every" in args.mode else args.mode
+        for mode in modes:
+            for bits in args.bits:
+                task = progress.add_task(f"b = {bits}, {mode}", total=args.rounds)
+                rows.append(validate.compare(bits, args.rounds, args.seed, mode, partial(progress.advance, task)))
+    _write_json(args.json, rows)
+    if args.json != "-":
+        table = Table(title=f"integer core against float64 reference, seed {args.seed}")
+        for name in ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin"):
+            table.add_column(name, justify="left" if name == "mode" else "right")
+        for row in rows:
+            margin = f"{row['margin']:.1e}" if row["differ"] else "-"
+            cells = [row["bits"], row["mode"], row["rounds"], row["differ"], f"{row['worst_error']:.1e}", margin]
+            table.add_row(*map(str, cells))
+        Console().print(table)
+    bad = [r for r in rows if r["worst_error"] > 2e-4 or r["margin"] > 1e-4]
+    if bad:
+        raise Failure(f"{len(bad)} of {len(rows)} rows are outside the bounds (error 2e-4, margin 1e-4)")
+
+
+def _emulators(args: argparse.Namespace) -> None:
+    from . import emulators
+
+    rows = []
+    for emulator in emulators.ALL:
+        trouble = None
+        if args.install:
+            try:
+                emulator.install()
+            except Failure as error:
+                trouble = str(error)
+        missing = emulator.missing()
+        rows.append({"name": emulator.name, "about": emulator.about, "missing": missing and (trouble or missing)})
+    _write_json(args.json, rows)
+    if args.json != "-":
+        for row in rows:
+            print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    root = argparse.ArgumentParser(
+        prog="h2t2",
+        description="H2T2 Edge: learns online, with integers only, which samples an edge classifier should offload.",
+        epilog="h2t2 COMMAND --help shows examples.",
+    )
+    root.add_argument("--version", action="version", version=f"h2t2 {__version__}")
+    commands = root.add_subparsers(metavar="COMMAND", required=True)
+
+    p = _command(
+        commands,
+        "demo",
+        _demo,
+        "Broker, RDL worker and node on this machine: classify, offload, learn, and show what it cost.",
+        "h2t2 demo",
+        "h2t2 demo --model digits --beta 0.1 --json -",
+        "h2t2 demo --broker mosquitto --feedback explored --exploration epsilon   # the paper's setting",
+    )
+    p.add_argument("--model", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
+    p.add_argument("--samples", type=_positive, default=2000, help="how many (2000)")
+    p.add_argument("--broker", default="amqtt", help="amqtt (in process), mosquitto, or mqtt://host:port (amqtt)")
+    p.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
+    p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
+    p.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+    _policy_options(p, None)
+
+    p = _command(
+        commands,
+        "node",
+        _node,
+        "An edge node on this machine: LDL, policy and MQTT link; prints one JSON line a decision.",
+        "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
+    )
+    p.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
+    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
+    p.add_argument("--device", default="node", type=_device, help="name in the topics (node)")
+    p.add_argument("--samples", type=_positive, default=2000, help="how many test samples to stream (2000)")
+    p.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
+    p.add_argument("--deadline", type=_positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")
+    p.add_argument("--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)")
+    p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
+    _policy_options(p, None)
+
+    p = _command(
+        commands,
+        "rdl",
+        _rdl,
+        "The remote model's worker: answers offloaded samples until SIGTERM or Ctrl-C.",
+        "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
+    )
+    p.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
+    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
+    p.add_argument("--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)")
+    p.add_argument("--json", metavar="FILE", help="write the counts at the end; - for standard output")
+
+    p = _command(
+        commands,
+        "validate",
+        _validate,
+        "Drive the integer core and the float64 reference with the same draws and count what differs.",
+        "h2t2 validate --bits 4 6 8 --rounds 10000",
+        "h2t2 validate --mode every --bits 4 6 8 10 --rounds 20000 --json validation.json",
+    )
+    from .validate import MODES
+
+    p.add_argument("--bits", type=int, nargs="+", choices=range(1, 13), default=[4, 6, 8], metavar="b", help="(4 6 8)")
+    p.add_argument("--rounds", type=_positive, default=10000, help="of each row (10000)")
+    p.add_argument("--seed", type=int, default=1, help="of the draws and the stream (1)")
+    p.add_argument("--mode", nargs="+", choices=[*MODES, "every"], default=["paper"], help="policy options (paper)")
+    p.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
+
+    p = _command(
+        commands,
+        "emulators",
+        _emulators,
+        "The MicroPython builds this machine can run in place of a board, and why one cannot.",
+        "h2t2 emulators",
+        "h2t2 emulators --install   # fetch what needs no root, into ~/.cache/h2t2",
+    )
+    p.add_argument("--install", action="store_true", help="fetch what is missing")
+    p.add_argument("--json", metavar="FILE", help="write the list as JSON; - for standard output")
+    return root
+
+
+def _device(text: str) -> str:
+    if not text or len(text) > 64 or set(text) & set("/+#\0"):
+        raise argparse.ArgumentTypeError(f"{text!r}: want 1 to 64 characters without / + #")
+    return text
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command line; the exit status: 0, 1 for a failure, 2 for wrong use, 130 after Ctrl-C."""
+    args = parser().parse_args(argv)
+    try:
+        args.run(args)
+    except (UserError, ValueError) as error:
+        print(f"h2t2: {error}", file=sys.stderr)
+        return 2
+    except (Failure, OSError) as error:
+        print(f"h2t2: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("h2t2: interrupted", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,192 @@
+"""The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
+
+unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
+one under qemu-arm, 32-bit objects. microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import Failure
+
+RELEASE = "trixie"  # the Debian release the packages are taken from, whatever this machine runs
+LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
+MICROBIT_FIRMWARE = Path("/usr/share/firmware-microbit-micropython/firmware.hex")
+WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
+WASM_RUNNER = """
+import {{ loadMicroPython }} from "{module}";
+import {{ readFileSync }} from "fs";
+const [script, ...files] = process.argv.slice(2);
+const mp = await loadMicroPython({{ heapsize: 8 << 20, stdout: (line) => console.log(line) }});
+mp.FS.mkdir("/h2t2");
+for (const file of files) {{
+  const at = file.includes("/h2t2/") ? "/h2t2/" : "/";
+  mp.FS.writeFile(at + file.split("/").pop(), readFileSync(file));
+}}
+mp.runPython("import sys; sys.path.append('/')");
+mp.runPython(readFileSync(script, "utf8"));
+"""
+
+
+def cache() -> Path:
+    """Where fetched builds are kept: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """One build. `missing()` says why it cannot run here, or None; `install()` fetches what a user may fetch without root."""
+
+    name: str
+    about: str
+
+    def missing(self) -> str | None:
+        return {"unix": _unix_missing, "arm32": _arm32_missing, "wasm": _wasm_missing, "microbit": _microbit_missing}[
+            self.name
+        ]()
+
+    def install(self) -> None:
+        if self.missing():
+            if self.name == "unix":
+                _debian({"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), ""), cache() / "unix")
+            elif self.name == "arm32":
+                _debian("armhf", cache() / "arm32")
+            elif self.name == "wasm":
+                _npm(cache() / "wasm")
+
+    def command(self, script: Path, files: list[Path]) -> list[str]:
+        """The command that runs a script; files: what it imports (the wasm build has no file system of ours)."""
+        folder = cache() / self.name
+        program = str(folder / "usr/bin/micropython")
+        if self.name == "arm32":
+            return ["qemu-arm", "-L", str(folder), program, str(script)]
+        if self.name == "wasm":
+            return ["node", str(folder / "run.mjs"), str(script), *map(str, files)]
+        installed = shutil.which("micropython")
+        if installed:
+            return [installed, str(script)]
+        loader = next(folder.glob("usr/lib*/ld-linux-*"))
+        libraries = next(folder.glob("usr/lib/*-linux-gnu"))
+        return [str(loader), "--library-path", str(libraries), program, str(script)]
+
+    def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
+        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
+        result = subprocess.run(
+            self.command(script, files),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, "MICROPYPATH": str(path)},
+        )
+        if result.returncode:
+            raise Failure(f"{self.name} MicroPython: {script.name}: {(result.stdout + result.stderr).strip()[-800:]}")
+        return result.stdout
+
+
+UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")
+ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm")
+WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
+MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
+ALL = [UNIX, ARM32, WASM, MICROBIT]
+
+
+def _unix_missing() -> str | None:
+    if shutil.which("micropython") or (cache() / "unix/usr/bin/micropython").exists():
+        return None
+    return "no micropython here; run: h2t2 emulators --install"
+
+
+def _arm32_missing() -> str | None:
+    if not shutil.which("qemu-arm"):
+        return "no qemu-arm; run: sudo apt-get install qemu-user"
+    if not (cache() / "arm32/usr/bin/micropython").exists():
+        return "not fetched; run: h2t2 emulators --install"
+    return None
+
+
+def _wasm_missing() -> str | None:
+    if not shutil.which("node"):
+        return "no node; run: sudo apt-get install nodejs npm"
+    if not (cache() / "wasm/run.mjs").exists():
+        return "not fetched; run: h2t2 emulators --install"
+    return None
+
+
+def _microbit_missing() -> str | None:
+    if not shutil.which("qemu-system-arm"):
+        return "no qemu-system-arm; run: sudo apt-get install qemu-system-arm"
+    if not MICROBIT_FIRMWARE.exists():
+        return "no firmware; run: sudo apt-get install firmware-microbit-micropython"
+    return None
+
+
+def _run(command: list[str], cwd: Path) -> str:
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"{' '.join(command[:1] + command[-2:])}: {(result.stderr or result.stdout).strip()[-300:]}")
+    return result.stdout
+
+
+def _debian(architecture: str, target: Path) -> None:
+    """Unpack Debian's micropython and its libraries into `target`, through a private apt configuration."""
+    if not architecture:
+        raise Failure(f"no Debian micropython for {platform.machine()}")
+    if not shutil.which("apt-get") or not shutil.which("dpkg"):
+        raise Failure("fetching MicroPython needs apt-get and dpkg (Debian or a relative)")
+    # the mirror this machine already uses for Debian's main packages
+    listed = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)"], Path("/"))
+    mirrors = [line.split()[0] for line in listed.splitlines() if line.endswith(" Debian main")]
+    mirrors += [u for u in (line.split()[0] for line in listed.splitlines()) if u.rstrip("/").endswith("/debian")]
+    mirrors = [uri for uri in mirrors if "security" not in uri]
+    if not mirrors:
+        raise Failure("no Debian mirror among this machine's apt sources")
+    keys = [p for p in Path("/usr/share/keyrings").glob("debian-archive-keyring.*") if p.suffix in (".gpg", ".pgp")]
+    if not keys:
+        raise Failure("no Debian archive keyring; run: sudo apt-get install debian-archive-keyring")
+    with tempfile.TemporaryDirectory(prefix="h2t2-apt-") as name:
+        folder = Path(name)
+        (folder / "lists/partial").mkdir(parents=True)
+        (folder / "archives/partial").mkdir(parents=True)
+        (folder / "status").touch()
+        source = f"deb [signed-by={sorted(keys)[0]} arch={architecture}] {mirrors[0]} {RELEASE} main\n"
+        (folder / "sources.list").write_text(source)
+        options = [
+            f"Dir::Etc::sourcelist={folder}/sources.list",
+            "Dir::Etc::sourceparts=-",
+            f"Dir::State::Lists={folder}/lists",
+            f"Dir::State::status={folder}/status",
+            f"Dir::Cache={folder}",
+            f"APT::Architecture={architecture}",
+            f"APT::Architectures::={architecture}",
+            "APT::Sandbox::User=",
+        ]
+        apt = ["apt-get", *(word for option in options for word in ("-o", option)), "-q"]
+        _run([*apt, "update"], folder)
+        _run([*apt, "download", "micropython", *LIBRARIES], folder)
+        part = target.with_name(target.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for package in sorted(folder.glob("*.deb")):
+            _run(["dpkg", "-x", str(package), str(part)], folder)
+        if not (part / "lib").exists():
+            (part / "lib").symlink_to("usr/lib")
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)
+
+
+def _npm(target: Path) -> None:
+    if not shutil.which("npm"):
+        raise Failure("fetching the WebAssembly build needs npm; run: sudo apt-get install nodejs npm")
+    with tempfile.TemporaryDirectory(prefix="h2t2-npm-") as name:
+        packed = _run(["npm", "pack", "--silent", WASM_PACKAGE], Path(name)).split()[-1]
+        target.mkdir(parents=True, exist_ok=True)
+        _run(["tar", "-xzf", packed, "-C", str(target)], Path(name))
+    module = next(target.glob("package/micropython.mjs"))
+    (target / "run.mjs").write_text(WASM_RUNNER.format(module=module))

@@ -1,0 +1,82 @@
+"""Float reference: Algorithm 1 as printed, on the dense matrix of experts, float64. Shares only the draws with the core."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+OFFLOAD = 2
+
+
+class DenseH2T2:
+    """H2T2 over the (N, N) matrix of experts (i, j), i <= j, N = 2^bits: w(i, j) kept as its logarithm.
+
+    Costs, eta and epsilon are plain numbers. feedback, exploration, half_life, rdl_fp, rdl_fn: as in h2t2.policy.H2T2.
+    """
+
+    def __init__(
+        self,
+        bits: int,
+        beta: float,
+        delta_fp: float,
+        delta_fn: float,
+        eta: float,
+        epsilon: float,
+        feedback: str = "explored",
+        exploration: str = "epsilon",
+        half_life: int = 0,
+        rdl_fp: float = 0.0,
+        rdl_fn: float = 0.0,
+    ) -> None:
+        n = 2**bits
+        lower, upper = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+        self.lower, self.upper = lower, upper
+        self.loss = np.zeros((n, n))  # cumulative estimated loss of each expert
+        self.valid = lower <= upper
+        self.beta, self.delta_fp, self.delta_fn = beta, delta_fp, delta_fn
+        self.eta, self.epsilon = eta, epsilon
+        self.feedback, self.exploration, self.half_life = feedback, exploration, half_life
+        self.rdl_fp, self.rdl_fn = rdl_fp, rdl_fn
+        self.t = 0
+
+    def regions(self, k: int) -> tuple[float, float]:
+        """(q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
+        w = np.where(self.valid, np.exp(-self.eta * (self.loss - self.loss[self.valid].min())), 0.0)
+        total = w.sum()
+        return w[: k + 1, k + 1 :].sum() / total, w[: k + 1, : k + 1].sum() / total
+
+    def start(self) -> None:
+        """A round begins: forgetting, and epsilon_t of the anytime exploration."""
+        if self.half_life and self.t and self.t % self.half_life == 0:
+            self.loss /= 2
+        self.t += 1
+        if self.exploration == "anytime":
+            t = min(self.t, 2 * self.half_life or 2**24 - 1, 2**24 - 1)
+            root = int(round((64 * t) ** (1 / 3)))
+            root -= root**3 > 64 * t
+            root += (root + 1) ** 3 <= 64 * t
+            self.epsilon = min(0.5, math.floor(65536 / root) / 32768)  # epsilon is compared with 15-bit draws
+
+    def decide(self, k: int, psi: float, zeta: bool) -> tuple[int, float, float]:
+        """(action, q_t, p_t) for the draws psi in (0, 1) and zeta; lines 4-16 of Algorithm 1."""
+        q, p = self.regions(k)
+        if psi <= q or zeta:
+            return OFFLOAD, q, p
+        return int(psi <= q + p), q, p
+
+    def update(self, k: int, q: float, offloaded: bool, zeta: bool, label: int) -> None:
+        """Lines 17-20: every expert's estimated loss, equation (9), or its `all` form; label is read on an offload only."""
+        predict0, predict1 = self.lower > k, self.upper <= k
+        self.loss[~predict0 & ~predict1] += self.beta
+        chance = self.epsilon if self.feedback == "explored" else q + (1 - q) * self.epsilon
+        if offloaded and (zeta or self.feedback == "all"):
+            self.loss[predict0] += self._phi(0, label) / chance
+            self.loss[predict1] += self._phi(1, label) / chance
+
+    def _phi(self, prediction: int, label: int) -> float:
+        """Loss of a prediction, corrected for a remote model that errs: its expectation is the loss against the truth."""
+        cost = [[0.0, self.delta_fp], [self.delta_fn, 0.0]]  # cost[truth][prediction]
+        flip = [self.rdl_fp, self.rdl_fn]  # flip[truth]: P(label != truth)
+        other = 1 - label
+        return ((1 - flip[other]) * cost[label][prediction] - flip[label] * cost[other][prediction]) / (1 - sum(flip))

@@ -1,0 +1,97 @@
+"""What every training recipe in models/ shares: int8 conversion, evaluation, the files of a model pair, its card.
+
+TensorFlow is imported by the recipes (extra `train`), never by the runtime or the demo.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl_tflite import TFLiteModel
+
+
+def to_int8(keras_model: Any, calibration: np.ndarray) -> bytes:
+    """Full-integer int8 .tflite (int8 in and out) of a Keras model; calibration: (n, ...) float32 inputs."""
+    import tensorflow as tf
+
+    converter = tf.lite.TFLiteConverter.from_keras_model(keras_model)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([row[None].astype(np.float32)] for row in calibration)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = tf.int8
+    converter.inference_output_type = tf.int8
+    return bytes(converter.convert())
+
+
+def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Accuracy, and false positives and negatives as shares of all samples; scores: (n,) of class 1, labels: (n,)."""
+    guess = scores >= 0.5
+    return {
+        "accuracy": float(np.mean(guess == labels)),
+        "fp": float(np.mean(guess & (labels == 0))),
+        "fn": float(np.mean(~guess & (labels == 1))),
+    }
+
+
+def write_pair(
+    folder: Path,
+    about: dict[str, Any],
+    models: dict[str, Any],
+    columns: dict[str, list[int] | None],
+    train: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Quantise the Keras models {"ldl", "rdl"}, evaluate both on the test part and write what a pair consists of:
+
+    ldl.tflite, rdl.tflite, test.npz (x float32, y uint8), pair.json, README.md (the card).
+    `columns[name]` picks the features of x a model reads (None: all of them).
+    """
+    x, y = test
+    rows = {}
+    for name, keras_model in models.items():
+        picked = train if columns[name] is None else train[:, columns[name]]
+        path = folder / f"{name}.tflite"
+        path.write_bytes(to_int8(keras_model, picked))
+        mine = x if columns[name] is None else x[:, columns[name]]
+        model = TFLiteModel(str(path), event=about["event_index"][name])
+        scores = np.array([model.score(model.run(model.quantise(row))) for row in mine])
+        exact = np.asarray(keras_model.predict(mine, verbose=0))[:, about["event_index"][name]]
+        rows[name] = {
+            "parameters": int(keras_model.count_params()),
+            "bytes": path.stat().st_size,
+            "float": confusion(exact, y),
+            "int8": confusion(scores, y),
+        }
+    np.savez_compressed(folder / "test.npz", x=x.astype(np.float32), y=y.astype(np.uint8))
+    pair = {**about, "columns": columns, "metrics": rows, "test_samples": len(y)}
+    (folder / "pair.json").write_text(json.dumps(pair, indent=1) + "\n")
+    (folder / "README.md").write_text(_card(pair))
+
+
+def _card(pair: dict[str, Any]) -> str:
+    lines = [
+        f"# {pair['name']}: {pair['title']}",
+        "",
+        f"- Event (class 1): {pair['event']}",
+        f"- Data: {pair['data']}",
+        f"- Licence: {pair['licence']}",
+        f"- LDL: {pair['ldl']}",
+        f"- RDL: {pair['rdl']}",
+        f"- Test part: {pair['test_samples']} samples neither model saw (`test.npz`)",
+        f"- Made by: `python models/{pair['name']}/train.py` (extra `train`)",
+        "",
+        "| model | numbers | parameters | .tflite bytes | accuracy | FP | FN |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in pair["metrics"].items():
+        for kind in ("float", "int8"):
+            m = row[kind]
+            lines.append(
+                f"| {name.upper()} | {kind} | {row['parameters']} | {row['bytes'] if kind == 'int8' else ''} "
+                f"| {m['accuracy']:.1%} | {m['fp']:.1%} | {m['fn']:.1%} |"
+            )
+    return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])

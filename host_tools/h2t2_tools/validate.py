@@ -1,0 +1,86 @@
+"""`h2t2 validate`: the integer core against the float reference, on the same draws."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from h2t2.fixed import ONE
+from h2t2.policy import H2T2, OFFLOAD
+
+from .reference import DenseH2T2
+from .units import policy_arguments
+
+MODES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "all": {"feedback": "all"},
+    "anytime": {"exploration": "anytime"},
+    "all+anytime": {"feedback": "all", "exploration": "anytime"},
+    "half-life": {"half_life": 500},
+    "all+anytime+half-life": {"feedback": "all", "exploration": "anytime", "half_life": 500},
+    "noisy-rdl": {"feedback": "all", "rdl_fp": 0.05, "rdl_fn": 0.1},
+}
+
+
+class _Draws:
+    """The core's generator with its last two draws kept, so that the reference can be given the same."""
+
+    def __init__(self, rng: Any) -> None:
+        self._rng = rng
+        self.last: list[int] = []
+
+    def draw(self) -> int:
+        value = int(self._rng.draw())
+        self.last.append(value)
+        return value
+
+
+def samples(bits: int, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A made-up stream: (bins, labels), scores of an overlapping, badly calibrated classifier, 40 % events."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(rounds) < 0.4).astype(int)
+    scores = np.clip(rng.normal(np.where(labels == 1, 0.62, 0.4), 0.2), 0, 1 - 1e-9)
+    return (scores * 2**bits).astype(int), labels
+
+
+def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) -> dict[str, Any]:
+    """One row: the core and the reference over the same rounds and draws.
+
+    Where a decision differs both go on with the core's, so that one difference is counted once; `margin` is how far the
+    draw of the farthest of them lay from the boundary it fell beside.
+    """
+    numbers = {"bits": bits, "beta": 0.3, "delta_fp": 0.7, "delta_fn": 1.0, "eta": 1.0, "epsilon": 0.0625, **MODES[mode]}
+    arguments = policy_arguments(**numbers, seed=seed)
+    core = H2T2(**arguments)
+    core.rng = draws = _Draws(core.rng)
+    exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon", "rdl_fp", "rdl_fn")}
+    options = {name: arguments[name] for name in ("feedback", "exploration", "half_life")}
+    reference = DenseH2T2(bits=bits, eta=numbers["eta"], **exact, **options)
+    differ, worst, margin = 0, 0.0, 0.0
+    started = time.perf_counter()
+    for k, label in zip(*(a.tolist() for a in samples(bits, rounds, seed))):
+        draws.last.clear()
+        action = core.decide(k)
+        reference.start()
+        psi, zeta = (draws.last[0] + 0.5) / ONE, draws.last[1] < round(reference.epsilon * ONE)
+        expected, q, p = reference.decide(k, psi, zeta)
+        worst = max(worst, abs(core.experts.offload / ONE - q), abs(core.experts.one / ONE - p))
+        if action != expected:
+            differ += 1
+            margin = max(margin, min(abs(psi - q), abs(psi - q - p)))
+        reference.update(k, q, action == OFFLOAD, zeta, label)
+        if action == OFFLOAD:
+            core.learn(core.ticket, label)
+        if progress:
+            progress()
+    return {
+        "bits": bits,
+        "mode": mode,
+        "rounds": rounds,
+        "differ": differ,
+        "worst_error": worst,
+        "margin": margin,
+        "seconds": time.perf_counter() - started,
+    }
