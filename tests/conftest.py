@@ -1,0 +1,20 @@
+"""Shared fixtures: the real broker, the real interpreters. What a machine lacks skips with the command that mends it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from h2t2_tools import broker
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+@pytest.fixture(params=["amqtt", "mosquitto"])
+def broker_url(request):
+    """A running broker of each kind, as its URL."""
+    if request.param == "mosquitto" and broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    with broker.running(request.param) as url:
+        yield url

@@ -1,0 +1,231 @@
+"""The commands as a user runs them: the main job end to end, and what wrong use gets."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import paho.mqtt.client as mqtt
+import pytest
+
+from h2t2 import wire
+from h2t2.ldl_tflite import TFLiteModel
+from h2t2.link_paho import PahoLink, make_client
+from h2t2_tools import broker, cli, pairs
+from h2t2_tools.rdl import Worker
+
+
+def h2t2(*arguments, **options):
+    command = [sys.executable, "-m", "h2t2_tools", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+@pytest.mark.parametrize("model", ["breast_cancer", "digits"])
+@pytest.mark.parametrize("kind", ["amqtt", "mosquitto"])
+def test_demo_end_to_end(kind, model, tmp_path):
+    if kind == "mosquitto" and broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    report = tmp_path / "report.json"
+    run = h2t2("demo", "--model", model, "--broker", kind, "--samples", 2000, "--out", tmp_path, "--json", report)
+    assert run.returncode == 0, run.stderr
+    result = json.loads(report.read_text())
+    assert result["samples"] == 2000 and result["decided_once"]
+    assert result["offloads"] == result["answered"] > 0
+    assert result["fallbacks"] == result["replies_unlike_the_rdl"] == 0
+    cost = {name: row["cost"] for name, row in result["policies"].items()}
+    assert cost["best pair (offline)"] < cost["H2T2"] < min(cost["no offload"], cost["full offload"])
+    with (tmp_path / "decisions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["n"]) for row in rows] == list(range(2000))
+    assert np.mean([float(row["cost"]) for row in rows]) == pytest.approx(cost["H2T2"])
+    assert sum(row["source"] == "remote" for row in rows) == result["offloads"]
+    for name in ("running_cost.png", "weights.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_seed_gives_the_same_decisions(tmp_path):
+    runs = []
+    for name in ("a", "b"):
+        assert h2t2("demo", "--samples", 150, "--seed", 5, "--out", tmp_path / name).returncode == 0
+        with (tmp_path / name / "decisions.csv").open() as file:
+            runs.append([(row["decision"], row["source"]) for row in csv.DictReader(file)])
+    assert runs[0] == runs[1]
+
+
+def children(pid):
+    """Processes of the sessions that a demo started: those that name its broker's address."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            with open(f"/proc/{entry}/stat") as file:
+                parent = int(file.read().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue
+        if b"h2t2_tools" in words and parent == pid:
+            found.append(int(entry))
+    return found
+
+
+def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
+    command = [sys.executable, "-m", "h2t2_tools", "demo", "--samples", "200000", "--out", str(tmp_path)]
+    demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while len(children(demo.pid)) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    started = children(demo.pid)
+    assert len(started) == 2
+    time.sleep(1)
+    demo.send_signal(signal.SIGINT)
+    _, errors = demo.communicate(timeout=30)
+    assert demo.returncode == 130
+    assert "Traceback" not in errors and "interrupted" in errors
+    assert not [pid for pid in started if os.path.exists(f"/proc/{pid}")]
+
+
+def test_the_worker_answers_strangers_and_survives(broker_url):
+    """Malformed, oversized, foreign requests against the real worker and a real broker; then a good one."""
+    host, port = broker.parse(broker_url)
+    pair = pairs.load("digits")
+    model = TFLiteModel(str(pair.rdl), event=1)
+    tensor = model.quantise(pair.x[0]).reshape(model.input_shape)
+    good = wire.encode_request(pair.about.model_id, 5, 6, model.input_shape, tensor.tobytes())
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--broker", broker_url, "--json", "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert "ready" in worker.stderr.readline()
+        link = PahoLink(host, port, "stranger")
+        statuses = []
+        foreign = wire.encode_request(999, 5, 6, model.input_shape, tensor.tobytes())
+        small = wire.encode_request(pair.about.model_id, 5, 6, (3,), b"abc")
+        for payload in (b"", b"x", good[:-1], good + b"x", b"\xff" * 40, small, foreign, good):
+            link.send(payload)
+            if len(payload) >= wire.REQUEST_HEADER:
+                statuses.append(wire.decode_reply(link.receive(5000))[0])
+        assert statuses == [wire.MALFORMED] * 4 + [wire.WRONG_MODEL, wire.OK]
+        assert link.receive(100) is None
+        link.close()
+        worker.send_signal(signal.SIGTERM)
+        out, errors = worker.communicate(timeout=10)
+        assert worker.returncode == 0 and "Traceback" not in errors
+        counts = json.loads(out)
+        assert counts == {"dropped": 2, "malformed request": 4, "model not served here": 1, "ok": 1}
+    finally:
+        worker.kill()
+
+
+def test_the_worker_agrees_with_the_model():
+    pair = pairs.load("breast_cancer")
+    model = TFLiteModel(str(pair.rdl))
+    worker = Worker(model, 1)
+    for x in pair.x[:50]:
+        q = model.quantise(x)
+        reply = worker.answer(wire.encode_request(1, 2, 3, model.input_shape, q.tobytes()))
+        assert wire.decode_reply(reply)[3] == (model.score(model.run(q)) >= 0.5)
+
+
+def test_status_is_retained_with_a_last_will(broker_url):
+    host, port = broker.parse(broker_url)
+    link = PahoLink(host, port, "cellar")
+    seen = []
+    watcher = make_client("watcher")
+    watcher.on_message = lambda _c, _d, message: seen.append(message.payload)
+    watcher.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
+    watcher.connect(host, port)
+    watcher.loop_start()
+
+    def wait_for(payload):
+        end = time.monotonic() + 10
+        while payload not in seen and time.monotonic() < end:
+            time.sleep(0.02)
+        assert payload in seen
+
+    wait_for(b"online")
+    link._client._sock_close()  # the device vanishes without a word
+    wait_for(b"offline")
+    link._client.loop_stop()
+    watcher.disconnect()
+    watcher.loop_stop()
+    assert watcher._protocol == mqtt.MQTTv311
+
+
+WRONG_USE = [
+    (["demo", "--model", "no_such_model"], "no_such_model"),
+    (["demo", "--no-such-option"], "no-such-option"),
+    (["demo", "--broker", "http://localhost"], "mqtt://"),
+    (["demo", "--broker", "mqtt://localhost:99999"], "99999"),
+    (["demo", "--beta", "1.5"], "beta"),
+    (["demo", "--eta", "0"], "eta"),
+    (["demo", "--epsilon", "7"], "epsilon"),
+    (["demo", "--samples", "0"], "samples"),
+    (["node", "--device", "a/b"], "device"),
+    (["validate", "--bits", "99"], "bits"),
+    ([], "COMMAND"),
+]
+
+
+@pytest.mark.parametrize("arguments, word", WRONG_USE)
+def test_wrong_use_gets_status_2_and_names_the_argument(arguments, word, capfd):
+    try:
+        status = cli.main(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    errors = capfd.readouterr().err
+    assert status == 2
+    assert word in errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize("command", [["demo"], ["node", "--samples", "5"], ["rdl"]])
+def test_a_broker_out_of_reach_gets_status_1(command):
+    run = h2t2(*command, "--broker", f"mqtt://127.0.0.1:{broker.free_port()}")
+    assert run.returncode == 1
+    assert "not reachable" in run.stderr and "Traceback" not in run.stderr
+
+
+def broken(tmp_path, **changes):
+    pair = pairs.load("digits")
+    for path in pair.folder.iterdir():
+        if path.suffix in (".tflite", ".npz", ".json"):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    for name, content in changes.items():
+        (tmp_path / name.replace("_", ".")).write_bytes(content)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "changes, word",
+    [
+        ({"pair_json": b"{"}, "pair"),
+        ({"pair_json": b'{"name": "x"}'}, "pair"),
+        ({"test_npz": b"nothing"}, "pair"),
+        ({"ldl_tflite": b"nothing"}, "TFL3"),
+    ],
+)
+def test_a_broken_pair_is_refused(tmp_path, changes, word):
+    run = h2t2("node", "--pair", broken(tmp_path, **changes), "--samples", 3)
+    assert run.returncode == 2
+    assert word in run.stderr and "Traceback" not in run.stderr
+
+
+def test_validate_reports_a_row_for_each_b(tmp_path):
+    run = h2t2("validate", "--bits", 2, 4, "--rounds", 500, "--json", tmp_path / "rows.json")
+    assert run.returncode == 0, run.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [(row["bits"], row["rounds"], row["differ"]) for row in rows] == [(2, 500, 0), (4, 500, 0)]
+    assert all(row["worst_error"] <= 2e-4 for row in rows)
+
+
+@pytest.mark.parametrize("command", ["demo", "node", "rdl", "validate", "emulators"])
+def test_help_shows_examples(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out

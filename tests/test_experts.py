@@ -1,0 +1,105 @@
+"""The expert tree against the dense matrix of the same losses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from h2t2 import introspect
+from h2t2.experts import Experts
+from h2t2.fixed import FRAC, ONE
+
+
+def dense(a, b, k):
+    """(zero, one, offload) masses, normalised, of bin k for the losses a = A - B, b = B - C a bin, octaves."""
+    n = len(a)
+    lower = np.concatenate([[0.0], np.cumsum(a)[:-1]])
+    upper = np.concatenate([[0.0], np.cumsum(b)[:-1]])
+    exponent = lower[:, None] + upper[None, :]
+    i, j = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+    w = np.exp2(-np.where(i <= j, exponent - exponent[i <= j].min(), np.inf))
+    w /= w.sum()
+    return w[i > k].sum(), w[j <= k].sum(), w[(i <= k) & (k < j)].sum()
+
+
+def charge(experts, k, a, b):
+    a, b = round(a * 2**28), round(b * 2**28)
+    experts.charge(k, a >> 28, a & FRAC, b >> 28, b & FRAC)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(0, 2**32), st.sampled_from([0.01, 1.0, 30.0, 4000.0]))
+def test_regions_match_the_dense_matrix(bits, seed, size):
+    rng = np.random.default_rng(seed)
+    n = 2**bits
+    experts = Experts(bits)
+    a, b = np.zeros(n), np.zeros(n)
+    for _ in range(40):
+        k = int(rng.integers(n))
+        da, db = rng.normal(0, size, 2)
+        charge(experts, k, da, db)
+        a[k] += da
+        b[k] += db
+    for k in range(n):
+        experts.regions(k)
+        zero, one, offload = dense(a, b, k)
+        got = (experts.zero, experts.one, experts.offload)
+        assert np.allclose(np.array(got) / ONE, (zero, one, offload), atol=1.1e-4)
+        assert sum(got) == ONE
+        if max(zero, one) > 1e-290 and abs(zero - one) > 1e-3 * max(zero, one):
+            assert experts.local == (one > zero)
+
+
+@pytest.mark.parametrize("bits", range(1, 13))
+def test_a_new_tree_is_uniform(bits):
+    experts = Experts(bits)
+    n = 2**bits
+    for k in {0, n // 3, n - 1}:
+        experts.regions(k)
+        count = n * (n + 1) / 2
+        offload, one = (k + 1) * (n - 1 - k) / count, (k + 1) * (k + 2) / 2 / count
+        assert abs(experts.offload / ONE - offload) < 1e-4
+        assert abs(experts.one / ONE - one) < 1e-4
+
+
+def test_a_rebuild_changes_nothing():
+    experts = Experts(6)
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        charge(experts, int(rng.integers(64)), *rng.normal(0, 3, 2))
+    before = [list(getattr(experts, name)) for name in ("um", "ue", "vm", "ve", "pm", "pe")]
+    experts.rebuild()
+    assert before == [list(getattr(experts, name)) for name in ("um", "ue", "vm", "ve", "pm", "pe")]
+
+
+def test_halving_halves_every_loss():
+    experts = Experts(3)
+    charge(experts, 2, 5.5, -3.25)
+    charge(experts, 6, -1.5, 2.75)
+    before = [introspect.exponents(experts, i) for i in range(8)]
+    experts.halve()
+    for (a, b), i in zip(before, range(8)):
+        for old, new in zip((a, b), introspect.exponents(experts, i)):
+            assert (new[0] + new[1] / 2**28) == pytest.approx((old[0] + old[1] / 2**28) / 2, abs=2e-8)
+
+
+def test_the_cap_halves_instead_of_overflowing():
+    experts = Experts(1)
+    for _ in range(600):
+        experts.charge(0, 2**18, 0, -(2**18), 0)
+    assert abs(experts.ah[1]) < 2**27 and experts.spent < 2**27
+
+
+@settings(deadline=None)
+@given(st.integers(1, 5), st.integers(0, 2**32))
+def test_likely_is_the_heaviest_pair(bits, seed):
+    rng = np.random.default_rng(seed)
+    experts = Experts(bits)
+    for k in range(2**bits):
+        charge(experts, k, *rng.normal(0, 3, 2))
+    octaves = [introspect.exponents(experts, i) for i in range(experts.n)]
+    a = [hi + lo / 2**28 for (hi, lo), _ in octaves]
+    b = [hi + lo / 2**28 for _, (hi, lo) in octaves]
+    i, j = introspect.likely(experts)
+    assert i <= j
+    assert a[i] + b[j] == pytest.approx(min(a[x] + b[y] for x in range(experts.n) for y in range(x, experts.n)))

@@ -1,0 +1,103 @@
+"""The shipped pairs: cards that say what the files do, bins without floats, offline optima against brute force."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from h2t2.ldl_tflite import TFLiteModel
+from h2t2_tools import offline, pairs
+from h2t2_tools.training import confusion
+
+
+@pytest.mark.parametrize("name", pairs.names())
+@pytest.mark.parametrize("which", ["ldl", "rdl"])
+def test_the_card_says_what_the_model_does(name, which):
+    pair = pairs.load(name)
+    card = json.loads((pair.folder / "pair.json").read_text())["metrics"][which]
+    model = TFLiteModel(str(getattr(pair, which)), event=pair.about.event_index[which])
+    scores = np.array([model.score(model.run(model.quantise(pair.view(x, which)))) for x in pair.x])
+    got = confusion(scores, pair.y)
+    # the reference kernels are exact on one interpreter; another (ai-edge-litert) may round one step otherwise
+    assert all(abs(got[key] - card["int8"][key]) <= 2 / len(pair.y) for key in got)
+    assert getattr(pair, which).stat().st_size == card["bytes"]
+
+
+def test_the_ldl_is_clearly_weaker_than_the_rdl():
+    for name in pairs.names():
+        metrics = json.loads((pairs.load(name).folder / "pair.json").read_text())["metrics"]
+        assert metrics["ldl"]["int8"]["accuracy"] + 0.1 < metrics["rdl"]["int8"]["accuracy"]
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8])
+def test_bins_are_the_floor_of_the_score(bits):
+    model = TFLiteModel(str(pairs.load("breast_cancer").ldl), bits=bits)
+    assert (model.output_scale, model.output_zero_point) == (1 / 256, -128)
+    for q in range(-128, 128):
+        assert model.bin(q) == (q + 128) >> (8 - bits)
+
+
+@pytest.mark.parametrize("x", [np.zeros(4, np.int8), np.zeros(5, np.float32)])
+def test_a_sample_of_the_wrong_shape_or_type_is_refused(x):
+    with pytest.raises(ValueError, match="the model takes int8"):
+        TFLiteModel(str(pairs.load("breast_cancer").ldl)).run(x)
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "x.tflite").write_bytes(b"not a model at all")
+    with pytest.raises(ValueError, match="x.tflite.*TFL3"):
+        TFLiteModel(str(tmp_path / "x.tflite"))
+
+
+@pytest.mark.parametrize("name", pairs.names())
+def test_a_model_cut_anywhere_is_refused_or_runs(name, tmp_path):
+    """The interpreter itself would crash on many of these: the check must come first, so this runs in a child."""
+    content = pairs.load(name).rdl.read_bytes()
+    script = """
+import sys
+from h2t2.ldl_tflite import TFLiteModel
+content = open(sys.argv[1], "rb").read()
+refused = 0
+for cut in range(0, len(content), 37):
+    open(sys.argv[2], "wb").write(content[:cut])
+    try:
+        TFLiteModel(sys.argv[2])
+    except ValueError:
+        refused += 1
+print(refused, len(range(0, len(content), 37)))
+"""
+    command = [sys.executable, "-c", script, str(pairs.load(name).rdl), str(tmp_path / "cut.tflite")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr[-500:]
+    refused, cuts = map(int, run.stdout.split())
+    assert refused >= cuts - 1 and len(content) > 1000
+
+
+streams = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 1)), min_size=1, max_size=40)
+
+
+@settings(deadline=None)
+@given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
+def test_best_pair_is_the_best_of_all_pairs(stream, beta):
+    bins, remote = np.array(stream).T
+    costs = {"beta": beta, "delta_fp": 0.7, "delta_fn": 1.0}
+    _, actions = offline.best_pair(bins, remote, 3, **costs)
+    every = [np.where(bins < i, 0, np.where(bins < j, 2, 1)) for i in range(8) for j in range(i, 8)]
+    best = min(offline.outcome(a, remote, **costs).cost for a in every)
+    assert offline.outcome(actions, remote, **costs).cost == pytest.approx(best)
+
+
+@settings(deadline=None)
+@given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
+def test_best_single_is_the_best_of_all_thresholds(stream, beta):
+    bins, remote = np.array(stream).T
+    scores = bins / 7
+    costs = {"beta": beta, "delta_fp": 0.7, "delta_fn": 1.0}
+    _, actions = offline.best_single(scores, remote, **costs)
+    confidence, guess = np.maximum(scores, 1 - scores), (scores >= 0.5).astype(int)
+    best = min(offline.outcome(np.where(confidence < t, 2, guess), remote, **costs).cost for t in [*confidence, 0, 2])
+    assert offline.outcome(actions, remote, **costs).cost == pytest.approx(best)

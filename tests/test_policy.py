@@ -1,0 +1,149 @@
+"""H2T2: the decisions against the float reference, tickets, arguments."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from h2t2.policy import H2T2, OFFLOAD
+from h2t2_tools import validate
+from h2t2_tools.units import corollary, policy_arguments
+
+
+@pytest.mark.parametrize("mode", validate.MODES)
+@pytest.mark.parametrize("bits", [2, 4, 6])
+def test_no_decision_differs_from_the_dense_reference(bits, mode):
+    row = validate.compare(bits, 2000, seed=3, mode=mode)
+    assert row["worst_error"] <= 2e-4
+    assert row["differ"] == 0 or row["margin"] <= 1e-4
+
+
+def offload(policy, k=7):
+    """Decide until a sample is offloaded; its ticket."""
+    while policy.decide(k) != OFFLOAD:
+        pass
+    return policy.ticket
+
+
+def losses(policy):
+    return [list(column) for column in (policy.experts.ah, policy.experts.al, policy.experts.bh, policy.experts.bl)]
+
+
+def test_a_ticket_teaches_once():
+    policy = H2T2(feedback="all")
+    ticket = offload(policy)
+    assert policy.learn(ticket, 1)
+    after = losses(policy)
+    assert not policy.learn(ticket, 1)
+    assert losses(policy) == after
+    assert (policy.taught, policy.tickets.refused) == (1, 1)
+
+
+@pytest.mark.parametrize("ticket", [0, -3, 99, 2**28])
+def test_an_unknown_ticket_is_refused_and_counted(ticket):
+    policy = H2T2()
+    assert not policy.learn(ticket, 1)
+    assert policy.tickets.refused == 1
+
+
+def test_the_oldest_ticket_expires_when_the_window_is_full():
+    policy = H2T2(window=2, epsilon=32768)
+    tickets = [offload(policy) for _ in range(3)]
+    assert policy.tickets.lost == 1
+    assert [policy.learn(ticket, 0) for ticket in tickets] == [False, True, True]
+
+
+def test_a_lost_label_has_charged_beta_and_teaches_nothing_more():
+    policy = H2T2(feedback="all", epsilon=32768)
+    ticket = offload(policy)
+    before = losses(policy)
+    assert policy.lose(ticket) in (0, 1)
+    assert losses(policy) == before and any(map(any, before))
+    assert policy.lose(ticket) == -1
+    assert not policy.learn(ticket, 1)
+
+
+@settings(deadline=None)
+@given(st.permutations(range(6)), st.lists(st.tuples(st.integers(0, 1), st.integers(-1, 32768)), min_size=6, max_size=6))
+def test_the_order_of_late_labels_does_not_matter(order, answers):
+    outcomes = []
+    for arrival in (range(6), order):
+        policy = H2T2(feedback="all", epsilon=32768, seed=9)
+        tickets = [offload(policy, 2 * n) for n in range(6)]
+        for n in arrival:
+            assert policy.learn(tickets[n], *answers[n])
+        outcomes.append(losses(policy))
+    assert outcomes[0] == outcomes[1]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 32768), st.integers(0, 32768), st.integers(0, 14))
+def test_a_cost_known_only_at_learn_ends_in_the_same_losses(beta, late, k):
+    known = H2T2(beta=late, epsilon=32768)
+    learned = H2T2(beta=beta, epsilon=32768)
+    known.learn(offload(known, k), 1)
+    learned.learn(offload(learned, k), 1, late)
+    for one, other in zip(losses(known)[::2], losses(learned)[::2]):
+        assert all(abs(x - y) <= 1 for x, y in zip(one, other))
+    total = [hi * 2**28 + lo for hi, lo in zip(losses(known)[0], losses(known)[1])]
+    same = [hi * 2**28 + lo for hi, lo in zip(losses(learned)[0], losses(learned)[1])]
+    assert all(abs(x - y) <= 4 for x, y in zip(total, same))
+
+
+def test_every_round_charges_beta_to_the_offloading_experts():
+    policy = H2T2(bits=1, epsilon=1, beta=32768)
+    policy.decide(0)
+    octaves = policy.experts.ah[1] + policy.experts.al[1] / 2**28
+    assert octaves == pytest.approx(-1.442695, abs=1e-5)
+
+
+def test_the_likelier_local_class_is_the_fallback():
+    policy = H2T2(bits=4, epsilon=32768, feedback="all")
+    for _ in range(200):
+        policy.learn(offload(policy, 3), 0)
+        policy.learn(offload(policy, 12), 1)
+    ticket = offload(policy, 3)
+    assert policy.local == 0 and policy.lose(ticket) == 0
+    ticket = offload(policy, 12)
+    assert policy.local == 1 and policy.lose(ticket) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bits": 0},
+        {"bits": 13},
+        {"beta": -1},
+        {"delta_fn": 32769},
+        {"eta": 0},
+        {"epsilon": 0},
+        {"feedback": "some"},
+        {"exploration": "never"},
+        {"window": 0},
+        {"half_life": -1},
+        {"rdl_fp": 20000, "rdl_fn": 15000},
+    ],
+)
+def test_an_argument_out_of_range_is_named(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        H2T2(**wrong)
+
+
+def test_bins_labels_and_costs_out_of_range_are_refused():
+    policy = H2T2(epsilon=32768)
+    for k in (-1, 16):
+        with pytest.raises(ValueError, match="bin"):
+            policy.decide(k)
+    ticket = offload(policy)
+    with pytest.raises(ValueError, match="label"):
+        policy.learn(ticket, 2)
+    with pytest.raises(ValueError, match="beta"):
+        policy.learn(ticket, 1, 40000)
+    assert policy.learn(ticket, 1)
+
+
+def test_corollary_1():
+    """epsilon* = (ln 136 / 2 beta^2 T)^(1/3), eta* = sqrt(2 epsilon* ln 136 / T) at b = 4, T = 10^4, beta = 1."""
+    epsilon, eta = corollary(4, 10_000, 1.0)
+    assert epsilon == pytest.approx(0.062623, abs=1e-5)
+    assert eta == pytest.approx(0.0078444, abs=1e-6)
+    policy_arguments(epsilon=epsilon, eta=eta)
