@@ -22,8 +22,6 @@ class Experts:
 
     def __init__(self, bits):
         """bits: b, 1..12 (boards: to 8). State: 2^b (36 + 16) bytes."""
-        if not 1 <= bits <= 12:
-            raise ValueError("bits %d is not in 1..12" % bits)
         self.n = n = 1 << bits
         self.um = array("h", [16384] * (2 * n))
         self.vm = array("h", self.um)

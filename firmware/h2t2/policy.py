@@ -4,7 +4,7 @@ from .fixed import FRAC, ONE, loss, ratio, scale
 from .rng import Rng
 from .tickets import Tickets
 
-OFFLOAD = 2  # decide()'s third answer, beside the classes 0 and 1
+OFFLOAD = -1  # decide()'s other answer, beside the classes 0, 1, ...
 
 
 def log2e(x):
@@ -15,6 +15,21 @@ def log2e(x):
 def times(x, q15):
     """x * q15 / 2^15 for 0 <= x < 2^29, 0 <= q15 <= 2^15, rounded down."""
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
+
+
+def checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn):
+    """Raise ValueError, naming it, for an option that every policy has and that is out of range."""
+    for name, value, low, high in (
+        ("bits", bits, 1, 12),
+        ("beta", beta, 0, ONE),
+        ("delta_fp", delta_fp, 0, ONE),
+        ("delta_fn", delta_fn, 0, ONE),
+        ("half_life", half_life, 0, 268435455),
+        ("rdl_fp", rdl_fp, 0, ONE),
+        ("rdl_fn", rdl_fn, 0, ONE),
+    ):
+        if not low <= value <= high:
+            raise ValueError("%s %r is not in %d..%d" % (name, value, low, high))
 
 
 class H2T2:
@@ -51,18 +66,10 @@ class H2T2:
         window: labels that may be outstanding. rdl_fp, rdl_fn: known error rates of the remote model, sum below 1.
         Raises ValueError, naming the argument, for a value out of range.
         """
-        for name, value, low, high in (
-            ("beta", beta, 0, ONE),
-            ("delta_fp", delta_fp, 0, ONE),
-            ("delta_fn", delta_fn, 0, ONE),
-            ("eta", eta, 1, 372000000),
-            ("epsilon", epsilon, 1, ONE),
-            ("half_life", half_life, 0, 268435455),
-            ("rdl_fp", rdl_fp, 0, ONE),
-            ("rdl_fn", rdl_fn, 0, ONE),
-        ):
-            if not low <= value <= high:
-                raise ValueError("%s %r is not in %d..%d" % (name, value, low, high))
+        checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn)
+        for name, value, high in (("eta", eta, 372000000), ("epsilon", epsilon, ONE)):
+            if not 1 <= value <= high:
+                raise ValueError("%s %r is not in 1..%d" % (name, value, high))
         if feedback not in ("explored", "all"):
             raise ValueError("feedback %r is not explored or all" % feedback)
         if exploration not in ("epsilon", "anytime"):
@@ -76,6 +83,8 @@ class H2T2:
         self.half_life = half_life
         self.rate = log2e(eta)  # octaves a unit of cost, Q26
         self._rates(delta_fp, delta_fn, rdl_fp, rdl_fn)
+        self.options = (bits, self.rate, self.all, self.anytime, half_life, window, delta_fp, delta_fn, rdl_fp, rdl_fn)
+        self.cell = 0  # added to the bin in a ticket: which learner, where there are several
         self.set_beta(beta)
         self.t = 0  # rounds, saturating
         self.age = 0  # rounds since the last halving by half_life
@@ -129,7 +138,7 @@ class H2T2:
             elif explore:
                 den = self.epsilon
             action = OFFLOAD
-            self.ticket = self.tickets.open(k, self.beta, self.local, den, shift)
+            self.ticket = self.tickets.open(self.cell + k, self.beta, self.local, den, shift)
         else:
             action = 1 if psi < offload + experts.one else 0
             self.ticket = 0
@@ -151,7 +160,11 @@ class H2T2:
             self.age += 1
             if self.age > half_life:
                 self.age = 1
-                self.experts.halve()
+                self.forget()
+
+    def forget(self):
+        """Halve every cumulative loss."""
+        self.experts.halve()
 
     def learn(self, ticket, label, beta=-1):
         """The remote label (0 or 1) of a ticket, and the cost it really had (Q15; -1: as charged). True if it taught.
@@ -160,20 +173,26 @@ class H2T2:
         """
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
-        if beta > ONE:
-            raise ValueError("beta %r is not in 0..32768" % beta)
-        slot = self.tickets.take(ticket)
+        slot = self._take(ticket, beta)
         if slot < 0:
             return False
+        self._teach(slot, beta, self.tickets.bin[slot], self.rates[label << 1], self.rates[label << 1 | 1])
+        return True
+
+    def _take(self, ticket, beta):
+        if beta > ONE:
+            raise ValueError("beta %r is not in 0..32768" % beta)
+        return self.tickets.take(ticket)
+
+    def _teach(self, slot, beta, k, zero, one):
+        """Charge bin k of `experts`: the cost's correction, and `zero`, `one` (octaves, Q26) to predicting 0 and 1."""
         tickets = self.tickets
-        k = tickets.bin[slot]
         if beta >= 0 and beta != tickets.beta[slot]:
             self._charge(k, -self.rate, self.rate, beta - tickets.beta[slot], ONE, 0)
         den = tickets.den[slot]
         if den:
-            self._charge(k, self.rates[label << 1], -self.rates[label << 1 | 1], ONE, den, tickets.shift[slot])
+            self._charge(k, zero, -one, ONE, den, tickets.shift[slot])
         self.taught += 1
-        return True
 
     def _charge(self, k, a, b, num, den, shift):
         """Charge bin k: a * num / den * 2^shift to A - B and b * num / den * 2^shift to B - C."""

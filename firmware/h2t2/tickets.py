@@ -15,7 +15,7 @@ class Tickets:
             raise ValueError("window %d is not in 1..4096" % window)
         self.window = window
         self.id = array("i", [0] * window)  # 0: free
-        self.bin = array("h", self.id)
+        self.bin = array("i", self.id)
         self.beta = array("H", self.id)
         self.local = array("b", self.id)
         self.den = array("H", self.id)

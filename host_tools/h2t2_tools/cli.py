@@ -121,7 +121,7 @@ def _validate(args: argparse.Namespace) -> None:
     console = Console(stderr=True)
     rows = []
     with Progress(console=console, disable=not console.is_terminal) as progress:
-        modes = list(validate.MODES) if "every" in args.mode else args.mode
+        modes = validate.EVERY if "every" in args.mode else args.mode
         for mode in modes:
             for bits in args.bits:
                 task = progress.add_task(f"b = {bits}, {mode}", total=args.rounds)
@@ -224,12 +224,12 @@ def parser() -> argparse.ArgumentParser:
         "h2t2 validate --bits 4 6 8 --rounds 10000",
         "h2t2 validate --mode every --bits 4 6 8 10 --rounds 20000 --json validation.json",
     )
-    from .validate import MODES
+    from .validate import EVERY
 
     p.add_argument("--bits", type=int, nargs="+", choices=range(1, 13), default=[4, 6, 8], metavar="b", help="(4 6 8)")
     p.add_argument("--rounds", type=_positive, default=10000, help="of each row (10000)")
     p.add_argument("--seed", type=int, default=1, help="of the draws and the stream (1)")
-    p.add_argument("--mode", nargs="+", choices=[*MODES, "every"], default=["paper"], help="policy options (paper)")
+    p.add_argument("--mode", nargs="+", choices=[*EVERY, "every"], default=["paper"], help="policy options (paper)")
     p.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
 
     p = _command(

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-OFFLOAD = 2
+OFFLOAD = -1
 
 
 class DenseH2T2:
@@ -80,3 +80,53 @@ class DenseH2T2:
         flip = [self.rdl_fp, self.rdl_fn]  # flip[truth]: P(label != truth)
         other = 1 - label
         return ((1 - flip[other]) * cost[label][prediction] - flip[label] * cost[other][prediction]) / (1 - sum(flip))
+
+
+class FloatCalibrating:
+    """The calibrating policy as its documentation says it, in float64: h2t2.calibrating.Calibrating's reference."""
+
+    def __init__(
+        self, bits: int, beta: float, delta_fp: float, delta_fn: float, half_life: int, rdl_fp: float, rdl_fn: float
+    ) -> None:
+        self.counts = np.zeros((2**bits, 2))
+        self.beta, self.delta_fp, self.delta_fn = beta, delta_fp, delta_fn
+        self.half_life, self.rdl_fp, self.rdl_fn = half_life, rdl_fp, rdl_fn
+        self.t = 0
+
+    def start(self) -> None:
+        """A round begins: forgetting, in sixteenths as the device counts."""
+        if self.half_life and self.t and self.t % self.half_life == 0:
+            total = np.floor(self.counts.sum(1) * 8) / 16
+            self.counts[:, 1] = np.floor(self.counts[:, 1] * 8) / 16
+            self.counts[:, 0] = total - self.counts[:, 1]
+        self.t += 1
+
+    def chance(self, k: int) -> tuple[float, int, float]:
+        """(probability to offload, local class, distance of the interval or the costs from where that would change)."""
+        n = self.counts[k].sum()
+        p = (self.counts[k, 1] + 0.5) / (n + 1)
+        w = 1.5 * (math.sqrt(p * (1 - p) / (n + 1)) + 1 / (2 * (n + 1)))
+        clear = 1 - self.rdl_fp - self.rdl_fn
+        p, w = min(1.0, max(0.0, (p - self.rdl_fp) / clear)), w / clear
+        low, high = max(0.0, p - w), min(1.0, p + w)
+        zero, one = p * self.delta_fn, (1 - p) * self.delta_fp
+        local = int(one <= zero)
+        lower = self.beta / self.delta_fn if self.delta_fn else 1.0
+        upper = 1 - self.beta / self.delta_fp if self.delta_fp else 0.0
+        margin = min(abs(high - lower), abs(low - upper), abs(zero - one)) if lower < upper else abs(zero - one)
+        if lower < upper and high > lower and low < upper:
+            return 1.0, local, margin
+        edge = low if local else high
+        gain = edge * self.delta_fn - (1 - edge) * self.delta_fp
+        gain = -gain if local else gain
+        chance = 655 / 32768 if self.half_life else 0.0
+        if gain > 0:
+            more = self.beta - min(zero, one)
+            chance = 1.0 if more <= 0 else max(chance, gain / (more * (1 + n / 50)))
+        return min(1.0, chance), local, margin
+
+    def learn(self, k: int, label: int) -> None:
+        """One label of bin k."""
+        self.counts[k, label] += 1
+        if self.counts[k].sum() >= 32768:
+            self.counts[k] /= 2

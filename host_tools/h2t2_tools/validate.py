@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.calibrating import Calibrating
 from h2t2.fixed import ONE
 from h2t2.policy import H2T2, OFFLOAD
 
-from .reference import DenseH2T2
+from .reference import DenseH2T2, FloatCalibrating
 from .units import policy_arguments
 
 MODES: dict[str, dict[str, Any]] = {
@@ -22,6 +23,13 @@ MODES: dict[str, dict[str, Any]] = {
     "all+anytime+half-life": {"feedback": "all", "exploration": "anytime", "half_life": 500},
     "noisy-rdl": {"feedback": "all", "rdl_fp": 0.05, "rdl_fn": 0.1},
 }
+CALIBRATING: dict[str, dict[str, Any]] = {
+    "calibrating": {},
+    "calibrating+half-life": {"half_life": 500},
+    "calibrating+dear": {"beta": 0.5},  # no region where offloading is cheapest
+    "calibrating+noisy-rdl": {"rdl_fp": 0.05, "rdl_fn": 0.1},
+}
+EVERY = [*MODES, *CALIBRATING]
 
 
 class _Draws:
@@ -46,21 +54,35 @@ def samples(bits: int, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) -> dict[str, Any]:
-    """One row: the core and the reference over the same rounds and draws.
+    """One row: the core and the reference over the same rounds and draws; mode: one of EVERY.
 
     Where a decision differs both go on with the core's, so that one difference is counted once; `margin` is how far the
-    draw of the farthest of them lay from the boundary it fell beside.
+    draw (calibrating: or the interval's end) of the farthest of them lay from the boundary it fell beside.
     """
-    numbers = {"bits": bits, "beta": 0.3, "delta_fp": 0.7, "delta_fn": 1.0, "eta": 1.0, "epsilon": 0.0625, **MODES[mode]}
-    arguments = policy_arguments(**numbers, seed=seed)
+    run = _calibrating if mode in CALIBRATING else _h2t2
+    started = time.perf_counter()
+    differ, worst, margin = run(bits, rounds, seed, mode, progress or (lambda: None))
+    seconds = time.perf_counter() - started
+    row = {"bits": bits, "mode": mode, "rounds": rounds, "differ": differ, "worst_error": worst, "margin": margin}
+    return {**row, "seconds": seconds}
+
+
+_NUMBERS = {"beta": 0.3, "delta_fp": 0.7, "delta_fn": 1.0, "eta": 1.0, "epsilon": 0.0625}
+
+
+def _stream(bits: int, rounds: int, seed: int) -> Any:
+    return zip(*(column.tolist() for column in samples(bits, rounds, seed)))
+
+
+def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
+    arguments = policy_arguments(**{**_NUMBERS, **MODES[mode]}, bits=bits, seed=seed)
     core = H2T2(**arguments)
     core.rng = draws = _Draws(core.rng)
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon", "rdl_fp", "rdl_fn")}
     options = {name: arguments[name] for name in ("feedback", "exploration", "half_life")}
-    reference = DenseH2T2(bits=bits, eta=numbers["eta"], **exact, **options)
+    reference = DenseH2T2(bits=bits, eta=_NUMBERS["eta"], **exact, **options)
     differ, worst, margin = 0, 0.0, 0.0
-    started = time.perf_counter()
-    for k, label in zip(*(a.tolist() for a in samples(bits, rounds, seed))):
+    for k, label in _stream(bits, rounds, seed):
         draws.last.clear()
         action = core.decide(k)
         reference.start()
@@ -73,14 +95,31 @@ def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) 
         reference.update(k, q, action == OFFLOAD, zeta, label)
         if action == OFFLOAD:
             core.learn(core.ticket, label)
-        if progress:
-            progress()
-    return {
-        "bits": bits,
-        "mode": mode,
-        "rounds": rounds,
-        "differ": differ,
-        "worst_error": worst,
-        "margin": margin,
-        "seconds": time.perf_counter() - started,
-    }
+        progress()
+    return differ, worst, margin
+
+
+def _calibrating(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
+    arguments = policy_arguments(**{**_NUMBERS, **CALIBRATING[mode]}, bits=bits, seed=seed)
+    names = ("bits", "beta", "delta_fp", "delta_fn", "half_life", "rdl_fp", "rdl_fn")
+    core = Calibrating(seed=seed, **{name: arguments[name] for name in names})
+    core.rng = draws = _Draws(core.rng)
+    exact = {name: arguments[name] / ONE for name in names if name not in ("bits", "half_life")}
+    reference = FloatCalibrating(bits=bits, half_life=arguments["half_life"], **exact)
+    differ, worst, margin = 0, 0.0, 0.0
+    for k, label in _stream(bits, rounds, seed):
+        draws.last.clear()
+        action = core.decide(k)
+        reference.start()
+        psi = (draws.last[0] + 0.5) / ONE
+        chance, local, near = reference.chance(k)
+        if near > 1e-4:  # else the interval's end itself lies on the boundary
+            worst = max(worst, abs(core.offload / ONE - chance))
+        if action != (OFFLOAD if psi <= chance else local):
+            differ += 1
+            margin = max(margin, min(abs(psi - chance), near))
+        if action == OFFLOAD:
+            core.learn(core.ticket, label)
+            reference.learn(k, label)
+        progress()
+    return differ, worst, margin

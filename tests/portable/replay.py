@@ -35,7 +35,7 @@ def replay(run):
         k = draw * experts.n >> 15
         label = 1 if stream.draw() < draw else 0
         action = policy.decide(k)
-        actions += str(action)
+        actions += "01-"[action]
         for value in (experts.offload, experts.one, experts.local, policy.ticket):
             crc = (crc * 31 + value) % 16777213
         if action == OFFLOAD:

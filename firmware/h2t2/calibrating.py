@@ -1,0 +1,176 @@
+# The calibrating policy: learns how often each bin holds an event, and applies Theorem 1 to what it knows of it.
+# O(1) a step, no exponentials; thresholds need not be monotone, so a model whose scores are upside down is served too.
+from array import array
+
+from .fixed import ONE
+from .policy import OFFLOAD, checked_options
+from .rng import Rng
+from .tickets import Tickets
+
+UNIT = 16  # counts are kept in sixteenths, so that halving forgets evenly
+FULL = 524288  # a bin's counts are halved when they reach 2^19 / 16 = 32768 labels
+WHOLE = 1048576  # 1.0 in Q20, the format of p and its interval
+FLOOR = 655  # .02 in Q15: how often a forgetting policy looks wherever it is
+
+
+def square_root(x):
+    """floor(sqrt(x)) for 0 <= x < 2^30, fifteen steps."""
+    root = 0
+    bit = 16384
+    while bit:
+        if (root + bit) * (root + bit) <= x:
+            root += bit
+        bit >>= 1
+    return root
+
+
+class Calibrating:
+    """Per bin, n labels of which n1 were events give p = (n1 + 1/2) / (n + 1) and the interval p +- w,
+
+        w = 3/2 (sqrt(p (1 - p) / (n + 1)) + 1 / (2 (n + 1))).
+
+    While the interval meets the region where offloading is cheapest, beta / delta_-1 < p < 1 - beta / delta_1, it offloads.
+    Elsewhere it predicts the class that is cheaper at p, and still offloads with probability min(1, G / (x (1 + n / 50))): G is
+    the most the other class could save inside the interval, x what an offload costs above the prediction. Same
+    decide/learn/lose as H2T2; `beta` at learn is accepted and not needed. Attributes after decide(): `ticket`, `local`,
+    `offload` (the probability it offloaded with, Q15).
+    """
+
+    def __init__(self, bits=4, beta=9830, delta_fp=22938, delta_fn=ONE, seed=1, half_life=0, window=8, rdl_fp=0, rdl_fn=0):
+        """bits 1..12; Q15 costs and remote error rates; half_life: 0, or rounds between two halvings of all counts."""
+        checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn)
+        if rdl_fp + rdl_fn > 31129:
+            raise ValueError("rdl_fp %d + rdl_fn %d leave too little to learn from" % (rdl_fp, rdl_fn))
+        self.n = 1 << bits
+        self.events = array("i", [0] * self.n)  # sixteenths
+        self.labels = array("i", self.events)
+        self.rng = Rng(seed)
+        self.tickets = Tickets(window)
+        self.delta_fp = delta_fp
+        self.delta_fn = delta_fn
+        self.rdl_fp = rdl_fp
+        self.clear = ONE - rdl_fp - rdl_fn  # what a wrong remote leaves of the difference between the classes
+        self.half_life = half_life
+        self.options = (bits, delta_fp, delta_fn, half_life, window, rdl_fp, rdl_fn)
+        self.set_beta(beta)
+        self.age = 0
+        self.taught = 0
+        self.ticket = self.local = self.offload = 0
+        self.p = self.low = self.high = 0  # of the bin looked at last, Q20
+
+    def set_beta(self, beta):
+        """The offloading cost in force from the next round on, Q15, 0..32768."""
+        if not 0 <= beta <= ONE:
+            raise ValueError("beta %r is not in 0..32768" % beta)
+        self.beta = beta
+        # the region's bounds, Q20; empty where lower >= upper
+        self.lower = _divide(beta, self.delta_fn) if beta < self.delta_fn else WHOLE
+        self.upper = WHOLE - _divide(beta, self.delta_fp) if beta < self.delta_fp else 0
+
+    def estimate(self, k):
+        """`p` and its interval `low`, `high` for bin k, Q20."""
+        n = self.labels[k] + UNIT
+        p = _divide(self.events[k] + UNIT // 2, n)
+        v = p >> 5
+        v *= ONE - v
+        v = v // n * UNIT + v % n * UNIT // n  # p (1 - p) / (n + 1), Q30
+        shift = 5
+        while shift and v < 268435456:
+            v <<= 2
+            shift -= 1
+        w = 3 * ((square_root(v) << shift) + (WHOLE // 2 * UNIT) // n) >> 1
+        if self.clear < ONE:
+            p = _clip(_over(p - (self.rdl_fp << 5), self.clear))
+            w = _over(w, self.clear)
+        self.p = p
+        self.low = _clip(p - w)
+        self.high = _clip(p + w)
+
+    def decide(self, k):
+        """One round for a sample in bin k, 0 <= k < 2^bits: 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
+        if not 0 <= k < self.n:
+            raise ValueError("bin %r is not in 0..%d" % (k, self.n - 1))
+        if self.half_life:
+            self.age += 1
+            if self.age > self.half_life:
+                self.age = 1
+                self.forget()
+        self.estimate(k)
+        zero = _cost(self.p, self.delta_fn)
+        one = _cost(WHOLE - self.p, self.delta_fp)
+        self.local = 1 if one <= zero else 0
+        self.offload = self._chance(k, min(zero, one))
+        if self.rng.draw() < self.offload:
+            self.ticket = self.tickets.open(k, self.beta, self.local, 1, 0)
+            return OFFLOAD
+        self.ticket = 0
+        return self.local
+
+    def _chance(self, k, cost):
+        """The probability to offload, Q15, where predicting costs `cost`."""
+        if self.lower < self.upper and self.high > self.lower and self.low < self.upper:
+            return ONE
+        edge = self.low if self.local else self.high  # where the other class looks best
+        gain = _cost(edge, self.delta_fn) - _cost(WHOLE - edge, self.delta_fp)
+        if self.local:
+            gain = -gain
+        chance = FLOOR if self.half_life else 0
+        if gain > 0:
+            more = (self.beta << 10) - cost
+            if more <= 0 or gain // 32768 >= more:
+                return ONE
+            while more >= 32768:
+                more >>= 1
+                gain >>= 1
+            gain = (gain // more << 15) + (gain % more << 15) // more  # Q15
+            n = self.labels[k] + 50 * UNIT
+            chance = max(chance, gain // n * (50 * UNIT) + gain % n * (50 * UNIT) // n)
+        return min(chance, ONE)
+
+    def learn(self, ticket, label, beta=-1):
+        """The remote label (0 or 1) of a ticket. True if it taught; False, counted, for a ticket not outstanding."""
+        if label != 0 and label != 1:
+            raise ValueError("label %r is not 0 or 1" % label)
+        slot = self.tickets.take(ticket)
+        if slot < 0:
+            return False
+        k = self.tickets.bin[slot]
+        self.labels[k] += UNIT
+        self.events[k] += UNIT * label
+        if self.labels[k] >= FULL:
+            self.labels[k] >>= 1
+            self.events[k] >>= 1
+        self.taught += 1
+        return True
+
+    def lose(self, ticket):
+        """Give up on a label: the class to act on, or -1 for a ticket not outstanding."""
+        return self.tickets.lose(ticket)
+
+    def forget(self):
+        """Halve every count."""
+        k = self.n
+        while k:
+            k -= 1
+            self.labels[k] >>= 1
+            self.events[k] >>= 1
+
+
+def _divide(a, b):
+    """a / b in Q20, rounded down, for 0 <= a <= b < 2^20."""
+    a <<= 10
+    return a // b << 10 | (a % b << 10) // b
+
+
+def _cost(p, delta):
+    """p * delta in Q25 for p in Q20 and delta in Q15."""
+    return (p >> 10) * delta + ((p & 1023) * delta >> 10)
+
+
+def _clip(p):
+    return min(max(p, 0), WHOLE)
+
+
+def _over(x, clear):
+    """x * 2^15 / clear for |x| <= 2^22 and 1638 <= clear <= 2^15."""
+    return (x // clear << 15) + (x % clear << 15) // clear

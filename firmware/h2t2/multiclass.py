@@ -1,0 +1,86 @@
+# Pairwise H2T2: many classes for an LDL that is not calibrated, on K (K - 1) / 2 binary learners.
+from .calibrated import checked, expected
+from .experts import Experts
+from .fixed import ONE, ratio
+from .policy import H2T2, OFFLOAD, times
+
+
+class Pairwise(H2T2):
+    """The two classes of lowest expected cost, a < b, choose the learner; its score is e_a / (e_a + e_b).
+
+    A label y charges it with costs[y][a] for a ("0") and costs[y][b] for b ("1"). For K = 2 it is H2T2 on that score, which
+    is f itself where both errors cost the same. State O(K^2 2^bits), a step O(K^2 + bits).
+    """
+
+    def __init__(self, costs, bits=4, **options):
+        """costs: as CalibratedMulticlass takes them, K from 2 to 16. options: H2T2's, without delta_* and rdl_*."""
+        for name in options:
+            if name[:5] in ("delta", "rdl_f"):
+                raise ValueError("%s: the losses come from costs" % name)
+        self.costs = checked(costs)
+        H2T2.__init__(self, bits=bits, **options)
+        n = len(costs)
+        self.bits = bits
+        self.trees = [Experts(bits) for _ in range(n * (n - 1) // 2)]
+        self.loss = [[times(self.rate, cost) for cost in row] for row in costs]  # octaves, Q26
+        self.pairs = [(a, b) for b in range(n) for a in range(b)]  # pair (a, b) is number b (b - 1) / 2 + a
+        for row in costs:
+            self.options += tuple(row)
+
+    def decide(self, f):
+        """The class, or OFFLOAD, for scores f: K integers in Q14 that sum to at most 32767 (16384 is 1)."""
+        a = b = 0
+        low = next_low = 1 << 30  # costs of the cheapest class a and the next one b
+        for k in range(len(self.costs)):
+            cost = expected(self.costs, f, k)
+            if cost < low:
+                b = a
+                next_low = low
+                a = k
+                low = cost
+            elif cost < next_low:
+                b = k
+                next_low = cost
+        if a > b:
+            a, b = b, a
+            low, next_low = next_low, low
+        pair = b * (b - 1) // 2 + a
+        # e_a / (e_a + e_b) in Q15; two certain zeros tie in the middle
+        total = (low >> 1) + (next_low >> 1)
+        low >>= 1
+        while 0 < total < ONE:
+            total <<= 1
+            low <<= 1
+        self.k = k = min((ratio(low, total) if total else ONE >> 1) << self.bits >> 15, (1 << self.bits) - 1)
+        self.experts = self.trees[pair]
+        self.cell = pair << self.bits
+        action = H2T2.decide(self, k)
+        self.local = b if self.local else a
+        if action == OFFLOAD:
+            return OFFLOAD
+        return b if action else a
+
+    def learn(self, ticket, label, beta=-1):
+        """As H2T2.learn; label: the class, 0..K-1."""
+        if not 0 <= label < len(self.costs):
+            raise ValueError("label %r is not in 0..%d" % (label, len(self.costs) - 1))
+        slot = self._take(ticket, beta)
+        if slot < 0:
+            return False
+        cell = self.tickets.bin[slot]
+        pair = cell >> self.bits
+        a, b = self.pairs[pair]
+        self.experts = self.trees[pair]
+        self._teach(slot, beta, cell & (1 << self.bits) - 1, self.loss[label][a], self.loss[label][b])
+        return True
+
+    def lose(self, ticket):
+        """As H2T2.lose: the class to act on."""
+        cell = self.tickets.bin[ticket % self.tickets.window]
+        side = self.tickets.lose(ticket)
+        return side if side < 0 else self.pairs[cell >> self.bits][side]
+
+    def forget(self):
+        """Halve every learner's losses."""
+        for tree in self.trees:
+            tree.halve()

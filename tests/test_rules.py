@@ -1,0 +1,180 @@
+"""The calibrated rules, pairwise H2T2 and the calibrating policy against plain float arithmetic."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2t2.calibrated import Calibrated, CalibratedMulticlass
+from h2t2.calibrating import Calibrating, square_root
+from h2t2.multiclass import Pairwise
+from h2t2.policy import H2T2, OFFLOAD
+
+q15 = st.integers(0, 32768)
+
+
+@given(st.integers(0, 16384), q15, q15, q15)
+def test_theorem_1(f, beta, fp, fn):
+    """Exactly the theorem's inequalities, in rationals."""
+    action = Calibrated(fp, fn).decide(f, beta)
+    offload = beta * 16384 <= f * fn and f * fp < (fp - beta) * 16384
+    local = int(f * (fp + fn) >= fp * 16384)
+    assert action == (OFFLOAD if offload else local)
+
+
+@pytest.mark.parametrize("beta", [0.42, 0.5])
+def test_no_offload_from_half_the_harmonic_mean_on(beta):
+    """Remark 1 (i): delta_1 delta_-1 / (delta_1 + delta_-1) = .4118 for .7 and 1."""
+    rule = Calibrated(22938, 32768)
+    assert OFFLOAD not in {rule.decide(f, round(beta * 32768)) for f in range(16385)}
+    assert OFFLOAD in {rule.decide(f, round(0.41 * 32768)) for f in range(16385)}
+
+
+@given(st.integers(2, 16), st.integers(0, 2**32), q15)
+def test_theorem_3(n, seed, beta):
+    rng = np.random.default_rng(seed)
+    costs = rng.integers(0, 32769, (n, n))
+    np.fill_diagonal(costs, 0)
+    f = np.floor(rng.dirichlet(np.ones(n)) * 16384).astype(int)
+    expected = f @ costs
+    action = CalibratedMulticlass(costs.tolist()).decide(f.tolist(), beta)
+    assert action == (OFFLOAD if expected.min() > beta * 16384 else int(np.argmin(expected)))
+
+
+@pytest.mark.parametrize(
+    "costs", [[[0]], [[0, 1], [1]], [[0, 1], [2, 3]], [[0, -1], [1, 0]], [[0, 40000], [1, 0]], [[0] * 17] * 17]
+)
+def test_a_wrong_cost_matrix_is_refused(costs):
+    for kind in (CalibratedMulticlass, Pairwise):
+        with pytest.raises(ValueError, match="costs"):
+            kind(costs)
+
+
+@pytest.mark.parametrize("costs, same_bins", [([[0, 32768], [32768, 0]], True), ([[0, 22938], [32768, 0]], False)])
+@pytest.mark.parametrize("options", [{}, {"feedback": "all", "exploration": "anytime", "half_life": 100}])
+def test_for_two_classes_pairwise_is_h2t2(costs, same_bins, options):
+    """On the same draws; where both errors cost the same its score is f itself, so the bins are f's own."""
+    pairwise = Pairwise(costs, seed=4, **options)
+    binary = H2T2(seed=4, delta_fp=costs[0][1], delta_fn=costs[1][0], **options)
+    rng = np.random.default_rng(1)
+    for _ in range(600):
+        f = int(rng.integers(16384))
+        action = pairwise.decide([16384 - f, f])
+        k = f >> 10 if same_bins else pairwise.k
+        assert action == binary.decide(k) and pairwise.local == binary.local
+        if action == OFFLOAD:
+            label = int(rng.integers(16384) < f)
+            assert pairwise.learn(pairwise.ticket, label) and binary.learn(binary.ticket, label)
+
+
+def test_pairwise_learns_what_an_uncalibrated_model_is_worth():
+    """Class 2's score is given to class 1 and the other way round: the argmax rule is wrong, the learner finds out."""
+    costs = [[0, 32768, 32768], [32768, 0, 32768], [32768, 32768, 0]]
+    policy = Pairwise(costs, beta=6554, feedback="all", exploration="anytime")
+    rng = np.random.default_rng(2)
+    late = 0
+    for n in range(6000):
+        label = int(rng.integers(3))
+        shown = (0, 2, 1)[label]
+        f = [2000, 2000, 2000]
+        f[shown] += 10384
+        action = policy.decide(f)
+        cost = 0.2 if action == OFFLOAD else float(action != label)
+        late += cost if n >= 3000 else 0
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, label)
+    assert late / 3000 < 0.25  # argmax would pay 2/3
+
+
+def test_pairwise_lose_answers_with_a_class_of_the_pair():
+    policy = Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], epsilon=32768)
+    for f, pair in (([8000, 8000, 384], (0, 1)), ([100, 8000, 8284], (1, 2)), ([8000, 100, 8284], (0, 2))):
+        assert policy.decide(f) == OFFLOAD
+        assert policy.local in pair
+        assert policy.lose(policy.ticket) == policy.local
+    assert policy.lose(5) == -1
+
+
+def test_k_up_to_16():
+    n = 16
+    policy = Pairwise([[0 if i == j else 32768 for j in range(n)] for i in range(n)], bits=2, feedback="all")
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        f = np.floor(rng.dirichlet(np.ones(n)) * 16384).astype(int).tolist()
+        action = policy.decide(f)
+        assert action == OFFLOAD or 0 <= action < n
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, int(rng.integers(n)))
+    with pytest.raises(ValueError, match="label"):
+        policy.learn(1, 16)
+
+
+@given(st.integers(0, 2**30 - 1))
+def test_square_root(x):
+    assert square_root(x) ** 2 <= x < (square_root(x) + 1) ** 2
+
+
+def test_calibrating_serves_a_model_that_is_upside_down():
+    """Events at low scores: no pair of thresholds can, it must end near the cost of knowing each bin."""
+    policy = Calibrating(beta=6554)
+    rng = np.random.default_rng(3)
+    cost = 0.0
+    for n in range(8000):
+        k = int(rng.integers(16))
+        label = int(rng.random() < (0.98 if k < 8 else 0.02))
+        action = policy.decide(k)
+        if n >= 4000:
+            cost += 0.2 if action == OFFLOAD else (0 if action == label else 1.0 if label else 0.7)
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, label)
+    assert cost / 4000 < 0.03
+
+
+def test_calibrating_finds_a_shift_with_a_half_life():
+    policy = Calibrating(beta=6554, half_life=300)
+    for phase in (0, 1):
+        for _ in range(3000):
+            if policy.decide(5) == OFFLOAD:
+                policy.learn(policy.ticket, phase)
+        assert policy.local == phase
+
+
+def test_a_wrong_remote_is_corrected():
+    """Labels flip at known rates; the corrected estimate of p, and H2T2's mean loss, are the truth's."""
+    rng = np.random.default_rng(5)
+    e0, e1, p = 0.1, 0.2, 0.35
+    policy = Calibrating(bits=1, beta=0, rdl_fp=round(e0 * 32768), rdl_fn=round(e1 * 32768))
+    for _ in range(30000):
+        truth = rng.random() < p
+        label = int(truth) if rng.random() > (e1 if truth else e0) else 1 - int(truth)
+        if policy.decide(0) == OFFLOAD:
+            policy.learn(policy.ticket, label)
+    policy.estimate(0)
+    assert policy.p / 2**20 == pytest.approx(p, abs=0.02)
+
+
+@pytest.mark.parametrize("truth", [0, 1])
+def test_loss_estimates_stay_unbiased_with_a_wrong_remote(truth):
+    """Long average of what learn() charges, against delta / epsilon with a right remote."""
+    rng = np.random.default_rng(6)
+    e = (0.1, 0.2)
+    totals = []
+    for flips in (False, True):
+        options = {"rdl_fp": round(e[0] * 32768), "rdl_fn": round(e[1] * 32768)} if flips else {}
+        policy = H2T2(bits=1, beta=0, epsilon=32768, eta=2**20, **options)
+        for _ in range(20000):
+            assert policy.decide(0) == OFFLOAD
+            policy.learn(policy.ticket, 1 - truth if flips and rng.random() < e[truth] else truth)
+        x = policy.experts
+        totals.append(np.array([x.ah[1] + x.al[1] / 2**28, x.bh[1] + x.bl[1] / 2**28]) / 20000 * 2**6 / 1.442695)
+    right, corrected = totals
+    assert right == pytest.approx([1.0, 0.0] if truth else [0.0, -0.7], abs=1e-3)
+    assert corrected == pytest.approx(right, abs=0.02)
+
+
+def test_rates_that_leave_nothing_are_refused():
+    for kind, (fp, fn) in itertools.product((H2T2, Calibrating), ((16384, 16384), (32768, 0), (20000, 20000))):
+        with pytest.raises(ValueError, match="rdl_fp"):
+            kind(rdl_fp=fp, rdl_fn=fn)

@@ -1,0 +1,139 @@
+"""Snapshots: bit for bit onwards, nothing foreign accepted, a cut at every byte survived."""
+
+import random
+
+import pytest
+
+from h2t2 import snapshot
+from h2t2.calibrating import Calibrating
+from h2t2.multiclass import Pairwise
+from h2t2.policy import H2T2, OFFLOAD
+
+COSTS = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
+MAKERS = {
+    "paper": H2T2,
+    "all": lambda: H2T2(feedback="all", exploration="anytime", half_life=40, bits=5),
+    "pairwise": lambda: Pairwise(COSTS, feedback="all"),
+    "calibrating": lambda: Calibrating(half_life=30, beta=5000),
+}
+
+
+def play(policy, rounds, seed):
+    """Run it, some labels late or lost; everything observable."""
+    stream = random.Random(seed)
+    seen = []
+    late = 0
+    for _ in range(rounds):
+        if isinstance(policy, Pairwise):
+            cuts = sorted(stream.randrange(16385) for _ in range(2))
+            x, classes = [cuts[0], cuts[1] - cuts[0], 16384 - cuts[1]], 3
+        else:
+            x, classes = stream.randrange(16), 2
+        action = policy.decide(x)
+        seen.append((action, policy.ticket, policy.local))
+        if action == OFFLOAD:
+            if late:
+                seen.append(policy.learn(late, stream.randrange(classes), 20000))
+            late = policy.ticket if stream.random() < 0.3 else 0
+            if not late:
+                policy.learn(policy.ticket, stream.randrange(classes))
+    return seen
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_restored_policy_goes_on_bit_for_bit(name):
+    one = MAKERS[name]()
+    play(one, 150, 1)
+    blob = snapshot.save(one)
+    other = MAKERS[name]()
+    play(other, 30, 9)
+    snapshot.restore(other, blob)
+    assert snapshot.save(other) == blob
+    assert play(one, 150, 2) == play(other, 150, 2)
+    assert snapshot.save(one) == snapshot.save(other)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_truncated_changed_or_foreign_bytes_are_refused_and_leave_the_policy_alone(name):
+    policy = MAKERS[name]()
+    play(policy, 50, 1)
+    blob = snapshot.save(policy)
+    target = MAKERS[name]()
+    fresh = snapshot.save(target)
+    stream = random.Random(3)
+    bad = [blob[:n] for n in range(0, len(blob), max(1, len(blob) // 40))] + [blob + b"\0", b"", bytes(60)]
+    for _ in range(60):
+        changed = bytearray(blob)
+        changed[stream.randrange(len(blob))] ^= 1 << stream.randrange(8)
+        bad.append(bytes(changed))
+    bad += [snapshot.save(make()) for other, make in MAKERS.items() if other != name]
+    for blob in bad:
+        with pytest.raises(ValueError, match="snapshot"):
+            snapshot.restore(target, blob)
+    assert snapshot.save(target) == fresh
+
+
+def test_other_options_are_refused():
+    blob = snapshot.save(H2T2(eta=1000000))
+    with pytest.raises(ValueError, match="other options"):
+        snapshot.restore(H2T2(), blob)
+
+
+class Cut(Exception):
+    pass
+
+
+class CutSlot:
+    """Wraps a slot so that a write stops after so many bytes, as a power cut does."""
+
+    def __init__(self, slot, budget):
+        self.slot, self.budget = slot, budget
+        self.read = slot.read
+
+    def write(self, data):
+        self.slot.write(data[: self.budget])
+        if self.budget < len(data):
+            raise Cut
+
+
+def test_crc24_check_value():
+    assert snapshot.crc24(b"123456789") == 0x21CF02
+
+
+@pytest.mark.parametrize("kind", ["file", "buffer"])
+def test_a_cut_at_every_byte_leaves_a_readable_state(kind, tmp_path):
+    policy = H2T2(bits=2, window=2)
+    blobs = []
+    for _ in range(3):
+        for k in range(4):
+            policy.decide(k)
+        blobs.append(snapshot.save(policy))
+    size = len(blobs[0]) + 12
+    for cut in range(size + 1):
+        if kind == "file":
+            slots = [snapshot.FileSlot(str(tmp_path / f"{cut}.{n}")) for n in (0, 1)]
+        else:
+            memory = bytearray(b"\xff" * (2 * size))
+            slots = [snapshot.BufferSlot(memory, 0, size), snapshot.BufferSlot(memory, size, size)]
+        store = snapshot.Store(slots)
+        assert store.load() is None
+        store.save(blobs[0])
+        store.save(blobs[1])
+        broken = snapshot.Store([CutSlot(slot, cut) for slot in slots])
+        try:
+            broken.save(blobs[2])
+        except Cut:
+            # a buffer may already hold the last bytes of the new save, which is complete then
+            assert store.load() == blobs[1] or (cut > size - 5 and store.load() == blobs[2])
+        else:
+            assert cut >= size and store.load() == blobs[2]
+        # life goes on after the cut
+        store.save(blobs[0])
+        assert store.load() == blobs[0]
+
+
+def test_a_slot_too_small_is_refused_before_it_is_touched():
+    memory = bytearray(b"\xff" * 40)
+    with pytest.raises(ValueError, match="do not fit"):
+        snapshot.BufferSlot(memory, 0, 40).write(b"x" * 41)
+    assert memory == b"\xff" * 40
