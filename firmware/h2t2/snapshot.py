@@ -1,0 +1,173 @@
+# Snapshots: a learner's whole state as bytes, and a store of two alternating slots that survives a power cut at any byte.
+# Not part of a step: may allocate. What a policy's state consists of is listed here, and only here.
+from struct import calcsize, pack, unpack_from
+
+VERSION = 1
+_HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body; then the body, then a CRC-24
+_MAGIC = b"H2T2"
+_SIZE = calcsize(_HEADER)
+
+
+def crc24(data):
+    """CRC-24 of RFC 4880 section 6.1 (polynomial 0x864CFB, start 0xB704CE): fits a 31-bit small int."""
+    crc = 0xB704CE
+    for byte in data:
+        crc ^= byte << 16
+        for _ in range(8):
+            crc <<= 1
+            if crc & 0x1000000:
+                crc ^= 0x1864CFB
+    return crc
+
+
+def _tree(experts):
+    return [experts.ah, experts.al, experts.bh, experts.bl]
+
+
+def _parts(policy):
+    """(kind, scalars as (object, names), arrays) of a policy: everything that changes while it runs."""
+    tickets = policy.tickets
+    scalars = [
+        (policy, ("beta", "age", "taught", "ticket", "local")),
+        (policy.rng, ("x", "y", "z")),
+        (tickets, ("last", "lost", "refused")),
+    ]
+    arrays = [tickets.id, tickets.bin, tickets.beta, tickets.local, tickets.den, tickets.shift]
+    if hasattr(policy, "labels"):
+        return 3, scalars, arrays + [policy.labels, policy.events]
+    scalars.append((policy, ("t", "root", "epsilon")))
+    trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
+    for tree in trees:
+        scalars.append((tree, ("spent",)))
+        arrays += _tree(tree)
+    return (2 if hasattr(policy, "trees") else 1), scalars, arrays
+
+
+def save(policy):
+    """The state of an H2T2, Pairwise or Calibrating policy as bytes: losses, counters, draws, tickets and options."""
+    kind, scalars, arrays = _parts(policy)
+    body = b""
+    for value in policy.options:
+        body += pack("<i", value)
+    for owner, names in scalars:
+        for name in names:
+            body += pack("<i", getattr(owner, name))
+    for array in arrays:
+        body += pack("<%di" % len(array), *array)
+    head = pack(_HEADER, _MAGIC, VERSION, kind, len(policy.options), len(body))
+    return head + body + pack("<I", crc24(head + body))
+
+
+def restore(policy, blob):
+    """Put a saved state into a policy made with the same options; it goes on bit for bit.
+
+    ValueError, and the policy untouched, for bytes that are truncated, changed, of another version, kind or options.
+    """
+    if len(blob) < _SIZE + 4:
+        raise ValueError("snapshot: %d bytes are too few" % len(blob))
+    magic, version, kind, options, size = unpack_from(_HEADER, blob, 0)
+    if magic != _MAGIC:
+        raise ValueError("snapshot: these bytes are not one")
+    if version != VERSION:
+        raise ValueError("snapshot: version %d, this runtime reads %d" % (version, VERSION))
+    if len(blob) != _SIZE + size + 4:
+        raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (len(blob), _SIZE + size + 4))
+    if unpack_from("<I", blob, _SIZE + size)[0] != crc24(memoryview(blob)[: _SIZE + size]):
+        raise ValueError("snapshot: the checksum does not match")
+    own, scalars, arrays = _parts(policy)
+    count = options + sum([len(names) for _, names in scalars]) + sum([len(array) for array in arrays])
+    if kind != own or options != len(policy.options) or size != 4 * count:
+        raise ValueError("snapshot: of another kind or size of policy")
+    if unpack_from("<%di" % options, blob, _SIZE) != tuple([int(value) for value in policy.options]):
+        raise ValueError("snapshot: made with other options than this policy's")
+    at = _SIZE + 4 * options
+    for owner, names in scalars:
+        for name in names:
+            setattr(owner, name, unpack_from("<i", blob, at)[0])
+            at += 4
+    for array in arrays:
+        for n in range(len(array)):
+            array[n] = unpack_from("<i", blob, at)[0]
+            at += 4
+    policy.set_beta(policy.beta)
+    if kind != 3:
+        for tree in policy.trees if kind == 2 else [policy.experts]:
+            tree.rebuild()
+
+
+class Store:
+    """Two slots written in turn, each with a serial number and a checksum. Give it two `read() -> bytes`, `write(bytes)`.
+
+    A cut at any byte of a save leaves the other slot, the last complete save, readable.
+    """
+
+    def __init__(self, slots):
+        self.slots = slots
+        self.damaged = 0  # slots that held something unreadable at the last load
+
+    def _load(self):
+        """[(serial, slot number, blob)] of the readable slots, newest first."""
+        found = []
+        self.damaged = 0
+        for n in (0, 1):
+            data = self.slots[n].read()
+            if len(data) < 12:
+                self.damaged += 1 if data and data.strip(b"\xff") else 0
+                continue
+            serial, size = unpack_from("<II", data, 0)
+            if size <= len(data) - 12 and unpack_from("<I", data, 8 + size)[0] == crc24(memoryview(data)[: 8 + size]):
+                found.append((serial, n, bytes(data[8 : 8 + size])))
+            elif bytes(data).strip(b"\xff"):  # not merely erased flash
+                self.damaged += 1
+        found.sort(reverse=True)
+        return found
+
+    def load(self):
+        """The newest complete blob, or None where there is none."""
+        found = self._load()
+        return found[0][2] if found else None
+
+    def save(self, blob):
+        """Write a blob over the older slot."""
+        found = self._load()
+        serial, newest, _ = found[0] if found else (0, 1, None)
+        data = pack("<II", (serial + 1) & 0x3FFFFFFF, len(blob)) + blob
+        self.slots[1 - newest].write(data + pack("<I", crc24(data)))
+
+
+class FileSlot:
+    """A slot in a file of its own. OSError of the file system (full, read-only) is the caller's."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def read(self):
+        try:
+            with open(self.path, "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
+
+    def write(self, data):
+        with open(self.path, "wb") as file:
+            file.write(data)
+
+
+class BufferSlot:
+    """A slot in raw memory: `size` bytes of a writable buffer (flash, FRAM, a bytearray) from `start`."""
+
+    def __init__(self, buffer, start, size):
+        self.view = memoryview(buffer)[start : start + size]
+
+    def read(self):
+        return bytes(self.view)
+
+    def write(self, data):
+        if len(data) > len(self.view):
+            raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (len(data), len(self.view)))
+        self.view[: len(data)] = data
+
+
+def file_store(path):
+    """A Store in the files <path>.0 and <path>.1."""
+    return Store([FileSlot(path + ".0"), FileSlot(path + ".1")])
