@@ -35,6 +35,7 @@ def _positive(text: str) -> int:
 
 def _policy_options(parser: argparse.ArgumentParser, beta: float | None) -> None:
     group = parser.add_argument_group("policy")
+    group.add_argument("--policy", choices=["h2t2", "calibrating"], default="h2t2", help="which one decides (h2t2)")
     group.add_argument("--bits", type=int, choices=range(1, 9), default=4, metavar="b", help="score bits, 1..8 (4)")
     group.add_argument("--beta", type=float, default=beta, help="cost of an offload, 0..1 (the pair's)")
     group.add_argument("--delta-fp", type=float, default=0.7, help="cost of a false alarm, 0..1 (0.7)")
@@ -62,42 +63,28 @@ def _write_json(path: str | None, content: Any) -> None:
         Path(path).write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _checked(numbers: dict[str, Any]) -> dict[str, Any]:
-    from h2t2.policy import H2T2
-
-    from .units import policy_arguments
-
-    arguments = policy_arguments(**numbers)
-    H2T2(**arguments)  # raises ValueError, naming what is wrong
-    return arguments
-
-
 def _demo(args: argparse.Namespace) -> None:
-    from . import demo, pairs
+    from . import demo, pairs, policies
 
     pair = pairs.load(args.model)
     numbers = _numbers(args, pair.about.beta)
-    _checked(numbers)
-    report = demo.run(pair, numbers, args.samples, args.broker, args.window, Path(args.out))
+    policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
+    report = demo.run(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
     _write_json(args.json, report)
     if args.json != "-":
         demo.show(report)
 
 
 def _node(args: argparse.Namespace) -> None:
-    from h2t2.policy import H2T2
-
-    from . import broker, edge, pairs
+    from . import broker, edge, pairs, policies
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pair = pairs.load(args.pair)
-    arguments = _checked(_numbers(args, pair.about.beta))
+    policy = policies.make(args.policy, _numbers(args, pair.about.beta), max(8, args.window))
     host, port = broker.parse(args.broker)
+    stream = (args.samples, args.seed, args.device, args.window, args.deadline, args.resolver)
     with edge.open_out(args.out) as out:
-        policy = H2T2(**{**arguments, "window": max(8, args.window)})
-        summary = edge.run(
-            pair, host, port, policy, args.samples, args.seed, args.device, args.window, args.deadline, args.resolver, out
-        )
+        summary = edge.run(pair, host, port, policy, args.bits, *stream, out)
         print(json.dumps({"summary": summary}), file=out, flush=True)
 
 

@@ -24,6 +24,7 @@ from h2t2.ldl_tflite import TFLiteModel
 from . import broker, offline, pairs
 from .errors import Failure
 
+LABELS = {"h2t2": "H2T2", "calibrating": "calibrating"}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
 
 
@@ -55,8 +56,10 @@ def _wait_ready(worker: subprocess.Popen[str]) -> str:
     raise Failure("the RDL worker ended before it was ready: " + "".join(noise[-3:]).strip())
 
 
-def run(pair: pairs.Pair, numbers: dict[str, Any], samples: int, kind: str, window: int, out: Path) -> dict[str, Any]:
-    """Run the demo; writes decisions.csv, running_cost.png and weights.png into `out`; returns the report.
+def run(
+    pair: pairs.Pair, policy: str, numbers: dict[str, Any], samples: int, kind: str, window: int, out: Path
+) -> dict[str, Any]:
+    """Run the demo with the policy of that name; writes decisions.csv and two pictures into `out`; returns the report.
 
     numbers: people's policy numbers, as units.policy_arguments takes them.
     """
@@ -70,11 +73,11 @@ def run(pair: pairs.Pair, numbers: dict[str, Any], samples: int, kind: str, wind
         worker = stack.enter_context(_child(["rdl", *chosen], stderr=subprocess.PIPE))
         _wait_ready(worker)
         options = [f"--{name.replace('_', '-')}={value}" for name, value in numbers.items()]
-        command = ["node", *chosen, "--samples", str(samples), f"--window={window}", *options]
+        command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(_child(command, stdout=subprocess.PIPE))
         lines, summary = _follow(node, pair, samples, numbers)
-    return _report(pair, numbers, lines, summary, out, time.perf_counter() - started)
+    return _report(pair, policy, numbers, lines, summary, out, time.perf_counter() - started)
 
 
 def _follow(
@@ -131,6 +134,7 @@ def price(line: dict[str, Any], remote: int, numbers: dict[str, Any]) -> float:
 
 def _report(
     pair: pairs.Pair,
+    policy: str,
     numbers: dict[str, Any],
     lines: list[dict[str, Any]],
     summary: dict[str, Any],
@@ -149,8 +153,9 @@ def _report(
     best, pair_actions = offline.best_pair(bins, remote, numbers["bits"], **costs)
     theta, single_actions = offline.best_single(scores, remote, **costs)
     mine = np.array([2 if line["source"] == "remote" else line["decision"] for line in lines])
+    label = LABELS[policy]
     policies = {
-        "H2T2": mine,
+        label: mine,
         "no offload": (scores >= 0.5).astype(int),
         "full offload": np.full(len(lines), 2),
         "best single threshold (offline)": single_actions,
@@ -162,18 +167,23 @@ def _report(
         final = np.where(actions == 2, remote, actions)
         rows[name] = {**vars(result), "true_error": float(np.mean(final != truth))}
     own = np.array([line["cost"] for line in lines])  # also counts offloads that fell back
-    rows["H2T2"].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
+    rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", lines, scores, remote, truth)
-    per_sample = {name: _each(actions, remote, **costs) for name, actions in policies.items() if name != "H2T2"}
+    per_sample = {name: _each(actions, remote, **costs) for name, actions in policies.items() if name != label}
     from . import plots
 
-    plots.running_cost(out / "running_cost.png", own, per_sample, f"{pair.about.name}: beta = {numbers['beta']:g}")
-    title = f"{pair.about.name}: expert weights after {len(lines)} samples"
-    plots.weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
+    plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.about.name}: beta = {numbers['beta']:g}")
+    if "a" in summary:
+        title = f"{pair.about.name}: expert weights after {len(lines)} samples"
+        plots.weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
+    else:
+        title = f"{pair.about.name}: what each score bin holds, after {len(lines)} samples"
+        plots.intervals(out / "intervals.png", np.array(summary["intervals"]), summary["region"], summary["switch"], title)
     wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, remote))
     return {
         "pair": pair.about.name,
+        "policy": label,
         "samples": len(lines),
         "decided_once": len({line["n"] for line in lines}) == len(lines),
         "offloads": summary["offloads"],
@@ -216,7 +226,7 @@ def show(report: dict[str, Any]) -> None:
         table.add_column(name, justify="left" if name == "policy" else "right")
     for name, row in report["policies"].items():
         shares = [f"{row[key]:.1%}" for key in ("fp", "fn", "offload", "true_error")]
-        table.add_row(name, f"{row['cost']:.4f}", *shares, style="bold" if name == "H2T2" else "")
+        table.add_row(name, f"{row['cost']:.4f}", *shares, style="bold" if name == report["policy"] else "")
     console.print(table)
     console.print("Cost, FP and FN are against the RDL's answer, as in the paper; the last column against the true labels.")
     console.print(

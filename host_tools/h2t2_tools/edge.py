@@ -9,13 +9,11 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from h2t2 import introspect
 from h2t2.ldl_tflite import TFLiteModel
 from h2t2.link_paho import PahoLink
 from h2t2.node import Node
-from h2t2.policy import H2T2
 
-from . import pairs
+from . import pairs, policies
 from .errors import Failure
 
 SOURCES = ("local", "remote", "fallback")
@@ -25,7 +23,8 @@ def run(
     pair: pairs.Pair,
     host: str,
     port: int,
-    policy: H2T2,
+    policy: Any,
+    bits: int,
     samples: int,
     seed: int,
     device: str,
@@ -35,18 +34,16 @@ def run(
     out: TextIO,
 ) -> dict[str, Any]:
     """Stream `samples` test samples through a node; one JSON line each to `out` as decided, a summary line at the end."""
-    bits = policy.experts.n.bit_length() - 1
     ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"], resolver=resolver, bits=bits)
     rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])  # for its input's scale and shape only
     started: dict[int, float] = {}
 
     def act(tag: tuple[int, int], k: int, decision: int, source: int) -> None:
         n, index = tag
-        lower, upper = introspect.likely(policy.experts) if n % 20 == 0 else (None, None)
         line = {"n": n, "sample": index, "bin": k, "decision": decision, "source": SOURCES[source]}
         line["ms"] = round((time.perf_counter() - started.pop(n)) * 1000, 3)
-        if lower is not None:
-            line["thresholds"] = [lower, upper]
+        if n % 20 == 0:
+            line["thresholds"] = policies.thresholds(policy)
         print(json.dumps(line), file=out, flush=True)
 
     boot = int.from_bytes(os.urandom(4), "little") >> 2
@@ -71,14 +68,7 @@ def run(
         link.report(json.dumps(_counters(node)))
     finally:
         link.close()
-    experts = policy.experts
-    octaves = [introspect.exponents(experts, i) for i in range(experts.n)]
-    return {
-        **_counters(node),
-        "thresholds": list(introspect.likely(experts)),
-        "a": [hi + lo / 2**28 for (hi, lo), _ in octaves],
-        "b": [hi + lo / 2**28 for _, (hi, lo) in octaves],
-    }
+    return {**_counters(node), "thresholds": policies.thresholds(policy), **policies.learned(policy)}
 
 
 def _counters(node: Node) -> dict[str, int]:

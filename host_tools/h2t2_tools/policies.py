@@ -1,0 +1,60 @@
+"""Policies by name, from people's numbers: what `--policy` accepts, for the node, the demo and whatever runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from h2t2 import introspect
+from h2t2.calibrating import Calibrating
+from h2t2.policy import H2T2
+
+from .units import policy_arguments
+
+NAMES = ("h2t2", "calibrating")
+_CALIBRATING = ("bits", "beta", "delta_fp", "delta_fn", "seed", "half_life", "window", "rdl_fp", "rdl_fn")
+
+
+def make(name: str, numbers: dict[str, Any], window: int = 8) -> Any:
+    """A policy of the runtime; numbers: as units.policy_arguments takes them. ValueError, naming it, for a bad one."""
+    arguments = policy_arguments(**numbers, window=window)
+    if name == "calibrating":
+        return Calibrating(**{key: arguments[key] for key in _CALIBRATING})
+    return H2T2(**arguments)
+
+
+def thresholds(policy: Any) -> list[int]:
+    """[i, j]: the thresholds in force, in bins: 0 below i, offload to j - 1, 1 from j on.
+
+    H2T2: the heaviest pair. Calibrating: the span of the bins it offloads (none: both where class 1 begins).
+    """
+    if isinstance(policy, H2T2):
+        return list(introspect.likely(policy.experts))
+    offloading, first = [], policy.n
+    for k in range(policy.n):
+        low, p, high = interval(policy, k)
+        if policy.lower < policy.upper and high > policy.lower / 2**20 and low < policy.upper / 2**20:
+            offloading.append(k)
+        elif p * policy.delta_fn >= (1 - p) * policy.delta_fp:
+            first = min(first, k)
+    return [offloading[0], offloading[-1] + 1] if offloading else [first, first]
+
+
+def interval(policy: Calibrating, k: int) -> tuple[float, float, float]:
+    """(low, p, high): what the calibrating policy knows of the events in bin k."""
+    policy.estimate(k)
+    return policy.low / 2**20, policy.p / 2**20, policy.high / 2**20
+
+
+def learned(policy: Any) -> dict[str, Any]:
+    """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region."""
+    if isinstance(policy, H2T2):
+        octaves = [introspect.exponents(policy.experts, i) for i in range(policy.experts.n)]
+        return {
+            "a": [hi + lo / 2**28 for (hi, lo), _ in octaves],
+            "b": [hi + lo / 2**28 for _, (hi, lo) in octaves],
+        }
+    return {
+        "intervals": [interval(policy, k) for k in range(policy.n)],
+        "region": [policy.lower / 2**20, policy.upper / 2**20],
+        "switch": policy.delta_fp / max(1, policy.delta_fp + policy.delta_fn),
+    }
