@@ -5,7 +5,7 @@ from array import array
 from .fixed import ONE
 from .policy import OFFLOAD, checked_options
 from .rng import Rng
-from .tickets import Tickets
+from .tickets import BIN, Tickets
 
 UNIT = 16  # counts are kept in sixteenths, so that halving forgets evenly
 FULL = 524288  # a bin's counts are halved when they reach 2^19 / 16 = 32768 labels
@@ -131,10 +131,10 @@ class Calibrating:
         """The remote label (0 or 1) of a ticket. True if it taught; False, counted, for a ticket not outstanding."""
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
-        slot = self.tickets.take(ticket)
-        if slot < 0:
+        at = self.tickets.take(ticket)
+        if at < 0:
             return False
-        k = self.tickets.bin[slot]
+        k = self.tickets.slots[at + BIN]
         self.labels[k] += UNIT
         self.events[k] += UNIT * label
         if self.labels[k] >= FULL:

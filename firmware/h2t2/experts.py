@@ -2,7 +2,7 @@
 # Losses come in ready scaled (octaves); what they mean, draws and tickets are the policy's.
 from array import array
 
-from .fixed import FRAC, ONE, add, exp2, exponent, ratio
+from .fixed import FRAC, ONE, add, exp2, ratio
 
 CAP = 134217728  # octaves (2^27) a threshold's losses may sum to before all are halved; see Experts.charge
 
@@ -11,8 +11,8 @@ class Experts:
     """Weights w(i, j) = u_i v_j on 0 <= i <= j < N = 2^bits of Algorithm 1, as a segment tree.
 
     Bin k's cumulative losses enter only as A_k - B_k (experts i > k against i <= k) and B_k - C_k (j > k against
-    j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, leaves
-    N..2N-1, bins left to right) holds the block floats U = sum u, V = sum v, P = sum_{i<=j} u v over its bins, *relative
+    j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, 1..N-1; all
+    leaves are alike and share slot N; slots 0 and N+1 are regions()' own) holds the block floats U = sum u, V = sum v, P = sum_{i<=j} u v over its bins, *relative
     to its first bin*, and `ah/al`, `bh/bl`: the two losses summed over its left half. With s = 2^-loss of the left half:
 
         U = Ul + Ur sA      V = Vl + Vr sB      P = Pl + Pr sA sB + Ul Vr sB
@@ -21,12 +21,12 @@ class Experts:
     """
 
     def __init__(self, bits):
-        """bits: b, 1..12 (boards: to 8). State: 2^b (36 + 16) bytes."""
+        """bits: b, 1..12 (boards: to 8). State: 34 bytes times 2^b."""
         self.n = n = 1 << bits
-        self.um = array("h", [16384] * (2 * n))
+        self.um = array("h", [16384] * (n + 2))
         self.vm = array("h", self.um)
         self.pm = array("h", self.um)
-        self.ue = array("i", [0] * (2 * n))
+        self.ue = array("i", [0] * (n + 2))
         self.ve = array("i", self.ue)
         self.pe = array("i", self.ue)
         self.ah = array("i", [0] * n)  # octaves, signed
@@ -47,34 +47,54 @@ class Experts:
             n -= 1
 
     def _pull(self, n):
-        """Node n from its children."""
+        """Node n from its children: the left one's sums, joined by the right one's."""
         left = n << 1
-        right = left | 1
-        ah = self.ah[n]
-        al = self.al[n]
-        m = self.um
-        es = self.ue
-        u = m[left]
-        ue = es[left]
-        m[n] = add(u, ue, m[right] * exp2(al), es[right] + ah)
-        es[n] = exponent[0]
-        bl = self.bl[n]
-        m = self.vm
-        es = self.ve
-        x = m[right] * exp2(bl)
-        e = es[right] + self.bh[n]
-        m[n] = add(m[left], es[left], x, e)
-        es[n] = exponent[0]
-        m = self.pm
-        es = self.pe
-        if x < 536870912:
-            x <<= 1
-            e += 1
-        x = add(m[left], es[left], u * ((x + 16384) >> 15), ue + e - 1)
-        e = exponent[0]
+        right = left + 1
+        if left >= self.n:
+            left = right = self.n
+        self.um[n] = self.um[left]
+        self.ue[n] = self.ue[left]
+        self.vm[n] = self.vm[left]
+        self.ve[n] = self.ve[left]
+        self.pm[n] = self.pm[left]
+        self.pe[n] = self.pe[left]
+        self._join(n, right, 2, self.ah[n], self.al[n], self.bh[n], self.bl[n])
+
+    def _join(self, to, n, side, ah, al, bh, bl):
+        """Add node n to the sums in slot `to`; (ah, al), (bh, bl): the losses before n.
+
+        side: 0 where n comes after what is there (V of the slot is left alone), 1 where it comes before (U is), 2 as 0, all.
+        """
+        um = self.um
+        ue = self.ue
+        vm = self.vm
+        ve = self.ve
+        pm = self.pm
+        pe = self.pe
+        # pairs with one threshold in each part, the lower one in the part that comes first
+        if side != 1:
+            x = vm[n] * exp2(bl)
+            f = ve[n] + bh
+            m = um[to]
+            e = ue[to] + f
+        else:
+            x = um[n] * exp2(al)
+            f = ue[n] + ah
+            m = vm[to]
+            e = ve[to] + f
+        if m:
+            if x < 536870912:
+                m *= (x + 8192) >> 14
+                e += 1
+            else:
+                m *= (x + 16384) >> 15
+            add(pm, pe, to, m, e - 1)
+        if side != 0:
+            add(vm, ve, to, x if side == 2 else vm[n] * exp2(bl), ve[n] + bh)
+        if side != 1:
+            add(um, ue, to, um[n] * exp2(al), ue[n] + ah)
         al += bl
-        m[n] = add(x, e, m[right] * exp2(al & FRAC), es[right] + ah + self.bh[n] + (al >> 28))
-        es[n] = exponent[0]
+        add(pm, pe, to, pm[n] * exp2(al & FRAC), pe[n] + ah + bh + (al >> 28))
 
     def charge(self, k, ah, al, bh, bl):
         """Add the losses A - B = (ah, al) and B - C = (bh, bl) to bin k: O(b).
@@ -117,76 +137,59 @@ class Experts:
         Also `local`, the likelier local class, and for `offload_share()` the masses `ambiguous` and `total`, in one unit.
         """
         n = 1
-        half = self.n >> 1
-        ah = al = bh = bl = 0  # losses summed over the bins before node n
-        u = v = one = zero = 0  # block floats: sum of u before n, of v after n; sum of P before n, after n
-        ue = ve = onee = zeroe = 0
+        leaf = self.n
+        half = leaf >> 1
+        after = leaf + 1
+        ah = al = bh = bl = 0  # losses of the bins before node n
+        um = self.um
+        vm = self.vm
+        pm = self.pm
+        um[0] = vm[0] = pm[0] = um[after] = vm[after] = pm[after] = 0
         while half:
-            fa = al + self.al[n]
-            fb = bl + self.bl[n]
-            ea = ah + self.ah[n] + (fa >> 28)
-            eb = bh + self.bh[n] + (fb >> 28)
-            fa &= FRAC
-            fb &= FRAC
+            a = ah + self.ah[n]
+            b = bh + self.bh[n]
+            alo = al + self.al[n]
+            blo = bl + self.bl[n]
+            a += alo >> 28
+            b += blo >> 28
+            alo &= FRAC
+            blo &= FRAC
             n <<= 1
-            if k & half:  # the left child joins what lies before
-                e = al + bl
-                one = add(one, onee, self.pm[n] * exp2(e & FRAC), self.pe[n] + ah + bh + (e >> 28))
-                onee = exponent[0]
-                if u:
-                    x = self.vm[n] * exp2(bl)
-                    e = self.ve[n] + bh
-                    if x < 536870912:
-                        x <<= 1
-                        e += 1
-                    one = add(one, onee, u * ((x + 16384) >> 15), ue + e - 1)
-                    onee = exponent[0]
-                u = add(u, ue, self.um[n] * exp2(al), self.ue[n] + ah)
-                ue = exponent[0]
-                n |= 1
-                ah = ea
-                al = fa
-                bh = eb
-                bl = fb
-            else:  # the right child joins what lies after
-                n |= 1
-                e = fa + fb
-                zero = add(zero, zeroe, self.pm[n] * exp2(e & FRAC), self.pe[n] + ea + eb + (e >> 28))
-                zeroe = exponent[0]
-                if v:
-                    x = self.um[n] * exp2(fa)
-                    e = self.ue[n] + ea
-                    if x < 536870912:
-                        x <<= 1
-                        e += 1
-                    zero = add(zero, zeroe, v * ((x + 16384) >> 15), ve + e - 1)
-                    zeroe = exponent[0]
-                v = add(v, ve, self.vm[n] * exp2(fb), self.ve[n] + eb)
-                ve = exponent[0]
-                n ^= 1
+            if k & half:
+                self._join(0, n if n < leaf else leaf, 0, ah, al, bh, bl)
+                ah = a
+                al = alo
+                bh = b
+                bl = blo
+                n += 1
+            else:
+                self._join(after, n + 1 if n < leaf else leaf, 1, a, alo, b, blo)
             half >>= 1
-        fb = exp2(bl)  # the leaf: bin k itself, u = 2^-a, v = 2^-b
-        e = al + bl
-        one = add(one, onee, 16384 * exp2(e & FRAC), ah + bh + (e >> 28))
-        onee = exponent[0]
-        if u:
-            one = add(one, onee, u * fb >> 1, ue + bh - 1)
-            onee = exponent[0]
-        u = add(u, ue, 16384 * exp2(al), ah)
-        u *= v
-        ue = exponent[0] + ve - 1
-        self.local = 1 if not zero or onee < zeroe or (onee == zeroe and one > zero) else 0
-        # one unit for all three: 2^-28 of the largest
-        e = onee
-        if zero and zeroe < e:
-            e = zeroe
-        if u and ue + 1 < e:
-            e = ue + 1
-        one = one << 13 >> min(onee - e, 30)
-        zero = zero << 13 >> min(zeroe - e, 30) if zero else 0
-        u = u >> min(ue + 2 - e, 30) if u else 0
-        self.ambiguous = u
-        self.total = zero + one + u
-        self.offload = ratio(u, self.total)
-        self.one = min(ratio(one, self.total), ONE - self.offload)
-        self.zero = ONE - self.offload - self.one
+        self._join(0, leaf, 0, ah, al, bh, bl)
+        self._shares(after)
+
+    def _shares(self, after):
+        """Probabilities from the sums in the slots 0 and `after`: the pairs before predict 1, those after 0."""
+        one = self.pm[0]
+        one_e = self.pe[0]
+        zero = self.pm[after]
+        zero_e = self.pe[after]
+        both = self.um[0] * self.vm[after]  # one threshold before, one after: they offload
+        both_e = self.ue[0] + self.ve[after] + 1
+        self.local = 1 if not zero or one_e < zero_e or (one_e == zero_e and one > zero) else 0
+        # one unit for all three: 2^-27 of the heaviest
+        e = one_e
+        if zero and zero_e < e:
+            e = zero_e
+        if both and both_e - 1 < e:
+            e = both_e - 1
+        one = one << 13 >> min(one_e - e, 30)
+        if zero:
+            zero = zero << 13 >> min(zero_e - e, 30)
+        if both:
+            both >>= min(both_e - e, 30)
+        self.ambiguous = both
+        self.total = e = zero + one + both
+        self.offload = zero = ratio(both, e)
+        self.one = one = min(ratio(one, e), ONE - zero)
+        self.zero = ONE - zero - one

@@ -21,47 +21,41 @@ _EXP2 = array("H", [ONE] * 128)
 for _i in range(127):
     _EXP2[_i + 1] = _EXP2[_i] - _STEPS[_i]
 
-exponent = array("i", [0])  # second result of add(): a tuple would be heap
-
-
 def exp2(lo):
     """2^-(lo / 2^28) in Q15 for 0 <= lo < 2^28; result in [2^14, 2^15], within 1.1 units (test_fixed)."""
     c = _EXP2[lo >> 21]
     return c - (((c * (lo >> 8 & 8191) >> 13) * 177 + 16384) >> 15)
 
 
-def add(m, e, x, f):
-    """Block float (m, e) plus the raw product x * 2^-(29 + f), 0 <= x <= 2^30 - 1: mantissa, and `exponent[0]`.
+def add(ms, es, i, x, f):
+    """Add the raw product x * 2^-(29 + f), 0 < x < 2^30, to the block float (ms[i], es[i]), where ms[i] = 0 is zero.
 
-    x is the product of two mantissas or of a mantissa and a Q15 factor (f one less, then). Rounded once, to nearest.
+    x is the product of two mantissas (then f is their exponents' sum less one) or of a mantissa and a Q15 factor.
+    Rounded once, to nearest.
     """
-    if not x:
-        exponent[0] = e
-        return m
-    d = f - e
-    if not m or d < -30:
-        w = x >> 1
-        e = f
-    elif d < 0:
-        w = (x >> 1) + (m << 14 >> -d)
-        e = f
-    elif d < 30:
-        w = (m << 14) + (x >> d + 1)
+    m = ms[i]
+    d = f - es[i]
+    if m and d >= 0:
+        if d > 29:
+            return
+        x = (m << 14) + (x >> d + 1)
+        f -= d
+    elif m and d > -31:
+        x = (x >> 1) + (m << 14 >> -d)
     else:
-        exponent[0] = e
-        return m
-    while w < 268435456:
-        w <<= 1
-        e += 1
-    if w > 536870911:
-        w >>= 1
-        e -= 1
-    m = (w + 8192) >> 14
+        x >>= 1
+    if x > 536870911:
+        x >>= 1
+        f -= 1
+    while x < 268435456:
+        x <<= 1
+        f += 1
+    m = (x + 8192) >> 14
     if m > 32767:
         m = 16384
-        e -= 1
-    exponent[0] = e
-    return m
+        f -= 1
+    ms[i] = m
+    es[i] = f
 
 
 def ratio(a, b):

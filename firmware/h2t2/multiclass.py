@@ -3,6 +3,7 @@ from .calibrated import checked, expected
 from .experts import Experts
 from .fixed import ONE, ratio
 from .policy import H2T2, OFFLOAD, times
+from .tickets import BIN, FIELDS
 
 
 class Pairwise(H2T2):
@@ -64,19 +65,19 @@ class Pairwise(H2T2):
         """As H2T2.learn; label: the class, 0..K-1."""
         if not 0 <= label < len(self.costs):
             raise ValueError("label %r is not in 0..%d" % (label, len(self.costs) - 1))
-        slot = self._take(ticket, beta)
-        if slot < 0:
+        at = self._take(ticket, beta)
+        if at < 0:
             return False
-        cell = self.tickets.bin[slot]
+        cell = self.tickets.slots[at + BIN]
         pair = cell >> self.bits
         a, b = self.pairs[pair]
         self.experts = self.trees[pair]
-        self._teach(slot, beta, cell & (1 << self.bits) - 1, self.loss[label][a], self.loss[label][b])
+        self._teach(at, beta, cell & (1 << self.bits) - 1, self.loss[label][a], self.loss[label][b])
         return True
 
     def lose(self, ticket):
         """As H2T2.lose: the class to act on."""
-        cell = self.tickets.bin[ticket % self.tickets.window]
+        cell = self.tickets.slots[ticket % self.tickets.window * FIELDS + BIN]
         side = self.tickets.lose(ticket)
         return side if side < 0 else self.pairs[cell >> self.bits][side]
 

@@ -2,7 +2,7 @@
 from .experts import Experts
 from .fixed import FRAC, ONE, loss, ratio, scale
 from .rng import Rng
-from .tickets import Tickets
+from .tickets import BETA, BIN, DEN, SHIFT, Tickets
 
 OFFLOAD = -1  # decide()'s other answer, beside the classes 0, 1, ...
 
@@ -86,7 +86,7 @@ class H2T2:
         self.options = (bits, self.rate, self.all, self.anytime, half_life, window, delta_fp, delta_fn, rdl_fp, rdl_fn)
         self.cell = 0  # added to the bin in a ticket: which learner, where there are several
         self.set_beta(beta)
-        self.t = 0  # rounds, saturating
+        self.t = 0  # rounds of "anytime", saturating
         self.age = 0  # rounds since the last halving by half_life
         self.root = 3  # floor(4 t^(1/3)) of "anytime"
         self.taught = 0
@@ -149,16 +149,14 @@ class H2T2:
 
     def _tick(self):
         """Count the round: forgetting and the anytime exploration."""
-        half_life = self.half_life
-        if self.t < 16777215 and not (half_life and self.t >= half_life << 1):
+        if self.anytime and self.t < 16777215 and not (self.half_life and self.t >= self.half_life << 1):
             self.t += 1
-            if self.anytime:
-                while (self.root + 1) * (self.root + 1) * (self.root + 1) <= self.t << 6:
-                    self.root += 1
-                self.epsilon = min(16384, 65536 // self.root)
-        if half_life:
+            while (self.root + 1) * (self.root + 1) * (self.root + 1) <= self.t << 6:
+                self.root += 1
+            self.epsilon = min(16384, 65536 // self.root)
+        if self.half_life:
             self.age += 1
-            if self.age > half_life:
+            if self.age > self.half_life:
                 self.age = 1
                 self.forget()
 
@@ -173,10 +171,11 @@ class H2T2:
         """
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
-        slot = self._take(ticket, beta)
-        if slot < 0:
+        at = self._take(ticket, beta)
+        if at < 0:
             return False
-        self._teach(slot, beta, self.tickets.bin[slot], self.rates[label << 1], self.rates[label << 1 | 1])
+        label <<= 1
+        self._teach(at, beta, self.tickets.slots[at + BIN], self.rates[label], self.rates[label + 1])
         return True
 
     def _take(self, ticket, beta):
@@ -184,14 +183,13 @@ class H2T2:
             raise ValueError("beta %r is not in 0..32768" % beta)
         return self.tickets.take(ticket)
 
-    def _teach(self, slot, beta, k, zero, one):
+    def _teach(self, at, beta, k, zero, one):
         """Charge bin k of `experts`: the cost's correction, and `zero`, `one` (octaves, Q26) to predicting 0 and 1."""
-        tickets = self.tickets
-        if beta >= 0 and beta != tickets.beta[slot]:
-            self._charge(k, -self.rate, self.rate, beta - tickets.beta[slot], ONE, 0)
-        den = tickets.den[slot]
-        if den:
-            self._charge(k, zero, -one, ONE, den, tickets.shift[slot])
+        slots = self.tickets.slots
+        if beta >= 0 and beta != slots[at + BETA]:
+            self._charge(k, -self.rate, self.rate, beta - slots[at + BETA], ONE, 0)
+        if slots[at + DEN]:
+            self._charge(k, zero, -one, ONE, slots[at + DEN], slots[at + SHIFT])
         self.taught += 1
 
     def _charge(self, k, a, b, num, den, shift):

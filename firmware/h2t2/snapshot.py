@@ -32,7 +32,7 @@ def _parts(policy):
         (policy.rng, ("x", "y", "z")),
         (tickets, ("last", "lost", "refused")),
     ]
-    arrays = [tickets.id, tickets.bin, tickets.beta, tickets.local, tickets.den, tickets.shift]
+    arrays = [tickets.slots]
     if hasattr(policy, "labels"):
         return 3, scalars, arrays + [policy.labels, policy.events]
     scalars.append((policy, ("t", "root", "epsilon")))

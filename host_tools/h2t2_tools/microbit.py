@@ -1,0 +1,95 @@
+"""The emulated micro:bit: QEMU's nRF51822 (Cortex-M0, 16 KB RAM) running real MicroPython 1.9.2, driven by its raw REPL.
+
+With counting on, its clock counts instructions: one every 64 ns of emulated time, so what it reports is exact.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from .emulators import MICROBIT, MICROBIT_FIRMWARE
+from .errors import Failure, UserError
+from .shrink import pieces
+
+NANOSECONDS = 64  # emulated time an instruction takes: -icount shift=6
+
+
+class Microbit:
+    """One emulated board, for as long as the context lasts. Not a real one."""
+
+    def __init__(self, count: bool = False) -> None:
+        """count: let the board's clock count instructions (slower). UserError, saying what to install, where it cannot run."""
+        reason = MICROBIT.missing()
+        if reason:
+            raise UserError(f"micro:bit: {reason}")
+        command = ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-serial", "stdio"]
+        command += ["-device", f"loader,file={MICROBIT_FIRMWARE}"]
+        if count:
+            command += ["-icount", "shift=6,align=off,sleep=off"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+        )
+        self._seen = b""
+
+    def __enter__(self) -> Microbit:
+        self._until(b">>> ", 30)
+        self._send(b"\x03\x01")
+        self._until(b"raw REPL; CTRL-B to exit\r\n>", 10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe:
+                pipe.close()
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        for start in range(0, len(data), 16):  # more at a time and its UART loses some
+            self._process.stdin.write(data[start : start + 16])
+            time.sleep(0.002)
+
+    def _until(self, mark: bytes, seconds: float) -> bytes:
+        """Everything up to a mark. Failure, with what came instead, after so many seconds."""
+        assert self._process.stdout is not None
+        end = time.monotonic() + seconds
+        while mark not in self._seen:
+            left = end - time.monotonic()
+            if left <= 0 or self._process.poll() is not None:
+                raise Failure(f"micro:bit: no {mark!r} in {seconds:g} s, only {self._seen[-200:]!r}")
+            if select.select([self._process.stdout], [], [], left)[0]:
+                self._seen += os.read(self._process.stdout.fileno(), 4096)
+        before, self._seen = self._seen.split(mark, 1)
+        return before
+
+    def run(self, source: str, seconds: float = 60) -> str:
+        """What a piece of source prints. Failure, with the board's words, when it raises."""
+        self._send(source.encode() + b"\x04")
+        self._until(b"OK", 30)
+        out = self._until(b"\x04", seconds)
+        trouble = self._until(b"\x04>", 10)
+        if trouble:
+            raise Failure(f"micro:bit: {trouble.decode(errors='replace').strip()}")
+        return out.decode().replace("\r\n", "\n")
+
+    def load(self, names: tuple[str, ...], folder: Path) -> dict[str, str]:
+        """Run the pieces of runtime modules in the board's main namespace, each from a file; the names they go by there.
+
+        From a file, because the REPL keeps a buffer as long as the longest source it was sent.
+        """
+        sources, mapping = pieces(names, folder)
+        for source in sources:
+            self.run("f=open('p','w')")
+            for start in range(0, len(source), 48):
+                self.run(f"f.write({source[start : start + 48]!r})and 0")
+            self.run("f.close()\nf=None")
+            self.run("exec(open('p').read())")
+        return mapping
