@@ -87,7 +87,7 @@ def test_the_cap_halves_instead_of_overflowing():
     experts = Experts(1)
     for _ in range(600):
         experts.charge(0, 2**18, 0, -(2**18), 0)
-    assert abs(experts.ah[1]) < 2**27 and experts.spent < 2**27
+    assert abs(experts.losses[4]) < 2**27 and experts.spent < 2**27
 
 
 @settings(deadline=None)

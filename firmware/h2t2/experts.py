@@ -13,7 +13,7 @@ class Experts:
     Bin k's cumulative losses enter only as A_k - B_k (experts i > k against i <= k) and B_k - C_k (j > k against
     j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, 1..N-1; all
     leaves are alike and share slot N; slots 0 and N+1 are regions()' own) holds the block floats U = sum u, V = sum v, P = sum_{i<=j} u v over its bins, *relative
-    to its first bin*, and `ah/al`, `bh/bl`: the two losses summed over its left half. With s = 2^-loss of the left half:
+    to its first bin*, and from losses[4 n] on both losses summed over its left half (octaves, Q28 fraction, each). With s = 2^-loss of the left half:
 
         U = Ul + Ur sA      V = Vl + Vr sB      P = Pl + Pr sA sB + Ul Vr sB
 
@@ -29,10 +29,7 @@ class Experts:
         self.ue = array("i", [0] * (n + 2))
         self.ve = array("i", self.ue)
         self.pe = array("i", self.ue)
-        self.ah = array("i", [0] * n)  # octaves, signed
-        self.al = array("i", self.ah)  # Q28 fraction
-        self.bh = array("i", self.ah)
-        self.bl = array("i", self.ah)
+        self.losses = array("i", [0] * (4 * n))
         self.spent = 0  # octaves charged since the last halving: bounds every sum of losses
         self.offload = self.one = self.zero = 0  # Q15 region probabilities of the last regions()
         self.local = 0  # the likelier local class there
@@ -41,29 +38,17 @@ class Experts:
 
     def rebuild(self):
         """Compute every node from the losses: O(2^b)."""
+        losses = self.losses
         n = self.n - 1
         while n:
-            self._pull(n)
+            self._join(n, 0, 2, losses[4 * n], losses[4 * n + 1], losses[4 * n + 2], losses[4 * n + 3])
             n -= 1
-
-    def _pull(self, n):
-        """Node n from its children: the left one's sums, joined by the right one's."""
-        left = n << 1
-        right = left + 1
-        if left >= self.n:
-            left = right = self.n
-        self.um[n] = self.um[left]
-        self.ue[n] = self.ue[left]
-        self.vm[n] = self.vm[left]
-        self.ve[n] = self.ve[left]
-        self.pm[n] = self.pm[left]
-        self.pe[n] = self.pe[left]
-        self._join(n, right, 2, self.ah[n], self.al[n], self.bh[n], self.bl[n])
 
     def _join(self, to, n, side, ah, al, bh, bl):
         """Add node n to the sums in slot `to`; (ah, al), (bh, bl): the losses before n.
 
-        side: 0 where n comes after what is there (V of the slot is left alone), 1 where it comes before (U is), 2 as 0, all.
+        side: 0 where n comes after what is there (V of the slot is left alone), 1 where it comes before (U is);
+        2: node `to` anew, its left child's sums joined by its right child's (n is not read).
         """
         um = self.um
         ue = self.ue
@@ -71,6 +56,18 @@ class Experts:
         ve = self.ve
         pm = self.pm
         pe = self.pe
+        if side == 2:
+            n = to << 1
+            if n >= self.n:
+                n = self.n
+            um[to] = um[n]
+            ue[to] = ue[n]
+            vm[to] = vm[n]
+            ve[to] = ve[n]
+            pm[to] = pm[n]
+            pe[to] = pe[n]
+            if n < self.n:
+                n += 1
         # pairs with one threshold in each part, the lower one in the part that comes first
         if side != 1:
             x = vm[n] * exp2(bl)
@@ -102,32 +99,34 @@ class Experts:
         Once 2^27 octaves (9e7 nats / eta of loss) have been charged in all, every loss is halved, in one O(2^b) rebuild:
         sums stay below 2^28 octaves for ever, the order of the experts stays, the odds between them soften.
         """
+        losses = self.losses
         n = k + self.n
         while n & 1:  # nothing changes below the lowest node that has bin k in its left half
             n >>= 1
         while n > 1:
             left = not n & 1
             n >>= 1
+            at = n << 2
             if left:
-                lo = self.al[n] + al
-                self.al[n] = lo & FRAC
-                self.ah[n] += ah + (lo >> 28)
-                lo = self.bl[n] + bl
-                self.bl[n] = lo & FRAC
-                self.bh[n] += bh + (lo >> 28)
-            self._pull(n)
+                lo = losses[at + 1] + al
+                losses[at + 1] = lo & FRAC
+                losses[at] += ah + (lo >> 28)
+                lo = losses[at + 3] + bl
+                losses[at + 3] = lo & FRAC
+                losses[at + 2] += bh + (lo >> 28)
+            self._join(n, 0, 2, losses[at], losses[at + 1], losses[at + 2], losses[at + 3])
         self.spent += 1 + max(abs(ah), abs(bh))
         if self.spent >= CAP:
             self.halve()
 
     def halve(self):
         """Halve every cumulative loss (a shift) and rebuild: forgetting, O(2^b)."""
-        for hi, lo in ((self.ah, self.al), (self.bh, self.bl)):
-            n = self.n - 1
-            while n:
-                lo[n] = (hi[n] & 1) << 27 | lo[n] >> 1
-                hi[n] >>= 1
-                n -= 1
+        losses = self.losses
+        n = 4 * self.n
+        while n:
+            n -= 2
+            losses[n + 1] = (losses[n] & 1) << 27 | losses[n + 1] >> 1
+            losses[n] >>= 1
         self.spent >>= 1
         self.rebuild()
 
@@ -140,18 +139,18 @@ class Experts:
         leaf = self.n
         half = leaf >> 1
         after = leaf + 1
+        losses = self.losses
         ah = al = bh = bl = 0  # losses of the bins before node n
         um = self.um
         vm = self.vm
         pm = self.pm
         um[0] = vm[0] = pm[0] = um[after] = vm[after] = pm[after] = 0
         while half:
-            a = ah + self.ah[n]
-            b = bh + self.bh[n]
-            alo = al + self.al[n]
-            blo = bl + self.bl[n]
-            a += alo >> 28
-            b += blo >> 28
+            at = n << 2
+            alo = al + losses[at + 1]
+            blo = bl + losses[at + 3]
+            a = ah + losses[at] + (alo >> 28)
+            b = bh + losses[at + 2] + (blo >> 28)
             alo &= FRAC
             blo &= FRAC
             n <<= 1

@@ -17,7 +17,8 @@ _STEPS = (
     b"\x69\x69\x68\x68\x67\x66\x66\x65\x65\x64\x64\x63\x62\x63\x61\x61\x61\x60\x5f\x5f\x5e\x5e\x5e\x5d"
     b"\x5c\x5c\x5b\x5b\x5b\x5a\x59"
 )
-_EXP2 = array("H", [ONE] * 128)
+_EXP2 = array("H", _STEPS + _STEPS + b"\0\0")  # any 256 bytes
+_EXP2[0] = ONE
 for _i in range(127):
     _EXP2[_i + 1] = _EXP2[_i] - _STEPS[_i]
 

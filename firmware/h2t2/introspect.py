@@ -8,10 +8,11 @@ def exponents(experts, i):
     half = experts.n >> 1
     while half:
         if i & half:
-            a_hi += experts.ah[n]
-            a_lo += experts.al[n]
-            b_hi += experts.bh[n]
-            b_lo += experts.bl[n]
+            at = 4 * n
+            a_hi += experts.losses[at]
+            a_lo += experts.losses[at + 1]
+            b_hi += experts.losses[at + 2]
+            b_lo += experts.losses[at + 3]
         n = n << 1 | (1 if i & half else 0)
         half >>= 1
     return (a_hi + (a_lo >> 28), a_lo & 0xFFFFFFF), (b_hi + (b_lo >> 28), b_lo & 0xFFFFFFF)

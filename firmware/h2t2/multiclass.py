@@ -2,7 +2,7 @@
 from .calibrated import checked, expected
 from .experts import Experts
 from .fixed import ONE, ratio
-from .policy import H2T2, OFFLOAD, times
+from .policy import H2T2, OFFLOAD, checked_cost, times
 from .tickets import BIN, FIELDS
 
 
@@ -65,7 +65,8 @@ class Pairwise(H2T2):
         """As H2T2.learn; label: the class, 0..K-1."""
         if not 0 <= label < len(self.costs):
             raise ValueError("label %r is not in 0..%d" % (label, len(self.costs) - 1))
-        at = self._take(ticket, beta)
+        checked_cost(beta)
+        at = self.tickets.take(ticket)
         if at < 0:
             return False
         cell = self.tickets.slots[at + BIN]

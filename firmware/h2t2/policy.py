@@ -32,6 +32,12 @@ def checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn):
             raise ValueError("%s %r is not in %d..%d" % (name, value, low, high))
 
 
+def checked_cost(beta):
+    """Raise ValueError for a cost above 1; below 0 it means "as charged"."""
+    if beta > ONE:
+        raise ValueError("beta %r is not in 0..32768" % beta)
+
+
 class H2T2:
     """The two-threshold policy of the paper, learned online from the labels of offloaded samples alone.
 
@@ -171,38 +177,42 @@ class H2T2:
         """
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
-        at = self._take(ticket, beta)
+        checked_cost(beta)
+        at = self.tickets.take(ticket)
         if at < 0:
             return False
         label <<= 1
         self._teach(at, beta, self.tickets.slots[at + BIN], self.rates[label], self.rates[label + 1])
         return True
 
-    def _take(self, ticket, beta):
-        if beta > ONE:
-            raise ValueError("beta %r is not in 0..32768" % beta)
-        return self.tickets.take(ticket)
-
     def _teach(self, at, beta, k, zero, one):
         """Charge bin k of `experts`: the cost's correction, and `zero`, `one` (octaves, Q26) to predicting 0 and 1."""
         slots = self.tickets.slots
-        if beta >= 0 and beta != slots[at + BETA]:
-            self._charge(k, -self.rate, self.rate, beta - slots[at + BETA], ONE, 0)
-        if slots[at + DEN]:
-            self._charge(k, zero, -one, ONE, slots[at + DEN], slots[at + SHIFT])
+        ah = al = bh = bl = 0
+        if beta >= 0:
+            beta -= slots[at + BETA]
+            x = self.rate
+            if beta > 0:
+                x = -x
+            beta = abs(beta)
+            scale(x, beta, ONE, 0)
+            ah = loss[0]
+            al = loss[1]
+            scale(-x, beta, ONE, 0)
+            bh = loss[0]
+            bl = loss[1]
+        den = slots[at + DEN]
+        if den:
+            at = slots[at + SHIFT]
+            scale(zero, ONE, den, at)
+            ah += loss[0]
+            al += loss[1]
+            scale(-one, ONE, den, at)
+            bh += loss[0]
+            bl += loss[1]
+        if ah or al or bh or bl:
+            self.experts.charge(k, ah + (al >> 28), al & FRAC, bh + (bl >> 28), bl & FRAC)
         self.taught += 1
-
-    def _charge(self, k, a, b, num, den, shift):
-        """Charge bin k: a * num / den * 2^shift to A - B and b * num / den * 2^shift to B - C."""
-        if num < 0:
-            num = -num
-            a = -a
-            b = -b
-        scale(a, num, den, shift)
-        a = loss[0]
-        lo = loss[1]
-        scale(b, num, den, shift)
-        self.experts.charge(k, a, lo, loss[0], loss[1])
 
     def lose(self, ticket):
         """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""

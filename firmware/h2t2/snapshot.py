@@ -20,10 +20,6 @@ def crc24(data):
     return crc
 
 
-def _tree(experts):
-    return [experts.ah, experts.al, experts.bh, experts.bl]
-
-
 def _parts(policy):
     """(kind, scalars as (object, names), arrays) of a policy: everything that changes while it runs."""
     tickets = policy.tickets
@@ -39,7 +35,7 @@ def _parts(policy):
     trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
     for tree in trees:
         scalars.append((tree, ("spent",)))
-        arrays += _tree(tree)
+        arrays.append(tree.losses)
     return (2 if hasattr(policy, "trees") else 1), scalars, arrays
 
 

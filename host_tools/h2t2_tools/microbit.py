@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from h2t2.policy import H2T2
+
 from .emulators import MICROBIT, MICROBIT_FIRMWARE
 from .errors import Failure, UserError
 from .shrink import pieces
@@ -80,16 +82,17 @@ class Microbit:
             raise Failure(f"micro:bit: {trouble.decode(errors='replace').strip()}")
         return out.decode().replace("\r\n", "\n")
 
-    def load(self, names: tuple[str, ...], folder: Path) -> dict[str, str]:
-        """Run the pieces of runtime modules in the board's main namespace, each from a file; the names they go by there.
-
-        From a file, because the REPL keeps a buffer as long as the longest source it was sent.
-        """
-        sources, mapping = pieces(names, folder)
+    def load(self, folder: Path, policy: H2T2) -> dict[str, str]:
+        """Put a policy made here onto the board, as `p` in its main namespace; the names its parts have there."""
+        sources, mapping = pieces(folder, policy)
         for source in sources:
-            self.run("f=open('p','w')")
-            for start in range(0, len(source), 48):
-                self.run(f"f.write({source[start : start + 48]!r})and 0")
-            self.run("f.close()\nf=None")
-            self.run("exec(open('p').read())")
+            self.execute(source)
         return mapping
+
+    def execute(self, source: str) -> None:
+        """Run source from a file: the REPL itself keeps a buffer as long as the longest source it was ever sent."""
+        self.run("f=open('p','w')")
+        for start in range(0, len(source), 48):
+            self.run(f"f.write({source[start : start + 48]!r})and 0")
+        self.run("f.close()\nf=None")
+        self.run("exec(open('p').read())")

@@ -1,16 +1,19 @@
 """Runtime modules cut down to what a few kilobytes of heap can compile and hold: small pieces, short names.
 
 python-minifier does the white space and docstrings; here argument checks go (the host checks a configuration first),
-integer constants are put in place, and names become words the firmware has in its ROM, which cost no heap. What is
+integer constants and fixed options are put in place, and names become words the firmware has in its ROM, which cost no heap. What is
 computed stays: the vectors are replayed through these pieces too.
 """
 
 from __future__ import annotations
 
 import ast
+from array import array
 from pathlib import Path
+from typing import Any
 
 import python_minifier
+from h2t2.policy import H2T2
 
 CORE = ("fixed", "rng", "tickets", "experts", "policy")
 KEPT = {"array", "abs", "min", "max", "range", "self", "__init__"}  # what the core uses of Python
@@ -56,6 +59,95 @@ class _Unchecked(ast.NodeTransformer):
         return node
 
 
+class _OneObject(ast.NodeTransformer):
+    """self.experts, self.rng and self.tickets are self; what then says nothing goes."""
+
+    same: set[str] = set()  # locals of the function at hand that are self
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return node.value if node.attr in ("experts", "rng", "tickets") else node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        self.generic_visit(node)
+        if isinstance(node.targets[0], ast.Name) and ast.unparse(node.value) == "self":
+            self.same.add(node.targets[0].id)
+            return None
+        return None if ast.unparse(node.targets[0]) == ast.unparse(node.value) else node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        node.id = "self" if node.id in self.same else node.id
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.same = set()
+        self.generic_visit(node)
+        return node
+
+
+class _Configured(ast.NodeTransformer):
+    """Puts a configuration's fixed options in place of self.<option> and drops the branches they rule out."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.empty: set[str] = set()  # methods of which nothing is left
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and node.attr in self.options and ast.unparse(node.value) == "self":
+            return ast.copy_location(ast.Constant(self.options[node.attr]), node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        self.generic_visit(node)
+        fixed = [t for t in node.targets if isinstance(t, ast.Attribute) and t.attr in self.options]
+        return None if len(fixed) == len(node.targets) else node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        stop = isinstance(node.op, ast.Or)  # the value that decides the whole
+        values: list[ast.expr] = []
+        for value in node.values:
+            if not isinstance(value, ast.Constant):
+                values.append(value)
+            elif bool(value.value) == stop:
+                return ast.copy_location(ast.Constant(stop), node)
+        if not values:
+            return ast.copy_location(ast.Constant(not stop), node)
+        node.values = values
+        return node if len(values) > 1 else values[0]
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):
+            return ast.copy_location(ast.Constant(not node.operand.value), node)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt] | None:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return (node.body if node.test.value else node.orelse) or None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        self.generic_visit(node)
+        if all(isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) for part in node.body):
+            self.empty.add(node.name)
+            return None
+        return node
+
+    def drop_calls(self, tree: ast.AST) -> None:
+        """Remove the calls of methods that are gone."""
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list):
+                node.body = [part for part in body if not self._gone(part)]  # type: ignore[attr-defined]
+
+    def _gone(self, part: ast.stmt) -> bool:
+        call = part.value if isinstance(part, ast.Expr) else None
+        return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in self.empty
+
+
 class _Renamed(ast.NodeTransformer):
     """Globals and attributes by `names`; a function's arguments and locals by LOCALS, anew in each."""
 
@@ -89,8 +181,8 @@ class _Renamed(ast.NodeTransformer):
         return node
 
 
-def _trees(names: tuple[str, ...], folder: Path) -> list[ast.stmt]:
-    """The modules' statements in one list, checks and constants gone."""
+def _trees(names: tuple[str, ...], folder: Path, options: dict[str, Any]) -> list[ast.stmt]:
+    """The modules' statements in one list, checks, constants and ruled-out branches gone."""
     parts: list[ast.stmt] = []
     for name in names:
         parts += ast.parse((folder / f"{name}.py").read_text()).body
@@ -100,7 +192,13 @@ def _trees(names: tuple[str, ...], folder: Path) -> list[ast.stmt]:
             value = part.value.operand if isinstance(part.value, ast.UnaryOp) else part.value
             if isinstance(value, ast.Constant) and isinstance(value.value, int):
                 constants[part.targets[0].id] = ast.literal_eval(part.value)
+    for part in parts:
+        if isinstance(part, ast.ClassDef):
+            part.body = [m for m in part.body if isinstance(m, ast.FunctionDef) and m.name != "__init__"]
     module = _Unchecked(constants).visit(ast.Module(parts, []))
+    configured = _Configured(options)
+    module = configured.visit(module)
+    configured.drop_calls(module)
     gone = (ast.ImportFrom, ast.Expr)
     return [
         part
@@ -130,31 +228,84 @@ def renaming(parts: list[ast.stmt]) -> dict[str, str]:
     return dict(zip(mine, NAMES))
 
 
-def pieces(names: tuple[str, ...], folder: Path) -> tuple[list[str], dict[str, str]]:
-    """(sources to run one after the other in one namespace, new name of each old one): the biggest come first.
+def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
+    """(sources to run in order in one namespace, new name of each old one); they leave `p`, the policy as it is now.
 
-    Arguments are by position only there."""
-    parts = _trees(names, folder)
+    folder: of the runtime. policy: made on the host; its options are fixed in the build, its state is written out, so that
+    nothing of what makes a policy goes to the board. All classes become one, whose instance `p` also is its own experts,
+    rng and tickets: three dictionaries less.
+    """
+    owners = (policy, policy.experts, policy.tickets, policy.rng)
+    options: dict[str, Any] = {}
+    while True:  # what a step never stores is a constant of this build, which may rule out more
+        parts = [_OneObject().visit(part) for part in _trees(CORE, folder, options)]
+        _drop_unused(parts)
+        nodes = [node for part in parts for node in ast.walk(part)]
+        stored = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+        known = {name: value for owner in owners for name, value in vars(owner).items() if isinstance(value, int)}
+        constant = {name: value for name, value in known.items() if name not in stored | READ_OUTSIDE}
+        if constant == options:
+            break
+        options = constant
     mapping = renaming(parts)
-    rest, classes, functions = ["from array import array"], {}, []
+    whole = NAMES[-1]
+    tables, functions = [], []
     for part in parts:
         part = _Renamed(mapping).visit(part)
-        if isinstance(part, ast.ClassDef):
-            methods = [m for m in part.body if isinstance(m, ast.FunctionDef) and m.name != "__init__"]
-            part.body = [m for m in part.body if m not in methods]
-            classes[part.name] = _minify(part)
-            for method in methods:
-                source = _minify(method)
-                functions.append((f"{source}\n{part.name}.{method.name}={method.name};del {method.name}", part.name))
-        elif isinstance(part, ast.FunctionDef):
-            functions.append((_minify(part), ""))
+        if isinstance(part, ast.FunctionDef):
+            functions.append(_minify(part))
+        elif not isinstance(part, ast.ClassDef):
+            tables.append(_minify(part))
         else:
-            rest.append(_minify(part))
-    ordered = []
-    for source, owner in sorted(functions, key=lambda item: -len(item[0])):
-        ordered += [classes.pop(owner)] if owner in classes else []
-        ordered.append(source)
-    return [*ordered, *classes.values(), *rest], mapping
+            for method in part.body:
+                if (method.name, part.name) != (mapping.get("lose"), mapping["H2T2"]):  # it only calls the tickets' own
+                    functions.append(f"{_minify(method)}\n{whole}.{method.name}={method.name};del {method.name}")
+    functions.sort(key=len, reverse=True)  # what takes most memory to compile first, while the heap is in one piece
+    state = []
+    for owner in owners:
+        for name, value in vars(owner).items():
+            if name in mapping and name not in options:
+                state.append(f"p.{mapping[name]}={_literal(value)}")
+    start = ["from array import array", f"class {whole}:pass\np={whole}()"]
+    return [*start, *functions, *tables, f"del {mapping['_STEPS']}", *state], mapping
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, array):
+        same = f"[{value[0]}]*{len(value)}" if len(set(value)) == 1 else repr(value.tolist()).replace(" ", "")
+        return f"array('{value.typecode}',{same})"
+    return repr(value).replace(" ", "") if isinstance(value, (int, list)) else "p"
+
+
+READ_OUTSIDE = {"offload", "one", "local", "ticket", "taught", "lost", "refused", "decide", "learn", "set_beta", "lose"}
+
+
+def _drop_unused(parts: list[ast.stmt]) -> None:
+    """Leave out attributes nobody reads, and functions and methods nobody calls, until nothing changes."""
+    while True:
+        nodes = [node for part in parts for node in ast.walk(part)]
+        read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+        read |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        read |= READ_OUTSIDE
+        count = len(nodes)
+        for node in nodes:
+            body = getattr(node, "body", None)
+            if isinstance(body, list):
+                node.body = [kept for kept in (_used(part, read) for part in body) if kept]  # type: ignore[attr-defined]
+        parts[:] = [part for part in parts if _used(part, read)]
+        if sum(1 for part in parts for _ in ast.walk(part)) == count:
+            return
+
+
+def _used(part: ast.stmt, read: set[str]) -> ast.stmt | None:
+    if isinstance(part, ast.FunctionDef) and part.name not in read:
+        return None
+    if isinstance(part, ast.Assign):
+        keep = [t for t in part.targets if not (isinstance(t, ast.Attribute) and t.attr not in read)]
+        if not keep:
+            return None
+        part.targets = keep
+    return part
 
 
 def _minify(part: ast.AST) -> str:

@@ -47,9 +47,8 @@ def replay(run):
                     policy.learn(late, label, 16384)
                     policy.learn(late, label, 16384)
                     late = 0
-    for column in (experts.ah, experts.al, experts.bh, experts.bl):
-        for value in column:
-            crc = (crc * 31 + value) % 16777213
+    for value in experts.losses:
+        crc = (crc * 31 + value) % 16777213
     counts = [policy.taught, policy.tickets.refused, policy.tickets.lost]
     return {"actions": actions, "crc": crc, "counts": counts, "rng": [policy.rng.x, policy.rng.y, policy.rng.z]}
 
