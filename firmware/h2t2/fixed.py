@@ -22,36 +22,35 @@ _EXP2[0] = ONE
 for _i in range(127):
     _EXP2[_i + 1] = _EXP2[_i] - _STEPS[_i]
 
-def exp2(lo):
-    """2^-(lo / 2^28) in Q15 for 0 <= lo < 2^28; result in [2^14, 2^15], within 1.1 units (test_fixed)."""
-    c = _EXP2[lo >> 21]
-    return c - (((c * (lo >> 8 & 8191) >> 13) * 177 + 16384) >> 15)
+def add(ms, es, i, x, lo, f):
+    """Add the block float x * 2^-(14 + f) * 2^-(lo / 2^28) to (ms[i], es[i]), where ms[i] = 0 is zero.
 
-
-def add(ms, es, i, x, f):
-    """Add the raw product x * 2^-(29 + f), 0 < x < 2^30, to the block float (ms[i], es[i]), where ms[i] = 0 is zero.
-
-    x is the product of two mantissas (then f is their exponents' sum less one) or of a mantissa and a Q15 factor.
-    Rounded once, to nearest.
+    x: mantissa, 2^14..32767. The product is rounded once, with the sum, to nearest; a part below 2^-29 of the sum is dropped.
     """
     m = ms[i]
     d = f - es[i]
-    if m and d >= 0:
-        if d > 29:
-            return
+    if m and d > 29:
+        return
+    # 2^-(lo / 2^28) in Q15, [2^14, 2^15], within 1.1 units: table and linear interpolation
+    c = _EXP2[lo >> 21]
+    x *= c - (((c * (lo >> 8 & 8191) >> 13) * 177 + 16384) >> 15)
+    if not m:
+        x >>= 1
+    elif d >= 0:
         x = (m << 14) + (x >> d + 1)
         f -= d
-    elif m and d > -31:
+    elif d > -31:
         x = (x >> 1) + (m << 14 >> -d)
     else:
         x >>= 1
     if x > 536870911:
-        x >>= 1
+        m = (x + 16384) >> 15
         f -= 1
-    while x < 268435456:
-        x <<= 1
-        f += 1
-    m = (x + 8192) >> 14
+    else:
+        while x < 268435456:
+            x <<= 1
+            f += 1
+        m = (x + 8192) >> 14
     if m > 32767:
         m = 16384
         f -= 1
@@ -69,7 +68,7 @@ def ratio(a, b):
     return ((a // b << 8 | (a % b << 8) // b) + 1) >> 1
 
 
-loss = array("i", [0, 0])  # result of scale(): octaves, Q28 fraction
+loss = [0, 0]  # result of scale(): octaves, Q28 fraction
 
 
 def scale(x, num, den, shift):

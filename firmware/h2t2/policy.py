@@ -125,7 +125,8 @@ class H2T2:
         experts = self.experts
         if not 0 <= k < experts.n:
             raise ValueError("bin %r is not in 0..%d" % (k, experts.n - 1))
-        self._tick()
+        if self.anytime or self.half_life:
+            self._tick()
         experts.regions(k)
         self.local = experts.local
         psi = self.rng.draw()

@@ -1,6 +1,4 @@
 # The offloads whose label is still out: a bounded, allocation-free table. What a label teaches is the policy's.
-from array import array
-
 
 # where a slot's fields are; its first is the ticket
 BIN = 1
@@ -23,7 +21,7 @@ class Tickets:
         if not 1 <= window <= 4096:
             raise ValueError("window %d is not in 1..4096" % window)
         self.window = window
-        self.slots = array("i", [0] * (FIELDS * window))
+        self.slots = [0] * (FIELDS * window)
         self.last = self.lost = self.refused = 0  # newest; expired or given up; unknown, expired or taken already
 
     def open(self, k, beta, local, den, shift):

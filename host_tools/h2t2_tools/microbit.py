@@ -44,9 +44,7 @@ class Microbit:
         self._until(b"raw REPL; CTRL-B to exit\r\n>", 10)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -81,6 +79,16 @@ class Microbit:
         if trouble:
             raise Failure(f"micro:bit: {trouble.decode(errors='replace').strip()}")
         return out.decode().replace("\r\n", "\n")
+
+    def prepare(self) -> None:
+        """Names for a test's own use, and the buffers the REPL will want, before the heap is measured."""
+        self.run("import gc,micropython,microbit,utime\nmicropython.opt_level(3)\nL=micropython.heap_lock")
+        self.run("U=micropython.heap_unlock\nT=utime.ticks_us\na=t=0\n" + "#" * 128)
+        self.run("f=open('p','w')\nf.close()\nf=None")
+
+    def heap(self) -> int:
+        """Bytes of the heap in use."""
+        return int(self.run("gc.collect();print(gc.mem_alloc())"))
 
     def load(self, folder: Path, policy: H2T2) -> dict[str, str]:
         """Put a policy made here onto the board, as `p` in its main namespace; the names its parts have there."""

@@ -8,7 +8,6 @@ computed stays: the vectors are replayed through these pieces too.
 from __future__ import annotations
 
 import ast
-from array import array
 from pathlib import Path
 from typing import Any
 
@@ -261,20 +260,20 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
                 if (method.name, part.name) != (mapping.get("lose"), mapping["H2T2"]):  # it only calls the tickets' own
                     functions.append(f"{_minify(method)}\n{whole}.{method.name}={method.name};del {method.name}")
     functions.sort(key=len, reverse=True)  # what takes most memory to compile first, while the heap is in one piece
-    state = []
+    scalars, arrays = [], []
     for owner in owners:
         for name, value in vars(owner).items():
             if name in mapping and name not in options:
-                state.append(f"p.{mapping[name]}={_literal(value)}")
+                (scalars if isinstance(value, int) else arrays).append(f"p.{mapping[name]}={_literal(value)}")
     start = ["from array import array", f"class {whole}:pass\np={whole}()"]
-    return [*start, *functions, *tables, f"del {mapping['_STEPS']}", *state], mapping
+    tables.append(f"del {mapping['_STEPS']},{mapping['_i']}")
+    return [*start, *functions[:2], *tables, *functions[2:], *arrays, *scalars], mapping
 
 
 def _literal(value: Any) -> str:
-    if isinstance(value, array):
-        same = f"[{value[0]}]*{len(value)}" if len(set(value)) == 1 else repr(value.tolist()).replace(" ", "")
-        return f"array('{value.typecode}',{same})"
-    return repr(value).replace(" ", "") if isinstance(value, (int, list)) else "p"
+    if isinstance(value, list) and len(value) > 4 and len(set(value)) == 1:
+        return f"[{value[0]}]*{len(value)}"
+    return repr(value).replace(" ", "")
 
 
 READ_OUTSIDE = {"offload", "one", "local", "ticket", "taught", "lost", "refused", "decide", "learn", "set_beta", "lose"}
