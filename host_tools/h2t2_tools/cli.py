@@ -147,6 +147,44 @@ def _emulators(args: argparse.Namespace) -> None:
             print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
 
 
+def _bench_policy(args: argparse.Namespace) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from . import bench
+
+    console = Console(stderr=True)
+    with console.status("measuring") as status:
+        rows = bench.policy(status.update if console.is_terminal else lambda _: None)
+    lines = bench.ratios(rows)
+    _write_json(args.json, {"rows": rows, "ratios": lines})
+    if args.json != "-":
+        table = Table(title="one step (decide + learn)")
+        for name in ("where", "what", "b", "microseconds", "CRC of the actions"):
+            table.add_column(name, justify="left" if name in ("where", "what") else "right")
+        for row in rows:
+            table.add_row(row["where"], row["kind"], str(row["bits"]), f"{row['us']:.1f}", f"{row['crc']:08x}")
+        Console().print(table)
+        print("\n".join(lines))
+
+
+def _bench_device(args: argparse.Namespace) -> None:
+    from . import bench
+
+    rows = bench.device(args.rounds)
+    _write_json(args.json, rows)
+    if args.json != "-":
+        for row in rows:
+            print(
+                f"emulated micro:bit, MicroPython 1.9.2, b = 4, {row['mode']}: decide + learn {row['instructions_mean']:,.0f} "
+                f"instructions on average, {row['instructions_worst']:,.0f} at worst over {row['rounds']} rounds with the heap "
+                f"locked; code and state {row['heap_bytes']:,} bytes of heap; actions "
+                f"{'equal to' if row['same_as_host'] else 'DIFFERENT from'} the host's"
+            )
+    if not all(row["same_as_host"] for row in rows):
+        raise Failure("the emulated board's actions differ from the host's")
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     root = argparse.ArgumentParser(
@@ -229,6 +267,27 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--install", action="store_true", help="fetch what is missing")
     p.add_argument("--json", metavar="FILE", help="write the list as JSON; - for standard output")
+
+    bench = commands.add_parser("bench", help="Measure both sides of a claim in one run.").add_subparsers(
+        metavar="WHAT", required=True
+    )
+    p = _command(
+        bench,
+        "policy",
+        _bench_policy,
+        "Time a step of the dense matrix, the O(2^b) form and the tree core, here and on MicroPython.",
+        "h2t2 bench policy --json bench.json",
+    )
+    p.add_argument("--json", metavar="FILE", help="write the figures as JSON; - for standard output")
+    p = _command(
+        bench,
+        "device",
+        _bench_device,
+        "Count instructions and heap bytes of the core on an emulated micro:bit (a Cortex-M0 with 16 KB of RAM).",
+        "h2t2 bench device --rounds 200",
+    )
+    p.add_argument("--rounds", type=_positive, default=100, help="steps to count (100)")
+    p.add_argument("--json", metavar="FILE", help="write the figures as JSON; - for standard output")
     return root
 
 

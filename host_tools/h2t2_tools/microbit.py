@@ -81,10 +81,13 @@ class Microbit:
         return out.decode().replace("\r\n", "\n")
 
     def prepare(self) -> None:
-        """Names for a test's own use, and the buffers the REPL will want, before the heap is measured."""
+        """Names for a test's own use, and the memory the REPL will want, set aside before the heap is measured.
+
+        load() gives the block `g` back: else the heap would be in pieces too small for the parser.
+        """
         self.run("import gc,micropython,microbit,utime\nmicropython.opt_level(3)\nL=micropython.heap_lock")
         self.run("U=micropython.heap_unlock\nT=utime.ticks_us\na=t=0\n" + "#" * 128)
-        self.run("f=open('p','w')\nf.close()\nf=None")
+        self.run("f=open('p','w')\nf.close()\nf=None\ng=bytearray(560)")
 
     def heap(self) -> int:
         """Bytes of the heap in use."""
@@ -95,6 +98,7 @@ class Microbit:
         sources, mapping = pieces(folder, policy)
         for source in sources:
             self.execute(source)
+        self.run("g=None")
         return mapping
 
     def execute(self, source: str) -> None:
@@ -103,4 +107,6 @@ class Microbit:
         for start in range(0, len(source), 48):
             self.run(f"f.write({source[start : start + 48]!r})and 0")
         self.run("f.close()\nf=None")
+        self.run("gc.collect()")
         self.run("exec(open('p').read())")
+        self.run("gc.collect()")

@@ -219,8 +219,7 @@ def renaming(parts: list[ast.stmt]) -> dict[str, str]:
             elif isinstance(node, ast.FunctionDef):
                 found[node.name] = None
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and not isinstance(part, ast.ClassDef):
-                if isinstance(part, (ast.Assign, ast.For)):
-                    found[node.id] = None
+                found[node.id] = None
     mine = [name for name in found if name not in KEPT]
     if len(mine) > len(NAMES):
         raise ValueError(f"{len(mine)} names, only {len(NAMES)} ROM words")

@@ -1,58 +1,121 @@
 # Replays seeded runs of the policy core and prints what came out, one JSON line a run: the same file runs on CPython and on
 # every MicroPython. Streams come from the core's own generator, so no interpreter needs anything else.
+# The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 import json
 
+from h2t2 import snapshot
+from h2t2.calibrated import Calibrated, CalibratedMulticlass
+from h2t2.calibrating import Calibrating
+from h2t2.multiclass import Pairwise
 from h2t2.policy import H2T2, OFFLOAD
 from h2t2.rng import Rng
 
+COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
+ALL = {"feedback": "all", "exploration": "anytime"}
+
+# (kind, rounds, restore from a snapshot after so many rounds or 0, options)
 RUNS = [
-    {"rounds": 300},
-    {"rounds": 200, "bits": 1},
-    {"rounds": 200, "bits": 2, "epsilon": 32768},
-    {"rounds": 200, "bits": 6, "feedback": "all"},
-    {"rounds": 150, "bits": 8, "feedback": "all", "exploration": "anytime"},
-    {"rounds": 400, "exploration": "anytime", "half_life": 50},
-    {"rounds": 300, "eta": 372000000, "epsilon": 1, "delta_fp": 32768},
-    {"rounds": 300, "eta": 372000000, "epsilon": 1, "feedback": "all", "bits": 8},
-    {"rounds": 300, "eta": 1, "epsilon": 33},
-    {"rounds": 300, "beta": 0, "feedback": "all"},
-    {"rounds": 300, "beta": 32768, "feedback": "all", "rdl_fp": 1000, "rdl_fn": 3000},
+    ("rng", 40, 0, {"seed": 0}),
+    ("rng", 40, 0, {"seed": 268435455}),
+    ("h2t2", 300, 0, {}),
+    ("h2t2", 200, 0, {"bits": 1}),
+    ("h2t2", 200, 0, {"bits": 2, "epsilon": 32768}),  # explores always
+    ("h2t2", 200, 90, {"bits": 6, "feedback": "all"}),
+    ("h2t2", 150, 0, dict(ALL, bits=8)),
+    ("h2t2", 400, 200, {"exploration": "anytime", "half_life": 50}),
+    ("h2t2", 300, 0, {"eta": 372000000, "epsilon": 1, "delta_fp": 32768}),  # largest eta, smallest epsilon
+    ("h2t2", 300, 0, {"eta": 372000000, "epsilon": 1, "feedback": "all", "bits": 8}),
+    ("h2t2", 300, 0, {"eta": 1, "epsilon": 33}),  # all experts tie
+    ("h2t2", 300, 0, {"beta": 0, "feedback": "all"}),
+    ("h2t2", 300, 150, {"beta": 32768, "feedback": "all", "rdl_fp": 1000, "rdl_fn": 3000}),
+    ("h2t2", 300, 0, {"delta_fp": 0, "delta_fn": 0, "feedback": "all"}),
+    ("calibrating", 400, 0, {"beta": 6554}),
+    ("calibrating", 400, 200, {"beta": 16384, "half_life": 60, "bits": 3}),
+    ("calibrating", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
+    ("pairwise", 300, 0, {}),
+    ("pairwise", 300, 140, dict(ALL, bits=3, half_life=100)),
+    ("calibrated", 400, 0, {}),
 ]
 
 
-def replay(run):
-    """The actions as a string, and a checksum over every region probability, ticket and final loss."""
-    arguments = dict(run)
-    rounds = arguments.pop("rounds")
-    policy = H2T2(seed=rounds, **arguments)
-    experts = policy.experts
+class Check:
+    """A running checksum of small integers."""
+
+    def __init__(self):
+        self.crc = 0
+
+    def add(self, values):
+        for value in values:
+            self.crc = (self.crc * 31 + value) % 16777213
+
+
+def scores(stream, n):
+    """n scores in Q14 that sum to 16384, one of them large."""
+    left = 16384
+    f = []
+    for _ in range(n - 1):
+        part = left * stream.draw() >> 15
+        f.append(part)
+        left -= part
+    f.append(left)
+    turn = stream.draw() % n
+    return f[turn:] + f[:turn]
+
+
+def make(kind, rounds, options):
+    if kind == "calibrating":
+        return Calibrating(seed=rounds, **options)
+    if kind == "pairwise":
+        return Pairwise(COSTS, seed=rounds, **options)
+    return H2T2(seed=rounds, **options)
+
+
+def replay(kind, rounds, restore, options):
+    """The actions as a string, a checksum over all that can be seen of every round and of the final state, the counters."""
     stream = Rng(7)
+    check = Check()
+    if kind == "rng":
+        rng = Rng(options["seed"])
+        return {"draws": [rng.draw() for _ in range(rounds)]}
+    if kind == "calibrated":
+        binary, many = Calibrated(22938, 32768), CalibratedMulticlass(COSTS)
+        both = [(binary.decide(stream.draw() >> 1, n * 82), many.decide(scores(stream, 4), n * 82)) for n in range(rounds)]
+        return {"actions": "".join(["01-"[a] + "0123-"[b] for a, b in both])}
+    policy = make(kind, rounds, options)
     actions = ""
-    crc = 0
     late = 0
     for n in range(rounds):
+        if restore and n == restore:
+            blob = snapshot.save(policy)
+            check.add(blob)
+            policy = make(kind, rounds, options)
+            snapshot.restore(policy, blob)
         draw = stream.draw()
-        k = draw * experts.n >> 15
-        label = 1 if stream.draw() < draw else 0
-        action = policy.decide(k)
-        actions += "01-"[action]
-        for value in (experts.offload, experts.one, experts.local, policy.ticket):
-            crc = (crc * 31 + value) % 16777213
+        x = scores(stream, 4) if kind == "pairwise" else draw << options.get("bits", 4) >> 15
+        label = stream.draw() % 4 if kind == "pairwise" else 1 if stream.draw() < draw else 0
+        action = policy.decide(x)
+        actions += "0123-"[action]
+        check.add((policy.ticket, policy.local))
+        if kind == "calibrating":
+            check.add((policy.offload, policy.p, policy.low, policy.high))
+        else:
+            check.add((policy.experts.offload, policy.experts.one))
         if action == OFFLOAD:
             if n % 7 == 3:  # this label comes after the next one, with another cost, and twice
                 late = policy.ticket
+            elif n % 7 == 5:
+                check.add((policy.lose(policy.ticket),))
             else:
                 policy.learn(policy.ticket, label)
                 if late:
                     policy.learn(late, label, 16384)
                     policy.learn(late, label, 16384)
                     late = 0
-    for value in experts.losses:
-        crc = (crc * 31 + value) % 16777213
+    check.add(snapshot.save(policy))
     counts = [policy.taught, policy.tickets.refused, policy.tickets.lost]
-    return {"actions": actions, "crc": crc, "counts": counts, "rng": [policy.rng.x, policy.rng.y, policy.rng.z]}
+    return {"actions": actions, "crc": check.crc, "counts": counts}
 
 
 if __name__ == "__main__":
     for run in RUNS:
-        print(json.dumps(replay(run)))
+        print(json.dumps(replay(*run)))

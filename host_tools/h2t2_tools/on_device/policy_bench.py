@@ -59,6 +59,6 @@ def dense(bits, rounds):
     return ticks_diff(ticks_us(), start) / rounds, crc
 
 
-for kind, run, sizes in (("tree", tree, ((4, 2000), (6, 2000), (8, 1000))), ("dense", dense, ((4, 500), (6, 60), (8, 8)))):
+for kind, run, sizes in (("tree", tree, ((4, 2000), (6, 2000), (8, 2000))), ("dense", dense, ((4, 2000), (6, 200), (8, 20)))):
     for bits, rounds in sizes:
         print(kind, bits, *run(bits, rounds))
