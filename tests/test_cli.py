@@ -15,7 +15,8 @@ import pytest
 from h2t2 import wire
 from h2t2.ldl_tflite import TFLiteModel
 from h2t2.link_paho import PahoLink, make_client
-from h2t2_tools import broker, cli, pairs
+from h2t2_tools import bench, broker, cli, pairs
+from h2t2_tools.emulators import MICROBIT
 from h2t2_tools.rdl import Worker
 
 
@@ -24,26 +25,28 @@ def h2t2(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
 
-@pytest.mark.parametrize("model", ["breast_cancer", "digits"])
+@pytest.mark.parametrize("model, policy", [("breast_cancer", "h2t2"), ("digits", "h2t2"), ("digits", "calibrating")])
 @pytest.mark.parametrize("kind", ["amqtt", "mosquitto"])
-def test_demo_end_to_end(kind, model, tmp_path):
+def test_demo_end_to_end(kind, model, policy, tmp_path):
     if kind == "mosquitto" and broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     report = tmp_path / "report.json"
-    run = h2t2("demo", "--model", model, "--broker", kind, "--samples", 2000, "--out", tmp_path, "--json", report)
+    options = ("--model", model, "--policy", policy, "--broker", kind, "--samples", 2000)
+    run = h2t2("demo", *options, "--out", tmp_path, "--json", report)
     assert run.returncode == 0, run.stderr
     result = json.loads(report.read_text())
     assert result["samples"] == 2000 and result["decided_once"]
     assert result["offloads"] == result["answered"] > 0
     assert result["fallbacks"] == result["replies_unlike_the_rdl"] == 0
     cost = {name: row["cost"] for name, row in result["policies"].items()}
-    assert cost["best pair (offline)"] < cost["H2T2"] < min(cost["no offload"], cost["full offload"])
+    mine = cost[result["policy"]]
+    assert cost["best pair (offline)"] < mine < min(cost["no offload"], cost["full offload"])
     with (tmp_path / "decisions.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["n"]) for row in rows] == list(range(2000))
-    assert np.mean([float(row["cost"]) for row in rows]) == pytest.approx(cost["H2T2"])
+    assert np.mean([float(row["cost"]) for row in rows]) == pytest.approx(mine)
     assert sum(row["source"] == "remote" for row in rows) == result["offloads"]
-    for name in ("running_cost.png", "weights.png"):
+    for name in ("running_cost.png", "weights.png" if policy == "h2t2" else "intervals.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
@@ -224,8 +227,34 @@ def test_validate_reports_a_row_for_each_b(tmp_path):
     assert all(row["worst_error"] <= 2e-4 for row in rows)
 
 
-@pytest.mark.parametrize("command", ["demo", "node", "rdl", "validate", "emulators"])
+def test_bench_device_counts_on_the_emulated_microbit(tmp_path):
+    if MICROBIT.missing():
+        pytest.skip(MICROBIT.missing())
+    run = h2t2("bench", "device", "--rounds", 10, "--json", tmp_path / "device.json")
+    assert run.returncode == 0, run.stderr
+    for row in json.loads((tmp_path / "device.json").read_text()):
+        assert row["same_as_host"]
+        assert 50_000 < row["instructions_mean"] <= row["instructions_worst"] < 1_000_000
+        assert 3_000 < row["heap_bytes"] < 6_000
+
+
+def test_bench_policy_compares_all_forms_in_one_run(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "BITS", (4, 12))
+    assert cli.main(["bench", "policy", "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    kinds = {(row["where"], row["kind"]) for row in report["rows"]}
+    assert {("CPython", "dense NumPy matrix"), ("CPython", "O(2^b) NumPy"), ("CPython", "tree core")} <= kinds
+    assert all(row["us"] > 0 for row in report["rows"]) and report["ratios"]
+
+
+def test_the_forms_benchmarked_take_the_same_decisions():
+    """Dense and O(2^b) from the same draws, so that the times compare like with like."""
+    for bits in (4, 6):
+        assert bench._time(bench.dense, bits, 2000, 1)[1] == bench._time(bench.linear, bits, 2000, 1)[1]
+
+
+@pytest.mark.parametrize("command", ["demo", "node", "rdl", "validate", "emulators", "bench policy", "bench device"])
 def test_help_shows_examples(command, capsys):
     with pytest.raises(SystemExit):
-        cli.main([command, "--help"])
+        cli.main([*command.split(), "--help"])
     assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+
 from h2t2.policy import H2T2, OFFLOAD
 from h2t2_tools.emulators import ARM32, MICROBIT, UNIX, WASM
 from h2t2_tools.microbit import Microbit

@@ -37,7 +37,7 @@ class CalibratedMulticlass:
     def decide(self, f, beta):
         """The class, or OFFLOAD, for scores f: K integers in Q14 that sum to at most 32767 (16384 is 1)."""
         best = 0
-        least = 1 << 30
+        least = 1073741823  # 2^30 - 1, above any cost
         for k in range(len(self.costs)):
             cost = expected(self.costs, f, k)
             if cost < least:

@@ -2,17 +2,17 @@
 # Losses come in ready scaled (octaves); what they mean, draws and tickets are the policy's.
 from .fixed import FRAC, ONE, add, ratio
 
-CAP = 134217728  # octaves (2^27) a threshold's losses may sum to before all are halved; see Experts.charge
+CAP = 134217728  # octaves (2^27) a threshold's losses may sum to before all are halved; see Experts.regions
 
 
 class Experts:
     """Weights w(i, j) = u_i v_j on 0 <= i <= j < N = 2^bits of Algorithm 1, as a segment tree.
 
     Bin k's cumulative losses enter only as A_k - B_k (experts i > k against i <= k) and B_k - C_k (j > k against
-    j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, 1..N-1; all
-    leaves are alike and share slot N; slots 0 and N+1 are regions()' own) holds, at 3 n of `m` (mantissas) and `e`
-    (exponents), the block floats U = sum u, V = sum v, P = sum_{i<=j} u v over its bins, *relative
-    to its first bin*, and from losses[4 n] on both losses summed over its left half (octaves, Q28 fraction, each). With s = 2^-loss of the left half:
+    j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, 1..N-1;
+    all leaves are alike and share slot N; slots 0 and N+1 are regions()' own) holds, at 3 n of `m` (mantissas) and `e`
+    (exponents), the block floats U = sum u, V = sum v, P = sum_{i<=j} u v over its bins, *relative to its first bin*;
+    losses[4 n] and on: both losses summed over its left half (octaves, Q28 fraction, each). With s = 2^-loss of that half:
 
         U = Ul + Ur sA      V = Vl + Vr sB      P = Pl + Pr sA sB + Ul Vr sB
 
@@ -29,13 +29,19 @@ class Experts:
         self.offload = self.one = self.zero = 0  # Q15 region probabilities of the last regions()
         self.local = 0  # the likelier local class there
         self.total = self.ambiguous = 0  # masses there: all experts, the offloading ones (same unit)
-        self.rebuild()
+        self.rebuild(0)
 
-    def rebuild(self):
-        """Compute every node from the losses: O(2^b)."""
+    def rebuild(self, shift):
+        """Compute every node anew, O(2^b), with all losses as they are (shift 0) or halved (shift 1): forgetting."""
         losses = self.losses
+        self.spent >>= shift
         n = 4 * self.n - 4
         while n:
+            if shift:
+                losses[n + 1] = (losses[n] & 1) << 27 | losses[n + 1] >> 1
+                losses[n] >>= 1
+                losses[n + 3] = (losses[n + 2] & 1) << 27 | losses[n + 3] >> 1
+                losses[n + 2] >>= 1
             self._join(n, 0, 2, losses[n], losses[n + 1], losses[n + 2], losses[n + 3])
             n -= 4
 
@@ -84,11 +90,7 @@ class Experts:
         add(m, e, to + 2, m[n + 2], al & FRAC, e[n + 2] + ah + bh + (al >> 28))
 
     def charge(self, k, ah, al, bh, bl):
-        """Add the losses A - B = (ah, al) and B - C = (bh, bl) to bin k: O(b).
-
-        Once 2^27 octaves (9e7 nats / eta of loss) have been charged in all, every loss is halved, in one O(2^b) rebuild:
-        sums stay below 2^28 octaves for ever, the order of the experts stays, the odds between them soften.
-        """
+        """Add the losses A - B = (ah, al) and B - C = (bh, bl) to bin k: O(b)."""
         losses = self.losses
         n = k + self.n
         while n & 1:  # nothing changes below the lowest node that has bin k in its left half
@@ -106,25 +108,16 @@ class Experts:
                 losses[at + 2] += bh + (lo >> 28)
             self._join(at, 0, 2, losses[at], losses[at + 1], losses[at + 2], losses[at + 3])
         self.spent += 2 + (ah if ah > 0 else -ah) + (bh if bh > 0 else -bh)
-        if self.spent >= CAP:
-            self.halve()
-
-    def halve(self):
-        """Halve every cumulative loss (a shift) and rebuild: forgetting, O(2^b)."""
-        losses = self.losses
-        n = 4 * self.n
-        while n:
-            n -= 2
-            losses[n + 1] = (losses[n] & 1) << 27 | losses[n + 1] >> 1
-            losses[n] >>= 1
-        self.spent >>= 1
-        self.rebuild()
 
     def regions(self, k):
         """The masses of bin k's three regions (Algorithm 1, lines 5-6), O(b): `offload`, `one`, `zero` in Q15 (sum ONE).
 
+        Once 2^27 octaves (9e7 nats / eta of loss) have been charged in all, every loss is halved first, in one O(2^b)
+        rebuild: sums stay below 2^28 octaves for ever, the order of the experts stays, the odds between them soften.
         Also `local`, the likelier local class, and for `offload_share()` the masses `ambiguous` and `total`, in one unit.
         """
+        if self.spent >= CAP:
+            self.rebuild(1)
         n = 1
         leaf = self.n
         half = leaf >> 1

@@ -22,6 +22,7 @@ _EXP2[0] = ONE
 for _i in range(127):
     _EXP2[_i + 1] = _EXP2[_i] - _STEPS[_i]
 
+
 def add(ms, es, i, x, lo, f):
     """Add the block float x * 2^-(14 + f) * 2^-(lo / 2^28) to (ms[i], es[i]), where ms[i] = 0 is zero.
 

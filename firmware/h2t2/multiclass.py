@@ -31,7 +31,7 @@ class Pairwise(H2T2):
     def decide(self, f):
         """The class, or OFFLOAD, for scores f: K integers in Q14 that sum to at most 32767 (16384 is 1)."""
         a = b = 0
-        low = next_low = 1 << 30  # costs of the cheapest class a and the next one b
+        low = next_low = 1073741823  # costs of the cheapest class a and the next one b
         for k in range(len(self.costs)):
             cost = expected(self.costs, f, k)
             if cost < low:
@@ -85,4 +85,4 @@ class Pairwise(H2T2):
     def forget(self):
         """Halve every learner's losses."""
         for tree in self.trees:
-            tree.halve()
+            tree.rebuild(1)

@@ -125,8 +125,8 @@ class H2T2:
         experts = self.experts
         if not 0 <= k < experts.n:
             raise ValueError("bin %r is not in 0..%d" % (k, experts.n - 1))
-        if self.anytime or self.half_life:
-            self._tick()
+        if (self.anytime or self.half_life) and self._tick():
+            self.forget()
         experts.regions(k)
         self.local = experts.local
         psi = self.rng.draw()
@@ -155,7 +155,7 @@ class H2T2:
         return action
 
     def _tick(self):
-        """Count the round: forgetting and the anytime exploration."""
+        """Count the round, for the anytime exploration and for forgetting: True when it is time to forget."""
         if self.anytime and self.t < 16777215 and not (self.half_life and self.t >= self.half_life << 1):
             self.t += 1
             while (self.root + 1) * (self.root + 1) * (self.root + 1) <= self.t << 6:
@@ -165,11 +165,12 @@ class H2T2:
             self.age += 1
             if self.age > self.half_life:
                 self.age = 1
-                self.forget()
+                return True
+        return False
 
     def forget(self):
         """Halve every cumulative loss."""
-        self.experts.halve()
+        self.experts.rebuild(1)
 
     def learn(self, ticket, label, beta=-1):
         """The remote label (0 or 1) of a ticket, and the cost it really had (Q15; -1: as charged). True if it taught.

@@ -88,7 +88,7 @@ def restore(policy, blob):
     policy.set_beta(policy.beta)
     if kind != 3:
         for tree in policy.trees if kind == 2 else [policy.experts]:
-            tree.rebuild()
+            tree.rebuild(0)
 
 
 class Store:

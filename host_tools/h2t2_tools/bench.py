@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import h2t2
 import numpy as np
+
+import h2t2
 from h2t2.fixed import ONE
 from h2t2.policy import H2T2, OFFLOAD
 
@@ -154,7 +155,7 @@ def device(rounds: int = 200) -> list[dict[str, Any]]:
         bins, labels = (column.tolist() for column in samples(4, rounds, 1))
         with Microbit(count=True) as board:
             board.prepare()
-            before = board.heap() - 576  # the block that load() gives back
+            before = board.heap() - 976  # the block that load() gives back
             names = board.load(RUNTIME, made)
             used = board.heap() - before
             actions, instructions = [], []

@@ -55,7 +55,7 @@ class Microbit:
         assert self._process.stdin is not None
         for start in range(0, len(data), 16):  # more at a time and its UART loses some
             self._process.stdin.write(data[start : start + 16])
-            time.sleep(0.002)
+            time.sleep(0.004)
 
     def _until(self, mark: bytes, seconds: float) -> bytes:
         """Everything up to a mark. Failure, with what came instead, after so many seconds."""
@@ -87,7 +87,7 @@ class Microbit:
         """
         self.run("import gc,micropython,microbit,utime\nmicropython.opt_level(3)\nL=micropython.heap_lock")
         self.run("U=micropython.heap_unlock\nT=utime.ticks_us\na=t=0\n" + "#" * 128)
-        self.run("f=open('p','w')\nf.close()\nf=None\ng=bytearray(560)")
+        self.run("f=open('p','w')\nf.close()\nf=None\ng=bytearray(960)")
 
     def heap(self) -> int:
         """Bytes of the heap in use."""

@@ -1,8 +1,8 @@
 """Runtime modules cut down to what a few kilobytes of heap can compile and hold: small pieces, short names.
 
 python-minifier does the white space and docstrings; here argument checks go (the host checks a configuration first),
-integer constants and fixed options are put in place, and names become words the firmware has in its ROM, which cost no heap. What is
-computed stays: the vectors are replayed through these pieces too.
+integer constants and fixed options are put in place, and names become words the firmware has in its ROM, which cost no
+heap. What is computed stays: tests/test_micropython.py holds the board to the host's actions.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import python_minifier
+
 from h2t2.policy import H2T2
 
 CORE = ("fixed", "rng", "tickets", "experts", "policy")
 KEPT = {"array", "abs", "min", "max", "range", "self", "__init__"}  # what the core uses of Python
 # words interned in the ROM of the micro:bit's MicroPython 1.9.2, found in its firmware image: names that cost no heap
-LOCALS = "a b c d e f g h i n r x y C Cx Kd NO a2 a4 b3 b4 b5 bl bx c3 c4 c5 d3 d4 d5 e4 e5 f2 g4 g5 rx tx up gc id on".split()
+LOCALS = (
+    "a b c d e f g h i n r x y C Cx Kd NO a2 a4 b3 b4 b5 bl bx c3 c4 c5 d3 d4 d5 e4 e5 f2 g4 g5 rx tx up gc id on "
+).split()
 NAMES = (
     "COW MEH ODD ODE SAD YES DUCK EVEN FUNK NYAN XMAS ANGRY BADDY BLUES CHASE GHOST HAPPY HEART HOUSE Image SILLY SKULL "
     "SMILE SNAKE SWORD add all any asr bin bpm buf chr clz cmp cos dir end exp get hex i2c key ldr len log lsl lsr map mem "
     "mov mrs nop oct off ord pin pop pow say scl sda sep set sin spi str sub sum sys tan wfi zip acos addr args asin atan "
-    "bits blit ceil copy crop data dict down eval exec exit fabs fill find fmod freq hash help init iter join keys ldrb left "
-    "list loop love math mem8 miso mode modf mosi name next open pack pin0 pin1 pin2 pin3 play push read repr scan seed send "
-    "show sing size sort sqrt step stop strb text time type uart uint wait align audio bytes clear close const count debug"
+    "bits blit ceil copy crop data dict down eval exec exit fabs fill find fmod freq hash help init iter join keys ldrb "
+    "left list loop love math mem8 miso mode modf mosi name next open pack pin0 pin1 pin2 pin3 play push read repr scan "
+    "seed send show sing size sort sqrt step stop strb text time type uart uint wait align audio bytes clear close const "
+    "count debug "
 ).split()
 
 
@@ -256,10 +260,12 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
             tables.append(_minify(part))
         else:
             for method in part.body:
+                assert isinstance(method, ast.FunctionDef)  # _trees() leaves nothing else in a class
                 if (method.name, part.name) != (mapping.get("lose"), mapping["H2T2"]):  # it only calls the tickets' own
                     functions.append(f"{_minify(method)}\n{whole}.{method.name}={method.name};del {method.name}")
     functions.sort(key=len, reverse=True)  # what takes most memory to compile first, while the heap is in one piece
-    scalars, arrays = [], []
+    scalars: list[str] = []
+    arrays: list[str] = []
     for owner in owners:
         for name, value in vars(owner).items():
             if name in mapping and name not in options:
@@ -308,6 +314,14 @@ def _used(part: ast.stmt, read: set[str]) -> ast.stmt | None:
 
 def _minify(part: ast.AST) -> str:
     source = ast.unparse(ast.fix_missing_locations(part))
-    options = {"hoist_literals": False, "rename_globals": False, "rename_locals": False, "remove_literal_statements": True}
-    options |= {"remove_explicit_return_none": False, "remove_builtin_exception_brackets": False}
-    return str(python_minifier.minify(source, **options))
+    return str(
+        python_minifier.minify(
+            source,
+            hoist_literals=False,
+            rename_globals=False,
+            rename_locals=False,
+            remove_literal_statements=True,
+            remove_explicit_return_none=False,
+            remove_builtin_exception_brackets=False,
+        )
+    )

@@ -1,0 +1,248 @@
+"""Laws of the policy core: small ints only, no floats, no drift, the size of it, and how random its draws are."""
+
+import ast
+import io
+import sys
+import tokenize
+import types
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FOLDER = ROOT / "firmware/h2t2"
+CORE = ("fixed", "rng", "experts", "tickets", "policy", "calibrated", "calibrating", "multiclass")
+LOW, HIGH = -(2**30), 2**30 - 1
+
+
+class Watched(ast.NodeTransformer):
+    """Passes the result of every arithmetic operation through `_watch`, and turns x += y into x = _watch(x + y)."""
+
+    def _wrap(self, node):
+        return ast.copy_location(ast.Call(ast.Name("_watch", ast.Load()), [node], []), node)
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        assert not isinstance(node.op, (ast.Div, ast.Pow)), "true division and powers are not for the core"
+        return node if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str) else self._wrap(node)
+
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        return self._wrap(node) if isinstance(node.op, (ast.USub, ast.Invert)) else node
+
+    def visit_AugAssign(self, node):
+        self.generic_visit(node)
+        load = ast.parse(ast.unparse(node.target), mode="eval").body
+        value = self._wrap(ast.BinOp(load, node.op, node.value))
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def visit_Constant(self, node):
+        assert not isinstance(node.value, float), "floats are not for the core"
+        return self._wrap(node) if type(node.value) is int else node
+
+
+@pytest.fixture(scope="module")
+def watched():
+    """The core, every integer it computes checked against the 31 bits of a small int."""
+    package = types.ModuleType("watched")
+    package.__path__ = [str(FOLDER)]
+    sys.modules["watched"] = package
+    seen = {"count": 0, "low": 0, "high": 0}
+
+    def watch(value):
+        if type(value) is int:
+            assert LOW <= value <= HIGH, f"{value} does not fit a small int"
+            seen["count"] += 1
+            seen["low"], seen["high"] = min(seen["low"], value), max(seen["high"], value)
+        else:
+            assert not isinstance(value, float)
+        return value
+
+    for name in CORE:
+        tree = ast.fix_missing_locations(Watched().visit(ast.parse((FOLDER / f"{name}.py").read_text())))
+        module = types.ModuleType(f"watched.{name}")
+        module.__package__ = "watched"
+        module._watch = watch
+        sys.modules[module.__name__] = module
+        setattr(package, name, module)
+        exec(compile(tree, f"watched/{name}.py", "exec"), module.__dict__)
+    package.seen = seen
+    yield package
+    for name in [n for n in sys.modules if n.split(".")[0] == "watched"]:
+        del sys.modules[name]
+
+
+def test_the_watch_sees_an_overflow(watched):
+    """A test that cannot fail is a defect: 2^30 must trip it."""
+    with pytest.raises(AssertionError, match="small int"):
+        watched.fixed.scale(2**31, 32768, 1, 0)
+
+
+q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    bits=st.sampled_from([1, 2, 4, 8]),
+    epsilon=st.sampled_from([1, 2, 33, 2048, 32768]),
+    eta=st.sampled_from([1, 2**20, 2**26, 372000000]),
+    beta=q15,
+    fp=q15,
+    fn=q15,
+    feedback=st.sampled_from(["explored", "all"]),
+    exploration=st.sampled_from(["epsilon", "anytime"]),
+    half_life=st.sampled_from([0, 7, 2**28 - 1]),
+    seed=st.integers(0, 2**28 - 1),
+    rates=st.sampled_from([(0, 0), (3000, 500), (0, 16000)]),
+    spent=st.sampled_from([0, 2**27 - 5]),
+)
+def test_h2t2_keeps_to_small_ints(
+    watched, bits, epsilon, eta, beta, fp, fn, feedback, exploration, half_life, seed, rates, spent
+):
+    """Smallest epsilon, largest eta, b = 8, losses at the cap: every intermediate is watched."""
+    try:
+        policy = watched.policy.H2T2(bits, beta, fp, fn, eta, epsilon, seed, feedback, exploration, half_life, 4, *rates)
+    except ValueError as error:
+        assert "rdl_fp" in str(error)  # eta too large for the correction
+        return
+    experts = policy.experts
+    experts.spent = spent
+    if spent:  # every loss of the tree as large as the cap lets it be, in the directions that pull hardest
+        sign = 1 if seed & 1 else -1
+        experts.losses[4:] = [sign * (2**27 // 8), 2**28 - 1, -sign * (2**27 // 8), 2**28 - 1] * (experts.n - 1)
+        experts.rebuild(0)
+    for n in range(60):
+        k = (seed + n * 7919) % experts.n
+        if policy.decide(k) < 0:
+            policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
+
+
+@settings(max_examples=25, deadline=None)
+@given(beta=q15, fp=q15, fn=q15, half_life=st.sampled_from([0, 5]), labels=st.sampled_from([0, 1, 524287 - 16]))
+def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn, half_life, labels):
+    policy = watched.calibrating.Calibrating(4, beta, fp, fn, 1, half_life, 4, 1000, 2000)
+    for k in range(16):
+        policy.labels[k], policy.events[k] = labels, labels * (k % 3) // 2
+    for n in range(40):
+        if policy.decide(n % 16) < 0:
+            policy.learn(policy.ticket, n & 1)
+    costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
+    pairwise = watched.multiclass.Pairwise(costs, 3, beta=beta, feedback="all")
+    rule = watched.calibrated.CalibratedMulticlass(costs)
+    binary = watched.calibrated.Calibrated(fp, fn)
+    for f in ([16384, 0, 0], [0, 16384, 0], [5461, 5461, 5462], [0, 0, 0], [10922, 10922, 10923]):
+        rule.decide(f, beta)
+        binary.decide(f[0], beta)
+        if pairwise.decide(f) < 0:
+            pairwise.learn(pairwise.ticket, 2)
+
+
+def test_the_core_imports_nothing_but_array_and_itself():
+    for name in CORE:
+        for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 1 or node.module == "array"
+            assert not isinstance(node, ast.Import)
+
+
+def test_the_core_stays_under_500_lines_of_code():
+    lines = 0
+    for name in ("fixed", "rng", "experts", "tickets", "policy"):
+        text = (FOLDER / f"{name}.py").read_text()
+        doc = {
+            line
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            for line in range(node.lineno, node.end_lineno + 1)
+        }
+        skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        lines += len({token.start[0] for token in tokens if token.type not in skipped} - doc)
+    assert lines < 500, lines
+
+
+@pytest.mark.timeout(200)
+def test_no_drift_in_a_million_rounds():
+    """After 10^6 charges the region probabilities still are those of the exactly accumulated losses."""
+    from h2t2.experts import Experts
+
+    rng = np.random.default_rng(11)
+    n, rounds = 16, 1_000_000
+    experts = Experts(4)
+    steps = [(int(a) & 0xFFFFFFF, int(b) & 0xFFFFFFF) for a, b in rng.integers(0, 2**27, (64, 2))]
+    picks = rng.integers(0, 64, rounds).tolist()
+    bins = rng.integers(0, n, rounds).tolist()
+    a, b = [0] * n, [0] * n
+    worst = 0.0
+    for t, (k, pick) in enumerate(zip(bins, picks)):
+        x, y = steps[pick]
+        if t & 1:  # up and down, so that the weights stay alive
+            experts.charge(k, -1, 2**28 - x, 0, y)
+            a[k] -= x
+            b[k] += y
+        else:
+            experts.charge(k, 0, x, -1, 2**28 - y)
+            a[k] += x
+            b[k] -= y
+        if t % 20_000 == 19_999:
+            low = [Fraction(sum(a[:i]), 2**28) for i in range(n)]
+            high = [Fraction(sum(b[:j]), 2**28) for j in range(n)]
+            least = min(low[i] + high[j] for i in range(n) for j in range(i, n))
+            w = np.array([[2.0 ** -float(low[i] + high[j] - least) if i <= j else 0 for j in range(n)] for i in range(n)])
+            k = t // 20_000 % n
+            experts.regions(k)
+            q, p = w[: k + 1, k + 1 :].sum() / w.sum(), w[: k + 1, : k + 1].sum() / w.sum()
+            worst = max(worst, abs(experts.offload / 32768 - q), abs(experts.one / 32768 - p))
+    assert worst <= 2e-4
+
+
+@pytest.fixture(scope="module")
+def draws():
+    from h2t2.rng import Rng
+
+    rng = Rng(12345)
+    return np.array([rng.draw() for _ in range(400_000)])
+
+
+def chi2_bound(cells):
+    """The 1 - 1e-5 point of chi square with so many less one degrees of freedom (Wilson and Hilferty)."""
+    k = cells - 1
+    return k * (1 - 2 / (9 * k) + 4.265 * (2 / (9 * k)) ** 0.5) ** 3
+
+
+def test_draws_are_uniform(draws):
+    counts = np.bincount(draws >> 5, minlength=1024)
+    mean = len(draws) / 1024
+    assert ((counts - mean) ** 2 / mean).sum() < chi2_bound(1024)
+    assert draws.min() >= 0 and draws.max() < 32768
+    low = np.bincount(draws & 31, minlength=32)
+    assert ((low - len(draws) / 32) ** 2 / (len(draws) / 32)).sum() < chi2_bound(32)
+
+
+def test_serial_pairs_are_independent(draws):
+    for lag in (1, 2):  # a policy takes two draws a round
+        pairs = (draws[:-lag] >> 10) * 32 + (draws[lag:] >> 10)
+        pairs = pairs[:: lag + 1]
+        mean = len(pairs) / 1024
+        assert ((np.bincount(pairs, minlength=1024) - mean) ** 2 / mean).sum() < chi2_bound(1024)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.06])
+def test_bernoulli_draws(draws, epsilon):
+    bound = round(epsilon * 32768)
+    hits = draws < bound
+    p = bound / 32768
+    assert abs(hits.mean() - p) < 4.5 * (p * (1 - p) / len(draws)) ** 0.5
+    gaps = np.diff(np.flatnonzero(hits))  # geometric: mean 1 / p, standard deviation about the same
+    assert abs(gaps.mean() - 1 / p) < 4.5 / p / len(gaps) ** 0.5
+
+
+def test_neighbouring_seeds_are_unrelated():
+    from h2t2.rng import Rng
+
+    streams = np.array([[r.draw() for _ in range(400)] for r in map(Rng, range(40))]) / 32768 - 0.5
+    correlation = np.corrcoef(streams)[np.triu_indices(40, 1)]
+    assert np.abs(correlation).max() < 5 / 400**0.5
