@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2t2 import fixed
+from h2t2.experts import Experts
 from h2t2.rng import Rng
 
 SMALL = 2**30
@@ -14,27 +15,26 @@ fractions = st.integers(0, fixed.FRAC)
 mantissas = st.integers(2**14, 2**15 - 1)
 
 
+def test_the_table_is_correctly_rounded():
+    assert list(fixed.EXP2) == [round(2 ** (15 - i / 128)) for i in range(128)]
+
+
 def value(m, e):
     return Fraction(m, 2**14) / Fraction(2) ** e
 
 
-@given(st.just(0) | mantissas, st.integers(-60, 60), mantissas, fractions, st.integers(-60, 60))
-def test_add(m, e, x, lo, f):
-    """The power of two within 1.1 units of Q15, the sum rounded to nearest."""
-    ms, es = [m], [e]
-    fixed.add(ms, es, 0, x, lo, f)
-    assert 2**14 <= ms[0] < 2**15
+@given(mantissas, st.integers(-60, 60), mantissas, fractions, st.integers(-60, 60))
+def test_joining_a_block_float_is_rounded_once(m, e, x, lo, f):
+    """U of a slot joined by U of another: the power of two within 1.1 units of Q15, the sum to nearest."""
+    experts = Experts(1)
+    experts.m[0:3], experts.e[0:3] = [m, 0, 0], [e, 0, 0]
+    experts.m[3:6], experts.e[3:6] = [x, 16384, 16384], [f, 0, 0]
+    experts._join(0, 3, 1, 0, lo, 0, 0)
+    got = experts.m[0], experts.e[0]
     term = value(x, f) * Fraction(2 ** -(lo / 2**28))
     exact = value(m, e) + term
-    allowed = exact * (Fraction(1, 2**15) + Fraction(1, 2**26)) + term * Fraction(11, 10 * 2**14)
-    assert abs(value(ms[0], es[0]) - exact) <= allowed
-
-
-@given(mantissas, st.integers(0, 127))
-def test_the_table_is_correctly_rounded(x, i):
-    ms, es = [0], [0]
-    fixed.add(ms, es, 0, 16384, i << 21, 0)
-    assert value(ms[0], es[0]) == Fraction(round(2 ** (15 - i / 128)), 2**15)
+    assert 2**14 <= got[0] < 2**15
+    assert abs(value(*got) - exact) <= exact * Fraction(1, 2**15) + exact * Fraction(1, 2**26) + term * Fraction(11, 10 * 2**14)
 
 
 @given(st.integers(2**15, SMALL - 1), st.data())

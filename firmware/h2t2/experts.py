@@ -1,6 +1,8 @@
 # The expert tree: exponential weights over all pairs of thresholds (i <= j), in O(2^b) state and O(b) a step.
 # Losses come in ready scaled (octaves); what they mean, draws and tickets are the policy's.
-from .fixed import FRAC, ONE, add, ratio
+#
+# A *block float* is a mantissa m in [2^14, 2^15), or 0, and a whole exponent e: value m * 2^-(14 + e).
+from .fixed import EXP2, FRAC, ONE, ratio
 
 CAP = 134217728  # octaves (2^27) a threshold's losses may sum to before all are halved; see Experts.regions
 
@@ -42,18 +44,18 @@ class Experts:
                 losses[n] >>= 1
                 losses[n + 3] = (losses[n + 2] & 1) << 27 | losses[n + 3] >> 1
                 losses[n + 2] >>= 1
-            self._join(n, 0, 2, losses[n], losses[n + 1], losses[n + 2], losses[n + 3])
+            self._join(n, 0, 3, losses[n], losses[n + 1], losses[n + 2], losses[n + 3])
             n -= 4
 
     def _join(self, to, n, side, ah, al, bh, bl):
         """Add the sums at n to those at `to` of `m` and `e`; (ah, al), (bh, bl): the losses before n.
 
-        side: 0 where n comes after what is there (V there is left alone), 1 where it comes before (U is); 2: node to / 4
+        side: 1 where n comes after what is there (V there is left alone), 0 where it comes before (U is); 3: node to / 4
         anew, its left child's sums joined by its right child's (n is not read).
         """
         m = self.m
         e = self.e
-        if side == 2:
+        if side == 3:
             n = to >> 1
             to -= to >> 2
             if n < self.n:
@@ -68,26 +70,73 @@ class Experts:
             m[to + 2] = m[n + 2]
             e[to + 2] = e[n + 2]
             n = d
-        # pairs with one threshold in each part, the lower one in the part that comes first
-        if side == 1:
-            x = m[to + 1] * m[n]
-            d = e[to + 1] + e[n] + ah
-        else:
-            x = m[to] * m[n + 1]
-            d = e[to] + e[n + 1] + bh
-        if x:
-            if x < 536870912:
-                x = (x + 8192) >> 14
+        part = 4
+        while part:
+            part -= 1
+            i = to + part
+            if part == 3:  # pairs with one threshold in each part, the lower one in the part that comes first
+                i -= 1
+                if not side:
+                    x = m[to + 1] * m[n]
+                    f = e[to + 1] + e[n] + ah
+                    lo = al
+                else:
+                    x = m[to] * m[n + 1]
+                    f = e[to] + e[n + 1] + bh
+                    lo = bl
+                if not x:
+                    continue
+                if x < 536870912:
+                    x = (x + 8192) >> 14
+                else:
+                    x = (x + 16384) >> 15
+                    f -= 1
+                x -= x >> 15
             else:
+                if part == side:
+                    continue
+                x = m[n + part]
+                f = e[n + part]
+                if part == 2:
+                    lo = al + bl
+                    f += ah + bh + (lo >> 28)
+                    lo &= FRAC
+                elif part:
+                    f += bh
+                    lo = bl
+                else:
+                    f += ah
+                    lo = al
+            # add the block float x * 2^-(14 + f) * 2^-(lo / 2^28) to (m[i], e[i]); what is below 2^-29 of it is dropped
+            old = m[i]
+            d = f - e[i]
+            if old and d > 29:
+                continue
+            c = EXP2[lo >> 21]  # 2^-(lo / 2^28) in Q15, within 1.1 units: table and linear interpolation
+            x *= c - (((c * (lo >> 8 & 8191) >> 13) * 177 + 16384) >> 15)
+            if not old:
+                x >>= 1
+            elif d >= 0:
+                x = (old << 14) + (x >> d + 1)
+                f -= d
+            elif d > -31:
+                x = (x >> 1) + (old << 14 >> -d)
+            else:
+                x >>= 1
+            # normalise, and round once, to nearest
+            if x > 536870911:
                 x = (x + 16384) >> 15
-                d -= 1
-            add(m, e, to + 2, x - (x >> 15), al if side == 1 else bl, d)
-        if side:
-            add(m, e, to + 1, m[n + 1], bl, e[n + 1] + bh)
-        if side != 1:
-            add(m, e, to, m[n], al, e[n] + ah)
-        al += bl
-        add(m, e, to + 2, m[n + 2], al & FRAC, e[n + 2] + ah + bh + (al >> 28))
+                f -= 1
+            else:
+                while x < 268435456:
+                    x <<= 1
+                    f += 1
+                x = (x + 8192) >> 14
+            if x > 32767:
+                x = 16384
+                f -= 1
+            m[i] = x
+            e[i] = f
 
     def charge(self, k, ah, al, bh, bl):
         """Add the losses A - B = (ah, al) and B - C = (bh, bl) to bin k: O(b)."""
@@ -106,7 +155,7 @@ class Experts:
                 lo = losses[at + 3] + bl
                 losses[at + 3] = lo & FRAC
                 losses[at + 2] += bh + (lo >> 28)
-            self._join(at, 0, 2, losses[at], losses[at + 1], losses[at + 2], losses[at + 3])
+            self._join(at, 0, 3, losses[at], losses[at + 1], losses[at + 2], losses[at + 3])
         self.spent += 2 + (ah if ah > 0 else -ah) + (bh if bh > 0 else -bh)
 
     def regions(self, k):
@@ -137,16 +186,16 @@ class Experts:
             n <<= 1
             at = 3 * n
             if k & half:
-                self._join(0, at if n < leaf else after - 3, 0, ah, al, bh, bl)
+                self._join(0, at if n < leaf else after - 3, 1, ah, al, bh, bl)
                 ah = a
                 al = alo
                 bh = b
                 bl = blo
                 n += 1
             else:
-                self._join(after, at + 3 if n < leaf else after - 3, 1, a, alo, b, blo)
+                self._join(after, at + 3 if n < leaf else after - 3, 0, a, alo, b, blo)
             half >>= 1
-        self._join(0, after - 3, 0, ah, al, bh, bl)
+        self._join(0, after - 3, 1, ah, al, bh, bl)
         self._shares(after)
 
     def _shares(self, after):

@@ -1,7 +1,6 @@
-# Fixed-point primitives of the policy core: 2^-x, block-float addition, ratios, loss scaling.
+# Fixed-point primitives of the policy core: a table of 2^-x, ratios, loss scaling.
 # Integers only, every intermediate within [-2^30, 2^30 - 1]; no state of any learner lives here.
 #
-# A *block float* is a mantissa m in [2^14, 2^15) (or 0) and a whole exponent e: value m * 2^-(14 + e).
 # A *loss* is two words, whole octaves (signed) and a fraction in Q28: hi + lo / 2^28, 0 <= lo < 2^28.
 from array import array
 
@@ -17,46 +16,10 @@ _STEPS = (
     b"\x69\x69\x68\x68\x67\x66\x66\x65\x65\x64\x64\x63\x62\x63\x61\x61\x61\x60\x5f\x5f\x5e\x5e\x5e\x5d"
     b"\x5c\x5c\x5b\x5b\x5b\x5a\x59"
 )
-_EXP2 = array("H", _STEPS + _STEPS + b"\0\0")  # any 256 bytes
-_EXP2[0] = ONE
+EXP2 = array("H", _STEPS + _STEPS + b"\0\0")  # any 256 bytes
+EXP2[0] = ONE
 for _i in range(127):
-    _EXP2[_i + 1] = _EXP2[_i] - _STEPS[_i]
-
-
-def add(ms, es, i, x, lo, f):
-    """Add the block float x * 2^-(14 + f) * 2^-(lo / 2^28) to (ms[i], es[i]), where ms[i] = 0 is zero.
-
-    x: mantissa, 2^14..32767. The product is rounded once, with the sum, to nearest; a part below 2^-29 of the sum is dropped.
-    """
-    m = ms[i]
-    d = f - es[i]
-    if m and d > 29:
-        return
-    # 2^-(lo / 2^28) in Q15, [2^14, 2^15], within 1.1 units: table and linear interpolation
-    c = _EXP2[lo >> 21]
-    x *= c - (((c * (lo >> 8 & 8191) >> 13) * 177 + 16384) >> 15)
-    if not m:
-        x >>= 1
-    elif d >= 0:
-        x = (m << 14) + (x >> d + 1)
-        f -= d
-    elif d > -31:
-        x = (x >> 1) + (m << 14 >> -d)
-    else:
-        x >>= 1
-    if x > 536870911:
-        m = (x + 16384) >> 15
-        f -= 1
-    else:
-        while x < 268435456:
-            x <<= 1
-            f += 1
-        m = (x + 8192) >> 14
-    if m > 32767:
-        m = 16384
-        f -= 1
-    ms[i] = m
-    es[i] = f
+    EXP2[_i + 1] = EXP2[_i] - _STEPS[_i]
 
 
 def ratio(a, b):
