@@ -103,10 +103,15 @@ def _amqtt() -> Iterator[str]:
         "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
         "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
     }
-    broker = Broker(config, loop=loop)
+
+    async def start() -> Broker:
+        broker = Broker(config)  # made inside its loop: before Python 3.11 what it makes belongs to the loop of that moment
+        await broker.start()
+        return broker
+
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    asyncio.run_coroutine_threadsafe(broker.start(), loop).result(10)
+    broker = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
     try:
         yield f"mqtt://127.0.0.1:{port}"
     finally:

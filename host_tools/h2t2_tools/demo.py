@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -46,13 +47,18 @@ def _child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[st
                 process.wait()
 
 
-def _wait_ready(worker: subprocess.Popen[str]) -> str:
+def _wait_ready(worker: subprocess.Popen[str]) -> None:
     assert worker.stderr is not None
     noise = []
-    for line in worker.stderr:
-        if line.startswith("h2t2 rdl: ready"):
-            return line.strip()
-        noise.append(line)
+    late = threading.Timer(60, worker.kill)
+    late.start()
+    try:
+        for line in worker.stderr:
+            if line.startswith("h2t2 rdl: ready"):
+                return
+            noise.append(line)
+    finally:
+        late.cancel()
     raise Failure("the RDL worker ended before it was ready: " + "".join(noise[-3:]).strip())
 
 
