@@ -50,6 +50,16 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_corollary_sets_the_papers_parameters(tmp_path):
+    options = ("--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
+    run = h2t2("demo", *options, "--json", tmp_path / "report.json")
+    assert run.returncode == 0, run.stderr
+    numbers = json.loads((tmp_path / "report.json").read_text())["numbers"]
+    assert (numbers["feedback"], numbers["exploration"]) == ("explored", "epsilon")
+    assert numbers["epsilon"] == pytest.approx(0.09941, abs=1e-5)  # (ln 136 / (2 * .25 * 10^4))^(1/3)
+    assert numbers["eta"] == pytest.approx(0.009883, abs=1e-6)
+
+
 def test_the_same_seed_gives_the_same_decisions(tmp_path):
     runs = []
     for name in ("a", "b"):
@@ -170,6 +180,7 @@ WRONG_USE = [
     (["demo", "--eta", "0"], "eta"),
     (["demo", "--epsilon", "7"], "epsilon"),
     (["demo", "--samples", "0"], "samples"),
+    (["demo", "--corollary", "100", "--beta", "0"], "corollary"),
     (["node", "--device", "a/b"], "device"),
     (["validate", "--bits", "99"], "bits"),
     ([], "COMMAND"),

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import __version__
+from . import __version__, units
 from .errors import Failure, UserError
 
 
@@ -46,13 +46,25 @@ def _policy_options(parser: argparse.ArgumentParser, beta: float | None) -> None
     group.add_argument(
         "--exploration", choices=["anytime", "epsilon"], default="anytime", help="falling or fixed rate (anytime)"
     )
+    group.add_argument(
+        "--corollary",
+        type=_positive,
+        metavar="T",
+        help="epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration and explored feedback",
+    )
     group.add_argument("--half-life", type=int, default=0, help="rounds after which losses are halved (0: never)")
     group.add_argument("--seed", type=int, default=1, help="of the policy's draws and of the sample stream (1)")
 
 
 def _numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
     names = ("bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "seed")
-    return {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in names}}
+    numbers = {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in names}}
+    if args.corollary:
+        if not 0 < numbers["beta"] <= 1:
+            raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")
+        epsilon, eta = units.corollary(args.bits, args.corollary, numbers["beta"])
+        numbers.update(epsilon=epsilon, eta=eta, feedback="explored", exploration="epsilon")
+    return numbers
 
 
 def _write_json(path: str | None, content: Any) -> None:

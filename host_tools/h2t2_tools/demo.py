@@ -115,7 +115,7 @@ def _follow(
             cost += line["cost"]
             offloaded += line["source"] != "local"
             if "thresholds" in line:
-                thresholds = "0 < bin {} <= offload < bin {} <= 1".format(*line["thresholds"])
+                thresholds = "thresholds {} and {} of {}".format(*line["thresholds"], 2 ** numbers["bits"])
             n = len(lines)
             progress.update(task, advance=1, description=f"offload {offloaded / n:.0%}  cost {cost / n:.4f}  {thresholds}")
     if node.wait() or not summary:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from .errors import Failure
 
-RELEASE = "trixie"  # the Debian release the packages are taken from, whatever this machine runs
+# the Debian releases packages are taken from, whatever this machine runs
+RELEASE, FIRMWARE_RELEASE = "trixie", "bookworm"
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
-MICROBIT_FIRMWARE = Path("/usr/share/firmware-microbit-micropython/firmware.hex")
+FIRMWARE = "firmware-microbit-micropython"
 WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
 WASM_RUNNER = """
 import {{ loadMicroPython }} from "{module}";
@@ -40,6 +41,12 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"
 
 
+def microbit_firmware() -> Path:
+    """The micro:bit's MicroPython 1.9.2 as an Intel HEX file: the installed package's, or the fetched one."""
+    installed = Path("/usr/share", FIRMWARE, "firmware.hex")
+    return installed if installed.exists() else cache() / "microbit/usr/share" / FIRMWARE / "firmware.hex"
+
+
 @dataclass(frozen=True)
 class Emulator:
     """One build. `missing()` says why it cannot run here, or None; `install()` fetches what a user may fetch without root."""
@@ -54,12 +61,16 @@ class Emulator:
 
     def install(self) -> None:
         if self.missing():
+            target = cache() / self.name
             if self.name == "unix":
-                _debian({"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), ""), cache() / "unix")
+                architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
+                _debian(RELEASE, architecture, ["micropython", *LIBRARIES], target)
             elif self.name == "arm32":
-                _debian("armhf", cache() / "arm32")
-            elif self.name == "wasm":
-                _npm(cache() / "wasm")
+                _debian(RELEASE, "armhf", ["micropython", *LIBRARIES], target)
+            elif self.name == "microbit":
+                _debian(FIRMWARE_RELEASE, "amd64", [FIRMWARE], target)
+            else:
+                _npm(target)
 
     def command(self, script: Path, files: list[Path]) -> list[str]:
         """The command that runs a script; files: what it imports (the wasm build has no file system of ours)."""
@@ -122,8 +133,8 @@ def _wasm_missing() -> str | None:
 def _microbit_missing() -> str | None:
     if not shutil.which("qemu-system-arm"):
         return "no qemu-system-arm; run: sudo apt-get install qemu-system-arm"
-    if not MICROBIT_FIRMWARE.exists():
-        return "no firmware; run: sudo apt-get install firmware-microbit-micropython"
+    if not microbit_firmware().exists():
+        return "no firmware; run: h2t2 emulators --install"
     return None
 
 
@@ -134,8 +145,8 @@ def _run(command: list[str], cwd: Path) -> str:
     return result.stdout
 
 
-def _debian(architecture: str, target: Path) -> None:
-    """Unpack Debian's micropython and its libraries into `target`, through a private apt configuration."""
+def _debian(release: str, architecture: str, packages: list[str], target: Path) -> None:
+    """Unpack packages of a Debian release into `target`, through a private apt configuration."""
     if not architecture:
         raise Failure(f"no Debian micropython for {platform.machine()}")
     if not shutil.which("apt-get") or not shutil.which("dpkg"):
@@ -155,7 +166,7 @@ def _debian(architecture: str, target: Path) -> None:
         (folder / "lists/partial").mkdir(parents=True)
         (folder / "archives/partial").mkdir(parents=True)
         (folder / "status").touch()
-        source = f"deb [signed-by={sorted(keys)[0]} arch={architecture}] {mirrors[0]} {RELEASE} main\n"
+        source = f"deb [signed-by={sorted(keys)[0]} arch={architecture}] {mirrors[0]} {release} main\n"
         (folder / "sources.list").write_text(source)
         options = [
             f"Dir::Etc::sourcelist={folder}/sources.list",
@@ -169,13 +180,13 @@ def _debian(architecture: str, target: Path) -> None:
         ]
         apt = ["apt-get", *(word for option in options for word in ("-o", option)), "-q"]
         _run([*apt, "update"], folder)
-        _run([*apt, "download", "micropython", *LIBRARIES], folder)
+        _run([*apt, "download", *packages], folder)
         part = target.with_name(target.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         for package in sorted(folder.glob("*.deb")):
             _run(["dpkg", "-x", str(package), str(part)], folder)
-        if not (part / "lib").exists():
+        if (part / "usr/lib").exists() and not (part / "lib").exists():
             (part / "lib").symlink_to("usr/lib")
         shutil.rmtree(target, ignore_errors=True)
         part.rename(target)

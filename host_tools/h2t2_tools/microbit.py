@@ -14,7 +14,7 @@ from types import TracebackType
 
 from h2t2.policy import H2T2
 
-from .emulators import MICROBIT, MICROBIT_FIRMWARE
+from .emulators import MICROBIT, microbit_firmware
 from .errors import Failure, UserError
 from .shrink import pieces
 
@@ -30,7 +30,7 @@ class Microbit:
         if reason:
             raise UserError(f"micro:bit: {reason}")
         command = ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-serial", "stdio"]
-        command += ["-device", f"loader,file={MICROBIT_FIRMWARE}"]
+        command += ["-device", f"loader,file={microbit_firmware()}"]
         if count:
             command += ["-icount", "shift=6,align=off,sleep=off"]
         self._process = subprocess.Popen(
