@@ -42,9 +42,10 @@ class DenseH2T2:
 
     def regions(self, k: int) -> tuple[float, float]:
         """(q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
-        w = np.where(self.valid, np.exp(-self.eta * (self.loss - self.loss[self.valid].min())), 0.0)
-        total = w.sum()
-        return w[: k + 1, k + 1 :].sum() / total, w[: k + 1, : k + 1].sum() / total
+        w: np.ndarray = np.where(self.valid, np.exp(-self.eta * (self.loss - self.loss[self.valid].min())), 0.0)
+        offload, one = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
+        total = float(w.sum())
+        return float(offload.sum()) / total, float(one.sum()) / total
 
     def start(self) -> None:
         """A round begins: forgetting, and epsilon_t of the anytime exploration."""
