@@ -4,7 +4,7 @@
 # A *block float* is a mantissa m in [2^14, 2^15), or 0, and a whole exponent e: value m * 2^-(14 + e).
 from .fixed import EXP2, FRAC, ONE, ratio
 
-CAP = 134217728  # octaves (2^27) a threshold's losses may sum to before all are halved; see Experts.regions
+CAP = 134217728  # octaves (2^27) charged in all before every loss is halved; see Experts.regions
 
 
 class Experts:
@@ -22,7 +22,7 @@ class Experts:
     """
 
     def __init__(self, bits):
-        """bits: b, 1..12 (boards: to 8). State: 34 bytes times 2^b."""
+        """bits: b, 1..12 (boards: to 8). State: ten integers times 2^b."""
         self.n = n = 1 << bits
         self.m = [16384] * (3 * n + 6)  # lists: on a board as small as arrays, and faster
         self.e = [0] * (3 * n + 6)
@@ -163,7 +163,7 @@ class Experts:
 
         Once 2^27 octaves (9e7 nats / eta of loss) have been charged in all, every loss is halved first, in one O(2^b)
         rebuild: sums stay below 2^28 octaves for ever, the order of the experts stays, the odds between them soften.
-        Also `local`, the likelier local class, and for `offload_share()` the masses `ambiguous` and `total`, in one unit.
+        Also `local`, the likelier local class, and the masses `ambiguous` (the offloading experts') and `total`, in one unit.
         """
         if self.spent >= CAP:
             self.rebuild(1)

@@ -131,12 +131,8 @@ def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:
         mine = times[(where, "tree core", bits)]
         if kind != "tree core":
             lines.append(f"{where}, b = {bits}: the tree core takes {us / mine:.2f} times less than {kind}")
-    lines.append(f"CPython: b = 12 takes {_growth(times):.2f} times as long as b = 4")
-    return lines
-
-
-def _growth(times: dict[tuple[str, str, int], float]) -> float:
-    return times[("CPython", "tree core", 12)] / times[("CPython", "tree core", 4)]
+    growth = times[("CPython", "tree core", 12)] / times[("CPython", "tree core", 4)]
+    return [*lines, f"CPython: b = 12 takes {growth:.2f} times as long as b = 4"]
 
 
 DEVICE_MODES: dict[str, dict[str, Any]] = {
@@ -155,9 +151,8 @@ def device(rounds: int = 200) -> list[dict[str, Any]]:
         bins, labels = (column.tolist() for column in samples(4, rounds, 1))
         with Microbit(count=True) as board:
             board.prepare()
-            before = board.heap() - 976  # the block that load() gives back
             names = board.load(RUNTIME, made)
-            used = board.heap() - before
+            used = board.heap() - board.base
             actions, instructions = [], []
             decide, learn, ticket = (names[name] for name in ("decide", "learn", "ticket"))
             clock = 1000 / NANOSECONDS  # instructions a microsecond of the board's clock

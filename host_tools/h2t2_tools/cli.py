@@ -33,11 +33,21 @@ def _positive(text: str) -> int:
     return value
 
 
-def _policy_options(parser: argparse.ArgumentParser, beta: float | None) -> None:
+def _endpoint_options(parser: argparse.ArgumentParser) -> None:
+    """What a node and a worker have in common."""
+    parser.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
+    parser.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
+    parser.add_argument(
+        "--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)"
+    )
+
+
+def _policy_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("policy")
+    group.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
     group.add_argument("--policy", choices=["h2t2", "calibrating"], default="h2t2", help="which one decides (h2t2)")
     group.add_argument("--bits", type=int, choices=range(1, 9), default=4, metavar="b", help="score bits, 1..8 (4)")
-    group.add_argument("--beta", type=float, default=beta, help="cost of an offload, 0..1 (the pair's)")
+    group.add_argument("--beta", type=float, help="cost of an offload, 0..1 (the pair's)")
     group.add_argument("--delta-fp", type=float, default=0.7, help="cost of a false alarm, 0..1 (0.7)")
     group.add_argument("--delta-fn", type=float, default=1.0, help="cost of a missed event, 0..1 (1)")
     group.add_argument("--eta", type=float, default=1.0, help="learning rate, to 5.5 (1)")
@@ -219,10 +229,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--model", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
     p.add_argument("--samples", type=_positive, default=2000, help="how many (2000)")
     p.add_argument("--broker", default="amqtt", help="amqtt (in process), mosquitto, or mqtt://host:port (amqtt)")
-    p.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
     p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
     p.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
-    _policy_options(p, None)
+    _policy_options(p)
 
     p = _command(
         commands,
@@ -231,15 +240,12 @@ def parser() -> argparse.ArgumentParser:
         "An edge node on this machine: LDL, policy and MQTT link; prints one JSON line a decision.",
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
     )
-    p.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
-    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
+    _endpoint_options(p)
     p.add_argument("--device", default="node", type=_device, help="name in the topics (node)")
     p.add_argument("--samples", type=_positive, default=2000, help="how many test samples to stream (2000)")
-    p.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
     p.add_argument("--deadline", type=_positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")
-    p.add_argument("--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)")
     p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
-    _policy_options(p, None)
+    _policy_options(p)
 
     p = _command(
         commands,
@@ -248,9 +254,7 @@ def parser() -> argparse.ArgumentParser:
         "The remote model's worker: answers offloaded samples until SIGTERM or Ctrl-C.",
         "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
     )
-    p.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
-    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
-    p.add_argument("--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)")
+    _endpoint_options(p)
     p.add_argument("--json", metavar="FILE", help="write the counts at the end; - for standard output")
 
     p = _command(

@@ -70,6 +70,7 @@ def run(
     numbers: people's policy numbers, as units.policy_arguments takes them.
     """
     started = time.perf_counter()
+    remote = labels(pair)
     with ExitStack() as stack:
         url = stack.enter_context(broker.running(kind))
         host, port = broker.parse(url)
@@ -82,15 +83,14 @@ def run(
         command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(_child(command, stdout=subprocess.PIPE))
-        lines, summary = _follow(node, pair, samples, numbers)
-    return _report(pair, policy, numbers, lines, summary, out, time.perf_counter() - started)
+        lines, summary = _follow(node, remote, samples, numbers)
+    return _report(pair, policy, numbers, remote, lines, summary, out, time.perf_counter() - started)
 
 
 def _follow(
-    node: subprocess.Popen[str], pair: pairs.Pair, samples: int, numbers: dict[str, Any]
+    node: subprocess.Popen[str], remote: np.ndarray, samples: int, numbers: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Read the node's decisions as they come, showing progress; (decisions, summary)."""
-    remote = labels(pair)
+    """Read the node's decisions as they come, showing progress; (decisions, summary). remote: as labels() gives it."""
     lines: list[dict[str, Any]] = []
     summary: dict[str, Any] = {}
     cost, offloaded, thresholds = 0.0, 0, "-"
@@ -142,6 +142,7 @@ def _report(
     pair: pairs.Pair,
     policy: str,
     numbers: dict[str, Any],
+    remote_all: np.ndarray,
     lines: list[dict[str, Any]],
     summary: dict[str, Any],
     out: Path,
@@ -149,7 +150,6 @@ def _report(
 ) -> dict[str, Any]:
     lines.sort(key=lambda line: line["n"])
     index = np.array([line["sample"] for line in lines])
-    remote_all = labels(pair)
     remote, truth = remote_all[index], pair.y[index]
     ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"], bits=numbers["bits"])
     outputs = [ldl.run(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x]

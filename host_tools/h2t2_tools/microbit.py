@@ -37,6 +37,7 @@ class Microbit:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
         )
         self._seen = b""
+        self.base = 0
 
     def __enter__(self) -> Microbit:
         self._until(b">>> ", 30)
@@ -81,13 +82,15 @@ class Microbit:
         return out.decode().replace("\r\n", "\n")
 
     def prepare(self) -> None:
-        """Names for a test's own use, and the memory the REPL will want, set aside before the heap is measured.
+        """Names for a test's own use and the REPL's buffers; then `base`, the heap in use before anything is loaded.
 
-        load() gives the block `g` back: else the heap would be in pieces too small for the parser.
+        The block `g` set aside here is given back by load(): else the heap would be in pieces too small for the parser.
         """
         self.run("import gc,micropython,microbit,utime\nmicropython.opt_level(3)\nL=micropython.heap_lock")
-        self.run("U=micropython.heap_unlock\nT=utime.ticks_us\na=t=0\n" + "#" * 128)
-        self.run("f=open('p','w')\nf.close()\nf=None\ng=bytearray(960)")
+        self.run("U=micropython.heap_unlock\nT=utime.ticks_us\na=t=g=0\n" + "#" * 128)
+        self.run("f=open('p','w')\nf.close()\nf=None")
+        self.base = self.heap()
+        self.run("g=bytearray(960)")
 
     def heap(self) -> int:
         """Bytes of the heap in use."""
