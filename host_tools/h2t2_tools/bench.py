@@ -130,7 +130,7 @@ def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:
     for (where, kind, bits), us in times.items():
         mine = times[(where, "tree core", bits)]
         if kind != "tree core":
-            lines.append(f"{where}, b = {bits}: the tree core takes {us / mine:.2f} times less than {kind}")
+            lines.append(f"{where}, b = {bits}: {kind} takes {us / mine:.2f} times as long as the tree core")
     growth = times[("CPython", "tree core", 12)] / times[("CPython", "tree core", 4)]
     return [*lines, f"CPython: b = 12 takes {growth:.2f} times as long as b = 4"]
 
