@@ -245,8 +245,9 @@ def test_bench_device_counts_on_the_emulated_microbit(tmp_path):
     assert run.returncode == 0, run.stderr
     for row in json.loads((tmp_path / "device.json").read_text()):
         assert row["same_as_host"]
-        assert 50_000 < row["instructions_mean"] <= row["instructions_worst"] < 1_000_000
-        assert 3_000 < row["heap_bytes"] < 6_000
+        paper = row["mode"] == "Algorithm 1"  # counted, not timed: the same everywhere
+        assert 50_000 < row["instructions_mean"] <= (250_000 if paper else 350_000)
+        assert 3_000 < row["heap_bytes"] <= (5_120 if paper else 5_632)
 
 
 def test_bench_policy_compares_all_forms_in_one_run(monkeypatch, capsys):

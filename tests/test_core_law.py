@@ -78,7 +78,7 @@ def watched():
 def test_the_watch_sees_an_overflow(watched):
     """A test that cannot fail is a defect: 2^30 must trip it."""
     with pytest.raises(AssertionError, match="small int"):
-        watched.fixed.scale(2**31, 32768, 1, 0)
+        watched.fixed.scale(2**31, 32768)
 
 
 q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
@@ -97,10 +97,10 @@ q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
     half_life=st.sampled_from([0, 7, 2**28 - 1]),
     seed=st.integers(0, 2**28 - 1),
     rates=st.sampled_from([(0, 0), (3000, 500), (0, 16000)]),
-    spent=st.sampled_from([0, 2**27 - 5]),
+    full=st.booleans(),
 )
 def test_h2t2_keeps_to_small_ints(
-    watched, bits, epsilon, eta, beta, fp, fn, feedback, exploration, half_life, seed, rates, spent
+    watched, bits, epsilon, eta, beta, fp, fn, feedback, exploration, half_life, seed, rates, full
 ):
     """Smallest epsilon, largest eta, b = 8, losses at the cap: every intermediate is watched."""
     try:
@@ -109,10 +109,16 @@ def test_h2t2_keeps_to_small_ints(
         assert "rdl_fp" in str(error)  # eta too large for the correction
         return
     experts = policy.experts
-    experts.spent = spent
-    if spent:  # every loss of the tree as large as the cap lets it be, in the directions that pull hardest
-        sign = 1 if seed & 1 else -1
-        experts.losses[4:] = [sign * (2**27 // 8), 2**28 - 1, -sign * (2**27 // 8), 2**28 - 1] * (experts.n - 1)
+    if full:  # prefix sums as large as they may be before a charge, in the directions that pull hardest
+        room = sys.modules["watched.experts"].ROOM
+        for at, word in ((0, seed), (experts.n, seed >> 9)):
+            prefix = [room if (k * 2654435761 ^ word) >> k % 13 & 1 else -room for k in range(experts.n)]
+            prefix[0] = 0
+            for n in range(1, experts.n):
+                width = experts.n >> n.bit_length()  # bins in half of node n
+                first = 2 * width * n - experts.n
+                experts.losses[at + n] = prefix[first + width] - prefix[first]
+        experts.spent = room
         experts.rebuild(0)
     for n in range(60):
         k = (seed + n * 7919) % experts.n
@@ -167,12 +173,13 @@ def test_the_core_stays_under_500_lines_of_code():
 @pytest.mark.timeout(200)
 def test_no_drift_in_a_million_rounds():
     """After 10^6 charges the region probabilities still are those of the exactly accumulated losses."""
+    from h2t2 import introspect
     from h2t2.experts import Experts
 
     rng = np.random.default_rng(11)
     n, rounds = 16, 1_000_000
     experts = Experts(4)
-    steps = [(int(a) & 0xFFFFFFF, int(b) & 0xFFFFFFF) for a, b in rng.integers(0, 2**27, (64, 2))]
+    steps = rng.integers(0, 2**27, (64, 2)).tolist()
     picks = rng.integers(0, 64, rounds).tolist()
     bins = rng.integers(0, n, rounds).tolist()
     a, b = [0] * n, [0] * n
@@ -180,11 +187,11 @@ def test_no_drift_in_a_million_rounds():
     for t, (k, pick) in enumerate(zip(bins, picks)):
         x, y = steps[pick]
         if t & 1:  # up and down, so that the weights stay alive
-            experts.charge(k, -1, 2**28 - x, 0, y)
+            experts.charge(k, -x >> 14, -x & 16383, y >> 14, y & 16383)
             a[k] -= x
             b[k] += y
         else:
-            experts.charge(k, 0, x, -1, 2**28 - y)
+            experts.charge(k, x >> 14, x & 16383, -y >> 14, -y & 16383)
             a[k] += x
             b[k] -= y
         if t % 20_000 == 19_999:
@@ -197,6 +204,9 @@ def test_no_drift_in_a_million_rounds():
             q, p = w[: k + 1, k + 1 :].sum() / w.sum(), w[: k + 1, : k + 1].sum() / w.sum()
             worst = max(worst, abs(experts.offload / 32768 - q), abs(experts.one / 32768 - p))
     assert worst <= 2e-4
+    for i in range(n):  # and the losses are what was charged, exactly
+        at_i = introspect.exponents(experts, i)
+        assert [hi * 2**14 + fine for hi, fine in at_i] == [sum(a[:i]), sum(b[:i])]
 
 
 @pytest.fixture(scope="module")

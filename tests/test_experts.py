@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from h2t2 import introspect
 from h2t2.experts import Experts
-from h2t2.fixed import FRAC, ONE
+from h2t2.fixed import FINE, ONE
 
 
 def dense(a, b, k):
@@ -24,11 +24,11 @@ def dense(a, b, k):
 
 def charge(experts, k, a, b):
     a, b = round(a * 2**28), round(b * 2**28)
-    experts.charge(k, a >> 28, a & FRAC, b >> 28, b & FRAC)
+    experts.charge(k, a >> 14, a & FINE, b >> 14, b & FINE)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 6), st.integers(0, 2**32), st.sampled_from([0.01, 1.0, 30.0, 4000.0]))
+@given(st.integers(1, 6), st.integers(0, 2**32), st.sampled_from([0.01, 1.0, 30.0, 400.0]))
 def test_regions_match_the_dense_matrix(bits, seed, size):
     rng = np.random.default_rng(seed)
     n = 2**bits
@@ -67,9 +67,9 @@ def test_a_rebuild_changes_nothing():
     rng = np.random.default_rng(5)
     for _ in range(2000):
         charge(experts, int(rng.integers(64)), *rng.normal(0, 3, 2))
-    before = [list(experts.m)[3:-3], list(experts.e)[3:-3]]
+    before = [list(sums)[2:] for sums in (experts.u, experts.v, experts.p)]  # nobody keeps the root's
     experts.rebuild(0)
-    assert before == [list(experts.m)[3:-3], list(experts.e)[3:-3]]
+    assert before == [list(sums)[2:] for sums in (experts.u, experts.v, experts.p)]
 
 
 def test_halving_halves_every_loss():
@@ -80,15 +80,29 @@ def test_halving_halves_every_loss():
     experts.rebuild(1)
     for (a, b), i in zip(before, range(8)):
         for old, new in zip((a, b), introspect.exponents(experts, i)):
-            assert (new[0] + new[1] / 2**28) == pytest.approx((old[0] + old[1] / 2**28) / 2, abs=2e-8)
+            assert octaves(new) == pytest.approx(octaves(old) / 2, abs=2e-8)
+
+
+def octaves(loss):
+    return loss[0] / 2**14 + loss[1] / 2**28
 
 
 def test_the_cap_halves_instead_of_overflowing():
     experts = Experts(1)
     for _ in range(600):
-        experts.charge(0, 2**18, 0, -(2**18), 0)
-        experts.regions(0)
-    assert abs(experts.losses[4]) < 2**27 and experts.spent < 2**27
+        experts.charge(0, 2**26, 0, -(2**26), 0)
+        assert abs(experts.losses[1]) <= 2**28
+    assert experts.losses[1] > 2**26
+
+
+def test_below_the_cap_nothing_is_halved():
+    """8000 octaves of A - B in every prefix, in charges that cancel, many times the room in all."""
+    experts = Experts(2)
+    experts.charge(0, 2**26, 0, 0, 0)
+    for _ in range(50):
+        experts.charge(1, 2**25, 0, 2**25, 0)
+        experts.charge(1, -(2**25), 0, -(2**25), 0)
+    assert introspect.exponents(experts, 3) == ((2**26, 0), (0, 0))
 
 
 @settings(deadline=None)
@@ -98,9 +112,12 @@ def test_likely_is_the_heaviest_pair(bits, seed):
     experts = Experts(bits)
     for k in range(2**bits):
         charge(experts, k, *rng.normal(0, 3, 2))
-    octaves = [introspect.exponents(experts, i) for i in range(experts.n)]
-    a = [hi + lo / 2**28 for (hi, lo), _ in octaves]
-    b = [hi + lo / 2**28 for _, (hi, lo) in octaves]
+    exponents = [introspect.exponents(experts, i) for i in range(experts.n)]
+    a = [octaves(loss) for loss, _ in exponents]
+    b = [octaves(loss) for _, loss in exponents]
     i, j = introspect.likely(experts)
     assert i <= j
     assert a[i] + b[j] == pytest.approx(min(a[x] + b[y] for x in range(experts.n) for y in range(x, experts.n)))
+    u, v = introspect.weights(experts)
+    assert np.allclose(np.array(u) / ONE, np.exp2(min(a) - np.array(a)), atol=1e-4) and max(u) == ONE
+    assert np.allclose(np.array(v) / ONE, np.exp2(min(b) - np.array(b)), atol=1e-4) and max(v) == ONE

@@ -2,56 +2,68 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from h2t2 import fixed
-from h2t2.experts import Experts
+from h2t2.multiclass import ratio
 from h2t2.rng import Rng
 
 SMALL = 2**30
-fractions = st.integers(0, fixed.FRAC)
-mantissas = st.integers(2**14, 2**15 - 1)
 
 
-def test_the_table_is_correctly_rounded():
-    assert list(fixed.EXP2) == [round(2 ** (15 - i / 128)) for i in range(128)]
+def test_log_add_for_every_difference():
+    d = np.arange(0, 17 << 14)
+    got = np.array([fixed.log_add(0, -int(x)) for x in d])
+    assert np.abs(got - np.log2(1 + np.exp2(-d / 2**14)) * 2**14).max() < 0.8
+    assert got[0] == 2**14 and got.min() == 0
 
 
-def value(m, e):
-    return Fraction(m, 2**14) / Fraction(2) ** e
+@given(st.integers(-(2**28), 2**28), st.integers(-(2**28), 2**28))
+def test_log_add_is_symmetric(x, y):
+    assert fixed.log_add(x, y) == fixed.log_add(y, x) >= max(x, y)
+    assert fixed.log_add(x, fixed.NONE) == x
 
 
-@given(mantissas, st.integers(-60, 60), mantissas, fractions, st.integers(-60, 60))
-def test_joining_a_block_float_is_rounded_once(m, e, x, lo, f):
-    """U of a slot joined by U of another: the power of two within 1.1 units of Q15, the sum to nearest."""
-    experts = Experts(1)
-    experts.m[0:3], experts.e[0:3] = [m, 0, 0], [e, 0, 0]
-    experts.m[3:6], experts.e[3:6] = [x, 16384, 16384], [f, 0, 0]
-    experts._join(0, 3, 1, 0, lo, 0, 0)
-    got = experts.m[0], experts.e[0]
-    term = value(x, f) * Fraction(2 ** -(lo / 2**28))
-    exact = value(m, e) + term
-    assert 2**14 <= got[0] < 2**15
-    assert abs(value(*got) - exact) <= exact * Fraction(1, 2**15) + exact * Fraction(1, 2**26) + term * Fraction(11, 10 * 2**14)
+def test_exp2_for_every_fraction():
+    x = np.arange(0, 1 << 14)
+    for octave in (0, 3):
+        got = np.array([fixed.exp2(int(d) + (octave << 14)) for d in x])
+        exact = np.exp2(-x / 2**14 - octave) * 2**29
+        assert (np.abs(got - exact) <= 1.4e-5 * exact + 1).all()
+    assert fixed.exp2(30 << 14) == fixed.exp2(2**30 - 1) == 0
 
 
 @given(st.integers(2**15, SMALL - 1), st.data())
 def test_ratio(b, data):
     a = data.draw(st.integers(0, b))
-    got = fixed.ratio(a, b)
+    got = ratio(a, b)
     assert 0 <= got <= fixed.ONE
     assert abs(got - a / b * 2**15) <= 0.5 + 2**15 * 2**8 / b
 
 
-@given(st.integers(-(2**29) + 1, 2**29 - 1), st.integers(0, fixed.ONE), st.integers(1, fixed.ONE), st.integers(0, 15))
-def test_scale(x, num, den, shift):
-    fixed.scale(x, num, den, shift)
-    hi, lo = fixed.loss
-    assert 0 <= lo <= fixed.FRAC
-    exact = Fraction(x * num, den * 2**26) * 2**shift
-    assert abs(hi + Fraction(lo, 2**28) - exact) <= Fraction(2**shift, 2**28)
+def loss():
+    hi, fine = fixed.loss
+    assert 0 <= fine <= fixed.FINE
+    return Fraction(hi, 2**14) + Fraction(fine, 2**28)
+
+
+@given(st.integers(-(2**29) + 1, 2**29 - 1), st.integers(0, fixed.ONE))
+def test_scale(x, q15):
+    fixed.scale(x, q15)
+    assert abs(loss() - Fraction(x * q15, 2**41)) <= Fraction(1, 2**28)
+
+
+@given(st.integers(-(2**29) + 1, 2**29 - 1), st.integers(2**14, fixed.WHOLE))
+def test_divide(x, p):
+    fixed.divide(x, p)
+    exact = Fraction(x, 2**26) / Fraction(p, fixed.WHOLE)
+    if abs(exact) < 2**12 - 1:
+        assert abs(loss() - exact) <= abs(exact) / 2**18 + Fraction(fixed.WHOLE // p + 1, 2**27)
+    elif abs(exact) > 2**12 + 1:
+        assert abs(loss()) == 2**12 - Fraction(1, 2**28)
 
 
 def test_rng_is_as183():

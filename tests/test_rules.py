@@ -167,8 +167,8 @@ def test_loss_estimates_stay_unbiased_with_a_wrong_remote(truth):
         for _ in range(20000):
             assert policy.decide(0) == OFFLOAD
             policy.learn(policy.ticket, 1 - truth if flips and rng.random() < e[truth] else truth)
-        a, a_lo, b, b_lo = policy.experts.losses[4:8]
-        totals.append(np.array([a + a_lo / 2**28, b + b_lo / 2**28]) / 20000 * 2**6 / 1.442695)
+        charged = np.array([policy.experts.losses[1], policy.experts.losses[3]]) / 2**14
+        totals.append(charged / 20000 * 2**6 / 1.442695)
     right, corrected = totals
     assert right == pytest.approx([1.0, 0.0] if truth else [0.0, -0.7], abs=1e-3)
     assert corrected == pytest.approx(right, abs=0.02)

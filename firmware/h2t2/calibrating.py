@@ -101,7 +101,7 @@ class Calibrating:
         self.local = 1 if one <= zero else 0
         self.offload = self._chance(k, min(zero, one))
         if self.rng.draw() < self.offload:
-            self.ticket = self.tickets.open(k, self.beta, self.local, 1, 0)
+            self.ticket = self.tickets.open(k, self.beta, self.local, 1)
             return OFFLOAD
         self.ticket = 0
         return self.local
@@ -119,10 +119,11 @@ class Calibrating:
             more = (self.beta << 10) - cost
             if more <= 0 or gain // 32768 >= more:
                 return ONE
-            while more >= 32768:
+            while more >= 1048576:
                 more >>= 1
                 gain >>= 1
-            gain = (gain // more << 15) + (gain % more << 15) // more  # Q15
+            x = gain % more << 10  # long division, the Q15 fraction's first ten bits and then five
+            gain = gain // more << 15 | x // more << 5 | (x % more << 5) // more
             n = self.labels[k] + 50 * UNIT
             chance = max(chance, gain // n * (50 * UNIT) + gain % n * (50 * UNIT) // n)
         return min(chance, ONE)

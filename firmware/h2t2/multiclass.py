@@ -1,8 +1,8 @@
 # Pairwise H2T2: many classes for an LDL that is not calibrated, on K (K - 1) / 2 binary learners.
 from .calibrated import checked, expected
 from .experts import Experts
-from .fixed import ONE, ratio
-from .policy import H2T2, OFFLOAD, checked_cost, times
+from .fixed import ONE, times
+from .policy import H2T2, OFFLOAD, checked_cost
 from .tickets import BIN, FIELDS
 
 
@@ -86,3 +86,13 @@ class Pairwise(H2T2):
         """Halve every learner's losses."""
         for tree in self.trees:
             tree.rebuild(1)
+
+
+def ratio(a, b):
+    """a / b in Q15, to nearest, for 0 <= a <= b and 2^15 <= b < 2^30 (the low 8 bits of both are dropped)."""
+    b >>= 8
+    a >>= 8
+    if a >= b:
+        return ONE
+    a <<= 8
+    return ((a // b << 8 | (a % b << 8) // b) + 1) >> 1

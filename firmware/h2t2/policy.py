@@ -1,8 +1,8 @@
 # H2T2 (Algorithm 1) and its options: decide, learn. The weights are in experts, the draws in rng, late labels in tickets.
 from .experts import Experts
-from .fixed import FRAC, ONE, loss, ratio, scale
+from .fixed import FINE, ONE, WHOLE, divide, loss, scale, times
 from .rng import Rng
-from .tickets import BETA, BIN, DEN, SHIFT, Tickets
+from .tickets import BETA, BIN, CHANCE, Tickets
 
 OFFLOAD = -1  # decide()'s other answer, beside the classes 0, 1, ...
 
@@ -10,11 +10,6 @@ OFFLOAD = -1  # decide()'s other answer, beside the classes 0, 1, ...
 def log2e(x):
     """x * log2(e) for 0 <= x < 2^29 / log2(e), to nearest but one: natural units to octaves."""
     return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))
-
-
-def times(x, q15):
-    """x * q15 / 2^15 for 0 <= x < 2^29, 0 <= q15 <= 2^15, rounded down."""
-    return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
 
 def checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn):
@@ -116,7 +111,7 @@ class H2T2:
         if not 0 <= beta <= ONE:
             raise ValueError("beta %r is not in 0..32768" % beta)
         self.beta = beta
-        scale(self.rate, beta, ONE, 0)
+        scale(self.rate, beta)
         self.beta_hi = loss[0]
         self.beta_lo = loss[1]
 
@@ -133,25 +128,20 @@ class H2T2:
         explore = self.rng.draw() < self.epsilon
         offload = experts.offload
         if psi < offload or explore:
-            den = shift = 0
+            chance = 0
             if self.all:
-                # P(offload) = q + (1 - q) epsilon, relative to the heaviest power of two: den / 2^(15 + shift)
-                den = experts.ambiguous
-                den += times(experts.total - den, self.epsilon)
-                while den < experts.total >> 1:
-                    den <<= 1
-                    shift += 1
-                den = ratio(den, experts.total)
+                chance = experts.chance
+                chance += times(WHOLE - chance, self.epsilon)
             elif explore:
-                den = self.epsilon
+                chance = self.epsilon << 14
             action = OFFLOAD
-            self.ticket = self.tickets.open(self.cell + k, self.beta, self.local, den, shift)
+            self.ticket = self.tickets.open(self.cell + k, self.beta, self.local, chance)
         else:
             action = 1 if psi < offload + experts.one else 0
             self.ticket = 0
         # every round charges the offloading experts of this bin: A - B loses beta, B - C gains it
         lo = self.beta_lo
-        experts.charge(k, -self.beta_hi - (lo > 0), -lo & FRAC, self.beta_hi, lo)
+        experts.charge(k, -self.beta_hi - (lo > 0), -lo & FINE, self.beta_hi, lo)
         return action
 
     def _tick(self):
@@ -197,23 +187,22 @@ class H2T2:
             if beta > 0:
                 x = -x
             beta = abs(beta)
-            scale(x, beta, ONE, 0)
+            scale(x, beta)
             ah = loss[0]
             al = loss[1]
-            scale(-x, beta, ONE, 0)
+            scale(-x, beta)
             bh = loss[0]
             bl = loss[1]
-        den = slots[at + DEN]
-        if den:
-            at = slots[at + SHIFT]
-            scale(zero, ONE, den, at)
+        at = slots[at + CHANCE]
+        if at:
+            divide(zero, at)
             ah += loss[0]
             al += loss[1]
-            scale(-one, ONE, den, at)
+            divide(-one, at)
             bh += loss[0]
             bl += loss[1]
         if ah or al or bh or bl:
-            self.experts.charge(k, ah + (al >> 28), al & FRAC, bh + (bl >> 28), bl & FRAC)
+            self.experts.charge(k, ah + (al >> 14), al & FINE, bh + (bl >> 14), bl & FINE)
         self.taught += 1
 
     def lose(self, ticket):
@@ -222,6 +211,6 @@ class H2T2:
 
 
 def _over(x, num, den):
-    """x * num / den for Q26 x, set-up only."""
-    scale(x, num, den, 0)
-    return loss[0] << 26 | loss[1] >> 2
+    """x * num / den for Q26 x and Q15 num, den; set-up only."""
+    divide(times(x, num), den << 14)
+    return loss[0] << 12 | loss[1] >> 2

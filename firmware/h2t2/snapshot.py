@@ -2,7 +2,7 @@
 # Not part of a step: may allocate. What a policy's state consists of is listed here, and only here.
 from struct import calcsize, pack, unpack_from
 
-VERSION = 1
+VERSION = 2
 _HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body; then the body, then a CRC-24
 _MAGIC = b"H2T2"
 _SIZE = calcsize(_HEADER)
@@ -35,7 +35,7 @@ def _parts(policy):
     trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
     for tree in trees:
         scalars.append((tree, ("spent",)))
-        arrays.append(tree.losses)
+        arrays += [tree.losses, tree.fine]
     return (2 if hasattr(policy, "trees") else 1), scalars, arrays
 
 

@@ -4,16 +4,15 @@
 BIN = 1
 BETA = 2
 LOCAL = 3
-DEN = 4
-SHIFT = 5
-FIELDS = 6
+CHANCE = 4
+FIELDS = 5
 
 
 class Tickets:
     """At most `window` outstanding tickets; a ticket is taken once. A new one that needs the oldest's place expires it.
 
-    `slots` holds six integers a ticket: ID (0: free), BIN, BETA (Q15, as charged), LOCAL (fallback class), and the
-    probability the label's loss is divided by, DEN / 2^(15 + SHIFT) (DEN = 0: the label teaches nothing).
+    `slots` holds five integers a ticket: itself (0: free), BIN, BETA (Q15, as charged), LOCAL (fallback class), and CHANCE,
+    the probability the label's loss is divided by (Q29; 0: the label teaches nothing).
     """
 
     def __init__(self, window):
@@ -24,7 +23,7 @@ class Tickets:
         self.slots = [0] * (FIELDS * window)
         self.last = self.lost = self.refused = 0  # newest; expired or given up; unknown, expired or taken already
 
-    def open(self, k, beta, local, den, shift):
+    def open(self, k, beta, local, chance):
         """A new ticket, 1..2^28 - 1."""
         self.last = ticket = self.last % 268435455 + 1
         at = ticket % self.window * FIELDS
@@ -35,8 +34,7 @@ class Tickets:
         slots[at + BIN] = k
         slots[at + BETA] = beta
         slots[at + LOCAL] = local
-        slots[at + DEN] = den
-        slots[at + SHIFT] = shift
+        slots[at + CHANCE] = chance
         return ticket
 
     def take(self, ticket):

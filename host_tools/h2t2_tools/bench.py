@@ -110,7 +110,7 @@ def policy(progress: Callable[[str], None]) -> list[dict[str, Any]]:
             ("tree core", tree, 20000),
         ):
             progress(f"CPython, b = {bits}, {kind}")
-            us, crc = _time(make, bits, rounds, 3)
+            us, crc = _time(make, bits, rounds, 5)
             rows.append({"where": "CPython", "kind": kind, "bits": bits, "us": us, "crc": crc, "rounds": rounds})
     if UNIX.missing() is None:
         progress("MicroPython unix")

@@ -139,7 +139,7 @@ def _validate(args: argparse.Namespace) -> None:
     if args.json != "-":
         table = Table(title=f"integer core against float64 reference, seed {args.seed}")
         for name in ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin"):
-            table.add_column(name, justify="left" if name == "mode" else "right")
+            table.add_column(name, justify="left" if name == "mode" else "right", no_wrap=name == "mode")
         for row in rows:
             margin = f"{row['margin']:.1e}" if row["differ"] else "-"
             cells = [row["bits"], row["mode"], row["rounds"], row["differ"], f"{row['worst_error']:.1e}", margin]

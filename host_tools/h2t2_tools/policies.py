@@ -50,8 +50,8 @@ def learned(policy: Any) -> dict[str, Any]:
     if isinstance(policy, H2T2):
         octaves = [introspect.exponents(policy.experts, i) for i in range(policy.experts.n)]
         return {
-            "a": [hi + lo / 2**28 for (hi, lo), _ in octaves],
-            "b": [hi + lo / 2**28 for _, (hi, lo) in octaves],
+            "a": [hi / 2**14 + fine / 2**28 for (hi, fine), _ in octaves],
+            "b": [hi / 2**14 + fine / 2**28 for _, (hi, fine) in octaves],
         }
     return {
         "intervals": [interval(policy, k) for k in range(policy.n)],

@@ -1,4 +1,5 @@
-"""Float reference: Algorithm 1 as printed, on the dense matrix of experts, float64. Shares only the draws with the core."""
+"""Float references in float64, which share only the draws with the core: Algorithm 1 as printed, on the dense matrix of
+experts; the same with factorised weights, for matrices too large to sum every round; and the calibrating policy."""
 
 from __future__ import annotations
 
@@ -29,16 +30,28 @@ class DenseH2T2:
         rdl_fp: float = 0.0,
         rdl_fn: float = 0.0,
     ) -> None:
-        n = 2**bits
-        lower, upper = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
-        self.lower, self.upper = lower, upper
-        self.loss = np.zeros((n, n))  # cumulative estimated loss of each expert
-        self.valid = lower <= upper
+        self._start(2**bits)
         self.beta, self.delta_fp, self.delta_fn = beta, delta_fp, delta_fn
         self.eta, self.epsilon = eta, epsilon
         self.feedback, self.exploration, self.half_life = feedback, exploration, half_life
         self.rdl_fp, self.rdl_fn = rdl_fp, rdl_fn
         self.t = 0
+
+    def _start(self, n: int) -> None:
+        self.lower, self.upper = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+        self.valid = self.lower <= self.upper
+        self.loss = np.zeros((n, n))  # cumulative estimated loss of each expert
+
+    def charge(self, k: int, zero: float, offload: float, one: float) -> None:
+        """Add to the loss of the experts that predict 0, offload, or predict 1 in bin k."""
+        predict0, predict1 = self.lower > k, self.upper <= k
+        self.loss[predict0] += zero
+        self.loss[~predict0 & ~predict1] += offload
+        self.loss[predict1] += one
+
+    def forget(self) -> None:
+        """Halve every loss."""
+        self.loss /= 2
 
     def regions(self, k: int) -> tuple[float, float]:
         """(q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
@@ -50,7 +63,7 @@ class DenseH2T2:
     def start(self) -> None:
         """A round begins: forgetting, and epsilon_t of the anytime exploration."""
         if self.half_life and self.t and self.t % self.half_life == 0:
-            self.loss /= 2
+            self.forget()
         self.t += 1
         if self.exploration == "anytime":
             t = min(self.t, 2 * self.half_life or 2**24 - 1, 2**24 - 1)
@@ -68,12 +81,11 @@ class DenseH2T2:
 
     def update(self, k: int, q: float, offloaded: bool, zeta: bool, label: int) -> None:
         """Lines 17-20: every expert's estimated loss, equation (9), or its `all` form; label is read on an offload only."""
-        predict0, predict1 = self.lower > k, self.upper <= k
-        self.loss[~predict0 & ~predict1] += self.beta
         chance = self.epsilon if self.feedback == "explored" else q + (1 - q) * self.epsilon
-        if offloaded and (zeta or self.feedback == "all"):
-            self.loss[predict0] += self._phi(0, label) / chance
-            self.loss[predict1] += self._phi(1, label) / chance
+        learns = offloaded and (zeta or self.feedback == "all")
+        self.charge(
+            k, self._phi(0, label) / chance if learns else 0.0, self.beta, self._phi(1, label) / chance if learns else 0.0
+        )
 
     def _phi(self, prediction: int, label: int) -> float:
         """Loss of a prediction, corrected for a remote model that errs: its expectation is the loss against the truth."""
@@ -81,6 +93,30 @@ class DenseH2T2:
         flip = [self.rdl_fp, self.rdl_fn]  # flip[truth]: P(label != truth)
         other = 1 - label
         return ((1 - flip[other]) * cost[label][prediction] - flip[label] * cost[other][prediction]) / (1 - sum(flip))
+
+
+class FactoredH2T2(DenseH2T2):
+    """The same policy in O(2^bits) a round: w(i, j) = u_i v_j (DESIGN section 3.1). tests/ hold it to the dense matrix."""
+
+    def _start(self, n: int) -> None:
+        self.bins = np.zeros((3, n))  # losses charged in each bin to predicting 0, offloading, predicting 1
+
+    def charge(self, k: int, zero: float, offload: float, one: float) -> None:
+        self.bins[:, k] += zero, offload, one
+
+    def forget(self) -> None:
+        self.bins /= 2
+
+    def regions(self, k: int) -> tuple[float, float]:
+        zero, offload, one = self.bins
+        u = -self.eta * np.concatenate([[0.0], np.cumsum(zero - offload)[:-1]])  # logarithms
+        v = -self.eta * np.concatenate([[0.0], np.cumsum(offload - one)[:-1]])
+        lower = np.logaddexp.accumulate(u)  # of the sum of u up to i
+        pairs = lower + v  # of all pairs with upper threshold j
+        sums = [np.logaddexp.reduce(part) for part in (lower[k] + v[k + 1 :], pairs[: k + 1], pairs) if len(part)]
+        total = sums[-1]
+        q = float(np.exp(sums[0] - total)) if len(sums) == 3 else 0.0
+        return q, float(np.exp(sums[-2] - total))
 
 
 class FloatCalibrating:

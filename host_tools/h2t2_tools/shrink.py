@@ -8,6 +8,7 @@ heap. What is computed stays: tests/test_micropython.py holds the board to the h
 from __future__ import annotations
 
 import ast
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ NAMES = (
 
 
 class _Unchecked(ast.NodeTransformer):
-    """Leaves out what only raises, and calls of checked_*; puts module constants in place."""
+    """Leaves out what only raises, calls of checked_*, and tuple(); puts module constants in place."""
 
     def __init__(self, constants: dict[str, int]) -> None:
         self.constants = constants
@@ -55,6 +56,10 @@ class _Unchecked(ast.NodeTransformer):
         call = node.value
         checks = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id.startswith("checked_")
         return None if checks else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return node.args[0] if ast.unparse(node.func) == "tuple" else node  # a table stays as small as it is written
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and node.id in self.constants:
@@ -271,11 +276,12 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
             if name in mapping and name not in options:
                 (scalars if isinstance(value, int) else arrays).append(f"p.{mapping[name]}={_literal(value)}")
     start = ["from array import array", f"class {whole}:pass\np={whole}()"]
-    tables.append(f"del {mapping['_STEPS']},{mapping['_i']}")
     return [*start, *functions[:2], *tables, *functions[2:], *arrays, *scalars], mapping
 
 
 def _literal(value: Any) -> str:
+    if isinstance(value, array):
+        return f"array('{value.typecode}',{_literal(list(value))})"
     if isinstance(value, list) and len(value) > 4 and len(set(value)) == 1:
         return f"[{value[0]}]*{len(value)}"
     return repr(value).replace(" ", "")
@@ -289,20 +295,20 @@ def _drop_unused(parts: list[ast.stmt]) -> None:
     while True:
         nodes = [node for part in parts for node in ast.walk(part)]
         read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
-        read |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         read |= READ_OUTSIDE
+        called = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         count = len(nodes)
         for node in nodes:
             body = getattr(node, "body", None)
             if isinstance(body, list):
-                node.body = [kept for kept in (_used(part, read) for part in body) if kept]  # type: ignore[attr-defined]
-        parts[:] = [part for part in parts if _used(part, read)]
+                node.body = [kept for kept in (_used(part, read, called) for part in body) if kept]  # type: ignore[attr-defined]
+        parts[:] = [part for part in parts if _used(part, read, called)]
         if sum(1 for part in parts for _ in ast.walk(part)) == count:
             return
 
 
-def _used(part: ast.stmt, read: set[str]) -> ast.stmt | None:
-    if isinstance(part, ast.FunctionDef) and part.name not in read:
+def _used(part: ast.stmt, read: set[str], called: set[str]) -> ast.stmt | None:
+    if isinstance(part, ast.FunctionDef) and part.name not in read | called:
         return None
     if isinstance(part, ast.Assign):
         keep = [t for t in part.targets if not (isinstance(t, ast.Attribute) and t.attr not in read)]

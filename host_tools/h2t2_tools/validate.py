@@ -11,7 +11,7 @@ from h2t2.calibrating import Calibrating
 from h2t2.fixed import ONE
 from h2t2.policy import H2T2, OFFLOAD
 
-from .reference import DenseH2T2, FloatCalibrating
+from .reference import DenseH2T2, FactoredH2T2, FloatCalibrating
 from .units import policy_arguments
 
 MODES: dict[str, dict[str, Any]] = {
@@ -80,7 +80,8 @@ def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
     core.rng = draws = _Draws(core.rng)
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon", "rdl_fp", "rdl_fn")}
     options = {name: arguments[name] for name in ("feedback", "exploration", "half_life")}
-    reference = DenseH2T2(bits=bits, eta=_NUMBERS["eta"], **exact, **options)
+    kind = DenseH2T2 if bits <= 8 else FactoredH2T2  # beyond, summing the matrix takes 15 ms a round
+    reference = kind(bits=bits, eta=_NUMBERS["eta"], **exact, **options)
     differ, worst, margin = 0, 0.0, 0.0
     for k, label in _stream(bits, rounds, seed):
         draws.last.clear()
