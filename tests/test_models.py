@@ -1,4 +1,4 @@
-"""The shipped pairs: cards that say what the files do, bins without floats, offline optima against brute force."""
+"""The shipped pairs: cards that say what the files do, bins without floats."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h2t2.ldl_tflite import TFLiteModel
-from h2t2_tools import offline, pairs
+from h2t2_tools import pairs
 from h2t2_tools.training import confusion
 
 
@@ -75,29 +75,3 @@ print(refused, len(range(0, len(content), 37)))
     assert run.returncode == 0, run.stderr[-500:]
     refused, cuts = map(int, run.stdout.split())
     assert refused >= cuts - 1 and len(content) > 1000
-
-
-streams = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 1)), min_size=1, max_size=40)
-
-
-@settings(deadline=None)
-@given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
-def test_best_pair_is_the_best_of_all_pairs(stream, beta):
-    bins, remote = np.array(stream).T
-    costs = {"beta": beta, "delta_fp": 0.7, "delta_fn": 1.0}
-    _, actions = offline.best_pair(bins, remote, 3, **costs)
-    every = [np.where(bins < i, 0, np.where(bins < j, 2, 1)) for i in range(8) for j in range(i, 8)]
-    best = min(offline.outcome(a, remote, **costs).cost for a in every)
-    assert offline.outcome(actions, remote, **costs).cost == pytest.approx(best)
-
-
-@settings(deadline=None)
-@given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
-def test_best_single_is_the_best_of_all_thresholds(stream, beta):
-    bins, remote = np.array(stream).T
-    scores = bins / 7
-    costs = {"beta": beta, "delta_fp": 0.7, "delta_fn": 1.0}
-    _, actions = offline.best_single(scores, remote, **costs)
-    confidence, guess = np.maximum(scores, 1 - scores), (scores >= 0.5).astype(int)
-    best = min(offline.outcome(np.where(confidence < t, 2, guess), remote, **costs).cost for t in [*confidence, 0, 2])
-    assert offline.outcome(actions, remote, **costs).cost == pytest.approx(best)

@@ -47,10 +47,10 @@ class TFLiteModel:
         self.output_scale, self.output_zero_point = output[0]["quantization"]
         self._input = source[0]["index"]
         self._output = output[0]["index"]
-        classes = int(np.prod(output[0]["shape"]))
-        self.event = 0 if classes == 1 else event
-        if not 0 <= self.event < classes:
-            raise ValueError("%s: no class %d among %d outputs" % (path, event, classes))
+        self.classes = int(np.prod(output[0]["shape"]))
+        self.event = 0 if self.classes == 1 else event
+        if not 0 <= self.event < self.classes:
+            raise ValueError("%s: no class %d among %d outputs" % (path, event, self.classes))
         self.bits = bits
         # q -> bin for every int8 q: floor(f 2^bits) of the dequantised, clipped score f
         scores = np.clip(self.output_scale * (np.arange(-128, 128) - self.output_zero_point), 0, 1)
@@ -65,12 +65,19 @@ class TFLiteModel:
 
     def run(self, x):
         """int8 input tensor (array of the input's size) to the event's int8 output, -128..127. ValueError for a wrong size."""
+        return int(self._outputs(x)[self.event])
+
+    def scores(self, x):
+        """int8 input tensor to all outputs' scores in [0, 1], float64 (classes,): host use."""
+        return np.clip(self.output_scale * (self._outputs(x).astype(np.int32) - self.output_zero_point), 0.0, 1.0)
+
+    def _outputs(self, x):
         x = np.asarray(x)
         if x.dtype != np.int8 or x.size != int(np.prod(self.input_shape)):
             raise ValueError("sample %s %s: the model takes int8 %s" % (x.dtype, x.shape, self.input_shape))
         self._interpreter.set_tensor(self._input, x.reshape(self.input_shape))
         self._interpreter.invoke()
-        return int(self._interpreter.get_tensor(self._output).reshape(-1)[self.event])
+        return self._interpreter.get_tensor(self._output).reshape(-1)
 
     def bin(self, q):
         """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""

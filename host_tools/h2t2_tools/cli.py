@@ -6,31 +6,13 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import __version__, units
+from . import __version__, cli_simulation, units
+from .cli_parts import command, json_option, positive, progress, table, write_json
 from .errors import Failure, UserError
-
-
-def _command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], Any], summary: str, *examples: str
-) -> argparse.ArgumentParser:
-    epilog = "examples:\n" + "\n".join("  " + line for line in examples)
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return value
 
 
 def _endpoint_options(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +40,7 @@ def _policy_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--corollary",
-        type=_positive,
+        type=positive,
         metavar="T",
         help="epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration and explored feedback",
     )
@@ -77,14 +59,6 @@ def _numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
     return numbers
 
 
-def _write_json(path: str | None, content: Any) -> None:
-    """Write a report where --json asks for it; "-" is standard output."""
-    if path == "-":
-        print(json.dumps(content, indent=1))
-    elif path:
-        Path(path).write_text(json.dumps(content, indent=1) + "\n")
-
-
 def _demo(args: argparse.Namespace) -> None:
     from . import demo, pairs, policies
 
@@ -92,7 +66,7 @@ def _demo(args: argparse.Namespace) -> None:
     numbers = _numbers(args, pair.about.beta)
     policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
     report = demo.run(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
-    _write_json(args.json, report)
+    write_json(args.json, report)
     if args.json != "-":
         demo.show(report)
 
@@ -117,34 +91,31 @@ def _rdl(args: argparse.Namespace) -> None:
     host, port = broker.parse(args.broker)
     counts = rdl.serve(pair.rdl, pair.about.event_index["rdl"], pair.about.model_id, host, port, args.resolver)
     print("h2t2 rdl: answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"), file=sys.stderr)
-    _write_json(args.json, counts)
+    write_json(args.json, counts)
 
 
 def _validate(args: argparse.Namespace) -> None:
-    from rich.console import Console
-    from rich.progress import Progress
-    from rich.table import Table
-
     from . import validate
 
-    console = Console(stderr=True)
     rows = []
-    with Progress(console=console, disable=not console.is_terminal) as progress:
+    with progress() as bar:
         modes = validate.EVERY if "every" in args.mode else args.mode
         for mode in modes:
             for bits in args.bits:
-                task = progress.add_task(f"b = {bits}, {mode}", total=args.rounds)
-                rows.append(validate.compare(bits, args.rounds, args.seed, mode, partial(progress.advance, task)))
-    _write_json(args.json, rows)
+                task = bar.add_task(f"b = {bits}, {mode}", total=args.rounds)
+                rows.append(validate.compare(bits, args.rounds, args.seed, mode, partial(bar.advance, task)))
+    write_json(args.json, rows)
     if args.json != "-":
-        table = Table(title=f"integer core against float64 reference, seed {args.seed}")
-        for name in ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin"):
-            table.add_column(name, justify="left" if name == "mode" else "right", no_wrap=name == "mode")
-        for row in rows:
-            margin = f"{row['margin']:.1e}" if row["differ"] else "-"
-            cells = [row["bits"], row["mode"], row["rounds"], row["differ"], f"{row['worst_error']:.1e}", margin]
-            table.add_row(*map(str, cells))
-        Console().print(table)
+        names = ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin")
+        cells = [
+            [row["bits"], row["mode"], row["rounds"], row["differ"], f"{row['worst_error']:.1e}", f"{row['margin']:.1e}"]
+            for row in rows
+        ]
+        table(
+            f"integer core against float64 reference, seed {args.seed}",
+            {name: "left" if name == "mode" else "right" for name in names},
+            [[str(cell) for cell in row[:5]] + [row[5] if row[3] else "-"] for row in cells],
+        )
     bad = [r for r in rows if r["worst_error"] > 2e-4 or r["margin"] > 1e-4]
     if bad:
         raise Failure(f"{len(bad)} of {len(rows)} rows are outside the bounds (error 2e-4, margin 1e-4)")
@@ -163,30 +134,26 @@ def _emulators(args: argparse.Namespace) -> None:
                 trouble = str(error)
         missing = emulator.missing()
         rows.append({"name": emulator.name, "about": emulator.about, "missing": missing and (trouble or missing)})
-    _write_json(args.json, rows)
+    write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
             print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
 
 
 def _bench_policy(args: argparse.Namespace) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from . import bench
 
-    console = Console(stderr=True)
-    with console.status("measuring") as status:
-        rows = bench.policy(status.update if console.is_terminal else lambda _: None)
+    with progress() as bar:
+        task = bar.add_task("measuring", total=None)
+        rows = bench.policy(lambda what: bar.update(task, description=what))
     lines = bench.ratios(rows)
-    _write_json(args.json, {"rows": rows, "ratios": lines})
+    write_json(args.json, {"rows": rows, "ratios": lines})
     if args.json != "-":
-        table = Table(title="one step (decide + learn)")
-        for name in ("where", "what", "b", "microseconds", "CRC of the actions"):
-            table.add_column(name, justify="left" if name in ("where", "what") else "right")
-        for row in rows:
-            table.add_row(row["where"], row["kind"], str(row["bits"]), f"{row['us']:.1f}", f"{row['crc']:08x}")
-        Console().print(table)
+        table(
+            "one step (decide + learn)",
+            {"where": "left", "what": "left", "b": "right", "microseconds": "right", "CRC of the actions": "right"},
+            [[row["where"], row["kind"], str(row["bits"]), f"{row['us']:.1f}", f"{row['crc']:08x}"] for row in rows],
+        )
         print("\n".join(lines))
 
 
@@ -194,7 +161,7 @@ def _bench_device(args: argparse.Namespace) -> None:
     from . import bench
 
     rows = bench.device(args.rounds)
-    _write_json(args.json, rows)
+    write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
             print(
@@ -217,7 +184,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"h2t2 {__version__}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
 
-    p = _command(
+    p = command(
         commands,
         "demo",
         _demo,
@@ -227,13 +194,13 @@ def parser() -> argparse.ArgumentParser:
         "h2t2 demo --broker mosquitto --feedback explored --exploration epsilon   # the paper's setting",
     )
     p.add_argument("--model", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
-    p.add_argument("--samples", type=_positive, default=2000, help="how many (2000)")
+    p.add_argument("--samples", type=positive, default=2000, help="how many (2000)")
     p.add_argument("--broker", default="amqtt", help="amqtt (in process), mosquitto, or mqtt://host:port (amqtt)")
     p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
-    p.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+    json_option(p)
     _policy_options(p)
 
-    p = _command(
+    p = command(
         commands,
         "node",
         _node,
@@ -242,12 +209,12 @@ def parser() -> argparse.ArgumentParser:
     )
     _endpoint_options(p)
     p.add_argument("--device", default="node", type=_device, help="name in the topics (node)")
-    p.add_argument("--samples", type=_positive, default=2000, help="how many test samples to stream (2000)")
-    p.add_argument("--deadline", type=_positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")
+    p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
+    p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")
     p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
     _policy_options(p)
 
-    p = _command(
+    p = command(
         commands,
         "rdl",
         _rdl,
@@ -255,9 +222,9 @@ def parser() -> argparse.ArgumentParser:
         "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
     )
     _endpoint_options(p)
-    p.add_argument("--json", metavar="FILE", help="write the counts at the end; - for standard output")
+    json_option(p)
 
-    p = _command(
+    p = command(
         commands,
         "validate",
         _validate,
@@ -268,12 +235,12 @@ def parser() -> argparse.ArgumentParser:
     from .validate import EVERY
 
     p.add_argument("--bits", type=int, nargs="+", choices=range(1, 13), default=[4, 6, 8], metavar="b", help="(4 6 8)")
-    p.add_argument("--rounds", type=_positive, default=10000, help="of each row (10000)")
+    p.add_argument("--rounds", type=positive, default=10000, help="of each row (10000)")
     p.add_argument("--seed", type=int, default=1, help="of the draws and the stream (1)")
     p.add_argument("--mode", nargs="+", choices=[*EVERY, "every"], default=["paper"], help="policy options (paper)")
-    p.add_argument("--json", metavar="FILE", help="write the rows as JSON; - for standard output")
+    json_option(p)
 
-    p = _command(
+    p = command(
         commands,
         "emulators",
         _emulators,
@@ -282,28 +249,29 @@ def parser() -> argparse.ArgumentParser:
         "h2t2 emulators --install   # fetch what needs no root, into ~/.cache/h2t2",
     )
     p.add_argument("--install", action="store_true", help="fetch what is missing")
-    p.add_argument("--json", metavar="FILE", help="write the list as JSON; - for standard output")
+    json_option(p)
 
     bench = commands.add_parser("bench", help="Measure both sides of a claim in one run.").add_subparsers(
         metavar="WHAT", required=True
     )
-    p = _command(
+    cli_simulation.add(commands, bench)
+    p = command(
         bench,
         "policy",
         _bench_policy,
         "Time a step of the dense matrix, the O(2^b) form and the tree core, here and on MicroPython.",
         "h2t2 bench policy --json bench.json",
     )
-    p.add_argument("--json", metavar="FILE", help="write the figures as JSON; - for standard output")
-    p = _command(
+    json_option(p)
+    p = command(
         bench,
         "device",
         _bench_device,
         "Count instructions and heap bytes of the core on an emulated micro:bit (a Cortex-M0 with 16 KB of RAM).",
         "h2t2 bench device --rounds 200",
     )
-    p.add_argument("--rounds", type=_positive, default=100, help="steps to count (100)")
-    p.add_argument("--json", metavar="FILE", help="write the figures as JSON; - for standard output")
+    p.add_argument("--rounds", type=positive, default=100, help="steps to count (100)")
+    json_option(p)
     return root
 
 

@@ -22,8 +22,10 @@ from rich.table import Table
 
 from h2t2.ldl_tflite import TFLiteModel
 
-from . import broker, offline, pairs
+from . import broker, pairs
 from .errors import Failure
+from .simulation.policies import FullOffload, NoOffload, offline_pair, offline_single
+from .simulation.stream import Costs, Stream, charged, outcome
 
 LABELS = {"h2t2": "H2T2", "calibrating": "calibrating"}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
@@ -154,29 +156,28 @@ def _report(
     ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"], bits=numbers["bits"])
     outputs = [ldl.run(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x]
     scores = np.array([ldl.score(q) for q in outputs])[index]
-    bins = np.array([ldl.bin(q) for q in outputs])[index]
-    costs = {name: numbers[name] for name in ("beta", "delta_fp", "delta_fn")}
-    best, pair_actions = offline.best_pair(bins, remote, numbers["bits"], **costs)
-    theta, single_actions = offline.best_single(scores, remote, **costs)
-    mine = np.array([2 if line["source"] == "remote" else line["decision"] for line in lines])
+    stream = Stream(scores, remote, np.full(len(lines), numbers["beta"]))
+    costs = Costs.binary(numbers["beta"], numbers["delta_fp"], numbers["delta_fn"])
+    best = offline_pair.thresholds(stream, costs, numbers["bits"])
+    mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
     label = LABELS[policy]
     policies = {
         label: mine,
-        "no offload": (scores >= 0.5).astype(int),
-        "full offload": np.full(len(lines), 2),
-        "best single threshold (offline)": single_actions,
-        "best pair (offline)": pair_actions,
+        "no offload": NoOffload().act(stream, costs, 0),
+        "full offload": FullOffload().act(stream, costs, 0),
+        "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
+        "best pair (offline)": offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0),
     }
     rows = {}
+    per_sample = {}
     for name, actions in policies.items():
-        result = offline.outcome(actions, remote, **costs)
-        final = np.where(actions == 2, remote, actions)
-        rows[name] = {**vars(result), "true_error": float(np.mean(final != truth))}
+        per_sample[name], final, _ = charged(actions, stream, costs)
+        rows[name] = {**vars(outcome(actions, stream, costs)), "true_error": float(np.mean(final != truth))}
+    del per_sample[label]
     own = np.array([line["cost"] for line in lines])  # also counts offloads that fell back
     rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", lines, scores, remote, truth)
-    per_sample = {name: _each(actions, remote, **costs) for name, actions in policies.items() if name != label}
     from . import plots
 
     plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.about.name}: beta = {numbers['beta']:g}")
@@ -199,16 +200,11 @@ def _report(
         "numbers": numbers,
         "thresholds": summary["thresholds"],
         "best_pair": list(best),
-        "best_single": theta,
+        "best_single": offline_single.threshold(stream, costs),
         "policies": rows,
         "seconds": seconds,
         "out": str(out),
     }
-
-
-def _each(actions: np.ndarray, remote: np.ndarray, beta: float, delta_fp: float, delta_fn: float) -> np.ndarray:
-    alarm, miss = (actions == 1) & (remote == 0), (actions == 0) & (remote == 1)
-    return beta * (actions == 2) + delta_fp * alarm + delta_fn * miss
 
 
 def _write_csv(path: Path, lines: list[dict[str, Any]], scores: np.ndarray, remote: np.ndarray, truth: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -58,5 +59,114 @@ def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, 
     axes.set(xlabel="score bin", ylabel="share of events", ylim=(-0.02, 1.02), title=title)
     axes.grid(alpha=0.3)
     axes.legend()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+STYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)), "-"]
+MARKS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
+
+
+def curves(
+    path: Path,
+    lines: dict[str, list[dict[str, float]]],
+    axes_of: tuple[str, str],
+    labels: tuple[str, str],
+    title: str,
+    log: str = "",
+) -> None:
+    """One picture of lines: name -> rows that hold x, y and, for an error band, y + "_sd". log: "x", "y" or "xy"."""
+    figure, axes = plt.subplots(figsize=(8, 5), constrained_layout=True)
+    draw_curves(axes, lines, axes_of)
+    axes.set(xlabel=labels[0], ylabel=labels[1], title=title)
+    _finish(axes, log)
+    axes.legend(fontsize=8, ncols=2)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def draw_curves(axes: Any, lines: dict[str, list[dict[str, float]]], axes_of: tuple[str, str]) -> None:
+    """The lines with their error bands, in given axes."""
+    x_of, y_of = axes_of
+    for n, (name, rows) in enumerate(lines.items()):
+        x, y = (np.array([row[what] for row in rows], float) for what in axes_of)
+        colour, style = COLOURS[n % len(COLOURS)], STYLES[n % len(STYLES)]
+        axes.plot(x, y, linestyle=style, marker=MARKS[n % len(MARKS)], markersize=4, color=colour, label=name)
+        if rows and f"{y_of}_sd" in rows[0]:
+            spread = np.array([row[f"{y_of}_sd"] for row in rows], float)
+            axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.15, linewidth=0)
+
+
+def _finish(axes: Any, log: str) -> None:
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+
+
+def panels(
+    path: Path,
+    content: dict[str, dict[str, list[dict[str, float]]]],
+    axes_of: tuple[str, str],
+    labels: tuple[str, str],
+    title: str,
+    log: str = "",
+) -> None:
+    """A grid of such pictures, one a data set, with one legend: title of the panel -> lines."""
+    columns = min(3, len(content))
+    rows = -(-len(content) // columns)
+    figure, grid = plt.subplots(
+        rows, columns, figsize=(4.4 * columns, 3.4 * rows + 0.6), constrained_layout=True, squeeze=False
+    )
+    for axes, (name, lines) in zip(grid.flat, content.items()):
+        draw_curves(axes, lines, axes_of)
+        axes.set_title(name, fontsize=10)
+        _finish(axes, log)
+    for axes in list(grid.flat)[len(content) :]:
+        axes.axis("off")
+    for axes in list(grid.flat)[max(0, len(content) - columns) : len(content)]:
+        axes.set_xlabel(labels[0])
+    figure.supylabel(labels[1])
+    figure.suptitle(title)
+    handles, names = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(names)), fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
+    """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
+    names = list(dict.fromkeys(row["trace"] for row in rows))
+    figure, grid = plt.subplots(1, len(names), figsize=(5.4 * len(names), 4.6), constrained_layout=True, squeeze=False)
+    low, high = min(row["cost"] for row in rows), max(row["cost"] for row in rows)
+    marks = {"one threshold": ("D", 28), "two thresholds": ("o", 14), "best two thresholds": ("*", 260)}
+    for axes, name in zip(grid.flat, names):
+        for kind, (mark, size) in marks.items():
+            mine = [row for row in rows if (row["trace"], row["kind"]) == (name, kind)]
+            points = axes.scatter(
+                [row["fpr"] for row in mine], [row["fnr"] for row in mine], c=[row["cost"] for row in mine], s=size, marker=mark,
+                vmin=low, vmax=high, cmap="cividis", edgecolors="#D55E00" if kind != "two thresholds" else "none", label=kind,
+            )  # fmt: skip
+        axes.set(xlabel="false-positive rate", ylabel="false-negative rate", title=name)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    figure.colorbar(points, ax=list(grid.flat), label="average cost a sample")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def simplex(path: Path, rows: list[dict[str, Any]], title: str) -> None:
+    """Which action each output of a three-class model leads to: rows of f0, f1, action (-1: offload)."""
+    figure, axes = plt.subplots(figsize=(6, 5), constrained_layout=True)
+    for action, colour in ((0, COLOURS[0]), (1, COLOURS[1]), (2, COLOURS[2]), (-1, COLOURS[4])):
+        mine = [row for row in rows if row["action"] == action]
+        label = "offload" if action < 0 else f"predict {action}"
+        axes.scatter([row["f0"] for row in mine], [row["f1"] for row in mine], s=6, marker="s", color=colour, label=label)
+    axes.set(xlabel="score of class 0", ylabel="score of class 1", title=title, xlim=(0, 1), ylim=(0, 1))
+    axes.legend(loc="upper right", markerscale=3)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -1,0 +1,29 @@
+"""Chest X-rays (Kermany et al.): MedMNIST's PneumoniaMNIST .npz, or the folders train, val, test / NORMAL, PNEUMONIA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .data import Data, arrays, checked, find
+from .images import by_name, read
+
+SIZE = 28
+CLASSES = ("normal", "pneumonia")
+
+
+def load(folder: Path | None = None) -> Data:
+    """Train and validation together, shuffled, and the 624 test images, 28 x 28 grey; class 1 is pneumonia."""
+    path = find(folder, "pneumoniamnist*.npz", "chest_xray", "train/[Nn]ormal", "train/NORMAL")
+    if path.suffix == ".npz":
+        keys = [f"{part}_{what}" for part in ("train", "val", "test") for what in ("images", "labels")]
+        x1, y1, x2, y2, x3, y3 = arrays(path, *keys)
+    else:
+        root = path.parents[1] if path.name.lower() == "normal" else path
+        parts = [read(root / part, by_name({"normal": 0, "pneumonia": 1}), SIZE, False) for part in ("train", "val", "test")]
+        (x1, y1), (x2, y2), (x3, y3) = parts
+        path = root
+    x, y = np.concatenate([x1, x2]), np.concatenate([y1, y2]).ravel()
+    order = np.random.default_rng(7).permutation(len(y))
+    return checked(Data("chest_xray", x[order], y[order], x3, y3.ravel(), CLASSES, str(path)))

@@ -1,0 +1,64 @@
+"""`regret`: regret against the number of rounds, with Corollary 1's parameters, Theorem 1's bound and the fitted slope."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from .. import catalogue, plots
+from ..replay import row, write_csv
+from ..simulation.sweep import grid, sweep
+from ..units import corollary, experts
+from .setting import MATRIX, MODES, PAPER, Setting
+
+BETA = 0.3
+TRACES = ("phishing_weak", "chest_xray", "logistic_dogs", "breakhis")
+
+
+def bound(horizon: int) -> float:
+    """Theorem 1 of the regret analysis: (epsilon beta + eta / (2 epsilon)) T + ln |Theta| / eta, at Corollary 1's values."""
+    epsilon, eta = corollary(4, horizon, BETA)
+    return (epsilon * BETA + eta / (2 * epsilon)) * horizon + math.log(experts(4)) / eta
+
+
+def run(setting: Setting) -> list[Path]:
+    powers = (2, 2.5, 3, 3.5, 4) if setting.quick else (2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6)
+    horizons = [round(10**power) for power in powers]
+    policies = {
+        "H2T2, ε* and η* of Corollary 1": replace(PAPER, eta=0.0, label="star"),
+        "H2T2 (paper: η = 1, ε*)": PAPER,
+        "H2T2 all + anytime": MODES,
+    }
+    rows = []
+    for title, policy in policies.items():
+        for horizon in horizons:
+            runs = setting.runs if horizon <= 1e5 else max(3, setting.runs // 5)
+            each = []
+            for name in TRACES:
+                trace = catalogue.find(name, setting.data)
+                result = sweep(grid(trace, [policy], [BETA], MATRIX, horizon, runs, 0))[0]
+                each.append(row(result)["regret"] * horizon)
+            rows.append({"policy": title, "T": horizon, "regret": float(np.mean(each)), "regret_sd": float(np.std(each))})
+    slopes = {}
+    for title in policies:
+        mine = [r for r in rows if r["policy"] == title and r["T"] >= 1000 and r["regret"] > 0]
+        slopes[title] = float(np.polyfit(np.log([r["T"] for r in mine]), np.log([r["regret"] for r in mine]), 1)[0])
+        for r in rows:
+            if r["policy"] == title:
+                r |= {"slope": slopes[title], "bound": bound(int(r["T"]))}
+    write_csv(setting.out / "regret.csv", ("policy", "T", "regret", "regret_sd", "bound", "slope"), rows)
+    drawn = {
+        f"{title} (slope {slopes[title]:.2f})": [
+            {"T": r["T"], "regret": r["regret"]} for r in rows if r["policy"] == title and r["regret"] > 0
+        ]
+        for title in policies
+    }
+    drawn["bound of Theorem 1 (slope 0.67)"] = [{"T": t, "regret": bound(t)} for t in horizons]
+    figure = setting.out / "regret.png"
+    plots.curves(
+        figure, drawn, ("T", "regret"), ("rounds T", "regret against θ*, mean of four traces"), f"Regret at β = {BETA}", log="xy"
+    )
+    return [figure, setting.out / "regret.csv"]

@@ -1,0 +1,63 @@
+"""What all experiments share: where results go, how many runs, which data sets, the paper's costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .. import catalogue
+from ..replay import row
+from ..simulation.policies import H2T2, Policy
+from ..simulation.sweep import grid, sweep
+from ..traces import Trace
+
+DELTA_FP, DELTA_FN = 0.7, 1.0  # the paper's
+MATRIX = ((0.0, DELTA_FP), (DELTA_FN, 0.0))
+PAPER = H2T2(label="H2T2 (paper)")  # eta 1, Corollary 1's epsilon, b = 4
+MODES = H2T2(feedback="all", exploration="anytime")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """out: folder; quick: a fifth of the runs or fewer, and fewer points; data: a folder of traces to prefer, or None."""
+
+    out: Path
+    quick: bool
+    data: Path | None = None
+
+    @property
+    def runs(self) -> int:
+        return 3 if self.quick else 25
+
+    @property
+    def samples(self) -> int:
+        return 2000 if self.quick else 10000
+
+    @property
+    def betas(self) -> list[float]:
+        return [0.05, 0.2, 0.4, 0.6] if self.quick else [round(0.05 * n, 2) for n in range(1, 13)]
+
+    def traces(self, weak: bool = True) -> dict[str, Trace]:
+        """Title -> trace for the rows of the paper's table, and our weaker models where there are any."""
+        found = {}
+        for at in catalogue.ROWS:
+            kind = "" if catalogue.is_real(at.name, self.data) else " (synthetic)" if at.name != "synthetic" else ""
+            found[at.title + kind] = catalogue.find(at.name, self.data)
+            if weak and at.weak and catalogue.is_real(at.weak, self.data):
+                found[f"{at.title}, weaker"] = catalogue.find(at.weak, self.data)
+        return found
+
+    def table(self, traces: dict[str, Trace], policies: Sequence[Policy], betas: Sequence[float]) -> list[dict[str, Any]]:
+        """replay.row() of every trace, policy and beta, with `trace`, in that order."""
+        rows = []
+        for title, trace in traces.items():
+            for result in sweep(grid(trace, policies, betas, MATRIX, self.samples, self.runs, 0)):
+                rows.append({"trace": title, **row(result)})
+        return rows
+
+
+def lines(rows: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Rows by policy, as plots.curves takes them."""
+    return {name: [r for r in rows if r["policy"] == name] for name in names}

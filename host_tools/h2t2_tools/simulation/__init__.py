@@ -1,0 +1,1 @@
+"""Policies over score traces, compiled: what every policy would have cost."""

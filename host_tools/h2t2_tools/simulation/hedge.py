@@ -1,0 +1,83 @@
+"""The state of the art with one threshold: Hedge over a continuum of thresholds on the confidence, compiled with numba."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True)
+def _log_add(x, y):
+    if x < y:
+        x, y = y, x
+    return x + np.log1p(np.exp(y - x)) if x - y < 40 else x
+
+
+@numba.njit(cache=True, nogil=True)
+def single_threshold(ranks, lengths, wrong, betas, eta, epsilon, psi, zeta, actions):
+    """HI with one threshold, exact on the continuum: an expert theta in [0, 1] offloads where the confidence is below it.
+
+    The weights of two thresholds differ only if a confidence seen lies between them, so they are constant on the intervals
+    between the distinct confidences of the stream, of the given lengths (M + 1,), whether or not those are known yet.
+    ranks: (T,) which of the M confidences a sample has: thresholds of the intervals 0..rank do not offload it.
+    wrong: (T,) what the local class costs. psi, zeta: (T,) uniform draws. actions: (T,) becomes 1 where offloaded.
+    As in H2T2 the others are charged wrong / epsilon when explored, the offloading ones beta. O(log M) a round: a segment
+    tree of log-masses, each relative to the node's first interval; loss[n] is the left half's, earlier minus later ones.
+    """
+    size = 1
+    while size < len(lengths):
+        size <<= 1
+    mass = np.full(2 * size, -np.inf)
+    loss = np.zeros(2 * size)  # of node n: sum over its left half's ranks of (loss of theta above) - (loss of theta below)
+    for n in range(len(lengths)):
+        mass[size + n] = np.log(lengths[n]) if lengths[n] > 0 else -np.inf
+    for n in range(size - 1, 0, -1):
+        if mass[2 * n + 1] > -np.inf:
+            mass[n] = _log_add(mass[2 * n], mass[2 * n + 1]) if mass[2 * n] > -np.inf else mass[2 * n + 1]
+        else:
+            mass[n] = mass[2 * n]
+    for t in range(len(ranks)):
+        k = ranks[t]
+        # masses below and above the confidence: walk to leaf k, which is the last that does not offload
+        n = 1
+        half = size >> 1
+        shift = 0.0
+        below = above = -np.inf
+        while half:
+            if k & half:
+                part = mass[2 * n] - shift
+                if part > -np.inf:
+                    below = _log_add(below, part) if below > -np.inf else part
+                shift += loss[n]
+                n = 2 * n + 1
+            else:
+                part = mass[2 * n + 1] - shift - loss[n]
+                if part > -np.inf:
+                    above = _log_add(above, part) if above > -np.inf else part
+                n = 2 * n
+            half >>= 1
+        part = mass[n] - shift
+        if part > -np.inf:
+            below = _log_add(below, part) if below > -np.inf else part
+        if above == -np.inf:
+            q = 0.0
+        elif below == -np.inf:
+            q = 1.0
+        else:
+            q = 1.0 / (1.0 + np.exp(min(700.0, below - above)))
+        explore = zeta[t] < epsilon
+        actions[t] = psi[t] <= q or explore
+        step = eta * (betas[t] - (wrong[t] / epsilon if explore else 0.0))
+        # thresholds of the intervals after k lose `step` more than those up to k
+        n = k + size
+        while n > 1:
+            left = not n & 1
+            n >>= 1
+            if left:
+                loss[n] += step
+            right = mass[2 * n + 1]
+            if right > -np.inf:
+                right -= loss[n]
+                mass[n] = _log_add(mass[2 * n], right) if mass[2 * n] > -np.inf else right
+            else:
+                mass[n] = mass[2 * n]

@@ -1,0 +1,17 @@
+"""The policies' names on the command line, apart from the policies so that `--help` need not load them."""
+
+NAMES = (
+    "no-offload",
+    "full-offload",
+    "single",
+    "offline-single",
+    "offline-pair",
+    "offline-bin",
+    "calibrated",
+    "h2t2",
+    "h2t2-all",
+    "calibrating",
+    "pairwise",
+)
+MULTICLASS = ("no-offload", "full-offload", "single", "offline-single", "calibrated", "pairwise")
+BINARY = tuple(name for name in NAMES if name != "pairwise")

@@ -1,0 +1,33 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..stream import Costs, Stream
+from .base import Policy
+
+
+@dataclass(frozen=True)
+class OfflinePair(Policy):
+    """theta-star of equation (6): the best pair of thresholds in hindsight, on bins of 2^-bits. O(N + 2^bits)."""
+
+    bits: int = 4
+    name = "offline pair θ*"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        bins = stream.bins(self.bits)
+        i, j = thresholds(stream, costs, self.bits)
+        return np.where(bins < i, 0, np.where(bins < j, -1, 1))
+
+
+def thresholds(stream: Stream, costs: Costs, bits: int) -> tuple[int, int]:
+    """The pair (i, j): 0 below bin i, offload from i to j - 1, 1 from j on; j = 2^bits - 1 at most, as for H2T2's experts."""
+    n = 2**bits
+    bins = stream.bins(bits)
+    miss = np.bincount(bins, weights=costs.delta_fn * (stream.label == 1), minlength=n)
+    alarm = np.bincount(bins, weights=costs.delta_fp * (stream.label == 0), minlength=n)
+    offload = np.bincount(bins, weights=stream.beta, minlength=n)
+    lower = np.concatenate([[0.0], np.cumsum(miss - offload)])[:n]  # i: relative to offloading everything below it
+    upper = np.concatenate([[0.0], np.cumsum(offload - alarm)])[:n]
+    best_i = np.array([int(np.argmin(lower[: j + 1])) for j in range(n)])
+    j = int(np.argmin(lower[best_i] + upper))
+    return int(best_i[j]), j

@@ -1,0 +1,158 @@
+"""Loaders against small files in the published layouts, and against damaged ones: a clear error, and no traceback."""
+
+import pickle
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from h2t2_tools import datasets
+from h2t2_tools.datasets import synthetic
+from h2t2_tools.errors import UserError
+
+RNG = np.random.default_rng(3)
+
+
+def pictures(folder, names, count=4, size=20):
+    """`count` random images in every folder named."""
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        for n in range(count):
+            Image.fromarray(RNG.integers(0, 256, (size, size, 3), np.uint8)).save(folder / name / f"{n}.png")
+
+
+def test_phishing(tmp_path):
+    rows = [",".join(str(v) for v in [*RNG.integers(-1, 2, 30), 1 - 2 * (n % 3 == 0)]) for n in range(60)]
+    header = "@relation phishing\n@attribute a { -1,1 }\n@data\n"
+    (tmp_path / "phishing.arff").write_text("% a comment\n" + header + "\n".join(rows) + "\n\n")
+    data = datasets.load("phishing", tmp_path)
+    assert data.x_train.shape == (30, 30) and data.x_test.shape == (30, 30)
+    assert data.y_train.sum() + data.y_test.sum() == 20 and abs(int(data.y_test.sum()) - 10) <= 1
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [("1,x,1\n", "row of integers"), ("1,2,1\n1,1\n", "2 fields"), ("", "no rows"), ("1,2,7\n", "last column")],
+)
+def test_phishing_damaged(tmp_path, content, message):
+    (tmp_path / "phishing.arff").write_text(content)
+    with pytest.raises(UserError, match=message):
+        datasets.load("phishing", tmp_path)
+
+
+def test_chest_xray_npz_and_folders(tmp_path):
+    parts = {}
+    for part in ("train", "val", "test"):
+        parts[f"{part}_images"] = RNG.integers(0, 256, (6, 28, 28), np.uint8)
+        parts[f"{part}_labels"] = np.array([[0], [1]] * 3, np.uint8)
+    np.savez(tmp_path / "pneumoniamnist.npz", **parts)
+    data = datasets.load("chest_xray", tmp_path)
+    assert data.x_train.shape == (12, 28, 28) and data.y_test.tolist() == [0, 1] * 3
+    folder = tmp_path / "folders"
+    pictures(folder / "chest_xray", [f"{part}/{name}" for part in ("train", "val", "test") for name in ("NORMAL", "PNEUMONIA")])
+    data = datasets.load("chest_xray", folder)
+    assert data.x_train.shape == (16, 28, 28) and sorted(data.y_test.tolist()) == [0] * 4 + [1] * 4
+
+
+def test_chest_ct_and_breakhis_folders(tmp_path):
+    pictures(tmp_path / "ct/Data", ["train/normal", "train/adenocarcinoma_left_lower_lobe", "test/squamous.cell"], 6)
+    data = datasets.load("chest_ct", tmp_path / "ct")
+    assert len(data.y_train) + len(data.y_test) == 18 and data.x_train.shape[1:] == (64, 64)
+    assert data.y_train.sum() + data.y_test.sum() == 12
+    slides = "BreaKHis_v1/histology_slides/breast"
+    pictures(tmp_path / slides, ["benign/SOB/adenosis/SOB_B_A/40X", "malignant/SOB/papillary/SOB_M_PC/40X"], 7)
+    data = datasets.load("breakhis", tmp_path)
+    assert data.x_train.shape == (8, 64, 64, 3) and data.x_test.shape == (6, 64, 64, 3)
+    np.savez(tmp_path / "breakhis.npz", images=RNG.integers(0, 256, (9, 64, 64, 3), np.uint8), labels=np.arange(9) % 2)
+    assert len(datasets.load("breakhis", tmp_path / "breakhis.npz").y_test) == 3
+
+
+def test_an_image_that_is_none_is_named(tmp_path):
+    pictures(tmp_path / "Data", ["normal", "squamous"], 3)
+    (tmp_path / "Data/normal/broken.png").write_bytes(b"not a picture")
+    with pytest.raises(UserError, match="broken.png"):
+        datasets.load("chest_ct", tmp_path)
+
+
+def batch(count):
+    return RNG.integers(0, 256, (count, 3072), np.uint8), np.arange(count) % 10
+
+
+def test_cats_dogs_python_and_binary_batches(tmp_path):
+    for kind in ("py", "bin"):
+        folder = tmp_path / f"cifar-10-batches-{kind}"
+        folder.mkdir()
+        for name, count in (("data_batch_1", 40), ("data_batch_2", 20), ("test_batch", 20)):
+            x, y = batch(count)
+            if kind == "py":
+                (folder / name).write_bytes(pickle.dumps({b"data": x, b"labels": y.tolist()}, protocol=2))
+            else:
+                np.concatenate([y[:, None].astype(np.uint8), x], 1).tofile(folder / f"{name}.bin")
+        data = datasets.load("cats_dogs", folder)
+        assert data.x_train.shape == (12, 32, 32, 3) and data.y_test.tolist() == [0, 1, 0, 1]
+    (folder / "data_batch_1.bin").write_bytes(b"short")
+    with pytest.raises(UserError, match="3073"):
+        datasets.load("cats_dogs", folder)
+
+
+def test_a_pickle_that_would_run_code_is_refused(tmp_path):
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+
+    class Evil:
+        def __reduce__(self):
+            return print, ("run",)
+
+    (folder / "data_batch_1").write_bytes(pickle.dumps(Evil()))
+    (folder / "test_batch").write_bytes(b"")
+    with pytest.raises(UserError, match="builtins.print"):
+        datasets.load("cats_dogs", folder)
+
+
+@pytest.mark.parametrize("name", ["phishing", "chest_xray", "chest_ct", "breakhis", "cats_dogs"])
+def test_what_is_not_there_says_what_was_looked_for(name, tmp_path):
+    with pytest.raises(UserError, match="--data"):
+        datasets.load(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["chest_xray", "chest_ct", "cats_dogs"])
+def test_an_npz_of_something_else(name, tmp_path):
+    (tmp_path / "a.npz").write_bytes(b"PK not really")
+    with pytest.raises(UserError, match="a.npz"):
+        datasets.load(name, tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", other=np.zeros(3))
+    with pytest.raises(UserError, match="other"):
+        datasets.load(name, tmp_path / "b.npz")
+
+
+def test_unknown_names():
+    with pytest.raises(UserError, match="not one of"):
+        datasets.load("mnist")
+
+
+@pytest.mark.parametrize("name", synthetic.PRESETS)
+def test_presets_have_the_papers_errors(name):
+    preset, trace = synthetic.PRESETS[name], synthetic.make(name)
+    guess = trace.score >= 0.5
+    assert len(trace.label) == preset.samples and 0 < trace.score.min() and trace.score.max() < 1
+    assert (guess & (trace.label == 0)).mean() == pytest.approx(preset.fp, abs=1 / preset.samples)
+    assert (~guess & (trace.label == 1)).mean() == pytest.approx(preset.fn, abs=1 / preset.samples)
+    assert np.array_equal(trace.score, synthetic.make(name).score)
+
+
+@pytest.mark.parametrize("name", ["breast_cancer", "digits"])
+def test_scikit_sets(name):
+    pytest.importorskip("sklearn", reason="pip install scikit-learn")
+    data = datasets.load(name)
+    assert len(data.x_test) == len(data.y_test) > 200
+
+
+@pytest.mark.parametrize(
+    "name, shape", [("phishing", (1106, 30)), ("chest_xray", (624, 28, 28)), ("chest_ct", (278, 64, 64)), ("cats_dogs", (2000, 32, 32, 3))]
+)  # fmt: skip
+def test_the_shared_sets_have_the_papers_test_sizes(name, shape):
+    try:
+        data = datasets.load(name)
+    except UserError as error:
+        pytest.skip(str(error))
+    assert data.x_test.shape == shape

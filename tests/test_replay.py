@@ -1,0 +1,163 @@
+"""Traces, `h2t2 replay`, `score`, `experiment`, `results`: what they write, and what they say of bad input."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from h2t2_tools import catalogue, cli, pairs, traces
+from h2t2_tools.errors import UserError
+from h2t2_tools.experiments.names import NAMES
+from h2t2_tools.traces import Trace
+
+
+def h2t2(*arguments):
+    return cli.main([str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("beta", [False, True])
+def test_a_trace_comes_back(tmp_path, suffix, classes, beta):
+    rng = np.random.default_rng(1)
+    score = rng.random(50) if classes == 2 else rng.dirichlet(np.ones(classes), 50)
+    trace = Trace("t", score, rng.integers(0, classes, 50), rng.random(50) if beta else None)
+    traces.save(tmp_path / f"t{suffix}", trace)
+    back = traces.load(tmp_path / f"t{suffix}")
+    assert np.allclose(back.score, score, atol=1e-6) and np.array_equal(back.label, trace.label)
+    assert back.classes == classes and (np.allclose(back.beta, trace.beta) if beta else back.beta is None)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("score,label\n0.5,1\n1.5,0\n", "row 2 has a score"),
+        ("score,label\n0.5,1\n0.5,2\n", "row 2 has a label"),
+        ("score,label,beta\n0.5,1,-1\n", "row 1 has a beta"),
+        ("score,label\n0.5,x\n", "line 2"),
+        ("score,label\n0.5\n", "1 fields, the header has 2"),
+        ("score,label\nnan,1\n", "row 1 has a score"),
+        ("score,label\n0.5,0.5\n", "whole number"),
+        ("a,b\n1,2\n", "first line must name"),
+        ("score,label\n", "at least one"),
+        ("score0,score1,label\n0.9,0.9,1\n", "do not sum"),
+        ("", "first line must name"),
+    ],
+)
+def test_a_damaged_trace_is_refused_with_the_row(tmp_path, content, message, capsys):
+    (tmp_path / "t.csv").write_text(content)
+    assert h2t2("replay", tmp_path / "t.csv") == 2
+    error = capsys.readouterr().err
+    assert message in error and "t.csv" in error
+
+
+def test_a_trace_that_is_not_there(capsys, tmp_path):
+    assert h2t2("replay", "nowhere.csv") == 2 and "no such file" in capsys.readouterr().err
+    assert h2t2("replay", "nothing") == 2 and "phishing" in capsys.readouterr().err
+    (tmp_path / "t.npz").write_bytes(b"PK")
+    assert h2t2("replay", tmp_path / "t.npz") == 2 and "not a trace" in capsys.readouterr().err
+
+
+def test_replay_prints_writes_and_draws(tmp_path, capsys):
+    size = ("--runs", 2, "--samples", 500, "--beta", "0.1:0.5:0.2", "--out", tmp_path)
+    assert h2t2("replay", "phishing", *size, "--json", "-") == 0
+    report = json.loads(capsys.readouterr().out)
+    rows = report["rows"]
+    assert {row["beta"] for row in rows} == {0.1, 0.3, 0.5}
+    by = {(row["policy"], row["beta"]): row for row in rows}
+    assert len(by) == len(rows) == 30
+    for beta in (0.1, 0.3, 0.5):
+        assert by["full offload", beta]["cost"] == pytest.approx(beta)
+        assert by["offline pair θ*", beta]["regret"] == 0
+        assert by["no offload", beta]["offload"] == 0 and by["no offload", beta]["fp"] > 0
+    with open(report["csv"], newline="") as file:
+        assert len(list(csv.DictReader(file))) == 30
+    assert (tmp_path / "Phishing.png").read_bytes()[1:4] == b"PNG"
+    assert h2t2("replay", "phishing", *size, "--policy", "h2t2-all") == 0
+    assert "H2T2 all + anytime" in capsys.readouterr().out
+
+
+def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
+    size = ("--runs", 2, "--samples", 300, "--out", tmp_path, "--json", "-")
+    assert h2t2("replay", "digits_4", "--beta", ".2", *size) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert {"pairwise H2T2", "calibrated rule"} <= {row["policy"] for row in report["rows"]}
+    assert all(row["regret"] is None for row in report["rows"])
+    assert h2t2("replay", "digits_4", "--policy", "h2t2", *size) == 2
+    assert "not for a trace of 4 classes" in capsys.readouterr().err
+    rng = np.random.default_rng(1)
+    traces.save(tmp_path / "own.npz", Trace("own", rng.random(90), rng.integers(0, 2, 90), np.full(90, 0.25)))
+    assert h2t2("replay", tmp_path / "own.npz", "--policy", "full-offload", *size) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["own_beta"] and [row["cost"] for row in report["rows"]] == pytest.approx([0.25])
+
+
+@pytest.mark.parametrize("text", ["0.5:0.1:0.1", "x", "2", "0:1:0", "0:1"])
+def test_replay_refuses_costs_that_are_none(text, capsys):
+    with pytest.raises(SystemExit):
+        h2t2("replay", "phishing", "--beta", text)
+    assert text in capsys.readouterr().err
+
+
+def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
+    pair = pairs.load("breast_cancer")
+    columns = pair.about.columns["ldl"]
+    np.savez(tmp_path / "test.npz", x=pair.x, y=pair.y)
+    out = tmp_path / "made.csv"
+    chosen = ("--columns", *columns, "--out", out, "--json", "-")
+    assert h2t2("score", pair.ldl, tmp_path / "test.npz", *chosen) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["samples"] == len(pair.y) and 0.7 < report["accuracy"] < 1
+    assert np.array_equal(traces.load(out).label, pair.y)
+    assert h2t2("score", pair.ldl, tmp_path / "test.npz", "--out", out) == 2
+    assert "takes (5,)" in capsys.readouterr().err
+    assert h2t2("score", pair.ldl, tmp_path / "test.npz", *chosen[:-4], "--event", 3, "--out", out) == 2
+    assert "--event 3" in capsys.readouterr().err
+    assert h2t2("score", tmp_path / "none.tflite", tmp_path / "test.npz") == 1
+    assert "none.tflite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["phishing", "chest_xray"])
+def test_the_shipped_traces_are_their_models_scores(name, tmp_path):
+    folder = pairs.shipped() / name
+    try:
+        assert h2t2("score", folder / "ldl.tflite", name, "--out", tmp_path / "t.npz") == 0
+        made = traces.load(tmp_path / "t.npz")
+    except (UserError, FileNotFoundError):
+        pytest.skip(f"the data set {name} is not at hand (set H2T2_DATA)")
+    shipped = catalogue.find(name)
+    assert np.array_equal(made.label, shipped.label) and np.abs(made.score - shipped.score).max() < 1e-6
+
+
+def test_every_row_of_the_papers_table_has_a_trace_of_its_size():
+    for row in catalogue.ROWS:
+        trace = catalogue.find(row.name)
+        assert len(trace.label) == row.samples, row.name
+        assert row.weak == "" or len(catalogue.find(row.weak).label) == row.samples
+
+
+def test_a_users_folder_comes_first(tmp_path):
+    traces.save(tmp_path / "breakhis.npz", Trace("mine", np.full(3, 0.5), np.array([0, 1, 0])))
+    assert catalogue.find("breakhis", tmp_path).name == "mine" and catalogue.is_real("breakhis", tmp_path)
+    assert not catalogue.is_real("breakhis")
+    with pytest.raises(UserError, match="no such folder"):
+        catalogue.find("breakhis", tmp_path / "nowhere")
+
+
+def test_experiments_draw_and_the_page_is_written(tmp_path, capsys):
+    """All of them, quick, from what the product ships; then the page, which names every claim and no missing number."""
+    assert h2t2("experiment", "all", "--quick", "--out", tmp_path, "--json", "-") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(NAMES)
+    for file in (file for row in rows for file in row["files"]):
+        content = open(file, "rb").read()
+        assert content[1:4] == b"PNG" if file.endswith(".png") else len(content.splitlines()) > 1
+    assert h2t2("results", "--csv", tmp_path, "--out", tmp_path / "R.md", "--json", "-") == 0
+    page = (tmp_path / "R.md").read_text()
+    for words in ("beats single-threshold HI", "offline θ†", "out of distribution", "b = 4 suffices", "η = 1", "cuts FN"):
+        assert words in page
+    assert "nan" not in page
+    (tmp_path / "eta.csv").unlink()
+    assert h2t2("results", "--csv", tmp_path, "--out", tmp_path / "R.md") == 2
+    assert "eta.csv" in capsys.readouterr().err
