@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h2t2 import introspect
-from h2t2.experts import Experts
+from h2t2.experts import ROOM, Experts
 from h2t2.fixed import FINE, ONE
 
 
@@ -24,7 +24,13 @@ def dense(a, b, k):
 
 def charge(experts, k, a, b):
     a, b = round(a * 2**28), round(b * 2**28)
-    experts.charge(k, a >> 14, a & FINE, b >> 14, b & FINE)
+    charge_words(experts, k, a >> 14, a & FINE, b >> 14, b & FINE)
+
+
+def charge_words(experts, *loss):
+    if experts.spent > ROOM:
+        experts.coarsen()
+    experts.charge(*loss)
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,7 +74,7 @@ def test_a_rebuild_changes_nothing():
     for _ in range(2000):
         charge(experts, int(rng.integers(64)), *rng.normal(0, 3, 2))
     before = [list(sums)[2:] for sums in (experts.u, experts.v, experts.p)]  # nobody keeps the root's
-    experts.rebuild(0)
+    experts.rebuild(False, False)
     assert before == [list(sums)[2:] for sums in (experts.u, experts.v, experts.p)]
 
 
@@ -77,32 +83,50 @@ def test_halving_halves_every_loss():
     charge(experts, 2, 5.5, -3.25)
     charge(experts, 6, -1.5, 2.75)
     before = [introspect.exponents(experts, i) for i in range(8)]
-    experts.rebuild(1)
+    experts.rebuild(True, True)
     for (a, b), i in zip(before, range(8)):
         for old, new in zip((a, b), introspect.exponents(experts, i)):
-            assert octaves(new) == pytest.approx(octaves(old) / 2, abs=2e-8)
+            assert abs(new - old / 2) <= 4  # Q28
 
 
-def octaves(loss):
-    return loss[0] / 2**14 + loss[1] / 2**28
-
-
-def test_the_cap_halves_instead_of_overflowing():
+def test_losses_beyond_the_room_take_a_coarser_unit_and_stay_what_they_are():
     experts = Experts(1)
-    for _ in range(600):
-        experts.charge(0, 2**26, 0, -(2**26), 0)
+    total = 0
+    for n in range(2**10):
+        charge_words(experts, 0, 2**26, n, -(2**26), 2**14 - n)
+        total += (2**26 << 14) + n
         assert abs(experts.losses[1]) <= 2**28
-    assert experts.losses[1] > 2**26
+        if experts.unit < 8:
+            assert introspect.exponents(experts, 1) == (total, -(2**40) * (n + 1) + (2**14) * (n + 1) - total % 2**40)
+    assert experts.unit == 8 and experts.losses[1] > 2**26
+    experts.rebuild(False, True)
+    assert experts.unit == 7
+
+
+@pytest.mark.parametrize("unit", range(9))
+def test_probabilities_in_every_unit(unit):
+    """Small losses in a unit made coarse beforehand: what the coarseness alone costs."""
+    experts = Experts(2)
+    for _ in range(unit):
+        experts.rebuild(True, False)
+    rng = np.random.default_rng(unit)
+    a, b = rng.normal(0, 1, (2, 4))
+    for k in range(4):
+        charge(experts, k, a[k], b[k])
+    experts.regions(1)
+    zero, one, offload = dense(a, b, 1)
+    got = np.array([experts.zero, experts.one, experts.offload]) / ONE
+    assert np.abs(got - (zero, one, offload)).max() < 2.0 ** (unit - 13.3)
 
 
 def test_below_the_cap_nothing_is_halved():
     """8000 octaves of A - B in every prefix, in charges that cancel, many times the room in all."""
     experts = Experts(2)
-    experts.charge(0, 2**26, 0, 0, 0)
+    charge_words(experts, 0, 2**26, 0, 0, 0)
     for _ in range(50):
-        experts.charge(1, 2**25, 0, 2**25, 0)
-        experts.charge(1, -(2**25), 0, -(2**25), 0)
-    assert introspect.exponents(experts, 3) == ((2**26, 0), (0, 0))
+        charge_words(experts, 1, 2**25, 0, 2**25, 0)
+        charge_words(experts, 1, -(2**25), 0, -(2**25), 0)
+    assert introspect.exponents(experts, 3) == (2**40, 0) and experts.unit == 0
 
 
 @settings(deadline=None)
@@ -113,8 +137,8 @@ def test_likely_is_the_heaviest_pair(bits, seed):
     for k in range(2**bits):
         charge(experts, k, *rng.normal(0, 3, 2))
     exponents = [introspect.exponents(experts, i) for i in range(experts.n)]
-    a = [octaves(loss) for loss, _ in exponents]
-    b = [octaves(loss) for _, loss in exponents]
+    a = [x / 2**28 for x, _ in exponents]
+    b = [x / 2**28 for _, x in exponents]
     i, j = introspect.likely(experts)
     assert i <= j
     assert a[i] + b[j] == pytest.approx(min(a[x] + b[y] for x in range(experts.n) for y in range(x, experts.n)))

@@ -16,24 +16,33 @@ SMALL = 2**30
 
 def test_log_add_for_every_difference():
     d = np.arange(0, 17 << 14)
-    got = np.array([fixed.log_add(0, -int(x)) for x in d])
+    got = np.array([fixed.log_add(0, -int(x), 0) for x in d])
     assert np.abs(got - np.log2(1 + np.exp2(-d / 2**14)) * 2**14).max() < 0.8
     assert got[0] == 2**14 and got.min() == 0
 
 
-@given(st.integers(-(2**28), 2**28), st.integers(-(2**28), 2**28))
-def test_log_add_is_symmetric(x, y):
-    assert fixed.log_add(x, y) == fixed.log_add(y, x) >= max(x, y)
-    assert fixed.log_add(x, fixed.NONE) == x
+@given(st.integers(-(2**28), 2**28), st.integers(-(2**28), 2**28), st.integers(0, 9))
+def test_log_add_is_symmetric(x, y, unit):
+    assert fixed.log_add(x, y, unit) == fixed.log_add(y, x, unit) >= max(x, y)
+    assert fixed.log_add(x, fixed.NONE, unit) == x
+
+
+@pytest.mark.parametrize("unit", range(1, 10))
+def test_log_add_in_coarser_units(unit):
+    d = np.arange(0, 17 << 14 - unit)
+    got = np.array([fixed.log_add(0, -int(x), unit) for x in d])
+    one = 2.0 ** (14 - unit)
+    assert np.abs(got - np.log2(1 + np.exp2(-d / one)) * one).max() < 0.5 + 0.8 / 2**unit
 
 
 def test_exp2_for_every_fraction():
     x = np.arange(0, 1 << 14)
     for octave in (0, 3):
-        got = np.array([fixed.exp2(int(d) + (octave << 14)) for d in x])
+        got = np.array([fixed.exp2(int(d) + (octave << 14), 0) for d in x])
         exact = np.exp2(-x / 2**14 - octave) * 2**29
         assert (np.abs(got - exact) <= 1.4e-5 * exact + 1).all()
-    assert fixed.exp2(30 << 14) == fixed.exp2(2**30 - 1) == 0
+    assert fixed.exp2(30 << 14, 0) == fixed.exp2(2**30 - 1, 9) == 0
+    assert fixed.exp2(3 << 10, 4) == fixed.exp2(3 << 14, 0)
 
 
 @given(st.integers(2**15, SMALL - 1), st.data())

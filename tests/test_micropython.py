@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from h2t2.experts import CAP, ROOM
 from h2t2.policy import H2T2, OFFLOAD
 from h2t2_tools.emulators import ARM32, MICROBIT, UNIX, WASM
 from h2t2_tools.microbit import Microbit
@@ -65,6 +66,7 @@ def test_a_step_allocates_nothing(emulator, tmp_path):
     script.write_text(
         """
 import gc, micropython
+from h2t2.experts import CAP, ROOM
 from h2t2.policy import H2T2, OFFLOAD
 from h2t2.calibrating import Calibrating
 from h2t2.multiclass import Pairwise
@@ -94,11 +96,21 @@ print("none")
     assert need(emulator).run(script, [], ROOT / "firmware") == "none\n"
 
 
-@pytest.mark.parametrize("options", [{}, {"feedback": "all", "exploration": "anytime"}, {"half_life": 20}])
-def test_the_core_on_the_emulated_microbit(options):
-    """A 16 KB Cortex-M0 running MicroPython 1.9.2, every step with the heap locked: each action equal to the host's."""
+@pytest.mark.parametrize(
+    "options, unit", [({}, 0), ({"feedback": "all", "exploration": "anytime"}, 0), ({"half_life": 20}, 0), ({}, 2)]
+)
+def test_the_core_on_the_emulated_microbit(options, unit):
+    """A 16 KB Cortex-M0 running MicroPython 1.9.2, every step with the heap locked: each action equal to the host's.
+
+    unit: that many times coarser losses, and the next doubling due in the first round: the deepest calls there are.
+    """
     need(MICROBIT)
     made = H2T2(window=1, **options)
+    for _ in range(unit):
+        made.experts.rebuild(True, False)
+        made.experts.losses[1] = CAP + 1
+        made.experts.losses[3] = -CAP
+        made.experts.spent = ROOM + 1
     bins, labels = (column.tolist() for column in samples(4, 60, 2))
     actions = []
     with Microbit() as board:
@@ -108,10 +120,11 @@ def test_the_core_on_the_emulated_microbit(options):
         for k, label in zip(bins, labels):
             actions.append(int(board.run(f"L();a=p.{decide}({k});U();print(a)")))
             if actions[-1] == OFFLOAD:
-                assert board.run(f"L();t=p.{learn}(p.{ticket},{label});U();print(t)") == "True\n"
+                assert board.run(f"L();t=p.{learn}(p.{ticket},{label},-1);U();print(t)") == "True\n"
     here = []
     for k, label in zip(bins, labels):
         here.append(made.decide(k))
         if here[-1] == OFFLOAD:
             made.learn(made.ticket, label)
-    assert actions == here and {OFFLOAD, 0, 1} == set(here)
+    assert actions == here and len(set(here)) > 1
+    assert made.experts.unit == unit + (unit > 0)

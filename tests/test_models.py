@@ -6,8 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from h2t2.ldl_tflite import TFLiteModel
 from h2t2_tools import pairs

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,7 +152,7 @@ def test_experiments_draw_and_the_page_is_written(tmp_path, capsys):
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(NAMES)
     for file in (file for row in rows for file in row["files"]):
-        content = open(file, "rb").read()
+        content = Path(file).read_bytes()
         assert content[1:4] == b"PNG" if file.endswith(".png") else len(content.splitlines()) > 1
     assert h2t2("results", "--csv", tmp_path, "--out", tmp_path / "R.md", "--json", "-") == 0
     page = (tmp_path / "R.md").read_text()

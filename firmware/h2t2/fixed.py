@@ -44,24 +44,35 @@ BEND = tuple(
 )
 
 
-def log_add(x, y):
-    """log2(2^x + 2^y), within .8 units of the last place; |x|, |y| <= 2^28, or one of them NONE (+- 2^28)."""
+def log_add(x, y, unit):
+    """log2(2^x + 2^y), within .8 units of the last place; |x|, |y| <= 2^28, or one of them NONE (+- 2^28).
+
+    unit: x and y count 2^unit of the last place of a logarithm, 0..9.
+    """
     d = x - y
     if d < 0:
         d = -d
         x = y
-    i = d >> 12
-    if i < 60:
+    if unit:
+        if d >> 18 - unit:
+            return x
+        d <<= unit
+    y = d >> 12  # the piece; no more locals: MicroPython would keep a larger frame on the heap
+    if y < 60:
         d &= 4095
-        x += CURVE[i] - d * (SLOPE[i] - (d * BEND[i] >> 10)) >> 15
+        d = CURVE[y] - d * (SLOPE[y] - (d * BEND[y] >> 10)) >> 15
+        if unit:
+            d = d + (1 << unit - 1) >> unit
+        x += d
     return x
 
 
-def exp2(x):
-    """2^-x in Q29 for a logarithm x of 0..2^30 - 1, within 1.3e-5 of itself."""
-    i = x >> 14
+def exp2(x, unit):
+    """2^-x in Q29, within 1.4e-5 of itself; x: 0..2^30 - 1 times 2^unit of a logarithm's last place."""
+    i = x >> 14 - unit
     if i > 29:
         return 0
+    x <<= unit
     d = (x & 2047) << 1
     x = 60 + (x >> 11 & 7)
     return CURVE[x] - d * (SLOPE[x] - (d * BEND[x] >> 10)) >> i
@@ -98,9 +109,10 @@ def divide(x, p):
     a = a << 8 | c >> 2
     b = (c & 3) << 12 | b // p << 2 | (b % p << 2) // p
     if a >> 26 - shift:
-        _put(x, 67108863, FINE)
-    else:
-        _put(x, a << shift | b >> 14 - shift, b << shift & FINE)
+        a = 67108863
+        b = FINE
+        shift = 0
+    _put(x, a << shift | b >> 14 - shift, b << shift & FINE)
 
 
 def _put(sign, hi, fine):

@@ -3,26 +3,26 @@ from .fixed import exp2
 
 
 def exponents(experts, i):
-    """(a_i, b_i), losses of two words (fixed.py): u_i = 2^-a_i weighs i as lower threshold, v_i = 2^-b_i as upper."""
-    a = b = a_fine = b_fine = 0
+    """(a_i, b_i) in Q28 octaves, any size of integer: u_i = 2^-a_i weighs i as lower threshold, v_i = 2^-b_i as upper."""
+    a = b = 0
+    bits = 14 + experts.unit
+    half = 1 << bits - 1
     n = i + experts.n
     while n > 1:
         if n & 1:
             n >>= 1
-            a += experts.losses[n]
-            b += experts.losses[n + experts.n]
-            a_fine += experts.fine[n] - 8192
-            b_fine += experts.fine[n + experts.n] - 8192
+            a += (experts.losses[n] << bits) + experts.fine[n] - half
+            b += (experts.losses[n + experts.n] << bits) + experts.fine[n + experts.n] - half
         else:
             n >>= 1
-    return (a + (a_fine >> 14), a_fine & 16383), (b + (b_fine >> 14), b_fine & 16383)
+    return a, b
 
 
 def weights(experts):
     """The marginal weights (u, v): two lists of N integers, each relative to its heaviest, which is 32768."""
-    a = [exponents(experts, i) for i in range(experts.n)]
-    low = min([x[0][0] for x in a]), min([x[1][0] for x in a])
-    return tuple([[exp2(x[side][0] - low[side]) + 8192 >> 14 for x in a] for side in (0, 1)])
+    rows = [exponents(experts, i) for i in range(experts.n)]
+    low = min([a for a, _ in rows]), min([b for _, b in rows])
+    return tuple([[exp2(min(row[n] - low[n] >> 14, 1073741823), 0) + 8192 >> 14 for row in rows] for n in (0, 1)])
 
 
 def likely(experts):
@@ -37,8 +37,7 @@ def likely(experts):
         if low is None or a < low:
             low = a
             i = j
-        fine = low[1] + b[1]
-        total = (low[0] + b[0] + (fine >> 14), fine & 16383)
+        total = low + b
         if best is None or total < best or (total == best and pair[0] == i):
             best = total
             pair = (i, j)

@@ -1,6 +1,6 @@
 # Pairwise H2T2: many classes for an LDL that is not calibrated, on K (K - 1) / 2 binary learners.
 from .calibrated import checked, expected
-from .experts import Experts
+from .experts import ROOM, Experts
 from .fixed import ONE, times
 from .policy import H2T2, OFFLOAD, checked_cost
 from .tickets import BIN, FIELDS
@@ -72,7 +72,9 @@ class Pairwise(H2T2):
         cell = self.tickets.slots[at + BIN]
         pair = cell >> self.bits
         a, b = self.pairs[pair]
-        self.experts = self.trees[pair]
+        self.experts = tree = self.trees[pair]
+        if tree.spent > ROOM:
+            tree.coarsen()
         self._teach(at, beta, cell & (1 << self.bits) - 1, self.loss[label][a], self.loss[label][b])
         return True
 
@@ -85,7 +87,7 @@ class Pairwise(H2T2):
     def forget(self):
         """Halve every learner's losses."""
         for tree in self.trees:
-            tree.rebuild(1)
+            tree.rebuild(not tree.unit, True)
 
 
 def ratio(a, b):

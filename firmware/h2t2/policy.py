@@ -1,5 +1,5 @@
 # H2T2 (Algorithm 1) and its options: decide, learn. The weights are in experts, the draws in rng, late labels in tickets.
-from .experts import Experts
+from .experts import ROOM, Experts
 from .fixed import FINE, ONE, WHOLE, divide, loss, scale, times
 from .rng import Rng
 from .tickets import BETA, BIN, CHANCE, Tickets
@@ -122,6 +122,8 @@ class H2T2:
             raise ValueError("bin %r is not in 0..%d" % (k, experts.n - 1))
         if (self.anytime or self.half_life) and self._tick():
             self.forget()
+        if experts.spent > ROOM:
+            experts.coarsen()
         experts.regions(k)
         self.local = experts.local
         psi = self.rng.draw()
@@ -160,7 +162,7 @@ class H2T2:
 
     def forget(self):
         """Halve every cumulative loss."""
-        self.experts.rebuild(1)
+        self.experts.rebuild(not self.experts.unit, True)
 
     def learn(self, ticket, label, beta=-1):
         """The remote label (0 or 1) of a ticket, and the cost it really had (Q15; -1: as charged). True if it taught.
@@ -173,6 +175,8 @@ class H2T2:
         at = self.tickets.take(ticket)
         if at < 0:
             return False
+        if self.experts.spent > ROOM:
+            self.experts.coarsen()
         label <<= 1
         self._teach(at, beta, self.tickets.slots[at + BIN], self.rates[label], self.rates[label + 1])
         return True
@@ -180,29 +184,18 @@ class H2T2:
     def _teach(self, at, beta, k, zero, one):
         """Charge bin k of `experts`: the cost's correction, and `zero`, `one` (octaves, Q26) to predicting 0 and 1."""
         slots = self.tickets.slots
-        ah = al = bh = bl = 0
+        experts = self.experts
         if beta >= 0:
             beta -= slots[at + BETA]
-            x = self.rate
-            if beta > 0:
-                x = -x
-            beta = abs(beta)
-            scale(x, beta)
-            ah = loss[0]
-            al = loss[1]
-            scale(-x, beta)
-            bh = loss[0]
-            bl = loss[1]
+            scale(self.rate if beta > 0 else -self.rate, abs(beta))
+            experts.charge(k, -loss[0] - (loss[1] > 0), -loss[1] & FINE, loss[0], loss[1])
         at = slots[at + CHANCE]
         if at:
             divide(zero, at)
-            ah += loss[0]
-            al += loss[1]
+            zero = loss[0]
+            beta = loss[1]
             divide(-one, at)
-            bh += loss[0]
-            bl += loss[1]
-        if ah or al or bh or bl:
-            self.experts.charge(k, ah + (al >> 14), al & FINE, bh + (bl >> 14), bl & FINE)
+            experts.charge(k, zero, beta, loss[0], loss[1])
         self.taught += 1
 
     def lose(self, ticket):

@@ -34,7 +34,7 @@ def _parts(policy):
     scalars.append((policy, ("t", "root", "epsilon")))
     trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
     for tree in trees:
-        scalars.append((tree, ("spent",)))
+        scalars.append((tree, ("spent", "unit")))
         arrays += [tree.losses, tree.fine]
     return (2 if hasattr(policy, "trees") else 1), scalars, arrays
 
@@ -88,7 +88,7 @@ def restore(policy, blob):
     policy.set_beta(policy.beta)
     if kind != 3:
         for tree in policy.trees if kind == 2 else [policy.experts]:
-            tree.rebuild(0)
+            tree.rebuild(False, False)
 
 
 class Store:

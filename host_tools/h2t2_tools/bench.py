@@ -163,7 +163,7 @@ def device(rounds: int = 200) -> list[dict[str, Any]]:
                 actions.append(int(said[0]))
                 spent = int(said[1]) * clock - empty
                 if actions[-1] == OFFLOAD:
-                    said = board.run(f"L();t=T();p.{learn}(p.{ticket},{label});t=T()-t;U();print(t)").split()
+                    said = board.run(f"L();t=T();p.{learn}(p.{ticket},{label},-1);t=T()-t;U();print(t)").split()
                     spent += int(said[0]) * clock - empty
                 instructions.append(spent)
         expected = []

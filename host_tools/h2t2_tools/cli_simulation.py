@@ -128,7 +128,13 @@ def _bench_simulate(args: argparse.Namespace) -> None:
     if args.json != "-":
         table(
             "H2T2 steps a second, one core",
-            {"b": "right", "compiled simulator": "right", "device core, CPython": "right", "dense NumPy": "right", "same": "left"},
+            {
+                "b": "right",
+                "compiled simulator": "right",
+                "device core, CPython": "right",
+                "dense NumPy": "right",
+                "same": "left",
+            },
             [
                 [
                     str(row["bits"]),

@@ -146,10 +146,10 @@ def plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     for axes, name in zip(grid.flat, names):
         for kind, (mark, size) in marks.items():
             mine = [row for row in rows if (row["trace"], row["kind"]) == (name, kind)]
-            points = axes.scatter(
-                [row["fpr"] for row in mine], [row["fnr"] for row in mine], c=[row["cost"] for row in mine], s=size, marker=mark,
-                vmin=low, vmax=high, cmap="cividis", edgecolors="#D55E00" if kind != "two thresholds" else "none", label=kind,
-            )  # fmt: skip
+            fpr, fnr, cost = ([row[what] for row in mine] for what in ("fpr", "fnr", "cost"))
+            edge = "none" if kind == "two thresholds" else "#D55E00"
+            how = {"s": size, "marker": mark, "edgecolors": edge, "cmap": "cividis", "vmin": low, "vmax": high}
+            points = axes.scatter(fpr, fnr, c=cost, label=kind, **how)
         axes.set(xlabel="false-positive rate", ylabel="false-negative rate", title=name)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)

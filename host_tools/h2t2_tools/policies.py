@@ -48,11 +48,8 @@ def interval(policy: Calibrating, k: int) -> tuple[float, float, float]:
 def learned(policy: Any) -> dict[str, Any]:
     """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region."""
     if isinstance(policy, H2T2):
-        octaves = [introspect.exponents(policy.experts, i) for i in range(policy.experts.n)]
-        return {
-            "a": [hi / 2**14 + fine / 2**28 for (hi, fine), _ in octaves],
-            "b": [hi / 2**14 + fine / 2**28 for _, (hi, fine) in octaves],
-        }
+        a, b = zip(*(introspect.exponents(policy.experts, i) for i in range(policy.experts.n)))
+        return {"a": [x / 2**28 for x in a], "b": [x / 2**28 for x in b]}
     return {
         "intervals": [interval(policy, k) for k in range(policy.n)],
         "region": [policy.lower / 2**20, policy.upper / 2**20],

@@ -77,7 +77,9 @@ def run(
         raise UserError("--seed and --half-life are 0 or more")
     chosen = [policies.make(name, bits, half_life) for name in names]
     betas = [float("nan")] if source.beta is not None else betas  # a trace's own costs are used as they are
-    jobs = grid(source, chosen, [0.3 if math.isnan(b) else b for b in betas], costs(source.classes, *deltas), samples, runs, seed)
+    jobs = grid(
+        source, chosen, [0.3 if math.isnan(b) else b for b in betas], costs(source.classes, *deltas), samples, runs, seed
+    )
     done = 0
 
     def count() -> None:

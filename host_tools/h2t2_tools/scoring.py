@@ -44,7 +44,9 @@ def score(
     ldl = TFLiteModel(str(model), event=0)
     want = int(np.prod(ldl.input_shape))
     if len(x) != len(y) or int(np.prod(x.shape[1:])) != want:
-        raise UserError(f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {ldl.input_shape[1:]}")
+        raise UserError(
+            f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {ldl.input_shape[1:]}"
+        )
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
     if event is not None and not 0 <= event < ldl.classes:
         raise UserError(f"--event {event}: {model} has outputs 0..{ldl.classes - 1}")

@@ -34,7 +34,7 @@ NAMES = (
 
 
 class _Unchecked(ast.NodeTransformer):
-    """Leaves out what only raises, calls of checked_*, and tuple(); puts module constants in place."""
+    """Leaves out what only raises, calls of checked_*, tuple() and defaults of arguments; puts module constants in place."""
 
     def __init__(self, constants: dict[str, int]) -> None:
         self.constants = constants
@@ -49,6 +49,7 @@ class _Unchecked(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
         self.generic_visit(node)
+        node.args.defaults = []
         return None if node.name.startswith("checked_") else node
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
@@ -125,6 +126,14 @@ class _Configured(ast.NodeTransformer):
         node.values = values
         return node if len(values) > 1 else values[0]
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Mod) and ast.unparse(node.right) == "1":  # the slot of a window of one
+            return ast.copy_location(ast.Constant(0), node)
+        if isinstance(node.op, ast.Mult) and ast.unparse(node.left) == "0":
+            return node.left
+        return node
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Not) and isinstance(node.operand, ast.Constant):
@@ -135,6 +144,12 @@ class _Configured(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.test, ast.Constant):
             return (node.body if node.test.value else node.orelse) or None
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
@@ -216,6 +231,34 @@ def _trees(names: tuple[str, ...], folder: Path, options: dict[str, Any]) -> lis
     ]
 
 
+class _Given(ast.NodeTransformer):
+    """Puts constants in place of a function's arguments."""
+
+    def __init__(self, values: dict[str, ast.Constant]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.values.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+
+def _specialise(parts: list[ast.stmt]) -> None:
+    """Where every call of a method gives an argument the same constant, put that into the method."""
+    nodes = [node for part in parts for node in ast.walk(part)]
+    for method in nodes:
+        if not isinstance(method, ast.FunctionDef) or method.name in READ_OUTSIDE or method.args.args[:1] == []:
+            continue
+        calls = [n.args for n in nodes if isinstance(n, ast.Call) and getattr(n.func, "attr", "") == method.name]
+        stored = {n.id for n in ast.walk(method) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        values = {}
+        for n, argument in enumerate(method.args.args[1:]):
+            given = {ast.unparse(call[n]) for call in calls if len(call) > n}
+            constant = calls[0][n] if len(given) == 1 and len(calls[0]) > n else None
+            if isinstance(constant, ast.Constant) and argument.arg not in stored:
+                values[argument.arg] = constant
+        if values:
+            _Configured({}).visit(_Given(values).visit(method))
+
+
 def renaming(parts: list[ast.stmt]) -> dict[str, str]:
     """A ROM word for every global, attribute and method of the core. ValueError where the words run out."""
     found: dict[str, None] = {}
@@ -247,6 +290,7 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
     while True:  # what a step never stores is a constant of this build, which may rule out more
         parts = [_OneObject().visit(part) for part in _trees(CORE, folder, options)]
         _drop_unused(parts)
+        _specialise(parts)
         nodes = [node for part in parts for node in ast.walk(part)]
         stored = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
         known = {name: value for owner in owners for name, value in vars(owner).items() if isinstance(value, int)}
@@ -275,7 +319,7 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
         for name, value in vars(owner).items():
             if name in mapping and name not in options:
                 (scalars if isinstance(value, int) else arrays).append(f"p.{mapping[name]}={_literal(value)}")
-    start = ["from array import array", f"class {whole}:pass\np={whole}()"]
+    start = ["from array import array", f"{whole}=type('{whole}',(),{{}})\np={whole}()"]
     return [*start, *functions[:2], *tables, *functions[2:], *arrays, *scalars], mapping
 
 
@@ -301,14 +345,14 @@ def _drop_unused(parts: list[ast.stmt]) -> None:
         for node in nodes:
             body = getattr(node, "body", None)
             if isinstance(body, list):
-                node.body = [kept for kept in (_used(part, read, called) for part in body) if kept]  # type: ignore[attr-defined]
-        parts[:] = [part for part in parts if _used(part, read, called)]
+                node.body = [kept for kept in (_used(part, read) for part in body) if kept]  # type: ignore[attr-defined]
+        parts[:] = [part for part in parts if _used(part, read | called)]
         if sum(1 for part in parts for _ in ast.walk(part)) == count:
             return
 
 
-def _used(part: ast.stmt, read: set[str], called: set[str]) -> ast.stmt | None:
-    if isinstance(part, ast.FunctionDef) and part.name not in read | called:
+def _used(part: ast.stmt, read: set[str]) -> ast.stmt | None:
+    if isinstance(part, ast.FunctionDef) and part.name not in read:
         return None
     if isinstance(part, ast.Assign):
         keep = [t for t in part.targets if not (isinstance(t, ast.Attribute) and t.attr not in read)]

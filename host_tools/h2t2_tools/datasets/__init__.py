@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import UserError
-from . import cats_dogs, chest_ct, chest_xray, breakhis, phishing, scikit
+from . import breakhis, cats_dogs, chest_ct, chest_xray, phishing, scikit
 from .data import Data, find
 
 LOADERS: dict[str, Callable[[Path | None], Data]] = {

@@ -28,6 +28,6 @@ def run(setting: Setting) -> list[Path]:
         {title: lines([r for r in rows if r["trace"] == title], names) for title in dict.fromkeys(r["trace"] for r in rows)},
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"Digits, {setting.samples:,} samples, {setting.runs} runs; an error costs {DELTA_FP}, a missed last class {DELTA_FN:g}",
+        f"Digits, {setting.samples:,} samples, {setting.runs} runs; errors cost {DELTA_FP}, missing the last {DELTA_FN:g}",
     )
     return [figure, setting.out / "multiclass.csv"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,10 @@ def run(setting: Setting) -> list[Path]:
         "H2T2 (paper: η = 1, ε*)": PAPER,
         "H2T2 all + anytime": MODES,
     }
-    rows = []
+    rows: list[dict[str, Any]] = []
+    drawn: dict[str, list[dict[str, Any]]] = {}
     for title, policy in policies.items():
+        mine: list[dict[str, Any]] = []
         for horizon in horizons:
             runs = setting.runs if horizon <= 1e5 else max(3, setting.runs // 5)
             each = []
@@ -41,24 +44,19 @@ def run(setting: Setting) -> list[Path]:
                 trace = catalogue.find(name, setting.data)
                 result = sweep(grid(trace, [policy], [BETA], MATRIX, horizon, runs, 0))[0]
                 each.append(row(result)["regret"] * horizon)
-            rows.append({"policy": title, "T": horizon, "regret": float(np.mean(each)), "regret_sd": float(np.std(each))})
-    slopes = {}
-    for title in policies:
-        mine = [r for r in rows if r["policy"] == title and r["T"] >= 1000 and r["regret"] > 0]
-        slopes[title] = float(np.polyfit(np.log([r["T"] for r in mine]), np.log([r["regret"] for r in mine]), 1)[0])
-        for r in rows:
-            if r["policy"] == title:
-                r |= {"slope": slopes[title], "bound": bound(int(r["T"]))}
-    write_csv(setting.out / "regret.csv", ("policy", "T", "regret", "regret_sd", "bound", "slope"), rows)
-    drawn = {
-        f"{title} (slope {slopes[title]:.2f})": [
-            {"T": r["T"], "regret": r["regret"]} for r in rows if r["policy"] == title and r["regret"] > 0
-        ]
-        for title in policies
-    }
+            mine.append({"policy": title, "T": horizon, "regret": float(np.mean(each)), "bound": bound(horizon)})
+        slopes = {"slope": slope(mine), "slope_end": slope(mine[-3:])}
+        rows += [{**r, **slopes} for r in mine]
+        drawn[f"{title} (slope {slopes['slope']:.2f}, at the end {slopes['slope_end']:.2f})"] = mine
     drawn["bound of Theorem 1 (slope 0.67)"] = [{"T": t, "regret": bound(t)} for t in horizons]
+    write_csv(setting.out / "regret.csv", tuple(rows[0]), rows)
     figure = setting.out / "regret.png"
-    plots.curves(
-        figure, drawn, ("T", "regret"), ("rounds T", "regret against θ*, mean of four traces"), f"Regret at β = {BETA}", log="xy"
-    )
+    labels = ("rounds T", "regret against θ*, mean of four traces")
+    plots.curves(figure, drawn, ("T", "regret"), labels, f"Regret at β = {BETA}", log="xy")
     return [figure, setting.out / "regret.csv"]
+
+
+def slope(rows: list[dict[str, Any]]) -> float:
+    """Of log regret against log T, least squares."""
+    x, y = np.log(np.array([(r["T"], r["regret"]) for r in rows if r["regret"] > 0])).T
+    return float(np.polyfit(x, y, 1)[0])

@@ -90,12 +90,12 @@ def run(setting: Setting) -> list[Path]:
                         excess[n] += (paid - best)[: samples // block * block].reshape(-1, block).mean(1) / runs
                 for policy, values in zip(POLICIES, excess):
                     where = {"drift": drift, "sequence": " > ".join(names), "beta": beta}
-                    over = {"excess": float(values.mean() - static), "excess_stretches": float(values.mean())}
-                    rows.append({**where, "policy": policy.name, **over})
+                    both = {"excess": float(values.mean() - static), "excess_stretches": float(values.mean())}
+                    rows.append({**where, "policy": policy.name, **both})
                     lines = curves.setdefault(drift, {})
                     lines[policy.name] = lines.get(policy.name, 0) + values / len(SEQUENCES) / len(BETAS)
     write_csv(setting.out / "shift.csv", tuple(rows[0]), rows)
-    means = []
+    means: list[dict[str, Any]] = []
     for drift in curves:
         for over in ("excess", "excess_stretches"):
             means.append({"drift": drift, "over": "θ* of the whole" if over == "excess" else "θ* of each stretch"})

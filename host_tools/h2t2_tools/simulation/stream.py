@@ -41,7 +41,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Stream:
-    """score: (T,) of class 1, or (T, K); label: (T,) true (remote) classes; beta: (T,); delay: (T,) rounds, -1 lost, or None."""
+    """score: (T,) of class 1, or (T, K); label: (T,) true (remote) classes; beta: (T,); delay: (T,) in rounds, -1 lost."""
 
     score: np.ndarray
     label: np.ndarray

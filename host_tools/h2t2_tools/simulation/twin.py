@@ -12,11 +12,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from h2t2 import calibrated, calibrating, fixed, multiclass, rng
+from h2t2 import calibrated, calibrating, experts, fixed, multiclass, rng
 
 ONE, WHOLE, NONE, FINE = fixed.ONE, fixed.WHOLE, fixed.NONE, fixed.FINE
 FULL, UNIT, FLOOR, P_WHOLE = calibrating.FULL, calibrating.UNIT, calibrating.FLOOR, calibrating.WHOLE
-CAP, ROOM = 134217728, 201326592  # experts.CAP, experts.ROOM, held to them by the tests
+CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST
 AS_CHARGED, LOSE = -1, -2  # what may stand in place of an arrival's cost
 OFFLOAD = 2  # in `actions`: 0 and 1 are the local classes, OFFLOAD and OFFLOAD + 1 an offload with that one to fall back to
 
@@ -84,7 +84,7 @@ def _signed(sign, hi, fine):
 
 
 @numba.njit(cache=True)
-def _pull(u, v, p, losses, n, last):
+def _pull(u, v, p, losses, unit, n, last):
     size = len(u)
     left = n << 1
     right = left + 1
@@ -94,53 +94,70 @@ def _pull(u, v, p, losses, n, last):
         a = losses[n]
         b = losses[n + size]
         y = v[right] - b
-        p[n] = log_add(log_add(p[left], p[right] - a - b), u[left] + y)
-        u[n] = log_add(u[left], u[right] - a)
-        v[n] = log_add(v[left], y)
+        p[n] = log_add(log_add(p[left], p[right] - a - b, unit), u[left] + y, unit)
+        u[n] = log_add(u[left], u[right] - a, unit)
+        v[n] = log_add(v[left], y, unit)
         left = n & -2
         right = left + 1
         n >>= 1
 
 
 @numba.njit(cache=True)
-def _rebuild(u, v, p, losses, fine, shift):
+def _rebuild(u, v, p, losses, fine, scale, coarser, halved):
+    """Experts.rebuild; scale: (2,) `spent` and `unit`."""
     size = len(u)
-    if shift:
+    unit = scale[1]
+    if coarser or halved:
         for n in range(2 * size):
-            x = ((losses[n] & 1) << 14 | fine[n]) + 8192 >> 1
-            losses[n] = (losses[n] >> 1) + (x >> 14)
-            fine[n] = x & FINE
+            if coarser:
+                x = ((losses[n] & 1) << 14 + unit | fine[n]) + (8192 << unit)
+                losses[n] = (losses[n] >> 1) + (x >> 15 + unit)
+                fine[n] = x & (32768 << unit) - 1
+            if halved:
+                fine[n] >>= 1
+    if coarser:
+        scale[1] += 1
+    if halved:
+        scale[1] -= 1
     for n in range(size - 1, 0, -1):
-        _pull(u, v, p, losses, n, n)
+        _pull(u, v, p, losses, scale[1], n, n)
 
 
 @numba.njit(cache=True)
-def _top(losses, size):
-    """Experts.full's largest prefix sum."""
+def _coarsen(u, v, p, losses, fine, scale):
+    """Experts.coarsen, where there is no room left."""
+    if scale[0] <= ROOM:
+        return
+    size = len(u)
     top = 0
-    for k in range(size):
-        n = k + size
-        a = b = 0
+    for k in range(0, size, 2):
+        n = k + size >> 1
+        a, b = abs(losses[n]), abs(losses[n + size])
+        x = y = 0
         while n > 1:
             at = n & 1
             n >>= 1
             if at:
-                a += losses[n]
-                b += losses[n + size]
-        top = max(top, abs(a), abs(b))
-    return top
+                x += losses[n]
+                y += losses[n + size]
+        top = max(top, a + abs(x), b + abs(y))
+    scale[0] = top
+    if top > CAP:
+        _rebuild(u, v, p, losses, fine, scale, True, scale[1] >= COARSEST)
 
 
 @numba.njit(cache=True)
-def _charge(u, v, p, losses, fine, spent, k, ah, al, bh, bl):
-    """Experts.charge; returns what `spent` becomes."""
+def _charge(u, v, p, losses, fine, scale, k, ah, al, bh, bl):
+    """Experts.charge."""
     size = len(u)
-    if spent > ROOM:
-        spent = _top(losses, size)
-        if spent > CAP:
-            _rebuild(u, v, p, losses, fine, 1)
-            spent >>= 1
-    spent += 1 + max(abs(ah), abs(bh))
+    unit = scale[1]
+    al += (ah & (1 << unit) - 1) << 14
+    bl += (bh & (1 << unit) - 1) << 14
+    ah >>= unit
+    bh >>= unit
+    scale[0] += 1 + max(abs(ah), abs(bh))
+    bits = unit + 14
+    mask = (1 << bits) - 1
     k += size
     while k & 1:
         k >>= 1
@@ -150,17 +167,16 @@ def _charge(u, v, p, losses, fine, spent, k, ah, al, bh, bl):
         n >>= 1
         if not at & 1:
             lo = fine[n] + al
-            fine[n] = lo & FINE
-            losses[n] += ah + (lo >> 14)
+            fine[n] = lo & mask
+            losses[n] += ah + (lo >> bits)
             lo = fine[n + size] + bl
-            fine[n + size] = lo & FINE
-            losses[n + size] += bh + (lo >> 14)
-    _pull(u, v, p, losses, k >> 1, 2)
-    return spent
+            fine[n + size] = lo & mask
+            losses[n + size] += bh + (lo >> bits)
+    _pull(u, v, p, losses, unit, k >> 1, 2)
 
 
 @numba.njit(cache=True)
-def _regions(u, v, p, losses, k):
+def _regions(u, v, p, losses, unit, k):
     """Experts.regions: (offload Q15, one Q15, chance Q29, local class)."""
     half = size = len(u)
     n = 1
@@ -174,24 +190,24 @@ def _regions(u, v, p, losses, k):
         if k & half:
             at = n if n < size else 0
             z = v[at] - b
-            one = log_add(log_add(one, p[at] - a - b), lower + z)
-            lower = log_add(lower, u[at] - a)
+            one = log_add(log_add(one, p[at] - a - b, unit), lower + z, unit)
+            lower = log_add(lower, u[at] - a, unit)
             a = x
             b = y
             n += 1
         else:
             at = n + 1 if n < size else 0
-            zero = log_add(log_add(zero, p[at] - x - y), upper + u[at] - x)
-            upper = log_add(upper, v[at] - y)
+            zero = log_add(log_add(zero, p[at] - x - y, unit), upper + u[at] - x, unit)
+            upper = log_add(upper, v[at] - y, unit)
         half >>= 1
-    lower = log_add(lower, -a)
-    one = log_add(one, lower - b)
+    lower = log_add(lower, -a, unit)
+    one = log_add(one, lower - b, unit)
     local = 1 if one > zero else 0
     upper += lower
-    total = log_add(log_add(one, zero), upper)
-    chance = exp2(total - upper)
+    total = log_add(log_add(one, zero, unit), upper, unit)
+    chance = exp2(total - upper, unit)
     q = chance + 8192 >> 14
-    return q, min(exp2(total - one) + 8192 >> 14, ONE - q), chance, local
+    return q, min(exp2(total - one, unit) + 8192 >> 14, ONE - q), chance, local
 
 
 @numba.njit(cache=True, nogil=True)
@@ -211,9 +227,9 @@ def h2t2(trees, bins, labels, betas, rates, options, state, starts, rounds, cost
     v, p = np.zeros_like(u), np.zeros_like(u)
     losses = np.zeros((count, 2 * n), np.int64)
     fine = np.full((count, 2 * n), 8192, np.int64)
-    spent = np.zeros(count, np.int64)
+    scale = np.zeros((count, 2), np.int64)
     for tree in range(count):
-        _rebuild(u[tree], v[tree], p[tree], losses[tree], fine[tree], 0)
+        _rebuild(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree], False, False)
     late = len(starts) > 1
     tickets = np.zeros(len(bins) if late else 1, np.int64)
     slot_ticket, slot_chance = np.zeros(window, np.int64), np.zeros(window, np.int64)
@@ -237,9 +253,10 @@ def h2t2(trees, bins, labels, betas, rates, options, state, starts, rounds, cost
             if age > half_life:
                 age = 1
                 for other in range(count):
-                    _rebuild(u[other], v[other], p[other], losses[other], fine[other], 1)
-                    spent[other] >>= 1
-        q, one, chance, local = _regions(u[tree], v[tree], p[tree], losses[tree], k)
+                    finest = scale[other, 1] == 0
+                    _rebuild(u[other], v[other], p[other], losses[other], fine[other], scale[other], finest, True)
+        _coarsen(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree])
+        q, one, chance, local = _regions(u[tree], v[tree], p[tree], losses[tree], scale[tree, 1], k)
         psi = _draw(state)
         explore = _draw(state) < epsilon
         divisor = 0
@@ -257,21 +274,19 @@ def h2t2(trees, bins, labels, betas, rates, options, state, starts, rounds, cost
                 tickets[t] = last
         else:
             actions[t] = 1 if psi < q + one else 0
-        spent[tree] = _charge(
-            u[tree], v[tree], p[tree], losses[tree], fine[tree], spent[tree], k,
+        _charge(
+            u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree], k,
             -beta_hi - (1 if beta_lo > 0 else 0), -beta_lo & FINE, beta_hi, beta_lo,
         )  # fmt: skip
         if not late:
             if actions[t] >= OFFLOAD:
                 taught += 1
+                _coarsen(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree])
                 if divisor:
                     zero, one = rates[tree, labels[t], 0], rates[tree, labels[t], 1]
                     ah, al = _divide(zero, divisor)
                     bh, bl = _divide(-one, divisor)
-                    if ah or al or bh or bl:
-                        spent[tree] = _charge(
-                            u[tree], v[tree], p[tree], losses[tree], fine[tree], spent[tree], k, ah, al, bh, bl
-                        )
+                    _charge(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree], k, ah, al, bh, bl)
             continue
         for event in range(starts[t], starts[t + 1]):
             r = rounds[event]
@@ -286,24 +301,18 @@ def h2t2(trees, bins, labels, betas, rates, options, state, starts, rounds, cost
                 lost += 1
                 continue
             other = trees[r]
-            ah = al = bh = bl = 0
+            _coarsen(u[other], v[other], p[other], losses[other], fine[other], scale[other])
             if costs[event] >= 0:
                 more = costs[event] - betas[r]
-                x = -rate if more > 0 else rate
-                ah, al = _scale(x, abs(more))
-                bh, bl = _scale(-x, abs(more))
-            if slot_chance[at]:
-                hi, lo = _divide(rates[other, labels[r], 0], slot_chance[at])
-                ah += hi
-                al += lo
-                hi, lo = _divide(-rates[other, labels[r], 1], slot_chance[at])
-                bh += hi
-                bl += lo
-            if ah or al or bh or bl:
-                spent[other] = _charge(
-                    u[other], v[other], p[other], losses[other], fine[other], spent[other], bins[r],
-                    ah + (al >> 14), al & FINE, bh + (bl >> 14), bl & FINE,
+                hi, lo = _scale(rate if more > 0 else -rate, abs(more))
+                _charge(
+                    u[other], v[other], p[other], losses[other], fine[other], scale[other], bins[r],
+                    -hi - (1 if lo > 0 else 0), -lo & FINE, hi, lo,
                 )  # fmt: skip
+            if slot_chance[at]:
+                ah, al = _divide(rates[other, labels[r], 0], slot_chance[at])
+                bh, bl = _divide(-rates[other, labels[r], 1], slot_chance[at])
+                _charge(u[other], v[other], p[other], losses[other], fine[other], scale[other], bins[r], ah, al, bh, bl)
             taught += 1
     return taught, refused, lost
 

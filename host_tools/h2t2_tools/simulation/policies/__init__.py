@@ -16,6 +16,7 @@ from .offline_single import OfflineSingle
 from .pairwise import Pairwise
 from .single_threshold import SingleThreshold
 
+
 def make(name: str, bits: int, half_life: int = 0) -> Policy:
     """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime."""
     made: dict[str, Policy] = {

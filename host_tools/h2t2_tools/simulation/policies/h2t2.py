@@ -58,7 +58,15 @@ class H2T2(Policy):
         rates = np.array(made.rates, np.int64).reshape(1, 2, 2)
         late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
         twin.h2t2(
-            trees, stream.bins(self.bits), stream.label, stream.beta_q15, rates, options(made), twin.seeded(seed), *late, actions
+            trees,
+            stream.bins(self.bits),
+            stream.label,
+            stream.beta_q15,
+            rates,
+            options(made),
+            twin.seeded(seed),
+            *late,
+            actions,
         )
         return twin.signed(actions)
 

@@ -9,7 +9,7 @@ from .confidence import local
 
 @dataclass(frozen=True)
 class OfflineSingle(Policy):
-    """theta-dagger: the best single threshold on the confidence in hindsight; ties of the confidence share one fate. O(N log N)."""
+    """theta-dagger: the best single threshold on the confidence in hindsight; equal confidences share one fate. O(N log N)."""
 
     name = "offline single θ†"
 

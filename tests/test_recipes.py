@@ -1,0 +1,45 @@
+"""The training recipes on a small made-up folder, where the extra `train` (TensorFlow) is installed."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from test_datasets import RNG, pictures
+
+from h2t2_tools import traces
+
+pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
+
+
+def train(recipe, out, data, **environment):
+    command = [sys.executable, ROOT / f"models/{recipe}/train.py", "--out", out / recipe, "--data", data, "--epochs", "1"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=280, env={**os.environ, **environment})
+    assert run.returncode == 0, run.stderr[-2000:]
+    made = traces.load(out / recipe / "trace.npz")
+    assert len(made.label) > 3 and "accuracy" in (out / recipe / "README.md").read_text()
+    return made
+
+
+def test_breakhis_and_chest_from_folders_of_images(tmp_path):
+    slides = tmp_path / "data/BreaKHis_v1/histology_slides/breast"
+    pictures(slides, ["benign/SOB/a/40X", "malignant/SOB/b/40X"], 10)
+    pictures(tmp_path / "ct/Data", ["normal", "squamous"], 10)
+    train("breakhis", tmp_path / "models", tmp_path / "data")
+    train("chest", tmp_path / "models", tmp_path / "ct", H2T2_DATA=str(tmp_path / "data"))
+    assert len(traces.load(tmp_path / "models/breach/trace.npz").label) == 20
+
+
+def test_the_others(tmp_path):
+    rows = [",".join(map(str, [*RNG.integers(-1, 2, 30), 1 - 2 * (n % 2)])) for n in range(80)]
+    (tmp_path / "phishing.arff").write_text("\n".join(rows))
+    parts = {f"{part}_images": RNG.integers(0, 256, (12, 28, 28), np.uint8) for part in ("train", "val", "test")}
+    parts |= {f"{part}_labels": np.array([[0], [1]] * 6, np.uint8) for part in ("train", "val", "test")}
+    np.savez(tmp_path / "pneumoniamnist.npz", **parts)
+    images = {f"{part}_images": RNG.integers(0, 256, (12, 32, 32, 3), np.uint8) for part in ("train", "test")}
+    labels = {f"{part}_labels": np.arange(12, dtype=np.uint8) % 2 for part in ("train", "test")}
+    np.savez(tmp_path / "cifar_cats_dogs.npz", **images, **labels)
+    for recipe in ("phishing", "chest_xray", "logistic_dogs", "resnet_dogs"):
+        train(recipe, tmp_path / "models", tmp_path)
