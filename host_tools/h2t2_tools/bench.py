@@ -100,6 +100,22 @@ def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> t
     return best, zlib.crc32(bytes(action & 255 for action in actions))
 
 
+def simulator(bits: int, rounds: int) -> tuple[float, int]:
+    """As _time(), of the learner that numba compiled: the same decisions as the tree core, so the same checksum."""
+    from .simulation.policies import H2T2 as Compiled
+    from .simulation.stream import Costs, Stream
+
+    bins, labels = samples(bits, rounds, 1)
+    stream = Stream((bins + 0.5) / 2**bits, labels, np.full(rounds, BETA))
+    compiled, costs = Compiled(bits, eta=ETA, epsilon=EPSILON), Costs.binary(BETA, 0.7, 1.0)
+    best = math.inf
+    for _ in range(4):  # the first compiles
+        started = time.perf_counter()
+        actions = compiled.act(stream, costs, 1)
+        best = min(best, (time.perf_counter() - started) / rounds * 1e6)
+    return best, zlib.crc32(bytes(max(action, OFFLOAD) & 255 for action in actions.tolist()))
+
+
 def policy(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """Rows {where, kind, bits, us, crc, rounds}: time a step (decide + learn) of each form, at each b."""
     rows = []
@@ -112,6 +128,9 @@ def policy(progress: Callable[[str], None]) -> list[dict[str, Any]]:
             progress(f"CPython, b = {bits}, {kind}")
             us, crc = _time(make, bits, rounds, 5)
             rows.append({"where": "CPython", "kind": kind, "bits": bits, "us": us, "crc": crc, "rounds": rounds})
+        progress(f"CPython, b = {bits}, compiled simulator")
+        us, crc = simulator(bits, 20000)
+        rows.append({"where": "CPython", "kind": "compiled simulator", "bits": bits, "us": us, "crc": crc, "rounds": 20000})
     if UNIX.missing() is None:
         progress("MicroPython unix")
         script = Path(__file__).parent / "on_device/policy_bench.py"

@@ -62,7 +62,7 @@ def _part(stream: Stream, start: int, stop: int) -> Stream:
 
 
 def run(setting: Setting) -> list[Path]:
-    samples = 3000 if setting.quick else 12000
+    samples = 3000 if setting.quick else 30000
     runs = 2 if setting.quick else 10
     block = samples // BLOCKS
     rows: list[dict[str, Any]] = []
