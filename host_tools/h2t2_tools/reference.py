@@ -55,7 +55,7 @@ class DenseH2T2:
 
     def regions(self, k: int) -> tuple[float, float]:
         """(q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
-        w: np.ndarray = np.where(self.valid, np.exp(-self.eta * (self.loss - self.loss[self.valid].min())), 0.0)
+        w: np.ndarray = np.where(self.valid, np.exp(-self.eta * (self.loss - np.min(self.loss[self.valid]))), 0.0)
         offload, one = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
         total = float(w.sum())
         return float(offload.sum()) / total, float(one.sum()) / total
@@ -113,10 +113,15 @@ class FactoredH2T2(DenseH2T2):
         v = -self.eta * np.concatenate([[0.0], np.cumsum(offload - one)[:-1]])
         lower = np.logaddexp.accumulate(u)  # of the sum of u up to i
         pairs = lower + v  # of all pairs with upper threshold j
-        sums = [np.logaddexp.reduce(part) for part in (lower[k] + v[k + 1 :], pairs[: k + 1], pairs) if len(part)]
+        sums = [_log_sum(part) for part in (lower[k] + v[k + 1 :], pairs[: k + 1], pairs) if len(part)]
         total = sums[-1]
-        q = float(np.exp(sums[0] - total)) if len(sums) == 3 else 0.0
-        return q, float(np.exp(sums[-2] - total))
+        return math.exp(sums[0] - total) if len(sums) == 3 else 0.0, math.exp(sums[-2] - total)
+
+
+def _log_sum(logarithms: np.ndarray) -> float:
+    """log sum exp."""
+    top = float(np.max(logarithms))
+    return top + math.log(float(np.sum(np.exp(logarithms - top))))
 
 
 class FloatCalibrating:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def checked(trace: Trace, where: str) -> Trace:
             raise UserError(f"{where}: row {int(np.argmax(bad)) + 1} has {what}")
     if beta is not None and len(beta) != len(label):
         raise UserError(f"{where}: {len(beta)} values of beta, {len(label)} labels")
-    if score.ndim == 2 and abs(score.sum(1) - 1).max() > 0.05:
+    if score.ndim == 2 and float(np.max(abs(score.sum(1) - 1))) > 0.05:
         raise UserError(f"{where}: row {int(np.argmax(abs(score.sum(1) - 1))) + 1}: class scores do not sum to 1")
     return trace
 
@@ -96,9 +97,11 @@ def _csv(path: Path) -> Trace:
 def save(path: Path, trace: Trace) -> None:
     """Write a trace as .npz or .csv."""
     if path.suffix == ".npz":
-        extra = {} if trace.beta is None else {"beta": trace.beta}
-        score = trace.score.astype(np.float32)
-        np.savez_compressed(path, name=trace.name, score=score, label=trace.label.astype(np.uint8), **extra)
+        arrays: dict[str, Any] = {"name": trace.name, "score": trace.score.astype(np.float32)}
+        arrays["label"] = trace.label.astype(np.uint8)
+        if trace.beta is not None:
+            arrays["beta"] = trace.beta
+        np.savez_compressed(path, **arrays)
         return
     columns = [trace.score] if trace.score.ndim == 1 else list(trace.score.T)
     names = ["score"] if trace.score.ndim == 1 else [f"score{n}" for n in range(len(columns))]
