@@ -65,13 +65,14 @@ class TFLiteModel:
 
     def run(self, x):
         """int8 input tensor (array of the input's size) to the event's int8 output, -128..127. ValueError for a wrong size."""
-        return int(self._outputs(x)[self.event])
+        return int(self.outputs(x)[self.event])
 
     def scores(self, x):
         """int8 input tensor to all outputs' scores in [0, 1], float64 (classes,): host use."""
-        return np.clip(self.output_scale * (self._outputs(x).astype(np.int32) - self.output_zero_point), 0.0, 1.0)
+        return np.clip(self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point), 0.0, 1.0)
 
-    def _outputs(self, x):
+    def outputs(self, x):
+        """int8 input tensor to all int8 outputs, (classes,). ValueError for a wrong size."""
         x = np.asarray(x)
         if x.dtype != np.int8 or x.size != int(np.prod(self.input_shape)):
             raise ValueError("sample %s %s: the model takes int8 %s" % (x.dtype, x.shape, self.input_shape))

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import __version__, cli_simulation, units
+from . import __version__, cli_int8, cli_simulation, units
 from .cli_parts import command, json_option, positive, progress, table, write_json
 from .errors import Failure, UserError
 
@@ -255,6 +255,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="WHAT", required=True
     )
     cli_simulation.add(commands, bench)
+    cli_int8.add(commands, bench)
     p = command(
         bench,
         "policy",

@@ -1,0 +1,34 @@
+# Times a bundle's inference on MicroPython: plain, and in machine code where the port has viper. BUNDLE and RUNS stand before.
+# Prints "kind microseconds CRC-32-of-the-outputs bytes-of-heap-after-loading" lines.
+import gc
+from binascii import crc32
+from time import ticks_diff, ticks_us
+
+from h2t2 import kernels, ldl
+from h2t2.rng import Rng
+
+
+def run(kind, steps, runs):
+    ldl.STEPS = steps
+    gc.collect()
+    before = gc.mem_alloc()
+    with open(BUNDLE, "rb") as file:  # noqa: F821
+        blob = file.read()
+    model = ldl.Int8Model(blob, 0)
+    gc.collect()
+    heap = gc.mem_alloc() - before - len(blob)
+    rng = Rng(9)
+    inputs = [bytes([rng.draw() >> 7 for _ in range(model.input_size)]) for _ in range(runs)]
+    crc = spent = 0
+    for x in inputs:
+        start = ticks_us()
+        model.run(x)
+        spent += ticks_diff(ticks_us(), start)
+        crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc) & 0xFFFFFFFF
+    print(kind, spent / runs, crc, heap)
+
+
+fast = ldl.STEPS
+if fast is not kernels.STEPS:
+    run("viper", fast, RUNS)  # noqa: F821
+run("plain", kernels.STEPS, RUNS)  # noqa: F821
