@@ -10,8 +10,12 @@ import pytest
 from conftest import ROOT
 
 from h2t2.experts import CAP, ROOM
+from h2t2.ldl import Int8Model
+from h2t2.ldl_tflite import TFLiteModel
 from h2t2.policy import H2T2, OFFLOAD
+from h2t2_tools import pairs
 from h2t2_tools.emulators import ARM32, MICROBIT, UNIX, WASM
+from h2t2_tools.int8 import bundle, prepare, tflite_file
 from h2t2_tools.microbit import Microbit
 from h2t2_tools.validate import samples
 
@@ -66,7 +70,6 @@ def test_a_step_allocates_nothing(emulator, tmp_path):
     script.write_text(
         """
 import gc, micropython
-from h2t2.experts import CAP, ROOM
 from h2t2.policy import H2T2, OFFLOAD
 from h2t2.calibrating import Calibrating
 from h2t2.multiclass import Pairwise
@@ -128,3 +131,30 @@ def test_the_core_on_the_emulated_microbit(options, unit):
             made.learn(made.ticket, label)
     assert actions == here and len(set(here)) > 1
     assert made.experts.unit == unit + (unit > 0)
+
+
+def test_a_classifier_and_its_policy_on_the_emulated_microbit():
+    """The breast-cancer LDL and the core in 16 KB: bins of real samples, actions and what is learned as on the host."""
+    need(MICROBIT)
+    pair = pairs.load("breast_cancer")
+    host = Int8Model(bundle.write(prepare.plan(tflite_file.load(pair.ldl))))
+    pi = TFLiteModel(str(pair.ldl))
+    made = H2T2(window=1, beta=6554)
+    inputs = [pi.quantise(pair.view(x, "ldl")).ravel().tolist() for x in pair.x[:25]]
+    seen = []
+    with Microbit() as board:
+        board.prepare()
+        names = board.load(ROOT / "firmware/h2t2", made, host)
+        decide, learn, ticket, ldl = (names[name] for name in ("decide", "learn", "ticket", "ldl"))
+        for x, label in zip(inputs, pair.y.tolist()):
+            k = int(board.run(f"k={ldl}({tuple(x)});print(k)"))
+            seen.append((k, int(board.run(f"L();a=p.{decide}(k);U();print(a)"))))
+            if seen[-1][1] == OFFLOAD:
+                board.run(f"L();p.{learn}(p.{ticket},{label},-1);U()")
+    here = []
+    for x, label in zip(inputs, pair.y.tolist()):
+        k = host.bin(host.run(x))
+        here.append((k, made.decide(k)))
+        if here[-1][1] == OFFLOAD:
+            made.learn(made.ticket, label)
+    assert seen == here and len({k for k, _ in here}) > 4 and len({a for _, a in here}) > 1

@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from h2t2.ldl import Int8Model
 from h2t2.policy import H2T2
 
 from .emulators import MICROBIT, microbit_firmware
 from .errors import Failure, UserError
-from .shrink import pieces
+from .shrink import ldl_pieces, pieces
 
 NANOSECONDS = 64  # emulated time an instruction takes: -icount shift=6
 
@@ -96,13 +97,20 @@ class Microbit:
         """Bytes of the heap in use."""
         return int(self.run("gc.collect();print(gc.mem_alloc())"))
 
-    def load(self, folder: Path, policy: H2T2) -> dict[str, str]:
-        """Put a policy made here onto the board, as `p` in its main namespace; the names its parts have there."""
-        sources, mapping = pieces(folder, policy)
+    def load(self, folder: Path, policy: H2T2, model: Int8Model | None = None) -> dict[str, str]:
+        """Put a policy made here onto the board, as `p` in its main namespace; the names its parts have there.
+
+        With an LDL, "ldl" among the names is a function: a sequence of int8 inputs to the score's bin.
+        """
+        sources, names = pieces(folder, policy)
+        if model is not None:
+            more, names["ldl"] = ldl_pieces(folder, model, set(names.values()))
+            state = next(n for n, source in enumerate(sources) if source.startswith("p."))
+            sources[state:state] = ["g=None", *more]  # after the functions, which take most memory to compile
         for source in sources:
             self.execute(source)
         self.run("g=None")
-        return mapping
+        return names
 
     def execute(self, source: str) -> None:
         """Run source from a file: the REPL itself keeps a buffer as long as the longest source it was ever sent."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import python_minifier
 
+from h2t2.ldl import Int8Model
 from h2t2.policy import H2T2
 
 CORE = ("fixed", "rng", "tickets", "experts", "policy")
@@ -321,6 +322,48 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
                 (scalars if isinstance(value, int) else arrays).append(f"p.{mapping[name]}={_literal(value)}")
     start = ["from array import array", f"{whole}=type('{whole}',(),{{}})\np={whole}()"]
     return [*start, *functions[:2], *tables, *functions[2:], *arrays, *scalars], mapping
+
+
+def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[str], str]:
+    """(sources to run in order among pieces()', name of the function they leave): it takes a sequence of int8, gives the bin.
+
+    Only the operators of this model come along; its constants become one bytes object, its steps tuples. taken: names in use.
+    """
+    parts = {
+        part.name: part for part in ast.parse((folder / "kernels.py").read_text()).body if isinstance(part, ast.FunctionDef)
+    }
+    wanted: dict[str, None] = {}
+    waiting = [step.__name__ for step, _, _ in model.steps]
+    while waiting:
+        name = waiting.pop()
+        wanted[name] = None
+        calls = {node.id for node in ast.walk(parts[name]) if isinstance(node, ast.Name)} & set(parts)
+        waiting += sorted(calls - set(wanted))
+    free = iter(name for name in NAMES if name not in taken)
+    mapping = {name: next(free) for name in wanted}
+    arena, constants, steps, run = (next(free) for _ in range(4))
+    sources = [_minify(_Renamed(mapping).visit(parts[name])) for name in wanted]
+    sources.sort(key=len, reverse=True)
+    table = bytes(model.blob[model.scores : model.scores + 256])
+    exact = table == bytes(range(256))  # an output of scale 1/256 is the score itself
+    base = model.scores + 256 * exact  # constants begin with the score table
+    listed = []
+    for step, p, k in model.steps:
+        values = list(p)
+        values[6] = max(0, values[6] - base)  # weights or a table
+        given = tuple(tuple(part) if part is not None and n < 2 else bytes(part or b"") for n, part in enumerate(k)) if k else 0
+        listed.append(f"({mapping[step.__name__]},{tuple(values)!r},{given!r})".replace(", ", ","))
+    data = bytes(model.blob[base:])
+    sources.append(f"{arena}=bytearray({len(model.arena)})\n{constants}=b''")
+    sources += [f"{constants}+={data[at : at + 64]!r}" for at in range(0, len(data), 64)]
+    sources.append(f"{steps}=({','.join(listed)},)")
+    score = f"{arena}[{model.output + model.event}]"
+    sources.append(
+        f"def {run}(a):\n b={model.input}\n for c in a:{arena}[b]=c+128;b+=1\n"
+        f" for c in {steps}:c[0]({arena},{constants},c[1],c[2])\n"
+        f" return {score if exact else f'{constants}[{score}]'}>>{8 - model.bits}"
+    )
+    return sources, run
 
 
 def _literal(value: Any) -> str:

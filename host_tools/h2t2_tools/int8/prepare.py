@@ -57,6 +57,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         if n < 0:
             continue
         tensor = graph.tensors[n]
+        if not all(0 < d < 2**20 for d in tensor.shape) or tensor.size >= 2**28:
+            return f"tensor {tensor.name} has the shape {tensor.shape}: impossible, or far too large for a board"
         shape_only = operator.name in ("RESHAPE", "PAD", "MEAN") and n in operator.inputs[1:]
         if tensor.dtype not in ("int8", "int32") and not shape_only:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
@@ -97,6 +99,14 @@ def unsupported(graph: Graph) -> list[str]:
 
 def plan(graph: Graph) -> Plan:
     """The steps and the memory plan. UserError with every reason why there can be none."""
+    try:
+        return _plan(graph)
+    except (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError) as error:
+        # a stranger's file: shapes, options and indices that contradict each other
+        raise UserError(f"{graph.path}: the model does not hold together ({type(error).__name__}: {error})") from None
+
+
+def _plan(graph: Graph) -> Plan:
     reasons = unsupported(graph)
     if reasons:
         raise UserError(f"{graph.path}: " + "; ".join(reasons))
@@ -111,8 +121,15 @@ def plan(graph: Graph) -> Plan:
             steps += _MAKERS[operator.name](graph, operator)
     for step in steps:
         _check_range(graph, step)
+        if not all(-(2**30) <= value < 2**30 for value in step.p):
+            raise ValueError(f"{step.kernel}: a parameter of {max(step.p, key=abs)}")
     root = _roots(alias)
     offsets, arena = _place(graph, steps, root)
+    computed = {root(graph.inputs[0]), *(root(step.tensor) for step in steps)}
+    read = {tensor for step in steps for tensor in (step.p[0], *(t for at, t in step.others.items() if at >= 0))}
+    for tensor in {*read, graph.inputs[0], graph.outputs[0]}:
+        if root(tensor) not in computed or tensor not in offsets:
+            raise ValueError(f"tensor {tensor} is never computed")
     return Plan(steps, offsets, arena, graph)
 
 

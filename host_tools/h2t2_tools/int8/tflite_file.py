@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from struct import error as StructError
 from struct import unpack_from
 from typing import Any
 
@@ -95,7 +96,10 @@ def load(path: Path) -> Graph:
         raise UserError(f"{path}: no such file") from None
     except (ValueError, OSError) as error:
         raise UserError(f"{path}: {error}") from None
-    return _Reader(content).graph(str(path))
+    try:
+        return _Reader(content).graph(str(path))
+    except (UserError, ValueError, IndexError, OverflowError, StructError) as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 class _Reader:
