@@ -1,17 +1,21 @@
 """The integer LDL: its bundle, its arithmetic, and its bytes against TFLite's reference kernels and on MicroPython."""
 
+import importlib.util
 import json
 from fractions import Fraction
+from struct import pack_into
 from zlib import crc32
 
 import numpy as np
 import pytest
+import random_models
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h2t2 import kernels
-from h2t2.ldl import Int8Model
+from h2t2.ldl import HEADER_SIZE, STEP_SIZE, Int8Model
+from h2t2.ldl_open import open_ldl
 from h2t2_tools import cli, pairs
 from h2t2_tools.emulators import ARM32, UNIX
 from h2t2_tools.errors import UserError
@@ -34,6 +38,28 @@ def test_every_layer_is_the_reference_kernels_byte_for_byte(path):
     report = oracle(path, 40, True)
     assert report["differ"] == 0, report["first"]
     assert report["bytes"] > 40
+
+
+@pytest.mark.parametrize("first", range(0, 90, 10))
+def test_random_models_over_every_operator(first, tmp_path):
+    """Ten models each: shapes, strides, dilations, paddings, fused activations, per-channel and per-tensor scales drawn."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    for seed in range(first, first + 10):
+        path.write_bytes(random_models.random_model(seed))
+        report = oracle(path, 12, True)
+        assert report["differ"] == 0, (seed, report["first"])
+
+
+@pytest.mark.parametrize("made", [random_models.mobilenet_v1, random_models.resnet_8], ids=lambda f: f.__name__)
+def test_known_networks(made, tmp_path):
+    """MobileNet v1 of 96x96 and ResNet-8 of 32x32, random weights, every layer."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    path.write_bytes(made())
+    report = oracle(path, 5, True)
+    assert report["differ"] == 0, report["first"]
+    assert report["bytes"] > 400_000
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.parent.name)
@@ -101,6 +127,23 @@ def test_products_stay_within_small_ints():
     assert max(seen) < 2**30 and len(seen) > 100
 
 
+@given(st.integers(1, 12), st.data())
+def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
+    """reciprocal() and share() against the same steps in wide integers."""
+    low = 1 << 31 - bits
+    total = data.draw(st.one_of(st.integers(low, 2 * low - 1), st.sampled_from([low, 2 * low - 1])))
+    high = prepare.doubling_high
+    half = total << bits - 1
+    r = 1515870810 + high(half, -1010580540)
+    for _ in range(3):
+        r += high(r, 536870912 - high(half, r)) << 2
+    assert kernels.reciprocal(total, bits) == (r if r < 2**30 else -1)
+    e = data.draw(st.integers(0, 2**31 - 1))
+    for r in (r, 2**30):
+        wide = prepare.rounding_shift(high(min(2 * r, 2**31 - 1), e), 35 - bits)
+        assert kernels.share(r if r < 2**30 else -1, e >> 1, e & 1, 35 - bits) == wide
+
+
 def content(name="digits"):
     path = pairs.shipped() / name / "ldl.tflite"
     return bundle.write(prepare.plan(tflite_file.load(path)))
@@ -123,6 +166,33 @@ def test_a_damaged_or_newer_bundle_is_refused_by_name():
         Int8Model(newer)
 
 
+def resealed(blob, at, value):
+    """The bundle with one 32-bit word changed and the checksum made right again: a stranger's, not a damaged one."""
+    bad = bytearray(blob)
+    pack_into("<i", bad, at, value)
+    pack_into("<I", bad, 12, crc32(bytes(bad[16:])))
+    return bytes(bad)
+
+
+def test_a_strangers_bundle_cannot_reach_outside_its_memory():
+    """Any word of the header and the steps changed, the checksum right: refused, or it runs inside its own arena."""
+    good = content()
+    model = Int8Model(good)
+    steps = sum(STEP_SIZE + 4 * len(p) for _, p, _ in model.steps)
+    refused = 0
+    for at in range(16, HEADER_SIZE + steps, 4):
+        for value in (-1, 2**28, 2**31 - 1, -(2**31), 97):
+            try:
+                bad = Int8Model(resealed(good, at, value))
+            except ValueError as error:
+                refused += "bundle" in str(error)
+                continue
+            except MemoryError:
+                pytest.fail(f"word {at} = {value} took memory")
+            assert len(bad.arena) <= 2**26
+    assert refused > 200
+
+
 def test_wrong_inputs_are_refused():
     model = Int8Model(content())
     with pytest.raises(ValueError, match="takes 64"):
@@ -137,7 +207,9 @@ def test_the_memory_plan_never_lets_living_tensors_touch():
         alive = {made.graph.inputs[0]}
         for n, step in enumerate(made.steps):
             reads = {step.p[0], *(t for at, t in step.others.items() if at >= 0)}
-            alive = {t for t in alive if any(t in (s.p[0], *s.others.values()) for s in made.steps[n:])} | reads
+            alive = {
+                t for t in alive if any(t in (s.p[0], *(o for at, o in s.others.items() if at >= 0)) for s in made.steps[n:])
+            } | reads
             spans = [(made.offsets[t], made.offsets[t] + made.graph.tensors[t].size, t) for t in alive - {step.p[1]}]
             start = made.offsets[step.p[1]]
             end = start + made.graph.tensors[step.p[1]].size
@@ -152,11 +224,16 @@ def test_the_memory_plan_never_lets_living_tensors_touch():
 
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
 def test_the_same_bytes_on_micropython(emulator, tmp_path):
-    """Every made model, ten inputs each, all outputs: x86-64 and 32-bit ARM."""
+    """Every made model, ten inputs each, all outputs, the heap locked while one runs: x86-64 and 32-bit ARM."""
     if emulator.missing():
         pytest.skip(emulator.missing())
     paths, expected = [], []
-    for path in [*RUN, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
+    made = []
+    if importlib.util.find_spec("ai_edge_litert"):
+        for seed in range(40):
+            made.append(tmp_path / f"{seed}.tflite")
+            made[-1].write_bytes(random_models.random_model(seed))
+    for path in [*RUN, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
         blob = bundle.write(prepare.plan(tflite_file.load(path)))
         paths.append(tmp_path / f"{path.parent.name}-{path.stem}.h2m")
         paths[-1].write_bytes(blob)
@@ -166,15 +243,20 @@ def test_the_same_bytes_on_micropython(emulator, tmp_path):
         f"PATHS = {[str(path) for path in paths]}"
         """
 from binascii import crc32
-from h2t2.ldl import Int8Model
+from h2t2.ldl import HEADER_SIZE, STEP_SIZE, Int8Model
+from h2t2.ldl_open import open_ldl
 from h2t2.rng import Rng
+from micropython import heap_lock, heap_unlock
 for path in PATHS:
     with open(path, "rb") as file:
         model = Int8Model(file.read(), 0)
     rng = Rng(9)
     crc = 0
     for _ in range(10):
-        model.run([(rng.draw() >> 7) - 128 for _ in range(model.input_size)])
+        x = [(rng.draw() >> 7) - 128 for _ in range(model.input_size)]
+        heap_lock()
+        model.run(x)
+        heap_unlock()
         crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc) & 0xFFFFFFFF
     print(crc)
 """
@@ -203,6 +285,27 @@ def test_scores_and_bins_are_those_of_the_pi(tmp_path):
         for x in pair.x[:50]:
             q = pi.quantise(pair.view(x, "ldl"))
             assert board.bin(board.run(q.ravel().tolist())) == pi.bin(pi.run(q))
+
+
+def test_one_interface_for_every_kind_of_model(tmp_path):
+    """.tflite, .h2m and a function give the same bins; anything else is refused by name."""
+    pair = pairs.load("breast_cancer")
+    event = pair.about.event_index["ldl"]
+    (tmp_path / "m.h2m").write_bytes(content("breast_cancer"))
+    pi, board = open_ldl(pair.ldl, event), open_ldl(tmp_path / "m.h2m", event)
+    function = open_ldl(lambda x: board.run(x))
+    assert board.input_quantisation() == (pytest.approx(pi.input_scale), pi.input_zero_point)
+    for x in pair.x[:30]:
+        q = pi.quantise(pair.view(x, "ldl")).ravel()
+        bins = {ldl.bin(ldl.run(sample)) for ldl, sample in ((pi, q), (board, q.tolist()), (function, q.tolist()))}
+        assert len(bins) == 1
+    with pytest.raises(ValueError, match="m.onnx: want a .tflite"):
+        open_ldl("m.onnx")
+    with pytest.raises(ValueError, match="gave 0.5"):
+        open_ldl(lambda x: 0.5).run(None)
+    (tmp_path / "bad.h2m").write_bytes(b"H2M1")
+    with pytest.raises(ValueError, match="bad.h2m: bundle"):
+        open_ldl(tmp_path / "bad.h2m")
 
 
 def test_inspect_says_what_is_there_and_what_is_missing(capsys):

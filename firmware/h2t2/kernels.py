@@ -2,6 +2,7 @@
 #
 # Activations and weights are bytes u = q + 128, so that no sign has to be put back. p: a step's parameters (array "i"),
 # k: its constants (bias: array "i", multipliers: array "H" of three limbs a channel, shifts: bytes left, right a channel).
+from array import array
 
 
 def requantise(x, at, limbs, shifts):
@@ -204,25 +205,69 @@ def look_up(arena, blob, p, k):
         arena[p[1] + i] = blob[p[6] + arena[p[0] + i]]
 
 
-def _doubling_high(x, y):
-    """gemmlowp's SaturatingRoundingDoublingHighMul of two int32."""
-    ab = x * y
-    if ab >= 0:
-        return ab + 1073741824 >> 31
-    return -(-ab + 1073741823 >> 31)
+_half = array("i", [0, 0])
 
 
-def _rounding_shift(x, n):
-    """gemmlowp's RoundingDivideByPOT."""
-    return (x >> n) + ((x & (1 << n) - 1) > ((1 << n) - 1 >> 1) + (x < 0)) if n else x
+def _product(x, y):
+    """x y for 0 <= x <= 2^30, 0 <= y < 2^30, as _half: (x y >> 30, x y & 2^30 - 1)."""
+    a = x >> 15
+    x &= 32767
+    b = y >> 15
+    y &= 32767
+    low = x * y
+    middle = a * y + (low >> 15)
+    high = a * b + (middle >> 15)
+    middle = (middle & 32767) + x * b
+    _half[0] = high + (middle >> 15)
+    _half[1] = (middle & 32767) << 15 | low & 32767
+
+
+def _high(x, y):
+    """gemmlowp's SaturatingRoundingDoublingHighMul, floor((x y + 2^30) / 2^31), of 0 <= x <= 2^30 and |y| < 2^30."""
+    if y >= 0:
+        _product(x, y)
+        return (_half[0] >> 1) + (_half[0] & 1)
+    _product(x, -y)
+    return -(_half[0] + (_half[1] > 0) >> 1)
+
+
+def reciprocal(total, bits):
+    """1 / (1 + f) for 1 + f = total 2^bits / 2^31 in [1, 2), as Q2.29 in (2^29, 2^30): Newton's method, three steps, as gemmlowp.
+    -1 stands for 2^30, which is no small int.
+
+    total: sum of exponentials, Q12.19; bits: its leading zeros, so that 2^31 <= total 2^bits < 2^32.
+    """
+    # half of 1 + f is 2^30 + rest, Q0.31: too wide for a small int, so its leading bit is put back by hand
+    rest = (total - (1 << 31 - bits)) << bits - 1
+    if not rest:
+        return -1
+    r = 1010580540 + _high(1010580540, -rest)
+    for _ in range(3):
+        _product(r, rest)
+        whole = (_half[0] >> 1) + (r >> 1) + ((_half[0] & 1) + (r & 1) + 1 >> 1)  # of (2^30 + rest) r
+        r += _high(r, 536870912 - whole) << 2
+    return r
+
+
+def share(r, e, odd, shift):
+    """r times an exponential, Q0.8: gemmlowp's product of the doubled reciprocal with 2 e + odd (Q0.31), then a rounding shift.
+
+    r: of reciprocal(); shift: 35 - bits, 23 at least.
+    """
+    if r < 0:  # 2^30: its double saturates at 2^31 - 1
+        if e > 536870912 and not odd:
+            e -= 1
+        return (e >> shift - 2) + 1 >> 1
+    _product(r, e)
+    r = odd and r
+    low = (_half[1] >> 1) + (r >> 2) + ((_half[1] & 1) + (r >> 1 & 1) >> 1) + 134217728
+    return (_half[0] + (low >> 29) >> shift - 2) + 1 >> 1
 
 
 def softmax(arena, blob, p, k):
-    """Rows of p[7] numbers, p[8] of them, in gemmlowp's fixed point; k: exp of minus 0..255 steps, Q0.31 (array "i").
-
-    Its few products of two 32-bit numbers are Python's own (wide) integers.
-    """
+    """Rows of p[7] numbers, p[8] of them, in gemmlowp's fixed point; 6: a table, exp of minus 0..255 steps, Q0.31, 4 bytes each."""
     n = p[7]
+    w = p[6]
     for row in range(p[8]):
         x = p[0] + row * n
         y = p[1] + row * n
@@ -232,36 +277,22 @@ def softmax(arena, blob, p, k):
                 top = arena[x + i]
         total = 0
         for i in range(n):
-            total += _rounding_shift(k[top - arena[x + i]], 12)
-        bits = 0
-        while total << bits < 2147483648:
-            bits += 1
-        # 1 / (1 + f) by Newton's method, f = total 2^bits - 1 in Q0.31
-        half = (total << bits) - 2147483648
-        half = half + 2147483647 + 1 >> 1  # of 1 + f, rounded: Q0.31
-        r = 1515870810 + _doubling_high(half, -1010580540)
-        for _ in range(3):
-            z = _doubling_high(r, 536870912 - _doubling_high(half, r)) << 2
-            r += min(max(z, -2147483648), 2147483647)
-        r = min(r << 1, 2147483647)
+            at = w + (top - arena[x + i] << 2)
+            total += ((blob[at + 3] << 16 | blob[at + 2] << 8 | blob[at + 1]) >> 3) + 1 >> 1  # rounded to Q12.19
+        bits = 31
+        while total >> 32 - bits:
+            bits -= 1
+        r = reciprocal(total, bits)
         for i in range(n):
-            q = _rounding_shift(_doubling_high(r, k[top - arena[x + i]]), 12 - bits + 32 - 9)
-            arena[y + i] = 255 if q > 255 else q
+            at = w + (top - arena[x + i] << 2)
+            e = blob[at + 3] << 23 | blob[at + 2] << 15 | blob[at + 1] << 7 | blob[at] >> 1
+            e = share(r, e, blob[at] & 1, 35 - bits)
+            arena[y + i] = 255 if e > 255 else e
 
 
 # a step's code in a bundle is its place here; 0 does nothing
-STEPS = (
-    None,
-    fully_connected,
-    conv_2d,
-    depthwise_conv_2d,
-    pool_2d,
-    mean,
-    add,
-    multiply,
-    rescale,
-    pad,
-    concatenate,
-    look_up,
-    softmax,
-)
+NAMES = (
+    "", "fully_connected", "conv_2d", "depthwise_conv_2d", "pool_2d", "mean", "add", "multiply", "rescale", "pad",
+    "concatenate", "look_up", "softmax",
+)  # fmt: skip
+STEPS = tuple([globals().get(name) for name in NAMES])

@@ -250,4 +250,4 @@ def depthwise_conv_2d(arena, blob, p, k):
         top += int(q[15])
 
 
-STEPS = tuple([globals().get(step.__name__, step) if step else None for step in kernels.STEPS])
+STEPS = tuple([globals().get(name, step) for name, step in zip(kernels.NAMES, kernels.STEPS)])

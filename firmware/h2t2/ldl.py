@@ -4,17 +4,21 @@ from array import array
 from binascii import crc32
 from struct import unpack_from
 
+from .ldl_bounds import ARENA_MAX, check, inside
+
 try:
     from .kernels_viper import STEPS
 except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
     from .kernels import STEPS
+from .kernels import NAMES
 
 MAGIC = b"H2M1"
 VERSION = 1
 HEADER = (
     "<4sHHIIIIIIII"  # magic, version, steps, bytes, CRC-32 of what follows it; arena, input, its size, output, its size; scores
 )
-HEADER_SIZE = 40
+ENDS = "<fi"  # after it: scale and zero point of the input
+HEADER_SIZE = 48
 CHECKED = 16  # where the checksum's bytes begin
 # constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
 STEP = "<HHIIII"
@@ -42,26 +46,41 @@ class Int8Model:
         if not 1 <= bits <= 8:
             raise ValueError("bits %r is not in 1..8" % bits)
         self.blob = blob
-        self.arena = bytearray(head[5])
+        if head[5] > ARENA_MAX:
+            raise ValueError("bundle: an arena of %d bytes" % head[5])
         self.input, self.input_size, self.output, self.classes, self.scores = head[6:]
         self.event = 0 if self.classes == 1 else event
         if not 0 <= self.event < self.classes:
             raise ValueError("bundle: no class %d among %d outputs" % (event, self.classes))
+        inside(self.input, self.input_size, head[5])
+        inside(self.output, self.classes, head[5])
+        inside(self.scores, 256, len(blob))
+        self.arena = bytearray(head[5])
         self.bits = bits
         self.steps = []
         at = HEADER_SIZE
         for _ in range(head[2]):
+            inside(at, STEP_SIZE, len(blob))
             code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob, at)
             at += STEP_SIZE
             if not 0 < code < len(STEPS):
                 raise ValueError("bundle: step %d is not known here" % code)
+            inside(at, 4 * count, len(blob))
+            if bias:
+                inside(bias, 4 * channels, len(blob))
+            inside(limbs, shifts - limbs, len(blob))
             p = array("i", bytes(blob[at : at + 4 * count]))
             at += 4 * count
             k = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
             if limbs:
                 n = (shifts - limbs) // 6
                 k = k, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n]
+            check(NAMES[code], p, k, head[5], len(blob))
             self.steps.append((STEPS[code], p, k))
+
+    def input_quantisation(self):
+        """(scale, zero point) of the input: q = round(real / scale) + zero point. A float: for hosts."""
+        return unpack_from(ENDS, self.blob, HEADER_SIZE - 8)
 
     def run(self, x):
         """int8 input tensor (bytes or array of the input's size, signed) to the event's int8 output, -128..127."""

@@ -329,9 +329,12 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
 
     Only the operators of this model come along; its constants become one bytes object, its steps tuples. taken: names in use.
     """
-    parts = {
-        part.name: part for part in ast.parse((folder / "kernels.py").read_text()).body if isinstance(part, ast.FunctionDef)
-    }
+    parts: dict[str, ast.stmt] = {}
+    for part in ast.parse((folder / "kernels.py").read_text()).body:
+        if isinstance(part, ast.FunctionDef):
+            parts[part.name] = part
+        elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
+            parts[part.targets[0].id] = part
     wanted: dict[str, None] = {}
     waiting = [step.__name__ for step, _, _ in model.steps]
     while waiting:

@@ -51,6 +51,7 @@ def write(made: Plan) -> bytes:
         table += pack(ldl.STEP, CODES[step.kernel], len(p), bias, at, after, channels) + pack(f"<{len(p)}i", *p)
     offsets = made.offsets
     body = pack("<IIIIII", made.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
+    body += pack(ldl.ENDS, float(x.scale[0]), int(x.zero[0]))
     body += table + bytes(constants)
     size = ldl.CHECKED + len(body)
     return pack("<4sHHII", ldl.MAGIC, ldl.VERSION, len(made.steps), size, crc32(body)) + body

@@ -13,7 +13,7 @@ from h2t2 import kernels
 from ..errors import UserError
 from .tflite_file import FUSED, Graph, Operator, Tensor
 
-CODES = {step.__name__: code for code, step in enumerate(kernels.STEPS) if step is not None}
+CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
 
 
 @dataclass
@@ -147,7 +147,7 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int]) -> tuple
     first: dict[int, int] = {root(graph.inputs[0]): -1}
     last: dict[int, int] = {root(graph.outputs[0]): len(steps)}
     for n, step in enumerate(steps):
-        for tensor in (step.p[0], *step.others.values()):
+        for tensor in (step.p[0], *(other for at, other in step.others.items() if at >= 0)):
             last[root(tensor)] = max(n, last.get(root(tensor), n))
         first.setdefault(root(step.p[1]), n)
         last.setdefault(root(step.p[1]), n)
@@ -331,7 +331,7 @@ def _logistic(graph: Graph, operator: Operator) -> list[Step]:
     table = []
     for q in range(-128, 128):
         value = np.float32(x.scale[0]) * np.float32(q - int(x.zero[0]))
-        real = np.float32(1) / (np.float32(1) + np.float32(math.exp(-float(value))))
+        real = np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-float(value), 88.7))))  # of more, float32 knows no exp
         z = float(np.float32(real / np.float32(y.scale[0])))
         table.append(min(max(int(math.copysign(math.floor(abs(z) + 0.5), z)) + int(y.zero[0]), -128), 127) + 128)
     return [Step("look_up", [*p, x.size], y.index, bytes(table))]
@@ -339,6 +339,8 @@ def _logistic(graph: Graph, operator: Operator) -> list[Step]:
 
 def _softmax(graph: Graph, operator: Operator) -> list[Step]:
     x, y, p = _common(graph, operator)
+    if x.shape[-1] > 2047:
+        raise UserError(f"{graph.path}: SOFTMAX over {x.shape[-1]} classes: 2047 at most")
     beta = float(operator.options["beta"])
     real = min(beta * float(x.scale[0]) * 2**26, 2.0**31 - 1)
     m, exponent = multiplier(real)
@@ -348,13 +350,23 @@ def _softmax(graph: Graph, operator: Operator) -> list[Step]:
         if difference < limit:
             table.append(0)
             continue
-        table.append(exp_on_negative(kernels._doubling_high(difference << exponent, m)))
-    return [Step("softmax", [*p, x.shape[-1], x.size // x.shape[-1]], y.index, bias=np.array(table, np.int64))]
+        table.append(exp_on_negative(doubling_high(difference << exponent, m)))
+    return [Step("softmax", [*p, x.shape[-1], x.size // x.shape[-1]], y.index, np.array(table, "<u4").tobytes())]
+
+
+def doubling_high(x: int, y: int) -> int:
+    """gemmlowp's SaturatingRoundingDoublingHighMul of two int32: x y / 2^31 to nearest, halves up."""
+    return x * y + 2**30 >> 31
+
+
+def rounding_shift(x: int, n: int) -> int:
+    """gemmlowp's RoundingDivideByPOT: halves away from zero."""
+    return (abs(x) + (1 << n >> 1) >> n) * (1 if x >= 0 else -1)
 
 
 def exp_on_negative(a: int) -> int:
     """gemmlowp's exp_on_negative_values: e^a for a <= 0 in Q5.26, as Q0.31."""
-    high, shift = kernels._doubling_high, kernels._rounding_shift
+    high, shift = doubling_high, rounding_shift
     quarter = 1 << 24
     mask = quarter - 1
     part = (a & mask) - quarter
