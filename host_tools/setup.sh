@@ -1,7 +1,8 @@
 #!/bin/sh
-# Creates the virtual environment $1 with the locked packages and this project in it. Needs python3 3.10 to 3.13.
+# Creates the virtual environment $1 with the packages of the lock file $2 and this project in it. Needs python3 3.10 to 3.13.
 set -eu
 venv=$1
+lock=$2
 python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || {
     echo "h2t2 setup: $python is $("$python" --version 2>&1); Python 3.10 to 3.13 is needed (set PYTHON=...)" >&2
@@ -26,5 +27,5 @@ else
     exit 1
 fi
 here=$(dirname "$0")
-"$venv/bin/python" -m pip install -q --require-hashes -r "$here/requirements.lock"
+"$venv/bin/python" -m pip install -q --require-hashes -r "$lock"
 "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."

@@ -1,4 +1,4 @@
-"""int8 .tflite models in random shapes over every operator the integer interpreter has, and two well-known ones; no TensorFlow."""
+"""int8 .tflite models in random shapes over every operator of the integer interpreter, and two known ones; no TensorFlow."""
 
 import numpy as np
 

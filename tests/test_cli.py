@@ -11,6 +11,7 @@ import time
 import numpy as np
 import paho.mqtt.client as mqtt
 import pytest
+from conftest import ROOT, worker
 
 from h2t2 import wire
 from h2t2.ldl_tflite import TFLiteModel
@@ -108,14 +109,7 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
     model = TFLiteModel(str(pair.rdl), event=1)
     tensor = model.quantise(pair.x[0]).reshape(model.input_shape)
     good = wire.encode_request(pair.about.model_id, 5, 6, model.input_shape, tensor.tobytes())
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--broker", broker_url, "--json", "-"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert "ready" in worker.stderr.readline()
+    with worker(broker_url, "digits", "--json", "-") as process:
         link = PahoLink(host, port, "stranger")
         statuses = []
         foreign = wire.encode_request(999, 5, 6, model.input_shape, tensor.tobytes())
@@ -127,22 +121,20 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
         assert statuses == [wire.MALFORMED] * 4 + [wire.WRONG_MODEL, wire.OK]
         assert link.receive(100) is None
         link.close()
-        worker.send_signal(signal.SIGTERM)
-        out, errors = worker.communicate(timeout=10)
-        assert worker.returncode == 0 and "Traceback" not in errors
+        process.send_signal(signal.SIGTERM)
+        out, errors = process.communicate(timeout=10)
+        assert process.returncode == 0 and "Traceback" not in errors
         counts = json.loads(out)
         assert counts == {"dropped": 2, "malformed request": 4, "model not served here": 1, "ok": 1}
-    finally:
-        worker.kill()
 
 
 def test_the_worker_agrees_with_the_model():
     pair = pairs.load("breast_cancer")
     model = TFLiteModel(str(pair.rdl))
-    worker = Worker(model, 1)
+    answering = Worker(model, 1)
     for x in pair.x[:50]:
         q = model.quantise(x)
-        reply = worker.answer(wire.encode_request(1, 2, 3, model.input_shape, q.tobytes()))
+        reply = answering.answer(wire.encode_request(1, 2, 3, model.input_shape, q.tobytes()))
         assert wire.decode_reply(reply)[3] == (model.score(model.run(q)) >= 0.5)
 
 
@@ -273,3 +265,15 @@ def test_help_shows_examples(command, capsys):
     with pytest.raises(SystemExit):
         cli.main([*command.split(), "--help"])
     assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out
+
+
+def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
+    """The same decisions from the .h2m as from the .tflite it was made of, offloading to a real broker and worker."""
+    h2t2("bundle", ROOT / "models/digits/ldl.tflite", "--out", tmp_path / "digits.h2m")
+    seen = []
+    with broker.running("amqtt") as url, worker(url):
+        for extra in ((), ("--ldl", tmp_path / "digits.h2m")):
+            run = h2t2("node", "--pair", "digits", "--broker", url, "--samples", 60, *extra)
+            lines = [json.loads(line) for line in run.stdout.splitlines()]
+            seen.append([(line["bin"], line["decision"], line["source"]) for line in lines if "bin" in line])
+    assert seen[0] == seen[1] and {source for _, _, source in seen[0]} == {"local", "remote"}

@@ -1,6 +1,7 @@
 # The operators of the integer LDL: int8 in, int8 out, the bytes of TFLite's reference kernels. Integers only; no bundle here.
 #
 # Activations and weights are bytes u = q + 128, so that no sign has to be put back. p: a step's parameters (array "i"),
+# No two values are assigned at once: small ports make a tuple of them.
 # k: its constants (bias: array "i", multipliers: array "H" of three limbs a channel, shifts: bytes left, right a channel).
 from array import array
 
@@ -48,7 +49,10 @@ def _put(arena, to, y, p):
 def fully_connected(arena, blob, p, k):
     """7: inputs, 8: outputs."""
     bias, limbs, shifts = k
-    x, y, zero, w = p[0], p[1], p[2], p[6]
+    x = p[0]
+    y = p[1]
+    zero = p[2]
+    w = p[6]
     n = p[7]
     for o in range(p[8]):
         acc = bias[o]
@@ -62,7 +66,9 @@ def conv_2d(arena, blob, p, k):
     """7, 8, 9: input height, width, channels; 10, 11, 12: output's; 13, 14: kernel; 15, 16: stride; 17, 18: padding before;
     19, 20: dilation."""
     bias, limbs, shifts = k
-    height, width, depth = p[7], p[8], p[9]
+    height = p[7]
+    width = p[8]
+    depth = p[9]
     zero = p[2]
     to = p[1]
     for oy in range(p[10]):
@@ -90,7 +96,9 @@ def conv_2d(arena, blob, p, k):
 def depthwise_conv_2d(arena, blob, p, k):
     """As conv_2d; 21: multiplier, output channels a channel of the input."""
     bias, limbs, shifts = k
-    height, width, depth = p[7], p[8], p[9]
+    height = p[7]
+    width = p[8]
+    depth = p[9]
     zero = p[2]
     to = p[1]
     many = p[21]
@@ -114,7 +122,9 @@ def depthwise_conv_2d(arena, blob, p, k):
 
 def pool_2d(arena, blob, p, k):
     """As conv_2d up to 18; 19: 1 for the average, 0 for the greatest. Taps in the padding do not count."""
-    height, width, depth = p[7], p[8], p[9]
+    height = p[7]
+    width = p[8]
+    depth = p[9]
     to = p[1]
     for oy in range(p[10]):
         top = oy * p[15] - p[17]
@@ -232,7 +242,8 @@ def _high(x, y):
 
 
 def reciprocal(total, bits):
-    """1 / (1 + f) for 1 + f = total 2^bits / 2^31 in [1, 2), as Q2.29 in (2^29, 2^30): Newton's method, three steps, as gemmlowp.
+    """1 / (1 + f) for 1 + f = total 2^bits / 2^31 in [1, 2), as Q2.29 in (2^29, 2^30): Newton, three steps, as gemmlowp.
+
     -1 stands for 2^30, which is no small int.
 
     total: sum of exponentials, Q12.19; bits: its leading zeros, so that 2^31 <= total 2^bits < 2^32.
@@ -265,7 +276,7 @@ def share(r, e, odd, shift):
 
 
 def softmax(arena, blob, p, k):
-    """Rows of p[7] numbers, p[8] of them, in gemmlowp's fixed point; 6: a table, exp of minus 0..255 steps, Q0.31, 4 bytes each."""
+    """p[8] rows of p[7] numbers, in gemmlowp's fixed point; 6: a table, exp of minus 0..255 steps, Q0.31 in 4 bytes each."""
     n = p[7]
     w = p[6]
     for row in range(p[8]):

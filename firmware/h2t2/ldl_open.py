@@ -41,7 +41,7 @@ def open_ldl(model, event=1, bits=4, resolver="reference"):
         try:
             return Int8Model(content, event, bits)
         except ValueError as error:
-            raise ValueError("%s: %s" % (model, error))
+            raise ValueError("%s: %s" % (model, error)) from None
     if model.endswith(".tflite"):
         from .ldl_tflite import TFLiteModel
 

@@ -10,6 +10,13 @@ except ImportError:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 
+def quantise(ldl, x):
+    """Float sample, any shape, as the int8 input of an LDL of any kind that has `input_quantisation`: host use."""
+    scale, zero_point = ldl.input_quantisation()
+    q = np.round(np.asarray(x, dtype=np.float32) / np.float32(scale)) + zero_point
+    return np.clip(q, -128, 127).astype(np.int8)
+
+
 class TFLiteModel:
     """One int8 classifier. `run` gives the int8 output q of the event's class, `bin` turns it into a bin of 2^bits.
 
@@ -58,10 +65,13 @@ class TFLiteModel:
         if not self._bins:
             raise ValueError("bits %d: an int8 score has at most 8" % bits)
 
+    def input_quantisation(self):
+        """(scale, zero point) of the input: q = round(real / scale) + zero point."""
+        return self.input_scale, self.input_zero_point
+
     def quantise(self, x):
         """Float sample (any shape of the right size) to the model's int8 input: round(x / scale) + zero point, clipped."""
-        q = np.round(np.asarray(x, dtype=np.float32) / self.input_scale) + self.input_zero_point
-        return np.clip(q, -128, 127).astype(np.int8)
+        return quantise(self, x)
 
     def run(self, x):
         """int8 input tensor (array of the input's size) to the event's int8 output, -128..127. ValueError for a wrong size."""

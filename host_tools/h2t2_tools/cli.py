@@ -80,7 +80,7 @@ def _node(args: argparse.Namespace) -> None:
     host, port = broker.parse(args.broker)
     stream = (args.samples, args.seed, args.device, args.window, args.deadline, args.resolver)
     with edge.open_out(args.out) as out:
-        summary = edge.run(pair, host, port, policy, args.bits, *stream, out)
+        summary = edge.run(pair, args.ldl, host, port, policy, args.bits, *stream, out)
         print(json.dumps({"summary": summary}), file=out, flush=True)
 
 
@@ -206,8 +206,10 @@ def parser() -> argparse.ArgumentParser:
         _node,
         "An edge node on this machine: LDL, policy and MQTT link; prints one JSON line a decision.",
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
+        "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
     )
     _endpoint_options(p)
+    p.add_argument("--ldl", metavar="FILE", help="an LDL .tflite or .h2m bundle in place of the pair's own")
     p.add_argument("--device", default="node", type=_device, help="name in the topics (node)")
     p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
     p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")

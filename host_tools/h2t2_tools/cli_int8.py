@@ -1,4 +1,4 @@
-"""The commands about a model for a board: inspect, bundle, ldl-check."""
+"""The commands about a model for a board: inspect, convert, bundle, ldl-check, bench ldl."""
 
 from __future__ import annotations
 
@@ -51,6 +51,24 @@ def _bundle(args: argparse.Namespace) -> None:
         print(f"{out}: {len(content):,} bytes, {len(made.steps)} steps, arena of {made.arena:,} bytes")
 
 
+def _convert(args: argparse.Namespace) -> None:
+    from .convert.report import convert, markdown
+
+    with progress() as bar:
+        task = bar.add_task("converting", total=None)
+        report = convert(
+            Path(args.model), Path(args.calibration), Path(args.test) if args.test else None, Path(args.out), args.event,
+            args.scale, lambda what: bar.update(task, description=what),
+        )  # fmt: skip
+    write_json(args.json, report)
+    if args.json != "-":
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(markdown(report).partition("![")[0]))
+        print("\n".join(report["files"].values()))
+
+
 def _ldl_check(args: argparse.Namespace) -> None:
     from .int8 import ldl_check
 
@@ -90,13 +108,14 @@ def _bench_ldl(args: argparse.Namespace) -> None:
     if args.json != "-":
         table(
             f"{args.model}: one inference, mean of {args.runs}",
-            dict(zip(("what", "µs", "times ref.", "M MAC/s", "heap", "CRC of outputs"), SIDES)),
+            dict(zip(("what", "µs", "times ref.", "M MAC/s", "instructions", "heap", "CRC of outputs"), SIDES)),
             [
                 [
                     row["what"],
-                    f"{row['us']:,.0f}",
-                    f"{row['us'] / rows[0]['us']:.2f}",
-                    f"{row['macs_per_second'] / 1e6:,.2f}",
+                    "-" if row["us"] is None else f"{row['us']:,.0f}",
+                    "-" if row["us"] is None else f"{row['us'] / rows[0]['us']:.2f}",
+                    "-" if row["us"] is None else f"{row['macs_per_second'] / 1e6:,.2f}",
+                    "-" if row["instructions"] is None else f"{row['instructions']:,.0f}",
                     "-" if row["heap"] is None else f"{row['heap']:,}",
                     f"{row['crc']:08x}",
                 ]
@@ -105,7 +124,7 @@ def _bench_ldl(args: argparse.Namespace) -> None:
         )
 
 
-SIDES = ("left", "right", "right", "right", "right", "right")
+SIDES = ("left", *["right"] * 6)
 
 
 def add(commands: Any, bench: Any) -> None:
@@ -128,6 +147,22 @@ def add(commands: Any, bench: Any) -> None:
         "h2t2 inspect models/phishing/ldl.tflite --json -",
     )
     p.add_argument("model", help="a .tflite")
+    json_option(p)
+    p = command(
+        commands,
+        "convert",
+        _convert,
+        "A trained model to a full-int8 .tflite, a bundle for boards and a report of what the int8 model does differently.",
+        "h2t2 convert model.keras --calibration train.npz --test test.npz --out converted",
+        "h2t2 convert classifier.joblib --calibration samples.npy --out converted   # scikit-learn; load only what you trust",
+        "h2t2 convert float.tflite --calibration images/ --out converted --json -",
+    )
+    p.add_argument("model", help=".keras, .h5, SavedModel folder (extra train), .joblib or float .tflite (extra convert)")
+    p.add_argument("--calibration", required=True, metavar="DATA", help=".npy, .npz (x, and y if known) or folder of images")
+    p.add_argument("--test", metavar="DATA", help="samples to judge both models by (the calibration samples)")
+    p.add_argument("--out", default="converted", metavar="DIR", help="folder for the files and the report (converted)")
+    p.add_argument("--event", type=int, help="index of class 1 among the outputs (the last)")
+    p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
     json_option(p)
     p = command(
         commands,

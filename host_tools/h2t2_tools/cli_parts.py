@@ -63,4 +63,5 @@ def table(title: str, header: dict[str, str], rows: list[list[str]]) -> None:
         made.add_column(name, justify="left" if side == "left" else "right", no_wrap=side == "left")
     for row in rows:
         made.add_row(*row)
-    Console().print(made)
+    console = Console()
+    Console(width=None if console.is_terminal else 120).print(made)

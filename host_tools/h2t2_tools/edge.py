@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from h2t2.ldl_tflite import TFLiteModel
+from h2t2.ldl_open import open_ldl
+from h2t2.ldl_tflite import TFLiteModel, quantise
 from h2t2.link_paho import PahoLink
 from h2t2.node import Node
 
@@ -21,6 +22,7 @@ SOURCES = ("local", "remote", "fallback")
 
 def run(
     pair: pairs.Pair,
+    model: str | None,
     host: str,
     port: int,
     policy: Any,
@@ -33,8 +35,11 @@ def run(
     resolver: str,
     out: TextIO,
 ) -> dict[str, Any]:
-    """Stream `samples` test samples through a node; one JSON line each to `out` as decided, a summary line at the end."""
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"], resolver=resolver, bits=bits)
+    """Stream `samples` test samples through a node; one JSON line each to `out` as decided, a summary line at the end.
+
+    model: another LDL for the pair, .tflite or .h2m, or None for the pair's own.
+    """
+    ldl = open_ldl(model or pair.ldl, pair.about.event_index["ldl"], bits, resolver)
     rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])  # for its input's scale and shape only
     started: dict[int, float] = {}
 
@@ -59,7 +64,7 @@ def run(
             x = pair.x[index]
             started[n] = time.perf_counter()
             remote = rdl.quantise(x).reshape(rdl.input_shape)
-            node.step(ldl.quantise(pair.view(x, "ldl")), rdl.input_shape, remote.tobytes(), (n, index))
+            node.step(memoryview(quantise(ldl, pair.view(x, "ldl")).ravel()), rdl.input_shape, remote.tobytes(), (n, index))
             node.poll(0)
             if n % 100 == 99:
                 link.report(json.dumps(_counters(node)))

@@ -104,13 +104,20 @@ class Microbit:
         """
         sources, names = pieces(folder, policy)
         if model is not None:
-            more, names["ldl"] = ldl_pieces(folder, model, set(names.values()))
+            more, names["ldl"], _ = ldl_pieces(folder, model, set(names.values()))
             state = next(n for n, source in enumerate(sources) if source.startswith("p."))
             sources[state:state] = ["g=None", *more]  # after the functions, which take most memory to compile
         for source in sources:
             self.execute(source)
         self.run("g=None")
         return names
+
+    def load_ldl(self, folder: Path, model: Int8Model) -> tuple[str, str]:
+        """Put an LDL alone onto the board: the names there of its function (int8 inputs to the score's bin) and its arena."""
+        sources, run, arena = ldl_pieces(folder, model, set("afgptLTU"))
+        for source in ["from array import array", *sources]:
+            self.execute(source)
+        return run, arena
 
     def execute(self, source: str) -> None:
         """Run source from a file: the REPL itself keeps a buffer as long as the longest source it was ever sent."""

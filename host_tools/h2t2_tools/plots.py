@@ -170,3 +170,24 @@ def simplex(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     axes.legend(loc="upper right", markerscale=3)
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: dict[str, Any] | None, title: str) -> None:
+    """Float scores against int8 ones, and, where labels are known, the reliability diagram of both."""
+    figure, axes = plt.subplots(1, 2 if reliability else 1, figsize=(11 if reliability else 5.5, 5), constrained_layout=True)
+    left = np.atleast_1d(axes)[0]
+    left.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    left.scatter(exact, rounded, s=8, alpha=0.5, color=COLOURS[0])
+    left.set(xlabel="float score of class 1", ylabel="int8 score of class 1", title=f"{title}: {len(exact):,} samples")
+    left.grid(alpha=0.3)
+    if reliability:
+        right = axes[1]
+        right.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="calibrated")
+        for n, (name, rows) in enumerate(reliability.items()):
+            x, y = [row["score"] for row in rows], [row["share"] for row in rows]
+            right.plot(x, y, color=COLOURS[n], linestyle=STYLES[n], marker=MARKS[n], label=name)
+        right.set(xlabel="mean score in the bin", ylabel="share of class 1", title="reliability")
+        right.grid(alpha=0.3)
+        right.legend()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)

@@ -324,9 +324,10 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
     return [*start, *functions[:2], *tables, *functions[2:], *arrays, *scalars], mapping
 
 
-def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[str], str]:
-    """(sources to run in order among pieces()', name of the function they leave): it takes a sequence of int8, gives the bin.
+def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[str], str, str]:
+    """(sources to run in order among pieces()', names of the function and of the arena they leave).
 
+    The function takes a sequence of int8 and gives the bin.
     Only the operators of this model come along; its constants become one bytes object, its steps tuples. taken: names in use.
     """
     parts: dict[str, ast.stmt] = {}
@@ -366,7 +367,7 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
         f" for c in {steps}:c[0]({arena},{constants},c[1],c[2])\n"
         f" return {score if exact else f'{constants}[{score}]'}>>{8 - model.bits}"
     )
-    return sources, run
+    return sources, run, arena
 
 
 def _literal(value: Any) -> str:

@@ -15,19 +15,7 @@ import numpy as np
 from h2t2.ldl_tflite import TFLiteModel
 
 from . import traces
-
-
-def to_int8(keras_model: Any, calibration: np.ndarray) -> bytes:
-    """Full-integer int8 .tflite (int8 in and out) of a Keras model; calibration: (n, ...) float32 inputs."""
-    import tensorflow as tf
-
-    converter = tf.lite.TFLiteConverter.from_keras_model(keras_model)
-    converter.optimizations = [tf.lite.Optimize.DEFAULT]
-    converter.representative_dataset = lambda: ([row[None].astype(np.float32)] for row in calibration)
-    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
-    converter.inference_input_type = tf.int8
-    converter.inference_output_type = tf.int8
-    return bytes(converter.convert())
+from .convert.keras_source import to_int8
 
 
 def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from h2t2_tools.training import to_int8
+from h2t2_tools.convert.keras_source import to_int8
 
 L = keras.layers
 
@@ -80,7 +80,20 @@ def reshaped(x):
     return L.Conv2D(3, 2, padding="valid")(x)
 
 
+def float_cnn():
+    """A float model, for `h2t2 convert`: two convolutions, a pool and a softmax on 8x8 pictures."""
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(11)
+    x = inputs = keras.Input((8, 8, 1))
+    x = L.MaxPooling2D()(L.Conv2D(4, 3, padding="same", activation="relu")(x))
+    x = L.DepthwiseConv2D(3, padding="same", activation="relu6")(x)
+    model = keras.Model(inputs, L.Dense(2, activation="softmax")(L.GlobalAveragePooling2D()(x)))
+    (Path(__file__).parent / "float/cnn.tflite").write_bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+
+
 if __name__ == "__main__":
+    float_cnn()
     build(1, (11,), dense_relu)
     build(2, (6,), dense_linear)
     build(3, (9, 8, 3), convolutions)

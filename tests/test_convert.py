@@ -1,0 +1,203 @@
+"""`h2t2 convert`: scikit-learn and float .tflite sources to int8, what the report says, and what is refused."""
+
+import json
+import re
+import sys
+
+import joblib
+import numpy as np
+import pytest
+from conftest import ROOT
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+
+from h2t2.ldl import Int8Model
+from h2t2.ldl_tflite import TFLiteModel
+from h2t2_tools import cli
+from h2t2_tools.convert import judge
+from h2t2_tools.convert.quiet import quiet
+from h2t2_tools.int8 import ldl_check
+
+pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install -e .[convert]")
+CNN = ROOT / "tests/models/float/cnn.tflite"
+
+
+@pytest.fixture(scope="module")
+def cancer(tmp_path_factory):
+    """A folder with a scaled logistic regression and its data."""
+    folder = tmp_path_factory.mktemp("cancer")
+    x, y = load_breast_cancer(return_X_y=True)
+    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:400], y[:400]), folder / "lr.joblib")
+    np.savez(folder / "train.npz", x=x[:400], y=y[:400])
+    np.savez(folder / "test.npz", x=x[400:], y=y[400:])
+    return folder
+
+
+def converted(*arguments, capsys):
+    assert cli.main(["convert", *map(str, arguments), "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(*arguments, capsys):
+    assert cli.main(["convert", *map(str, arguments)]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" not in err and err.startswith("h2t2: ")
+    return err
+
+
+def test_logistic_regression_with_its_scaler(cancer, tmp_path, capsys):
+    data = ("--calibration", cancer / "train.npz", "--test", cancer / "test.npz")
+    report = converted(cancer / "lr.joblib", *data, "--out", tmp_path, capsys=capsys)
+    assert report["float"]["accuracy"] > 0.95 and abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.03
+    assert report["worst_score_difference"] < 0.1 and report["policy"]["decisions_differ"] < 250
+    assert report["bytes"]["bundle_bytes"] == (tmp_path / "lr.h2m").stat().st_size
+    for file in report["files"].values():
+        assert (tmp_path / file).stat().st_size > 100
+    text = (tmp_path / "report.md").read_text()
+    assert "x * factor + offset" in text and "| int8 |" in text
+    # the bundle and the .tflite are the model: the scaler as the report gives it, then either of them
+    model = joblib.load(cancer / "lr.joblib")
+    with np.load(cancer / "test.npz") as data:
+        x = data["x"]
+    prepared = x * report["input"]["factor"] + report["input"]["offset"]
+    pi = TFLiteModel(str(tmp_path / "lr_int8.tflite"), event=0)
+    board = Int8Model((tmp_path / "lr.h2m").read_bytes(), event=0)
+    want = model.predict_proba(x)[:, 1]
+    for row, score in zip(prepared[:40], want):
+        q = pi.quantise(row)
+        assert board.run(q.ravel().tolist()) == pi.run(q)
+        assert abs(pi.score(pi.run(q)) - score) < 0.1
+
+
+def test_an_mlp_of_ten_classes_with_dead_units(tmp_path, capsys):
+    x, y = load_digits(return_X_y=True)
+    with quiet():
+        model = make_pipeline(MinMaxScaler(), MLPClassifier((12,), max_iter=120, random_state=0)).fit(x[:1200], y[:1200])
+    model[-1].coefs_[0][:, 3] *= 1e-30  # a unit that training switched off
+    joblib.dump(model, tmp_path / "mlp.joblib")
+    np.savez(tmp_path / "data.npz", x=x[1200:], y=y[1200:])
+    report = converted(
+        tmp_path / "mlp.joblib", "--calibration", tmp_path / "data.npz", "--event", 3, "--out", tmp_path, capsys=capsys
+    )
+    assert report["classes"] == 10 and report["test"]["is_calibration"] and report["bytes"]["arena_bytes"] < 200
+    assert abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.02
+    if ldl_check.oracle() == "tflite_runtime":
+        check = ldl_check.compare(tmp_path / "mlp_int8.tflite", None, 50, 1, True, lambda *_: None)
+        assert check["differ"] == 0
+
+
+def test_a_float_tflite_without_tensorflow(tmp_path, capsys):
+    x, y = load_digits(return_X_y=True)
+    np.savez(tmp_path / "images.npz", x=(x * 15.9).astype(np.uint8).reshape(-1, 8, 8), y=y % 2)
+    report = converted(CNN, "--calibration", tmp_path / "images.npz", "--out", tmp_path, capsys=capsys)
+    assert report["kind"] == "float .tflite" and report["bytes"]["arena_bytes"] == 320
+    assert report["worst_score_difference"] < 0.05 and not report["not_for_a_board"]
+    # unlabelled data: no accuracy, and the report says so
+    np.save(tmp_path / "images.npy", (x / 16).astype(np.float32))
+    report = converted(CNN, "--calibration", tmp_path / "images.npy", "--out", tmp_path, capsys=capsys)
+    assert "int8" not in report and "no labels" in (tmp_path / "report.md").read_text()
+    assert "tensorflow" not in sys.modules
+
+
+def test_a_folder_of_images(tmp_path, capsys):
+    from PIL import Image
+
+    rng = np.random.default_rng(3)
+    for name in ("event", "other"):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for n in range(8):
+            Image.fromarray(rng.integers(0, 256, (20, 20), np.uint8)).save(tmp_path / "pictures" / name / f"{n}.png")
+    report = converted(CNN, "--calibration", tmp_path / "pictures", "--out", tmp_path / "out", capsys=capsys)
+    assert report["calibration"]["samples"] == 16 and report["test"]["labelled"]
+
+
+BAD = {
+    "constant": (np.ones((50, 30)), "every number is the same"),
+    "same": (np.tile(np.arange(30.0), (50, 1)), "all samples are the same"),
+    "nan": (
+        np.where(np.arange(1500).reshape(50, 30) == 70, np.nan, np.arange(1500.0).reshape(50, 30)),
+        "the first is sample 2",
+    ),
+    "shape": (np.zeros((50, 29)), r"samples of shape \(29,\); the model takes \(30,\)"),
+    "few": (np.random.default_rng(1).normal(size=(3, 30)), "3 samples; at least 10"),
+    "text": (np.full((20, 30), "a"), "want numbers"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_unrepresentative_calibration_data_is_refused(name, cancer, tmp_path, capsys):
+    x, reason = BAD[name]
+    np.save(tmp_path / "bad.npy", x)
+    err = refused(cancer / "lr.joblib", "--calibration", tmp_path / "bad.npy", "--out", tmp_path / "out", capsys=capsys)
+    assert re.search(reason, err) and "bad.npy" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
+    """No such file; int8 already; not a classifier; outputs that are no scores; TensorFlow missing; labels that do not fit."""
+    data = ("--calibration", cancer / "train.npz", "--out", tmp_path / "out")
+    assert "no such file" in refused(tmp_path / "none.keras", *data, capsys=capsys)
+    (tmp_path / "m.onnx").write_bytes(b"x")
+    assert "export" in refused(tmp_path / "m.onnx", *data, capsys=capsys)
+    assert "is int8 already; `h2t2 inspect`" in refused(ROOT / "models/digits/ldl.tflite", *data, capsys=capsys)
+    (tmp_path / "cut.tflite").write_bytes(CNN.read_bytes()[:1000])
+    assert "cut.tflite" in refused(tmp_path / "cut.tflite", *data, capsys=capsys)
+    (tmp_path / "not.joblib").write_bytes(b"not a pickle")
+    assert "not a model saved by joblib" in refused(tmp_path / "not.joblib", *data, capsys=capsys)
+    x, y = load_breast_cancer(return_X_y=True)
+    with quiet():  # they do not converge
+        polynomial = make_pipeline(PolynomialFeatures(1), LogisticRegression(max_iter=1)).fit(x, y)
+        tanh = MLPClassifier((2,), activation="tanh", max_iter=1).fit(x, y)
+    for model, reason in (
+        (StandardScaler().fit(x), "is not a fitted classifier"),
+        (polynomial, "PolynomialFeatures is not a scaler"),
+        (tanh, "tanh hidden units"),
+    ):
+        joblib.dump(model, tmp_path / "m.joblib")
+        assert reason in refused(tmp_path / "m.joblib", *data, capsys=capsys)
+    (tmp_path / "empty").mkdir()
+    assert "saved_model.pb" in refused(tmp_path / "empty", *data, capsys=capsys)
+    assert "outputs 0..0" in refused(cancer / "lr.joblib", *data, "--event", "4", capsys=capsys)
+    np.savez(tmp_path / "odd.npz", x=x, y=y + 3)
+    labels = ("--calibration", tmp_path / "odd.npz", "--out", tmp_path / "out")
+    assert "labels 3..4; the model has 2 classes" in refused(cancer / "lr.joblib", *labels, capsys=capsys)
+    assert "want a number above 0" in refused(cancer / "lr.joblib", *data, "--scale", "-1", capsys=capsys)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    (tmp_path / "m.keras").write_bytes(b"x")
+    assert "pip install 'h2t2-edge[train]'" in refused(tmp_path / "m.keras", *data, capsys=capsys)
+    monkeypatch.setitem(sys.modules, "ai_edge_quantizer", None)
+    assert "pip install 'h2t2-edge[convert]'" in refused(cancer / "lr.joblib", *data, capsys=capsys)
+
+
+def test_logits_are_no_scores(tmp_path, capsys):
+    import random_models
+
+    from h2t2_tools.int8.tflite_file import Graph, Operator, Tensor
+    from h2t2_tools.int8.tflite_write import write
+
+    none = np.zeros(0), np.zeros(0, np.int64), 0
+    w = np.random.default_rng(1).normal(size=(2, 5)).astype(np.float32)
+    tensors = (
+        Tensor(0, "x", (1, 5), "float32", None, *none), Tensor(1, "w", (2, 5), "float32", w, *none),
+        Tensor(2, "y", (1, 2), "float32", None, *none),
+    )  # fmt: skip
+    layer = Operator("FULLY_CONNECTED", 1, (0, 1, -1), (2,), {"fused": random_models.NONE})
+    (tmp_path / "logits.tflite").write_bytes(write(Graph("logits", 0, tensors, (layer,), (0,), (2,))))
+    np.save(tmp_path / "x.npy", np.random.default_rng(2).normal(size=(40, 5)))
+    err = refused(tmp_path / "logits.tflite", "--calibration", tmp_path / "x.npy", "--out", tmp_path, capsys=capsys)
+    assert "end the model with a softmax or a sigmoid" in err
+
+
+def test_calibration_error_and_decisions():
+    """A calibrated score has an ECE near 0, an overconfident one its distance; equal scores give equal decisions."""
+    rng = np.random.default_rng(4)
+    score = rng.random(20000)
+    label = (rng.random(20000) < score).astype(int)
+    assert judge.errors(score, label)["ece"] < 0.02
+    assert judge.errors(np.where(label == 1, 0.9, 0.1), label)["ece"] == pytest.approx(0.1)
+    report = judge.decisions(score[:500], score[:500], label[:500])
+    assert report["decisions_differ"] == 0 and 0 < report["offloads"][0] < 1
+    assert judge.decisions(score[:500], 1 - score[:500], label[:500])["decisions_differ"] > 500

@@ -1,0 +1,70 @@
+"""`h2t2 convert` of Keras files and SavedModel folders, where the extra `train` (TensorFlow) is installed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from h2t2_tools import cli
+
+tf = pytest.importorskip("tensorflow", reason="the extra train is not installed: make train-env")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with one small model saved in three ways, and its data."""
+    folder = tmp_path_factory.mktemp("keras")
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(300, 8, 8, 1)).astype(np.float32)
+    y = (x[:, :4].mean((1, 2, 3)) > x[:, 4:].mean((1, 2, 3))).astype(int)
+    layers = tf.keras.layers
+    tf.keras.utils.set_random_seed(1)
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((8, 8, 1)),
+            layers.Conv2D(4, 3, activation="relu"),
+            layers.Flatten(),
+            layers.Dense(2, activation="softmax"),
+        ]
+    )
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(x, y, epochs=30, verbose=0)
+    model.save(folder / "m.keras")
+    model.save(folder / "m.h5")
+    model.export(folder / "saved")
+    np.savez(folder / "data.npz", x=x, y=y)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["m.keras", "m.h5", "saved"])
+def test_every_way_of_saving(name, trained, tmp_path, capsys):
+    command = [
+        "convert",
+        str(trained / name),
+        "--calibration",
+        str(trained / "data.npz"),
+        "--out",
+        str(tmp_path),
+        "--json",
+        "-",
+    ]
+    assert cli.main(command) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["kind"] == ("SavedModel" if name == "saved" else "Keras model")
+    assert report["float"]["accuracy"] > 0.8 and abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.03
+    assert report["worst_score_difference"] < 0.1 and report["bytes"]["arena_bytes"] < 400
+
+
+def test_an_input_of_no_fixed_size_is_refused(trained, tmp_path, capsys):
+    inputs = tf.keras.Input((None, None, 1))
+    pooled = tf.keras.layers.GlobalAveragePooling2D()(tf.keras.layers.Conv2D(2, 3)(inputs))
+    tf.keras.Model(inputs, tf.keras.layers.Softmax()(pooled)).save(tmp_path / "open.keras")
+    assert cli.main(["convert", str(tmp_path / "open.keras"), "--calibration", str(trained / "data.npz")]) == 2
+    assert "fixed sizes" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_model(trained, tmp_path, capsys):
+    (tmp_path / "bad.keras").write_bytes(b"no")
+    assert cli.main(["convert", str(tmp_path / "bad.keras"), "--calibration", str(trained / "data.npz")]) == 2
+    err = capsys.readouterr().err
+    assert "Keras cannot load it" in err and "Traceback" not in err
