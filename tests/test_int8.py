@@ -51,6 +51,30 @@ def test_random_models_over_every_operator(first, tmp_path):
         assert report["differ"] == 0, (seed, report["first"])
 
 
+@pytest.mark.parametrize("seed", [2, 7, 12, 40, 41])
+def test_float_ends_are_left_to_the_host(seed, tmp_path):
+    """A QUANTIZE at the start and a DEQUANTIZE at the end, as converters leave them, are not the board's."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    from dataclasses import replace
+
+    from h2t2_tools.int8.tflite_file import Operator, Tensor
+    from h2t2_tools.int8.tflite_write import write
+
+    path = tmp_path / "made.tflite"
+    path.write_bytes(random_models.random_model(seed))
+    graph = tflite_file.load(path)
+    n = len(graph.tensors)
+    ends = [graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]]
+    real = [Tensor(n + at, f"real{at}", t.shape, "float32", None, np.zeros(0), np.zeros(0), 0) for at, t in enumerate(ends)]
+    first = Operator("QUANTIZE", 1, (n,), graph.inputs, {})
+    last = Operator("DEQUANTIZE", 2, graph.outputs, (n + 1,), {})
+    operators = (first, *graph.operators, last)
+    path.write_bytes(write(replace(graph, tensors=(*graph.tensors, *real), operators=operators, inputs=(n,), outputs=(n + 1,))))
+    report = oracle(path, 12, True)
+    assert report["differ"] == 0, report["first"]
+    assert report["bytes"] > 20
+
+
 @pytest.mark.parametrize("made", [random_models.mobilenet_v1, random_models.resnet_8], ids=lambda f: f.__name__)
 def test_known_networks(made, tmp_path):
     """MobileNet v1 of 96x96 and ResNet-8 of 32x32, random weights, every layer."""

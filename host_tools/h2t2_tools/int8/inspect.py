@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import UserError
 from .bundle import write
-from .prepare import plan
+from .prepare import plan, trimmed
 from .tflite_file import Graph, Operator, Tensor, load
 
 
@@ -32,7 +32,7 @@ def inspect(path: Path) -> dict[str, Any]:
             {"name": name, "version": version, "count": count}
             for (name, version), count in Counter((o.name, o.version) for o in graph.operators).items()
         ],
-        "tensors": len(graph.tensors),
+        "tensors": [_end(tensor) for tensor in graph.tensors],
         "parameters": sum(t.size for t in constants if _is_parameter(graph, t)),
         "constant_bytes": sum(t.bytes for t in constants),
         "multiply_accumulates": sum(_macs(graph, o) for o in graph.operators),
@@ -40,7 +40,7 @@ def inspect(path: Path) -> dict[str, Any]:
         "outputs": [_end(graph.tensors[n]) for n in graph.outputs],
         "board": board,
         "problems": problems,
-        "policy": [_feeds(graph.tensors[n]) for n in graph.outputs],
+        "policy": [_feeds(graph.tensors[n]) for n in trimmed(graph).outputs],
     }
 
 

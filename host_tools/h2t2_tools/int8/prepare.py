@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from h2t2 import kernels
 from ..errors import UserError
 from .tflite_file import FUSED, Graph, Operator, Tensor
 
+SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
 CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
 
 
@@ -59,7 +60,7 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         tensor = graph.tensors[n]
         if not all(0 < d < 2**20 for d in tensor.shape) or tensor.size >= 2**28:
             return f"tensor {tensor.name} has the shape {tensor.shape}: impossible, or far too large for a board"
-        shape_only = operator.name in ("RESHAPE", "PAD", "MEAN") and n in operator.inputs[1:]
+        shape_only = operator.name in (*SAME_BYTES, "PAD", "MEAN") and n in operator.inputs[1:]
         if tensor.dtype not in ("int8", "int32") and not shape_only:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype == "int8" and not len(tensor.scale):
@@ -97,10 +98,25 @@ def unsupported(graph: Graph) -> list[str]:
     return reasons
 
 
+def trimmed(graph: Graph) -> Graph:
+    """The graph without a QUANTIZE of its float input and a DEQUANTIZE of its output: its int8 ends are the board's."""
+    operators = list(graph.operators)
+    inputs, outputs = graph.inputs, graph.outputs
+    first = [o for o in operators if inputs and inputs[0] in o.inputs]
+    if len(inputs) == len(first) == 1 and first[0].name == "QUANTIZE" and graph.tensors[inputs[0]].dtype == "float32":
+        operators.remove(first[0])
+        inputs = first[0].outputs
+    last = [o for o in operators if outputs and outputs[0] in o.outputs]
+    if len(outputs) == len(last) == 1 and last[0].name == "DEQUANTIZE":
+        operators.remove(last[0])
+        outputs = last[0].inputs
+    return replace(graph, operators=tuple(operators), inputs=inputs, outputs=outputs)
+
+
 def plan(graph: Graph) -> Plan:
     """The steps and the memory plan. UserError with every reason why there can be none."""
     try:
-        return _plan(graph)
+        return _plan(trimmed(graph))
     except (IndexError, KeyError, ValueError, TypeError, ArithmeticError, AssertionError) as error:
         # a stranger's file: shapes, options and indices that contradict each other
         raise UserError(f"{graph.path}: the model does not hold together ({type(error).__name__}: {error})") from None
@@ -112,12 +128,12 @@ def _plan(graph: Graph) -> Plan:
         raise UserError(f"{graph.path}: " + "; ".join(reasons))
     alias = {}
     for operator in graph.operators:
-        if operator.name == "RESHAPE":
+        if operator.name in SAME_BYTES:
             alias[operator.outputs[0]] = operator.inputs[0]
     steps: list[Step] = []
     shapes = _only_shapes(graph)
     for n, operator in enumerate(graph.operators):
-        if operator.name != "RESHAPE" and n not in shapes:
+        if operator.name not in SAME_BYTES and n not in shapes:
             steps += _MAKERS[operator.name](graph, operator)
     for step in steps:
         _check_range(graph, step)
@@ -399,7 +415,7 @@ _MAKERS: dict[str, Callable[[Graph, Operator], list[Step]]] = {
     "CONCATENATION": _concatenate,
     "LOGISTIC": _logistic,
     "SOFTMAX": _softmax,
-    "RESHAPE": lambda graph, operator: [],
+    **dict.fromkeys(SAME_BYTES, lambda graph, operator: []),
 }
 
 
