@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import __version__, cli_int8, cli_simulation, units
+from . import __version__, cli_boards, cli_int8, cli_simulation, units
 from .cli_parts import command, json_option, positive, progress, table, write_json
 from .errors import Failure, UserError
 
@@ -79,8 +79,9 @@ def _node(args: argparse.Namespace) -> None:
     policy = policies.make(args.policy, _numbers(args, pair.about.beta), max(8, args.window))
     host, port = broker.parse(args.broker)
     stream = (args.samples, args.seed, args.device, args.window, args.deadline, args.resolver)
+    kept = (args.ldl, args.snapshot, args.snapshot_every)
     with edge.open_out(args.out) as out:
-        summary = edge.run(pair, args.ldl, host, port, policy, args.bits, *stream, out)
+        summary = edge.run(pair, policy, edge.Options(host, port, args.bits, *stream, *kept), out)
         print(json.dumps({"summary": summary}), file=out, flush=True)
 
 
@@ -214,6 +215,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
     p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")
     p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
+    p.add_argument("--snapshot", metavar="PATH", help="keep what is learned in PATH.0 and PATH.1, and go on from there")
+    p.add_argument("--snapshot-every", type=positive, default=500, metavar="N", help="samples between two saves (500)")
     _policy_options(p)
 
     p = command(
@@ -258,6 +261,7 @@ def parser() -> argparse.ArgumentParser:
     )
     cli_simulation.add(commands, bench)
     cli_int8.add(commands, bench)
+    cli_boards.add(commands)
     p = command(
         bench,
         "policy",

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,6 +14,8 @@ from h2t2.ldl_open import open_ldl
 from h2t2.ldl_tflite import TFLiteModel, quantise
 from h2t2.link_paho import PahoLink
 from h2t2.node import Node
+from h2t2.service import Service, telemetry
+from h2t2.snapshot import file_store
 
 from . import pairs, policies
 from .errors import Failure
@@ -20,26 +23,27 @@ from .errors import Failure
 SOURCES = ("local", "remote", "fallback")
 
 
-def run(
-    pair: pairs.Pair,
-    model: str | None,
-    host: str,
-    port: int,
-    policy: Any,
-    bits: int,
-    samples: int,
-    seed: int,
-    device: str,
-    window: int,
-    deadline_ms: int,
-    resolver: str,
-    out: TextIO,
-) -> dict[str, Any]:
-    """Stream `samples` test samples through a node; one JSON line each to `out` as decided, a summary line at the end.
+@dataclass(frozen=True)
+class Options:
+    """What `h2t2 node` is told beside pair and policy. ldl: another one (.tflite, .h2m); snapshot: files <snapshot>.0, .1."""
 
-    model: another LDL for the pair, .tflite or .h2m, or None for the pair's own.
-    """
-    ldl = open_ldl(model or pair.ldl, pair.about.event_index["ldl"], bits, resolver)
+    host: str
+    port: int
+    bits: int
+    samples: int
+    seed: int
+    device: str
+    window: int
+    deadline_ms: int
+    resolver: str
+    ldl: str | None = None
+    snapshot: str | None = None
+    snapshot_every: int = 500
+
+
+def run(pair: pairs.Pair, policy: Any, options: Options, out: TextIO) -> dict[str, Any]:
+    """Stream test samples through a node; one JSON line each to `out` as decided; the summary."""
+    ldl = open_ldl(options.ldl or pair.ldl, pair.about.event_index["ldl"], options.bits, options.resolver)
     rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])  # for its input's scale and shape only
     started: dict[int, float] = {}
 
@@ -51,40 +55,34 @@ def run(
             line["thresholds"] = policies.thresholds(policy)
         print(json.dumps(line), file=out, flush=True)
 
-    boot = int.from_bytes(os.urandom(4), "little") >> 2
-    try:
-        link = PahoLink(host, port, device)
-    except ConnectionError as error:
-        raise Failure(str(error)) from None
-    node = Node(policy, ldl, link, act, pair.about.model_id, boot, window, deadline_ms)
-    try:
-        for n, index in enumerate(pairs.stream(pair, samples, seed).tolist()):
-            while node.busy():
-                node.poll(5)
+    stream = enumerate(pairs.stream(pair, options.samples, options.seed).tolist())
+
+    def sensor() -> tuple[Any, Any, tuple[int, int]] | None:
+        for n, index in stream:
             x = pair.x[index]
             started[n] = time.perf_counter()
-            remote = rdl.quantise(x).reshape(rdl.input_shape)
-            node.step(memoryview(quantise(ldl, pair.view(x, "ldl")).ravel()), rdl.input_shape, remote.tobytes(), (n, index))
-            node.poll(0)
-            if n % 100 == 99:
-                link.report(json.dumps(_counters(node)))
-        while node.pending:
-            node.poll(5)
-        link.report(json.dumps(_counters(node)))
+            local, remote = quantise(ldl, pair.view(x, "ldl")), rdl.quantise(x)
+            return memoryview(local.ravel()), remote.tobytes(), (n, index)
+        return None
+
+    boot = int.from_bytes(os.urandom(4), "little") >> 2
+    try:
+        link = PahoLink(options.host, options.port, options.device)
+    except ConnectionError as error:
+        raise Failure(str(error)) from None
+    node = Node(policy, ldl, link, act, pair.about.model_id, boot, options.window, options.deadline_ms)
+    store = file_store(options.snapshot) if options.snapshot else None
+    try:
+        service = Service(node, sensor, rdl.input_shape, store, options.snapshot_every, log=_say)
+        service.run()
     finally:
         link.close()
-    return {**_counters(node), "thresholds": policies.thresholds(policy), **policies.learned(policy)}
+    kept = {"errors": service.errors, "restored": service.restored, "saves": service.saves, "unsaved": service.unsaved}
+    return {**telemetry(node), **kept, "thresholds": policies.thresholds(policy), **policies.learned(policy)}
 
 
-def _counters(node: Node) -> dict[str, int]:
-    return {
-        "samples": node.samples,
-        "offloads": node.offloads,
-        "replies": node.replies,
-        "fallbacks": node.fallbacks,
-        "strangers": node.strangers,
-        "taught": node.policy.taught,
-    }
+def _say(text: str) -> None:
+    print(f"h2t2 node: {text}", file=sys.stderr, flush=True)
 
 
 def open_out(path: str) -> TextIO:

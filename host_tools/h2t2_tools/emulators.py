@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,12 @@ from .errors import Failure
 RELEASE, FIRMWARE_RELEASE = "trixie", "bookworm"
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
 FIRMWARE = "firmware-microbit-micropython"
+PYTHON = [
+    "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "libgcc-s1", "libstdc++6", "libssl3",
+    "zlib1g", "libexpat1", "libffi8", "liblzma5", "libbz2-1.0", "libsqlite3-0", "libuuid1", "libcrypt1", "libgomp1",
+]  # fmt: skip
+# what `h2t2 node` imports on a Pi, as aarch64 wheels for its Python 3.11
+WHEELS = ["numpy==1.26.4", "tflite-runtime==2.14.0", "paho-mqtt>=2.1", "pydantic>=2.9"]
 WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
 WASM_RUNNER = """
 import {{ loadMicroPython }} from "{module}";
@@ -55,9 +62,7 @@ class Emulator:
     about: str
 
     def missing(self) -> str | None:
-        return {"unix": _unix_missing, "arm32": _arm32_missing, "wasm": _wasm_missing, "microbit": _microbit_missing}[
-            self.name
-        ]()
+        return _MISSING[self.name]()
 
     def install(self) -> None:
         if self.missing():
@@ -67,6 +72,9 @@ class Emulator:
                 _debian(RELEASE, architecture, ["micropython", *LIBRARIES], target)
             elif self.name == "arm32":
                 _debian(RELEASE, "armhf", ["micropython", *LIBRARIES], target)
+            elif self.name == "pi":
+                _debian(FIRMWARE_RELEASE, "arm64", PYTHON, target)
+                _wheels(target / "site")
             elif self.name == "microbit":
                 _debian(FIRMWARE_RELEASE, "amd64", [FIRMWARE], target)
             else:
@@ -105,7 +113,8 @@ UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")
 ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm")
 WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
 MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
-ALL = [UNIX, ARM32, WASM, MICROBIT]
+PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
+ALL = [UNIX, ARM32, WASM, MICROBIT, PI]
 
 
 def _unix_missing() -> str | None:
@@ -136,6 +145,27 @@ def _microbit_missing() -> str | None:
     if not microbit_firmware().exists():
         return "no firmware; run: h2t2 emulators --install"
     return None
+
+
+def _pi_missing() -> str | None:
+    if not shutil.which("qemu-aarch64"):
+        return "no qemu-aarch64; run: sudo apt-get install qemu-user"
+    if not (cache() / "pi/site/tflite_runtime").exists():
+        return "not fetched; run: h2t2 emulators --install"
+    return None
+
+
+_MISSING = {
+    "unix": _unix_missing, "arm32": _arm32_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+}  # fmt: skip
+
+
+def _wheels(target: Path) -> None:
+    """The Python packages of a Pi, unpacked by pip for that platform."""
+    platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
+                 for word in ("--platform", f"{tag}_aarch64")]  # fmt: skip
+    command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms]
+    _run([*command, "--implementation", "cp", "--only-binary=:all:", *WHEELS], Path("/"))
 
 
 def _run(command: list[str], cwd: Path) -> str:

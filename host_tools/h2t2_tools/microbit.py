@@ -5,16 +5,14 @@ With counting on, its clock counts instructions: one every 64 ns of emulated tim
 
 from __future__ import annotations
 
-import os
-import select
+import re
 import subprocess
-import time
 from pathlib import Path
-from types import TracebackType
 
 from h2t2.ldl import Int8Model
 from h2t2.policy import H2T2
 
+from .boards.repl import RawRepl
 from .emulators import MICROBIT, microbit_firmware
 from .errors import Failure, UserError
 from .shrink import ldl_pieces, pieces
@@ -22,65 +20,42 @@ from .shrink import ldl_pieces, pieces
 NANOSECONDS = 64  # emulated time an instruction takes: -icount shift=6
 
 
-class Microbit:
-    """One emulated board, for as long as the context lasts. Not a real one."""
+class Microbit(RawRepl):
+    """One emulated board, for as long as the context lasts. Not a real one. `port`: its line, a pty."""
 
     def __init__(self, count: bool = False) -> None:
         """count: let the board's clock count instructions (slower). UserError, saying what to install, where it cannot run."""
         reason = MICROBIT.missing()
         if reason:
             raise UserError(f"micro:bit: {reason}")
-        command = ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-serial", "stdio"]
+        command = ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-serial", "pty"]
         command += ["-device", f"loader,file={microbit_firmware()}"]
         if count:
             command += ["-icount", "shift=6,align=off,sleep=off"]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        self._seen = b""
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        found = re.search(r"/dev/\S+", said)
+        if not found:
+            self.kill()
+            raise Failure(f"micro:bit: QEMU did not start: {said.strip()}")
+        super().__init__(found.group(0))
         self.base = 0
 
     def __enter__(self) -> Microbit:
-        self._until(b">>> ", 30)
-        self._send(b"\x03\x01")
-        self._until(b"raw REPL; CTRL-B to exit\r\n>", 10)
+        self.interrupt()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self.kill()
+
+    def kill(self) -> None:
+        """As pulling the plug does."""
         self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                pipe.close()
-
-    def _send(self, data: bytes) -> None:
-        assert self._process.stdin is not None
-        for start in range(0, len(data), 16):  # more at a time and its UART loses some
-            self._process.stdin.write(data[start : start + 16])
-            time.sleep(0.004)
-
-    def _until(self, mark: bytes, seconds: float) -> bytes:
-        """Everything up to a mark. Failure, with what came instead, after so many seconds."""
-        assert self._process.stdout is not None
-        end = time.monotonic() + seconds
-        while mark not in self._seen:
-            left = end - time.monotonic()
-            if left <= 0 or self._process.poll() is not None:
-                raise Failure(f"micro:bit: no {mark!r} in {seconds:g} s, only {self._seen[-200:]!r}")
-            if select.select([self._process.stdout], [], [], left)[0]:
-                self._seen += os.read(self._process.stdout.fileno(), 4096)
-        before, self._seen = self._seen.split(mark, 1)
-        return before
-
-    def run(self, source: str, seconds: float = 60) -> str:
-        """What a piece of source prints. Failure, with the board's words, when it raises."""
-        self._send(source.encode() + b"\x04")
-        self._until(b"OK", 30)
-        out = self._until(b"\x04", seconds)
-        trouble = self._until(b"\x04>", 10)
-        if trouble:
-            raise Failure(f"micro:bit: {trouble.decode(errors='replace').strip()}")
-        return out.decode().replace("\r\n", "\n")
+        self._process.communicate()
 
     def prepare(self) -> None:
         """Names for a test's own use and the REPL's buffers; then `base`, the heap in use before anything is loaded.

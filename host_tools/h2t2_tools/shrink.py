@@ -305,14 +305,14 @@ def pieces(folder: Path, policy: H2T2) -> tuple[list[str], dict[str, str]]:
     for part in parts:
         part = _Renamed(mapping).visit(part)
         if isinstance(part, ast.FunctionDef):
-            functions.append(_minify(part))
+            functions.append(minified(part))
         elif not isinstance(part, ast.ClassDef):
-            tables.append(_minify(part))
+            tables.append(minified(part))
         else:
             for method in part.body:
                 assert isinstance(method, ast.FunctionDef)  # _trees() leaves nothing else in a class
                 if (method.name, part.name) != (mapping.get("lose"), mapping["H2T2"]):  # it only calls the tickets' own
-                    functions.append(f"{_minify(method)}\n{whole}.{method.name}={method.name};del {method.name}")
+                    functions.append(f"{minified(method)}\n{whole}.{method.name}={method.name};del {method.name}")
     functions.sort(key=len, reverse=True)  # what takes most memory to compile first, while the heap is in one piece
     scalars: list[str] = []
     arrays: list[str] = []
@@ -346,7 +346,7 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
     free = iter(name for name in NAMES if name not in taken)
     mapping = {name: next(free) for name in wanted}
     arena, constants, steps, run = (next(free) for _ in range(4))
-    sources = [_minify(_Renamed(mapping).visit(parts[name])) for name in wanted]
+    sources = [minified(_Renamed(mapping).visit(parts[name])) for name in wanted]
     sources.sort(key=len, reverse=True)
     table = bytes(model.blob[model.scores : model.scores + 256])
     exact = table == bytes(range(256))  # an output of scale 1/256 is the score itself
@@ -409,7 +409,13 @@ def _used(part: ast.stmt, read: set[str]) -> ast.stmt | None:
     return part
 
 
-def _minify(part: ast.AST) -> str:
+def renamed(part: ast.AST, names: dict[str, str]) -> ast.AST:
+    """The part with globals and attributes by `names`, arguments and locals by LOCALS."""
+    return ast.fix_missing_locations(_Renamed(names).visit(part))
+
+
+def minified(part: ast.AST) -> str:
+    """Source of a part, as short as python-minifier makes it."""
     source = ast.unparse(ast.fix_missing_locations(part))
     return str(
         python_minifier.minify(

@@ -1,0 +1,81 @@
+# The micro:bit's node: recorded samples, LDL, policy, offloads as frames over its UART. `h2t2 flash` makes this small and puts
+# it beside the core: p (the policy), ldl (int8 bytes to bin). Constants it adds: LOCAL and RECORD (bytes of a record's LDL
+# input, and of all of it), HEAD and SHAPE (of a request), DEVICE, DEADLINE (ms). Frames: h2t2/frames.py, payloads: wire.py.
+# ruff: noqa: F821
+from microbit import uart
+from utime import ticks_diff, ticks_ms
+
+
+def crc16(data):
+    crc = 65535
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc <<= 1
+            if crc & 65536:
+                crc ^= 69665
+    return bytes([crc & 255, crc >> 8])
+
+
+def send(data):
+    data += crc16(data)
+    uart.write(b"\0")
+    for part in data.split(b"\0"):  # COBS: the length of each run without zeros, and the run
+        uart.write(bytes([len(part) + 1]))
+        uart.write(part)
+    uart.write(b"\0")
+
+
+def reply(tag):
+    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none came in time."""
+    start = ticks_ms()
+    block = bytearray()
+    while ticks_diff(ticks_ms(), start) < DEADLINE:
+        byte = uart.read(1)
+        if byte == b"\0":
+            if len(block) == 17:  # a COBS code, kind, version, status, boot and ticket, label, score, checksum
+                at = 0
+                while at < 17:
+                    run = block[at]
+                    block[at] = 0
+                    at += run
+                if block[4:12] == tag and block[15:] == crc16(block[1:15]) and block[1:4] == b"A\1\0" and block[12] < 2:
+                    return block[12]
+            block = bytearray()
+        elif byte and len(block) < 20:
+            block += byte
+    return -1
+
+
+def node():
+    send(b"H" + DEVICE)
+    file = open("samples", "rb")
+    while True:
+        record = file.read(RECORD)
+        if len(record) < RECORD:
+            break
+        k = ldl(record[:LOCAL])
+        action = p.decide(k)
+        source = 0
+        if action < 0:
+            ticket = p.ticket
+            tag = BOOT + bytes([ticket & 255, ticket >> 8 & 255, ticket >> 16 & 255, ticket >> 24])
+            send(b"Q" + HEAD + tag + SHAPE + record[LOCAL:])
+            action = reply(tag)
+            source = 1
+            if action < 0:
+                action = p.local  # its ticket makes room for the next by itself
+                source = 2
+            else:
+                p.learn(ticket, action, -1)
+        send(b"D" + bytes([k, action, source]))
+
+
+# how often this board has started: never the same number twice. Runs before anything else is there
+try:
+    BOOT = int(open("boot").read()) + 1
+except (OSError, ValueError):
+    BOOT = 1
+with open("boot", "w") as file:
+    file.write(str(BOOT))
+BOOT = bytes([BOOT & 255, BOOT >> 8 & 255, BOOT >> 16, 0])

@@ -1,0 +1,88 @@
+# Frames on a serial line: kind byte, payload, CRC-16 (CCITT, from 0xffff), little-endian; COBS (Cheshire and Baker, 1999) keeps
+# zeros out, a zero ends each. After noise the next zero puts both ends back in step.
+REQUEST, REPLY, STATE, COMMAND, HELLO, ASK = 81, 65, 83, 67, 72, 63  # the letters Q A S C H ?
+DECISION = 68  # D: bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
+LONGEST = 65536  # bytes of a frame on the line, unless its reader says less
+
+
+def crc16(data, crc=65535):
+    """CRC-16-CCITT (polynomial 0x1021) of bytes."""
+    for byte in data:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021) & 65535 if crc & 32768 else crc << 1
+    return crc
+
+
+def encode(kind, payload):
+    """The bytes of a frame: zero, COBS block, zero. The zero before it ends whatever noise came first."""
+    data = bytes([kind]) + bytes(payload)
+    crc = crc16(data)
+    data += bytes([crc & 255, crc >> 8])
+    out = bytearray(1)
+    start = 0
+    while True:
+        end = data.find(b"\0", start)
+        run = (end if end >= 0 else len(data)) - start
+        if run >= 254:
+            out.append(255)
+            out += data[start : start + 254]
+            start += 254
+            continue
+        out.append(run + 1)
+        out += data[start : start + run]
+        if end < 0:
+            break
+        start = end + 1
+    out.append(0)
+    return bytes(out)
+
+
+class Decoder:
+    """Bytes in, frames out. limit: bytes a frame may have; a longer one is passed over, no memory taken for it.
+
+    Counters: `frames`, `noise` (blocks that were none: bad code, bad checksum, too long).
+    """
+
+    def __init__(self, limit=LONGEST):
+        self.limit = limit
+        self.block = bytearray()
+        self.over = False
+        self.frames = self.noise = 0
+
+    def feed(self, data):
+        """[(kind, payload)] of the frames that end in these bytes."""
+        found = []
+        for byte in data:
+            if byte:
+                if len(self.block) < self.limit:
+                    self.block.append(byte)
+                else:
+                    self.over = True
+            elif self.block:
+                frame = None if self.over else decode(self.block)
+                if frame:
+                    self.frames += 1
+                    found.append(frame)
+                else:
+                    self.noise += 1
+                self.block = bytearray()
+                self.over = False
+        return found
+
+
+def decode(block):
+    """(kind, payload) of a COBS block without its zeros, or None for noise."""
+    out = bytearray()
+    at = 0
+    while at < len(block):
+        code = block[at]
+        if at + code > len(block):
+            return None
+        out += block[at + 1 : at + code]
+        at += code
+        if code < 255 and at < len(block):
+            out.append(0)
+    if len(out) < 3 or crc16(memoryview(out)[: len(out) - 2]) != out[len(out) - 2] | out[len(out) - 1] << 8:
+        return None
+    return out[0], bytes(memoryview(out)[1 : len(out) - 2])

@@ -1,0 +1,77 @@
+# From a board's config.json to a running node. The file is written by `h2t2 flash` from a commented config.toml, which also
+# says what each entry means; all numbers in it are the core's integers.
+import json
+import os
+
+from .calibrating import Calibrating
+from .ldl_open import open_ldl
+from .link_mqtt import MqttLink
+from .node import Node
+from .policy import H2T2
+from .recorded import Recorded
+from .service import Service, telemetry
+from .snapshot import file_store
+
+SOURCES = ("local", "remote", "fallback")
+
+
+def show(tag, k, decision, source):
+    """What a board does with a decision unless it is told otherwise: one JSON line."""
+    print('{"n": %d, "bin": %d, "decision": %d, "source": "%s"}' % (tag, k, decision, SOURCES[source]))
+
+
+def size_of(shape):
+    """Numbers in a tensor of this shape."""
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+def service(config, link, act=show, sensor=None, watchdog=lambda: None, boot=None):
+    """The service of a config (dict). sensor: as Service's, None for the recorded samples the config names.
+
+    ValueError, naming it, for an entry that is missing or does not fit the model.
+    """
+    for name in ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms"):
+        if name not in config:
+            raise ValueError("config.json: no entry %s" % name)
+    arguments = config["arguments"]
+    policy = (Calibrating if config["policy"] == "calibrating" else H2T2)(**arguments)
+    ldl = open_ldl(config["ldl"], config["event"], arguments["bits"])
+    shape = tuple(config["remote_shape"])
+    if sensor is None:
+        sensor = Recorded(config["records"], ldl.input_size, size_of(shape))
+    if boot is None:
+        boot = int.from_bytes(os.urandom(4), "little") >> 2
+    node = Node(policy, ldl, link, act, config["model_id"], boot, config["window"], config["deadline_ms"])
+    store = file_store(config["snapshot"]) if config.get("snapshot") else None
+    every = config.get("snapshot_every", 500), config.get("telemetry_every", 100)
+    return Service(node, sensor, shape, store, every[0], every[1], watchdog)
+
+
+def main(path="config.json"):
+    """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary."""
+    with open(path) as file:
+        config = json.load(file)
+    link = MqttLink(
+        config["broker"],
+        config["port"],
+        config["device"],
+        config.get("user"),
+        config.get("password"),
+        config.get("keep_alive", 30),
+    )
+    running = service(config, link)
+    try:
+        link.open()
+    except OSError as error:
+        print("h2t2: %s; deciding locally until it answers" % error)
+    print("h2t2: ready, device %s" % config["device"])
+    running.run()
+    link.close()
+    summary = telemetry(running.node)
+    summary["errors"] = running.errors
+    summary["restored"] = running.restored
+    summary["connections"] = link.connections
+    print(json.dumps({"summary": summary}))

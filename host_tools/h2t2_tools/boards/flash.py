@@ -1,0 +1,192 @@
+"""`h2t2 flash`: check the board, copy what changed, read it back, put it in place at the end, restart, wait for its hello."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from serial.tools import list_ports
+
+from h2t2 import frames
+
+from ..board_config import BoardConfig
+from ..emulators import ARM32
+from ..errors import Failure, UserError
+from .kinds import KINDS, Kind, payload
+from .repl import RawRepl
+from .targets import Folder, Found, Repl, Target, wait_hello
+
+OLDEST = {"unix": (1, 22, 0), "esp32": (1, 22, 0), "pico_w": (1, 22, 0), "microbit": (1, 9, 0)}
+PLATFORMS = {"unix": "linux", "esp32": "esp32", "pico_w": "rp2", "microbit": "microbit"}
+
+
+def ports() -> list[dict[str, Any]]:
+    """The serial ports that may be boards: {"port", "about", "usb"}."""
+    return [
+        {"port": port.device, "about": port.description, "usb": f"{port.vid:04x}:{port.pid:04x}"}
+        for port in sorted(list_ports.comports(), key=lambda port: port.device)
+        if port.vid is not None
+    ]
+
+
+def find(kind: Kind, port: str) -> str:
+    """The port meant: `auto` is the only one plugged in. UserError otherwise."""
+    if port != "auto":
+        return port
+    if kind.name == "unix":
+        raise UserError("--port: for the unix port, name the folder it runs in")
+    found = [row["port"] for row in ports()]
+    if len(found) != 1:
+        raise UserError(
+            f"--port auto: {len(found)} boards are plugged in ({', '.join(found) or 'none'}); name one: h2t2 boards"
+        )
+    return str(found[0])
+
+
+def plan(kind: Kind, files: dict[str, bytes], there: dict[str, str]) -> list[dict[str, Any]]:
+    """{"path", "bytes", "changed"} of every file, in the order they are put in place."""
+    return [
+        {"path": path, "bytes": len(data), "changed": there.get(path) != hashlib.sha256(data).hexdigest()}
+        for path, data in files.items()
+    ]
+
+
+def memory(files: dict[str, bytes]) -> int | None:
+    """Bytes of heap the node takes with 32-bit objects, measured on emulated ARM; None where that cannot run here."""
+    if ARM32.missing():
+        return None
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Folder(Path(name))
+        for path, data in files.items():
+            folder.write(path, data)
+        script = Path(name) / "measure.py"
+        script.write_text(MEASURE.format(folder=name))
+        try:
+            return int(ARM32.run(script, [], Path(name)).split()[-1])
+        except Failure:
+            return None
+
+
+MEASURE = """import gc, json, os
+os.chdir({folder!r})
+gc.collect()
+before = gc.mem_alloc()
+from h2t2.start import service
+from h2t2.link_mqtt import MqttLink
+with open("config.json") as file:
+    config = json.load(file)
+config["snapshot"] = ""
+running = service(config, MqttLink("localhost", 1, "d"), sensor=lambda: None)
+gc.collect()
+print(gc.mem_alloc() - before)
+"""
+
+
+def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap: int | None, mpy: bool) -> None:
+    """UserError where the board is another, too old, or has too little room. Before anything on it is touched."""
+    if found.platform != PLATFORMS[kind.name]:
+        raise UserError(f"{port}: this board says it is {found.platform!r}, not {PLATFORMS[kind.name]!r} ({kind.name})")
+    if found.version[:2] < OLDEST[kind.name][:2]:
+        version = ".".join(map(str, found.version))
+        raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, OLDEST[kind.name]))} or newer")
+    if mpy and found.mpy & 255 != 6:
+        raise UserError(f"{port}: its firmware loads .mpy format {found.mpy & 255}, these are 6: leave --mpy out")
+    need = sum(row["bytes"] for row in rows if row["changed"])
+    if 0 <= found.flash < need:
+        raise UserError(f"{port}: {need:,} bytes to copy, {found.flash:,} free on its file system")
+    if heap is not None and found.heap < heap:
+        raise UserError(f"{port}: the node takes {heap:,} bytes of heap, {found.heap:,} are free: take a smaller model")
+
+
+def flash(
+    kind: Kind, port: str, model: Path, config: BoardConfig, records: Path | None, mpy: bool, dry: bool,
+    progress: Callable[[str, int, int], None],
+) -> dict[str, Any]:  # fmt: skip
+    """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it."""
+    files = payload(kind, model, config, records, mpy)
+    heap = None if kind.name == "microbit" else memory(payload(replace(kind, arch="armv6m"), model, config, None, mpy))
+    if dry and port == "auto":
+        return _report(kind, port, plan(kind, files, {}), heap, None, True)
+    port = find(kind, port)
+    if kind.name == "unix":
+        return _onto(kind, port, Folder(Path(port)), files, heap, mpy, dry, progress)
+    with RawRepl(port) as repl:
+        report = _onto(kind, port, Repl(repl, kind.name != "microbit"), files, heap, mpy, dry, progress)
+        if not dry:
+            mark = frames.encode(frames.HELLO, config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
+            wait_hello(lambda seconds: repl.read(), mark, 30)
+            report["hello"] = config.device
+    return report
+
+
+def _onto(
+    kind: Kind, port: str, target: Target, files: dict[str, bytes], heap: int | None, mpy: bool, dry: bool,
+    progress: Callable[[str, int, int], None],
+) -> dict[str, Any]:  # fmt: skip
+    found = target.found()
+    rows = plan(kind, files, target.digests(list(files)))
+    check(kind, found, port, rows, heap, mpy)
+    if not dry:
+        changed = [row["path"] for row in rows if row["changed"]]
+        direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program
+        try:
+            for n, path in enumerate(changed):
+                progress(path, n, len(changed))
+                target.write(path if direct else path + ".new", files[path])
+            wrong = [] if direct else _unlike(target, changed, files)
+            if wrong:
+                raise Failure(f"{port}: {', '.join(wrong)} read back differently")
+            if changed and not direct:
+                target.replace(changed)
+            _clear(kind, target, files, mpy)
+            target.restart()
+        except Failure as error:
+            raise Failure(
+                f"{error}; the board was left with what it ran before. Plug it in again and repeat the same command: what was "
+                "copied is not copied twice"
+            ) from None
+    return _report(kind, port, rows, heap, found, dry)
+
+
+def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[str]:
+    there = target.digests([path + ".new" for path in paths])
+    return [path for path in paths if there.get(path + ".new") != hashlib.sha256(files[path]).hexdigest()]
+
+
+def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> None:
+    """Remove what would shadow the new files: the same modules in the other form, a micro:bit's older programs."""
+    if kind.name == "microbit":
+        assert isinstance(target, Repl)
+        target.remove([name for name in target.repl.files() if name.startswith("node-") and name not in files])
+        return
+    other = {True: (".mpy", ".py"), False: (".py", ".mpy")}[mpy]
+    old = [path.removesuffix(other[0]) + other[1] for path in files if path.startswith("h2t2/")]
+    there = target.digests(old)
+    if there:
+        target.remove(list(there))
+
+
+def _report(
+    kind: Kind, port: str, rows: list[dict[str, Any]], heap: int | None, found: Found | None, dry: bool
+) -> dict[str, Any]:
+    copied = [row for row in rows if row["changed"]]
+    return {
+        "board": kind.name,
+        "port": port,
+        "dry_run": dry,
+        "files": rows,
+        "copied": len(copied),
+        "bytes": sum(row["bytes"] for row in copied),
+        "flash_bytes": sum(row["bytes"] for row in rows),
+        "heap_bytes": heap,
+        "usual_heap": kind.heap,
+        "found": None if found is None else vars(found),
+    }
+
+
+__all__ = ["KINDS", "flash", "ports"]

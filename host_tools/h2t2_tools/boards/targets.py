@@ -1,0 +1,151 @@
+"""Where files go: a folder that the unix port runs in, or a board's own file system at the end of its REPL."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..emulators import UNIX
+from ..errors import Failure, UserError
+from .repl import RawRepl
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a board says of itself. heap, flash: free bytes, flash -1 where it cannot tell; mpy: its .mpy format, 0: none."""
+
+    platform: str
+    version: tuple[int, ...]
+    heap: int
+    flash: int
+    mpy: int
+
+
+class Target(Protocol):
+    """A board's files. digests: SHA-256 of those asked for that are there."""
+
+    def found(self) -> Found: ...
+    def digests(self, paths: list[str]) -> dict[str, str]: ...
+    def write(self, path: str, data: bytes) -> None: ...
+    def replace(self, paths: list[str]) -> None: ...
+    def remove(self, paths: list[str]) -> None: ...
+    def restart(self) -> None: ...
+
+
+INFO = """import gc,os,sys
+gc.collect()
+try:
+ s=os.statvfs('/')
+ s=s[0]*s[3]
+except (AttributeError,OSError):
+ s=-1
+print(repr((sys.platform,tuple(sys.implementation[1])[:3],gc.mem_free(),s,getattr(sys.implementation,'_mpy',0))))"""
+
+
+def _found(text: str) -> Found:
+    platform, version, heap, flash, mpy = ast.literal_eval(text.strip())
+    return Found(platform, tuple(version), heap, flash, mpy)
+
+
+class Folder:
+    """A folder as the unix port's board. UserError for a path that is no folder and cannot be made one."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}") from None
+        self.path = path
+
+    def found(self) -> Found:
+        if UNIX.missing():
+            raise UserError(f"unix: {UNIX.missing()}")
+        import tempfile
+
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(INFO)
+            file.flush()
+            found = _found(UNIX.run(Path(file.name), [], self.path))
+        stat = os.statvfs(self.path)
+        return Found(found.platform, found.version, found.heap, stat.f_bavail * stat.f_frsize, found.mpy)
+
+    def digests(self, paths: list[str]) -> dict[str, str]:
+        there = [path for path in paths if (self.path / path).is_file()]
+        return {path: hashlib.sha256((self.path / path).read_bytes()).hexdigest() for path in there}
+
+    def write(self, path: str, data: bytes) -> None:
+        (self.path / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.path / path).write_bytes(data)
+
+    def replace(self, paths: list[str]) -> None:
+        self.write("flash.todo", "\n".join(paths).encode())
+        for path in paths:
+            (self.path / (path + ".new")).replace(self.path / path)
+        (self.path / "flash.todo").unlink()
+
+    def remove(self, paths: list[str]) -> None:
+        for path in paths:
+            (self.path / path).unlink(missing_ok=True)
+
+    def restart(self) -> None:
+        """The unix port is started by its user."""
+
+
+class Repl:
+    """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.22 on), or is a micro:bit."""
+
+    def __init__(self, repl: RawRepl, hashes: bool) -> None:
+        self.repl = repl
+        self.hashes = hashes
+
+    def found(self) -> Found:
+        return _found(self.repl.run(INFO))
+
+    def digests(self, paths: list[str]) -> dict[str, str]:
+        if not self.hashes:
+            there = set(self.repl.files())
+            return {path: hashlib.sha256(self.repl.read_file(path)).hexdigest() for path in paths if path in there}
+        source = (
+            "import hashlib\nfor n in " + repr(paths) + ":\n try:\n  h=hashlib.sha256()\n  with open(n,'rb') as f:\n"
+            "   while 1:\n    b=f.read(256)\n    if not b:break\n    h.update(b)\n  print(repr((n,h.digest())))\n"
+            " except OSError:pass"
+        )
+        rows = [ast.literal_eval(line) for line in self.repl.run(source, 120).split("\n") if line]
+        return {name: digest.hex() for name, digest in rows}
+
+    def write(self, path: str, data: bytes) -> None:
+        if "/" in path:
+            folder = path.rsplit("/", 1)[0]
+            self.repl.run(f"import os\ntry:os.mkdir({folder!r})\nexcept OSError:pass")
+        self.repl.write_file(path, data)
+
+    def replace(self, paths: list[str]) -> None:
+        self.write("flash.todo", "\n".join(paths).encode())
+        self.repl.run("exec(open('finish.py.new' if 'finish.py.new' in __import__('os').listdir() else 'finish.py').read())")
+
+    def remove(self, paths: list[str]) -> None:
+        there = set(self.repl.files())
+        for path in paths:
+            if path in there:
+                self.repl.remove(path)
+
+    def restart(self) -> None:
+        self.repl.reset()
+
+
+def wait_hello(read: Callable[[float], bytes], mark: bytes, seconds: float) -> bytes:
+    """What a board prints up to `mark`. Failure, with its last words, when that takes longer."""
+    import time
+
+    end = time.monotonic() + seconds
+    seen = b""
+    while mark not in seen:
+        if time.monotonic() > end:
+            raise Failure(f"the board started but said no hello in {seconds:g} s; its last words: {seen[-300:]!r}")
+        seen += read(0.05)
+    return seen
