@@ -11,7 +11,7 @@ import time
 import numpy as np
 import paho.mqtt.client as mqtt
 import pytest
-from conftest import ROOT, worker
+from support import ROOT, worker
 
 from h2t2 import wire
 from h2t2.ldl_tflite import TFLiteModel

@@ -7,12 +7,12 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from conftest import ROOT
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from support import ROOT
 
 from h2t2.ldl import Int8Model
 from h2t2.ldl_tflite import TFLiteModel

@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import ROOT
 
 FOLDER = ROOT / "firmware/h2t2"
 CORE = ("fixed", "rng", "experts", "tickets", "policy", "calibrated", "calibrating", "multiclass")

@@ -9,9 +9,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 import random_models
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import ROOT
 
 from h2t2 import kernels
 from h2t2.ldl import HEADER_SIZE, STEP_SIZE, Int8Model

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from support import ROOT
 
 from h2t2.experts import CAP, ROOM
 from h2t2.ldl import Int8Model

@@ -5,10 +5,10 @@ import json
 import joblib
 import numpy as np
 import pytest
-from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from portable import replay as vectors
+from support import ROOT
 
 from h2t2.calibrated import Calibrated as DeviceRule
 from h2t2.policy import H2T2 as Device

@@ -69,26 +69,49 @@ def running(kind: str) -> Iterator[str]:
         yield kind
 
 
+class Mosquitto:
+    """A real Mosquitto on a local port of its own, that can be stopped and started again there."""
+
+    def __init__(self, folder: Path) -> None:
+        """folder: for its configuration and log. UserError where the program is not installed."""
+        self._program = mosquitto()
+        if self._program is None:
+            raise UserError("broker mosquitto: not installed; run: sudo apt-get install mosquitto (or use --broker amqtt)")
+        self.port = free_port()
+        self._log = folder / "log"
+        self._config = folder / "mosquitto.conf"
+        self._config.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n")
+        self._config.chmod(0o644)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Failure, with its words, when it does not come up."""
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen([str(self._program), "-c", str(self._config)], stdout=log, stderr=log)
+        if not wait_for_port("127.0.0.1", self.port, 10):
+            raise Failure(f"mosquitto did not start: {self._log.read_text().strip()[-200:]}")
+
+    def stop(self, kill: bool = False) -> None:
+        if self._process:
+            (self._process.kill if kill else self._process.terminate)()
+            self._process.wait(10)
+            self._process = None
+
+
 @contextmanager
 def _mosquitto() -> Iterator[str]:
-    program = mosquitto()
-    if program is None:
-        raise UserError("broker mosquitto: not installed; run: sudo apt-get install mosquitto (or use --broker amqtt)")
-    port = free_port()
     with tempfile.TemporaryDirectory(prefix="h2t2-mosquitto-") as folder:
-        config = Path(folder) / "mosquitto.conf"
-        config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n")
-        config.chmod(0o644)
         Path(folder).chmod(0o755)
-        with (Path(folder) / "log").open("w") as log:
-            process = subprocess.Popen([program, "-c", str(config)], stdout=log, stderr=log)
+        one = Mosquitto(Path(folder))
+        one.start()
         try:
-            if not wait_for_port("127.0.0.1", port, 10):
-                raise Failure(f"mosquitto did not start: {(Path(folder) / 'log').read_text().strip()[-200:]}")
-            yield f"mqtt://127.0.0.1:{port}"
+            yield one.url
         finally:
-            process.terminate()
-            process.wait(10)
+            one.stop()
 
 
 @contextmanager

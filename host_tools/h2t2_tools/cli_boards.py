@@ -6,6 +6,7 @@ import argparse
 import json
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def _gateway(args: argparse.Namespace) -> None:
         lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True),
         lambda line: print(json.dumps(line), flush=True),
     )
-    counters = gateway.run(args.port, broker.parse(args.broker), args.baud, not args.fast, args.seconds, out)
+    counters = gateway.run(args.port, broker.parse(args.broker), args.baud, not args.fast, args.restart, args.seconds, out)
     for device, counts in counters.items():
         out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     write_json(args.json, counters)
@@ -49,7 +50,7 @@ def _flash(args: argparse.Namespace) -> None:
         return
     verb = "would copy" if args.dry_run else "copied"
     table(
-        f"{kind.name} at {report['port']}: {verb} {report['copied']} of {len(report['files'])} files, {report['bytes']:,} bytes",
+        f"{kind.name}: {verb} {report['copied']} of {len(report['files'])} files, {report['bytes']:,} bytes",
         {"file": "left", "bytes": "right", "changed": "left"},
         [[row["path"], f"{row['bytes']:,}", "yes" if row["changed"] else "no"] for row in report["files"]],
     )
@@ -61,6 +62,24 @@ def _flash(args: argparse.Namespace) -> None:
         )
     if "hello" in report:
         print(f"{report['hello']} is up")
+
+
+def _proxy(args: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
+    from . import broker, proxy
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    faults = proxy.Faults(args.drop, args.double, args.corrupt, (args.delay[0], args.delay[1]), args.both, seed=args.seed)
+    running = proxy.Proxy(*broker.parse(args.broker), faults, args.listen)
+    print(f"h2t2 proxy: mqtt://127.0.0.1:{running.port} leads to {args.broker}", file=sys.stderr, flush=True)
+    try:
+        threading.Event().wait(args.seconds)
+    except (KeyboardInterrupt, SystemExit):
+        pass
+    finally:
+        running.stop()
+    write_json(args.json, asdict(faults))
 
 
 def _boards(args: argparse.Namespace) -> None:
@@ -94,6 +113,7 @@ def add(commands: Any) -> None:
     p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
     p.add_argument("--baud", type=positive, default=115200, help="(115200)")
     p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
+    p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")
     p.add_argument("--seconds", type=float, help="stop after so long (never)")
     json_option(p)
 
@@ -115,6 +135,23 @@ def add(commands: Any) -> None:
     p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
     p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
     p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
+    json_option(p)
+    p = command(
+        commands,
+        "proxy",
+        _proxy,
+        "Stand between MQTT clients and a broker and make the link bad, for tests with emulated and real boards.",
+        "h2t2 proxy --listen 1884 --broker mqtt://localhost:1883 --drop 0.05 --double 0.05 --delay 0 300",
+    )
+    p.add_argument("--listen", type=int, default=0, metavar="PORT", help="local port (any free one)")
+    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
+    p.add_argument("--drop", type=float, default=0.0, help="chance that a message to a client is lost (0)")
+    p.add_argument("--double", type=float, default=0.0, help="chance that one comes twice (0)")
+    p.add_argument("--corrupt", type=float, default=0.0, help="chance that a bit of one is turned (0)")
+    p.add_argument("--delay", type=int, nargs=2, default=[0, 0], metavar="MS", help="least and most delay of each (0 0)")
+    p.add_argument("--both", action="store_true", help="messages to the broker as well")
+    p.add_argument("--seed", type=int, default=1, help="of the chances (1)")
+    p.add_argument("--seconds", type=float, help="stop after so long (never)")
     json_option(p)
     p = command(commands, "boards", _boards, "List the boards that are plugged in.", "h2t2 boards --json -")
     json_option(p)

@@ -86,6 +86,8 @@ class Emulator:
         program = str(folder / "usr/bin/micropython")
         if self.name == "arm32":
             return ["qemu-arm", "-L", str(folder), program, str(script)]
+        if self.name == "pi":
+            return ["qemu-aarch64", "-L", str(folder), str(folder / "usr/bin/python3.11"), str(script)]
         if self.name == "wasm":
             return ["node", str(folder / "run.mjs"), str(script), *map(str, files)]
         installed = shutil.which("micropython")
@@ -95,6 +97,14 @@ class Emulator:
         libraries = next(folder.glob("usr/lib/*-linux-gnu"))
         return [str(loader), "--library-path", str(libraries), program, str(script)]
 
+    def environment(self, *paths: Path) -> dict[str, str]:
+        """Environment variables for command(); paths: where imports are looked for."""
+        where = {"MICROPYPATH": ":".join(map(str, paths))}
+        if self.name == "pi":
+            folder = cache() / "pi"
+            where = {"PYTHONHOME": str(folder / "usr"), "PYTHONPATH": ":".join(map(str, (folder / "site", *paths)))}
+        return {**os.environ, **where}
+
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
         """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
         result = subprocess.run(
@@ -102,7 +112,7 @@ class Emulator:
             capture_output=True,
             text=True,
             timeout=timeout,
-            env={**os.environ, "MICROPYPATH": str(path)},
+            env=self.environment(path),
         )
         if result.returncode:
             raise Failure(f"{self.name} MicroPython: {script.name}: {(result.stdout + result.stderr).strip()[-800:]}")

@@ -13,6 +13,7 @@ import serial
 from h2t2 import frames, wire
 from h2t2.link_paho import PahoLink
 
+from .boards.repl import RawRepl
 from .errors import Failure, UserError
 
 CHUNK, PAUSE = 16, 0.004  # bytes at a time, and seconds between: a micro:bit's UART loses more
@@ -46,13 +47,22 @@ class Counters:
 class Line:
     """One serial line and the device at its end, until stop() is called. The line may go and come back."""
 
-    def __init__(self, port: str, device: str, host: str, broker_port: int, baud: int, pace: bool, out: Out):
+    def __init__(
+        self, port: str, device: str, host: str, broker_port: int, baud: int, pace: bool, out: Out, restart: bool = False
+    ):
+        """restart: stop what the board runs and let it boot, so that nothing it says is missed."""
         self.port, self.device, self.baud, self.pace, self.out = port, device, baud, pace, out
         self.counters = Counters()
         self.decoder = frames.Decoder()
         self._link = PahoLink(host, broker_port, device)
         self._stopped = threading.Event()
-        self._serial = self._open()
+        if restart:
+            repl = RawRepl(port, pace, baud)
+            repl.interrupt()
+            repl.reset()
+            self._serial = repl.line
+        else:
+            self._serial = self._open()
         self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
         self._thread.start()
 
@@ -130,7 +140,7 @@ def parse(port: str) -> tuple[str, str]:
 
 
 def run(
-    ports: list[str], broker: tuple[str, int], baud: int, pace: bool, seconds: float | None, out: Out
+    ports: list[str], broker: tuple[str, int], baud: int, pace: bool, restart: bool, seconds: float | None, out: Out
 ) -> dict[str, dict[str, int]]:
     """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""
     lines: list[Line] = []
@@ -138,7 +148,7 @@ def run(
         for port in ports:
             line, device = parse(port)
             try:
-                lines.append(Line(line, device, *broker, baud, pace, out))
+                lines.append(Line(line, device, *broker, baud, pace, out, restart))
             except ConnectionError as error:
                 raise Failure(str(error)) from None
             out.log(f"{line} is device {device}")

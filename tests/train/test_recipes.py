@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from support import ROOT
 from test_datasets import RNG, pictures
 
 from h2t2_tools import traces

@@ -3,6 +3,7 @@
 # input, and of all of it), HEAD and SHAPE (of a request), DEVICE, DEADLINE (ms). Frames: h2t2/frames.py, payloads: wire.py.
 # ruff: noqa: F821
 from microbit import uart
+from micropython import kbd_intr
 from utime import ticks_diff, ticks_ms
 
 
@@ -28,9 +29,11 @@ def send(data):
 
 def reply(tag):
     """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none came in time."""
+    kbd_intr(-1)  # a frame may hold the byte that otherwise stops the program
+    label = -1
     start = ticks_ms()
     block = bytearray()
-    while ticks_diff(ticks_ms(), start) < DEADLINE:
+    while label < 0 and ticks_diff(ticks_ms(), start) < DEADLINE:
         byte = uart.read(1)
         if byte == b"\0":
             if len(block) == 17:  # a COBS code, kind, version, status, boot and ticket, label, score, checksum
@@ -40,11 +43,12 @@ def reply(tag):
                     block[at] = 0
                     at += run
                 if block[4:12] == tag and block[15:] == crc16(block[1:15]) and block[1:4] == b"A\1\0" and block[12] < 2:
-                    return block[12]
+                    label = block[12]
             block = bytearray()
         elif byte and len(block) < 20:
             block += byte
-    return -1
+    kbd_intr(3)
+    return label
 
 
 def node():

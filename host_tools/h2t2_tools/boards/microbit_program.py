@@ -22,18 +22,35 @@ from ..errors import UserError
 
 def main(file: str) -> bytes:
     """main.py: runs the pieces in a file, each of which begins with its length in four digits."""
-    return (
-        f"import gc\nf=open('{file}')\nn=1\nwhile n:\n n=f.read(4)\n if n:\n  exec(f.read(int(n)))\n  gc.collect()\n".encode()
-    )
+    loop = "n=1\nwhile n:\n n=f.read(4)\n if n:\n  exec(f.read(int(n)))\n  gc.collect()\nx()\n"  # not by exec: it takes stack
+    return f"import gc\nf=open('{file}','rb')\n{loop}".encode()
 
 
 def program(firmware: Path, config: BoardConfig, model: Int8Model) -> bytes:
-    """The file of pieces."""
-    return "".join(f"{len(source):4}{source}" for source in sources(firmware, config, model)).encode()
+    """The file of pieces. Long byte strings are not written out: the piece reads them, raw, from right after itself."""
+    made = b""
+    for source in sources(firmware, config, model):
+        lifted = _Lifted()
+        short = ast.unparse(lifted.visit(ast.parse(source)))
+        made += f"{len(short):4}{short}".encode() + lifted.data if lifted.data else f"{len(source):4}{source}".encode()
+    return made
+
+
+class _Lifted(ast.NodeTransformer):
+    """Puts `f.read(n)` in place of a byte string of n > 16 bytes; `data`: the bytes."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if not isinstance(node.value, bytes) or len(node.value) <= 16:
+            return node
+        self.data += node.value
+        return ast.parse(f"f.read({len(node.value)})", mode="eval").body
 
 
 def sources(firmware: Path, config: BoardConfig, model: Int8Model) -> list[str]:
-    """Sources that leave the whole node on the board, the last of which starts it. firmware: the folder h2t2 and boards are in.
+    """Sources that leave the whole node on the board, the last of which calls it x, for main.py to start. firmware: the folder h2t2 and boards are in.
 
     UserError where the configuration asks for what this build has not.
     """
@@ -72,7 +89,7 @@ def sources(firmware: Path, config: BoardConfig, model: Int8Model) -> list[str]:
     tables = [source for source in (*made[2:], *more) if not source.startswith(("def ", "p."))]
     arrays = _longest_first(source for source in made if source.startswith("p."))
     head = [*before, RESERVE, *made[:2], *arrays, *tables]
-    return [*head, *of_ldl, steps, *functions[:-7], "g=None", *functions[-7:], f"{mine['node']}()"]
+    return [*head, *of_ldl, steps, *functions[:-7], "g=None", *functions[-7:], f"x={mine['node']}"]
 
 
 def _longest_first(sources: Iterable[str]) -> list[str]:
@@ -92,7 +109,7 @@ def _grouped(sources: list[str]) -> list[str]:
 
 # the parser needs 512 bytes in one piece to the very end: they are set aside at the top of the heap, where small things, which
 # go to the lowest hole, leave them alone, and given back for the last and smallest sources
-RESERVE = """import gc
+RESERVE = """g=x=0
 gc.collect()
 n=gc.mem_free()
 while 1:

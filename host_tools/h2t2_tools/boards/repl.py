@@ -18,6 +18,7 @@ class RawRepl:
     """A board at the end of a line, its REPL in raw mode while the context lasts.
 
     port: a serial device, a pty or `socket://host:port` (pyserial's names). pace: slow down for UARTs without flow control.
+    line: pyserial's own object, for whoever goes on talking.
     """
 
     def __init__(self, port: str, pace: bool = True, baud: int = 115200) -> None:
@@ -26,7 +27,7 @@ class RawRepl:
         self._pace = pace
         self._seen = b""
         try:
-            self._line: Any = serial.serial_for_url(port, baudrate=baud, timeout=0.002)
+            self.line: Any = serial.serial_for_url(port, baudrate=baud, timeout=0.002)
         except (serial.SerialException, ValueError, OSError) as error:
             raise UserError(f"{port}: cannot open this line: {error}") from None
 
@@ -38,24 +39,31 @@ class RawRepl:
         self.close()
 
     def close(self) -> None:
-        self._line.close()
+        self.line.close()
 
     def interrupt(self, seconds: float = 30) -> None:
         """Stop what runs and enter the raw REPL, asking again while a board may still boot; Failure after so many seconds."""
         end = time.monotonic() + seconds
-        while True:
-            self._send(b"\r\x03\x03\x01")
+        while time.monotonic() < end:
+            for _ in range(5):  # often: a micro:bit's node listens to this only between two offloads
+                self._send(b"\x03")
+            self._send(b"\r\x01")
             try:
-                self.until(b"raw REPL; CTRL-B to exit\r\n>", 1)
-                return
+                self.until(b"raw REPL; CTRL-B to exit\r\n>", 0.03)
             except Failure:
-                if time.monotonic() > end:
-                    raise Failure(f"{self.port}: no MicroPython prompt in {seconds:g} s") from None
+                continue
+            while self.line.read(4096):  # later answers to the same question
+                pass
+            self._seen = b""
+            self._send(b"\x04")  # a soft reset from here runs no main.py: what was interrupted gives its memory back
+            self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
+            return
+        raise Failure(f"{self.port}: no MicroPython prompt in {seconds:g} s")
 
     def _send(self, data: bytes) -> None:
         try:
             for start in range(0, len(data), CHUNK):
-                self._line.write(data[start : start + CHUNK])
+                self.line.write(data[start : start + CHUNK])
                 if self._pace:
                     time.sleep(PAUSE)
         except (serial.SerialException, OSError) as error:
@@ -66,7 +74,7 @@ class RawRepl:
         end = time.monotonic() + seconds
         while mark not in self._seen:
             try:
-                more = self._line.read(4096)
+                more = self.line.read(4096)
             except (serial.SerialException, OSError) as error:
                 raise Failure(f"{self.port}: the board is gone: {error}") from None
             self._seen += more
@@ -78,7 +86,7 @@ class RawRepl:
     def read(self) -> bytes:
         """What came since, without waiting long: for a board that runs a program."""
         try:
-            seen, self._seen = self._seen + bytes(self._line.read(4096)), b""
+            seen, self._seen = self._seen + bytes(self.line.read(4096)), b""
         except (serial.SerialException, OSError) as error:
             raise Failure(f"{self.port}: the board is gone: {error}") from None
         return seen

@@ -1,0 +1,128 @@
+"""Options and fixtures of the HIL tests: which boards, a broker, a remote model, a deadline and a JSON line for each test."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rig import Board, Material
+
+from h2t2_tools import broker
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+ENTRIES = tomllib.loads((Path(__file__).parent / "boards.toml").read_text())["board"]
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("hil")
+    group.addoption("--board", action="append", help="ID of boards.toml, `emulated` (default) or `all`; repeatable")
+    group.addoption("--port", help="serial line of a real board")
+    group.addoption("--flash", action="store_true", default=True, help="put the node of this checkout onto the board (default)")
+    group.addoption("--no-flash", dest="flash", action="store_false", help="test what is on the board already")
+    group.addoption("--broker", help="mqtt://host:port of a broker to use instead of an own Mosquitto")
+    group.addoption("--repeat", type=int, default=1, metavar="N", help="run every test N times")
+    group.addoption("--hil-report", default="results/hil.jsonl", metavar="FILE", help="one JSON line a test")
+
+
+def chosen(config):
+    wanted = config.getoption("--board") or ["emulated"]
+    entries = [e for e in ENTRIES if e["id"] in wanted or "all" in wanted or ("emulated" in wanted and "emulator" in e)]
+    unknown = set(wanted) - {e["id"] for e in ENTRIES} - {"all", "emulated"}
+    if unknown:
+        raise pytest.UsageError(f"--board {', '.join(unknown)}: not in hil/boards.toml ({', '.join(e['id'] for e in ENTRIES)})")
+    return entries
+
+
+def pytest_generate_tests(metafunc):
+    if "board" in metafunc.fixturenames:
+        needs = set(getattr(metafunc.function, "needs", ()))
+        entries = [e for e in chosen(metafunc.config) if needs <= set(e["features"])]
+        metafunc.parametrize("board", entries, indirect=True, ids=[e["id"] for e in entries])
+    repeat = metafunc.config.getoption("--repeat")
+    if repeat > 1:
+        metafunc.fixturenames.append("round_of")
+        metafunc.parametrize("round_of", range(repeat))
+
+
+@pytest.fixture
+def board(request):
+    one = Board(request.param, request.config.getoption("--port"), request.config.getoption("--flash"))
+    reason = one.absent()
+    if reason:
+        pytest.skip(reason)
+    return one
+
+
+@pytest.fixture
+def figures(request):
+    """Numbers of a test, for its JSON line and the report: heap_before, heap_after, instructions, whatever it measured."""
+    request.node.figures = {}
+    return request.node.figures
+
+
+@pytest.fixture
+def mosquitto(tmp_path_factory, request):
+    """A Mosquitto of the test's own, which it may stop and start again."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    folder = tmp_path_factory.mktemp("mosquitto")
+    for part in (folder, *folder.parents[:3]):
+        part.chmod(0o755)
+    one = broker.Mosquitto(folder)
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def rdl(mosquitto):
+    """A real RDL worker's process behind that broker."""
+    from support import worker
+
+    with worker(mosquitto.url, "breast_cancer") as process:
+        yield process
+
+
+@pytest.fixture
+def material(tmp_path, mosquitto):
+    """material(samples, **config) -> Material, pointed at the test's broker."""
+    return lambda samples, **config: Material(
+        tmp_path, samples, {"broker": "127.0.0.1", "port": mosquitto.port, "device": "hil", **config}
+    )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.when != "call" and not (report.when == "setup" and report.skipped):
+        return
+    one = item.funcargs.get("board") if hasattr(item, "funcargs") else None
+    line = {
+        "test": item.originalname,
+        "board": one.id if one else item.callspec.params.get("board", {}).get("id", "") if hasattr(item, "callspec") else "",
+        "emulated": bool(one and one.emulator),
+        "firmware": one.firmware if one else "",
+        "outcome": report.outcome,
+        "reason": str(report.longrepr[2]) if report.skipped else "" if report.passed else str(report.longrepr)[-500:],
+        "seconds": round(report.duration, 2),
+        "commit": commit(),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S"),
+        **getattr(item, "figures", {}),
+    }
+    path = Path(item.config.getoption("--hil-report"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip()

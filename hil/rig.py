@@ -1,0 +1,212 @@
+"""What a HIL test does with a board: put a node on it, run it, collect what it decided; and the host's replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from h2t2.ldl import Int8Model
+from h2t2.ldl_tflite import TFLiteModel
+from h2t2.policy import H2T2, OFFLOAD
+from h2t2_tools import emulators, gateway, pairs
+from h2t2_tools.board_config import BoardConfig
+from h2t2_tools.boards import flash
+from h2t2_tools.boards.kinds import KINDS
+from h2t2_tools.int8 import bundle, prepare, tflite_file
+from h2t2_tools.microbit import Microbit
+
+ROOT = Path(__file__).parents[1]
+PAIR = "breast_cancer"
+
+
+@dataclass
+class Material:
+    """A pair as boards take it: bundle, records of `samples` test samples, the remote model's label of each."""
+
+    folder: Path
+    samples: int
+    config: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        pair = self.pair = pairs.load(PAIR)
+        self.blob = bundle.write(prepare.plan(tflite_file.load(pair.ldl)))
+        self.model = self.folder / "ldl.h2m"
+        self.model.write_bytes(self.blob)
+        ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+        rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+        order = pairs.stream(pair, self.samples, 5).tolist()
+        self.local = [ldl.quantise(pair.view(pair.x[n], "ldl")).ravel() for n in order]
+        remote = [rdl.quantise(pair.x[n]) for n in order]
+        self.labels = [int(rdl.score(rdl.run(x.reshape(rdl.input_shape))) >= 0.5) for x in remote]
+        self.records = self.folder / "samples.bin"
+        self.records.write_bytes(b"".join(a.tobytes() + b.tobytes() for a, b in zip(self.local, remote)))
+        given = {"remote_shape": list(rdl.input_shape[1:]), "model_id": pair.about.model_id, "event": 1, "beta": 0.2, "bits": 4}
+        self.board_config = BoardConfig(**{**given, **self.config})
+
+    def replay(self) -> list[tuple[int, int, str]]:
+        """(bin, decision, source) of every sample as this host decides them, each label at once."""
+        ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
+        policy = H2T2(**self.board_config.arguments())
+        lines = []
+        for x, label in zip(self.local, self.labels):
+            k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x))))
+            action = policy.decide(k)
+            if action == OFFLOAD:
+                policy.learn(policy.ticket, label)
+                lines.append((k, label, "remote"))
+            else:
+                lines.append((k, action, "local"))
+        return lines
+
+
+@dataclass
+class Outcome:
+    """decisions: JSON lines of a node; summary: its last line; log: everything else it said."""
+
+    decisions: list[dict]
+    summary: dict
+    log: str
+
+    def lines(self) -> list[tuple[int, int, str]]:
+        return [(row["bin"], row["decision"], row["source"]) for row in self.decisions]
+
+
+class Board:
+    """One entry of boards.toml. port: of a real board; None for an emulated one."""
+
+    def __init__(self, entry: dict, port: str | None, flashing: bool):
+        self.id, self.kind, self.features = entry["id"], entry["kind"], set(entry["features"])
+        self.emulator = next((e for e in emulators.ALL if e.name == entry.get("emulator")), None)
+        self.port, self.flashing = port, flashing
+        self.firmware = ""
+        self.serial_log: list[str] = []
+
+    def absent(self) -> str | None:
+        """Why this board cannot be used now, or None."""
+        if self.emulator:
+            return self.emulator.missing()
+        return None if self.port else f"{self.id} is a real board: name its line with --port"
+
+    def prepare(self, material: Material) -> None:
+        """Put the material onto a unix port's folder. Others are flashed when they run."""
+        if self.kind == "unix":
+            report = flash.flash(
+                KINDS["unix"], str(material.folder), material.model, material.board_config, material.records, False, False,
+                lambda *_: None,
+            )  # fmt: skip
+            self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
+
+    def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
+        """A running node of the unix port, in the material's folder."""
+        assert self.emulator
+        command = self.emulator.command(material.folder / script, [])
+        env = self.emulator.environment(material.folder)
+        return subprocess.Popen(
+            command, cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def finish(self, process: subprocess.Popen, seconds: float) -> Outcome:
+        """Wait for a node to end by itself, within a deadline."""
+        out, _ = process.communicate(timeout=seconds)
+        self.serial_log += out.splitlines()
+        assert process.returncode == 0, out[-800:]
+        return parse(out)
+
+    def run(self, material: Material, seconds: float = 120) -> Outcome:
+        """A whole node from the first sample to the last, against the broker of the material's configuration."""
+        if self.kind == "unix":
+            self.prepare(material)
+            return self.finish(self.start(material), seconds)
+        if self.kind == "pi":
+            return self._pi(material, seconds)
+        if self.kind == "microbit" and self.emulator:
+            with Microbit() as board:
+                return self.serial(board.port, material, seconds, board)
+        return self._real(material, seconds)
+
+    def _pi(self, material: Material, seconds: float) -> Outcome:
+        c = material.board_config
+        run = node_command(c, material.samples)
+        assert self.emulator
+        command = [*self.emulator.command(Path("-m"), []), "h2t2_tools", *run]
+        env = self.emulator.environment(ROOT / "firmware", ROOT / "host_tools")
+        process = subprocess.Popen(
+            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=material.folder
+        )
+        out, trouble = process.communicate(timeout=seconds)
+        self.serial_log += trouble.splitlines()
+        assert process.returncode == 0, trouble[-800:]
+        self.firmware = "CPython 3.11, aarch64"
+        return parse(out)
+
+    def serial(self, port: str, material: Material, seconds: float, repl=None, line: str | None = None) -> Outcome:
+        """Flash a micro:bit, then relay for it until it has decided every sample. line: where the gateway listens instead."""
+        c = material.board_config
+        if self.flashing:
+            if repl:
+                repl.close()
+            report = flash.flash(KINDS["microbit"], port, material.model, c, material.records, False, False, lambda *_: None)
+            self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
+        decisions: list[dict] = []
+        out = gateway.Out(self.serial_log.append, decisions.append)
+        relay = gateway.Line(line or port, c.device, c.broker, c.port, 115200, True, out, restart=True)
+        end = time.monotonic() + seconds
+        try:
+            while len(decisions) < material.samples and time.monotonic() < end:
+                time.sleep(0.05)
+        finally:
+            counters = vars(relay.stop())
+        return Outcome(decisions, dict(counters), "\n".join(self.serial_log))
+
+    def _real(self, material: Material, seconds: float) -> Outcome:
+        """A real board with a network: flash it and read its own lines."""
+        from h2t2_tools.boards.repl import RawRepl
+
+        flash.flash(
+            KINDS[self.kind], self.port, material.model, material.board_config, material.records, False, False, lambda *_: None
+        )
+        with RawRepl(self.port) as line:
+            line.reset()
+            out, end = b"", time.monotonic() + seconds
+            while b'"summary"' not in out and time.monotonic() < end:
+                out += line.read()
+        return parse(out.decode(errors="replace"))
+
+
+def node_command(config: BoardConfig, samples: int) -> list[str]:
+    """`h2t2 node` with a board configuration's numbers."""
+    c = config
+    return [
+        "node", "--pair", PAIR, "--broker", f"mqtt://{c.broker}:{c.port}", "--device", c.device, "--samples", str(samples),
+        "--bits", str(c.bits), "--beta", str(c.beta), "--seed", "5", "--deadline", str(c.deadline_ms),
+    ]  # fmt: skip
+
+
+def host_node(config: BoardConfig, samples: int, seconds: float = 120) -> Outcome:
+    """The same `h2t2 node` on this machine."""
+    command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr[-800:]
+    return parse(done.stdout)
+
+
+def parse(out: str) -> Outcome:
+    decisions, summary, log = [], {}, []
+    for line in out.splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            log.append(line)
+            continue
+        if "summary" in row:
+            summary = row["summary"]
+        elif "bin" in row:
+            decisions.append(row)
+    return Outcome(decisions, summary, "\n".join(log))
