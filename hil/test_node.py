@@ -1,15 +1,16 @@
 """A whole node on every board: real broker, real remote model; decisions equal to the host's, sample by sample."""
 
+import json
+
 import pytest
-from rig import host_node
+from marks import needs
+from rig import ROOT, host_node
 
-
-def needs(*features):
-    def mark(test):
-        test.needs = features
-        return test
-
-    return mark
+from h2t2.policy import H2T2
+from h2t2_tools.boards.kinds import KINDS, payload
+from h2t2_tools.errors import UserError
+from h2t2_tools.microbit import Microbit
+from h2t2_tools.validate import samples
 
 
 @needs("node")
@@ -29,14 +30,81 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures):
         assert outcome.summary["strangers"] == outcome.summary["fallbacks"] == outcome.summary.get("errors", 0) == 0
 
 
+@needs("node", "clock")
+def test_another_remote_model_answers_nothing(board, material, rdl, figures):
+    """The configuration names a model that the worker does not serve: every offload falls back, every sample is decided."""
+    outcome = board.run(material(60, model_id=999))
+    figures.update(outcome.summary)
+    assert len(outcome.decisions) == 60 and outcome.summary["fallbacks"] == outcome.summary["offloads"] > 5
+    assert outcome.summary["taught"] == 0 and {row["source"] for row in outcome.decisions} == {"local", "fallback"}
+
+
 @needs("node", "heap")
 def test_a_model_unlike_the_configuration_is_refused(board, material):
-    """Another remote model's number: every offload falls back. Another input size: said before anything runs."""
-    from h2t2_tools.boards import flash
-    from h2t2_tools.boards.kinds import KINDS
-    from h2t2_tools.errors import UserError
-
+    """Records of another size than model and configuration say: refused before the board is touched."""
     wrong = material(10, remote_shape=[29])
     kind = KINDS[board.kind]
     with pytest.raises(UserError, match="not whole records"):
-        flash.payload(kind, wrong.model, wrong.board_config, wrong.records, False)
+        payload(kind, wrong.model, wrong.board_config, wrong.records, False)
+
+
+@needs("core")
+def test_golden_vectors(board):
+    """The core's vector file, replayed on the board: integers equal to the host's that made it."""
+    expected = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
+    core = sorted((ROOT / "firmware/h2t2").glob("*.py"))
+    out = board.emulator.run(ROOT / "tests/portable/replay.py", core, ROOT / "firmware")
+    assert [json.loads(line) for line in out.splitlines()] == expected
+
+
+@needs("node", "clock")
+def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):
+    """Free heap after a collection, at 2,000 rounds and at 10,000: not a byte less (64 for a table that grew)."""
+    made = material(200, snapshot="", telemetry_every=0)
+    board.prepare(made)
+    (made.folder / "long.py").write_text(LONG)
+    outcome = board.finish(board.start(made, "long.py"), 200)
+    heap = [int(line.split()[1]) for line in outcome.log.splitlines() if line.startswith("heap ")]
+    figures.update(heap_before=heap[0], heap_after=heap[-1], rounds=10000)
+    assert len(heap) == 5 and heap[-1] <= heap[0] + 64
+
+
+LONG = """import gc, json
+import h2t2.start
+from h2t2.link_mqtt import MqttLink
+from h2t2.recorded import Recorded
+from h2t2.start import service, size_of
+with open("config.json") as file:
+    config = json.load(file)
+link = MqttLink(config["broker"], config["port"], config["device"])
+link.open()
+running = service(config, link, act=lambda *_: None, sensor=lambda: None)
+for part in range(5):
+    for _ in range(10):
+        running.sensor = Recorded("samples.bin", running.node.ldl.input_size, size_of(running.shape))
+        running.run()
+    gc.collect()
+    print("heap", gc.mem_alloc())
+assert running.node.samples == 10000, running.node.samples
+link.close()
+"""
+
+
+@needs("serial")
+def test_heap_is_flat_over_500_rounds(board, figures):
+    """The core on the micro:bit: 500 decisions and labels, the heap locked in each; what is in use is the same after them."""
+    if not board.emulator:
+        pytest.skip("counts on the emulated board only")
+    policy = H2T2(window=1)
+    bins, labels = (column.tolist() for column in samples(4, 500, 3))
+    with Microbit() as repl:
+        repl.prepare()
+        names = repl.load(ROOT / "firmware/h2t2", policy)
+        decide, learn, ticket = (names[name] for name in ("decide", "learn", "ticket"))
+        heap = []
+        for start in range(0, 500, 50):
+            for k, label in zip(bins[start : start + 50], labels[start : start + 50]):
+                repl.run(f"L();a=p.{decide}({k});U()\nif a<0:L();p.{learn}(p.{ticket},{label},-1);U()")
+            heap.append(repl.heap())
+    figures.update(heap_before=heap[0], heap_after=heap[-1], rounds=500)
+    assert len(set(heap)) == 1

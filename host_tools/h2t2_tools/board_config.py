@@ -57,7 +57,7 @@ class BoardConfig(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         names = ("bits", "beta", "delta_fp", "delta_fn", "eta", "epsilon", "seed", "feedback", "exploration", "half_life")
-        made = policy_arguments(**{name: getattr(self, name) for name in names}, window=self.window)
+        made = policy_arguments(**{name: getattr(self, name) for name in names}, window=1 if self.window == 1 else 8)
         return {key: made[key] for key in _CALIBRATING} if self.policy == "calibrating" else made
 
     def board(self) -> dict[str, Any]:

@@ -50,7 +50,9 @@ class _Lifted(ast.NodeTransformer):
 
 
 def sources(firmware: Path, config: BoardConfig, model: Int8Model) -> list[str]:
-    """Sources that leave the whole node on the board, the last of which calls it x, for main.py to start. firmware: the folder h2t2 and boards are in.
+    """Sources that leave the whole node on the board, the last of which calls it x, for main.py to start.
+
+    firmware: the folder h2t2 and boards are in.
 
     UserError where the configuration asks for what this build has not.
     """
