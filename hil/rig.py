@@ -152,7 +152,9 @@ class Board:
         if self.flashing:
             if repl:
                 repl.close()
-            report = flash.flash(KINDS["microbit"], port, material.model, c, material.records, False, False, lambda *_: None)
+            report = flash.flash(
+                KINDS["microbit"], port, material.model, c, material.records, False, False, lambda *_: None, start=False
+            )
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict] = []
         out = gateway.Out(self.serial_log.append, decisions.append)

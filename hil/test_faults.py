@@ -145,7 +145,7 @@ def test_noise_on_the_serial_line(board, material, rdl, figures):
     made = material(120, feedback="explored", exploration="epsilon", deadline_ms=400, device="noisy")
     with Microbit() as repl:
         noisy = NoisyLine(repl.port)
-        outcome = board.serial(repl.port, made, 60, repl, noisy.url)
+        outcome = board.serial(repl.port, made, 15, repl, noisy.url)
         noisy.stop()
     counters = outcome.summary
     figures.update({k: counters[k] for k in ("decisions", "noise", "requests", "replies")}, put_in=noisy.put_in)
@@ -194,10 +194,13 @@ class NoisyLine:
                 for source, sink in ((data or b"", line.write), (line.read(4096), client.sendall)):
                     noisy = noisy or b"Hnoisy" in source
                     if source:
-                        if noisy and rng.random() < 0.08:
-                            at = int(rng.integers(0, len(source) + 1))
-                            source = source[:at] + bytes([int(rng.integers(32, 256))]) + source[at:]
-                            self.put_in += 1
+                        spoiled = bytearray()
+                        for byte in source:
+                            spoiled.append(byte)
+                            if noisy and rng.random() < 0.008:
+                                spoiled.append(int(rng.integers(32, 256)))
+                                self.put_in += 1
+                        source = bytes(spoiled)
                         sink(source)
 
     def stop(self):

@@ -4,13 +4,17 @@
 class Recorded:
     """Calling it gives (LDL input, remote tensor, number of the sample) of the next record, None after the last.
 
-    path: records of `local` + `remote` bytes, int8 tensors as they are. Raises ValueError where the file is not whole records.
+    path: records of `local` + `remote` bytes, int8 tensors as they are.
+    Raises ValueError where it cannot be read or is not whole records.
     """
 
     def __init__(self, path, local, remote):
         self.local = local
         self.size = local + remote
-        self.file = open(path, "rb")
+        try:
+            self.file = open(path, "rb")
+        except OSError as error:
+            raise ValueError("%s: no recorded samples: %s" % (path, error)) from None
         length = self.file.seek(0, 2)
         if not length or length % self.size:
             raise ValueError("%s: %d bytes are not whole records of %d + %d" % (path, length, local, remote))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .cli_parts import command, json_option, positive, progress, table, write_json
-from .errors import UserError
+from .errors import Failure, UserError
 
 
 def _gateway(args: argparse.Namespace) -> None:
@@ -94,6 +94,25 @@ def _boards(args: argparse.Namespace) -> None:
             print("no board is plugged in; emulated ones: h2t2 emulators")
 
 
+def _hil(args: argparse.Namespace) -> None:
+    from . import hil_report
+
+    status, rows = hil_report.run(Path(args.hil), args.board or ["emulated"], args.port, args.pytest, Path(args.out))
+    write_json(args.json, rows)
+    if args.json != "-":
+        header = dict.fromkeys(("board", "firmware"), "left") | dict.fromkeys(
+            ("passed", "failed", "skipped", "seconds"), "right"
+        )
+        body = [
+            [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in list(header)[1:])]
+            for row in hil_report.summary(rows)
+        ]
+        table("hardware in the loop", header, body)
+        print(Path(args.out) / "hil.html")
+    if status:
+        raise Failure("some tests failed")
+
+
 def add(commands: Any) -> None:
     """Declare them."""
     p = command(
@@ -154,4 +173,20 @@ def add(commands: Any) -> None:
     p.add_argument("--seconds", type=float, help="stop after so long (never)")
     json_option(p)
     p = command(commands, "boards", _boards, "List the boards that are plugged in.", "h2t2 boards --json -")
+    json_option(p)
+
+    p = command(
+        commands,
+        "hil",
+        _hil,
+        "Run the hardware-in-the-loop tests on emulated or real boards; prints a table and writes an HTML report.",
+        "h2t2 hil",
+        "h2t2 hil --board unix -- -k broker",
+        "h2t2 hil --board pico-desk --port /dev/ttyACM0",
+    )
+    p.add_argument("--board", action="append", help="ID of boards.toml, emulated or all (emulated); repeatable")
+    p.add_argument("--port", help="serial line of a real board")
+    p.add_argument("--hil", default="hil", metavar="DIR", help="folder of the tests (hil)")
+    p.add_argument("--out", default="results/hil", metavar="DIR", help="folder for hil.jsonl and hil.html (results/hil)")
+    p.add_argument("pytest", nargs="*", help="after --: more options for pytest")
     json_option(p)

@@ -105,9 +105,12 @@ def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap:
 
 def flash(
     kind: Kind, port: str, model: Path, config: BoardConfig, records: Path | None, mpy: bool, dry: bool,
-    progress: Callable[[str, int, int], None],
+    progress: Callable[[str, int, int], None], start: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
-    """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it."""
+    """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
+
+    start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
+    """
     files = payload(kind, model, config, records, mpy)
     heap = None if kind.name == "microbit" else memory(payload(replace(kind, arch="armv6m"), model, config, None, mpy))
     if dry and port == "auto":
@@ -116,8 +119,10 @@ def flash(
     if kind.name == "unix":
         return _onto(kind, port, Folder(Path(port)), files, heap, mpy, dry, progress)
     with RawRepl(port) as repl:
-        report = _onto(kind, port, Repl(repl, kind.name != "microbit"), files, heap, mpy, dry, progress)
-        if not dry:
+        target = Repl(repl, kind.name != "microbit")
+        report = _onto(kind, port, target, files, heap, mpy, dry, progress)
+        if start and not dry:
+            target.restart()
             mark = frames.encode(frames.HELLO, config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
             wait_hello(lambda seconds: repl.read(), mark, 30)
             report["hello"] = config.device
@@ -135,8 +140,9 @@ def _onto(
         changed = [row["path"] for row in rows if row["changed"]]
         direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program
         try:
-            for n, path in enumerate(changed):
-                progress(path, n, len(changed))
+            missing = changed if direct else _unlike(target, changed, files)  # the others were copied before a cut
+            for n, path in enumerate(missing):
+                progress(path, n, len(missing))
                 target.write(path if direct else path + ".new", files[path])
             wrong = [] if direct else _unlike(target, changed, files)
             if wrong:
@@ -144,7 +150,6 @@ def _onto(
             if changed and not direct:
                 target.replace(changed)
             _clear(kind, target, files, mpy)
-            target.restart()
         except Failure as error:
             raise Failure(
                 f"{error}; the board was left with what it ran before. Plug it in again and repeat the same command: what was "

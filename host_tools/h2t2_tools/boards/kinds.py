@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import h2t2
 from h2t2.ldl import Int8Model
 
 from ..board_config import BoardConfig
@@ -46,11 +47,15 @@ KINDS = {
 }
 
 
-def firmware() -> Path:
-    """The folder h2t2 and boards are in."""
-    import h2t2
+def runtime() -> Path:
+    """The folder of the runtime's modules."""
+    return Path(h2t2.__file__).parent
 
-    return Path(h2t2.__file__).parents[1]
+
+def boards() -> Path:
+    """The folder of the board folders: inside the installed wheel, or firmware/boards of the source tree."""
+    inside = Path(__file__).parents[1] / "_boards"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "firmware/boards"
 
 
 def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, mpy: bool) -> dict[str, bytes]:
@@ -70,20 +75,19 @@ def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, 
     if kind.name == "microbit":
         if mpy:
             raise UserError("the micro:bit's MicroPython 1.9.2 loads no .mpy: leave --mpy out")
-        made = microbit_program.program(firmware(), config, bundle)
+        made = microbit_program.program(runtime(), boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    boards = firmware() / "boards"
     for name in (*RUNTIME, *(("wifi",) if kind.wifi else ())):
-        source = (firmware() / "h2t2" / f"{name}.py").read_bytes()
+        source = (runtime() / f"{name}.py").read_bytes()
         if mpy:
             files[f"h2t2/{name}.mpy"] = compiled(name, source, kind)
         else:
             files[f"h2t2/{name}.py"] = source
     files["ldl.h2m"] = content
     files["config.json"] = json.dumps(config.board(), indent=1).encode()
-    files["finish.py"] = (boards / "finish.py").read_bytes()
-    files["main.py"] = (boards / kind.name / "main.py").read_bytes()
+    files["finish.py"] = (boards() / "finish.py").read_bytes()
+    files["main.py"] = (boards() / kind.name / "main.py").read_bytes()
     return files
 
 

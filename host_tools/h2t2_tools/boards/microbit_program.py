@@ -26,10 +26,10 @@ def main(file: str) -> bytes:
     return f"import gc\nf=open('{file}','rb')\n{loop}".encode()
 
 
-def program(firmware: Path, config: BoardConfig, model: Int8Model) -> bytes:
+def program(runtime: Path, board: Path, config: BoardConfig, model: Int8Model) -> bytes:
     """The file of pieces. Long byte strings are not written out: the piece reads them, raw, from right after itself."""
     made = b""
-    for source in sources(firmware, config, model):
+    for source in sources(runtime, board, config, model):
         lifted = _Lifted()
         short = ast.unparse(lifted.visit(ast.parse(source)))
         made += f"{len(short):4}{short}".encode() + lifted.data if lifted.data else f"{len(source):4}{source}".encode()
@@ -49,23 +49,23 @@ class _Lifted(ast.NodeTransformer):
         return ast.parse(f"f.read({len(node.value)})", mode="eval").body
 
 
-def sources(firmware: Path, config: BoardConfig, model: Int8Model) -> list[str]:
+def sources(runtime: Path, board: Path, config: BoardConfig, model: Int8Model) -> list[str]:
     """Sources that leave the whole node on the board, the last of which calls it x, for main.py to start.
 
-    firmware: the folder h2t2 and boards are in.
+    runtime: the folder of h2t2; board: the folder node.py is in.
 
     UserError where the configuration asks for what this build has not.
     """
     if config.policy != "h2t2" or config.half_life or config.window != 1:
         raise UserError("the micro:bit's build has H2T2 without half_life, and window 1: change policy, half_life or window")
     policy = H2T2(**config.arguments())
-    made, names = shrink.pieces(firmware / "h2t2", policy)
-    tree = ast.parse((firmware / "boards/microbit/node.py").read_text())
+    made, names = shrink.pieces(runtime, policy)
+    tree = ast.parse((board / "node.py").read_text())
     taken = {*names.values(), *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))}
     free = iter(name for name in shrink.NAMES if name not in taken)
     mine = {part.name: next(free) for part in tree.body if isinstance(part, ast.FunctionDef)}
     mine["BOOT"] = next(free)
-    more, mine["ldl"], _ = shrink.ldl_pieces(firmware / "h2t2", model, taken | set(mine.values()))
+    more, mine["ldl"], _ = shrink.ldl_pieces(runtime, model, taken | set(mine.values()))
     mine |= {name: names[name] for name in ("decide", "learn", "local", "ticket")}
     size = 1
     for n in config.remote_shape:

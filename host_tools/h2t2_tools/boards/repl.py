@@ -45,8 +45,12 @@ class RawRepl:
         """Stop what runs and enter the raw REPL, asking again while a board may still boot; Failure after so many seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            for _ in range(5):  # often: a micro:bit's node listens to this only between two offloads
+            for _ in range(100):  # a micro:bit's node listens to this only between two offloads
                 self._send(b"\x03")
+                self._seen += self.line.read(4096)
+                if self._seen.endswith(b">>> "):
+                    break
+            self._seen = b""
             self._send(b"\r\x01")
             try:
                 self.until(b"raw REPL; CTRL-B to exit\r\n>", 0.03)

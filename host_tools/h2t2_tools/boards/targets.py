@@ -34,7 +34,6 @@ class Target(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
     def replace(self, paths: list[str]) -> None: ...
     def remove(self, paths: list[str]) -> None: ...
-    def restart(self) -> None: ...
 
 
 INFO = """import gc,os,sys
@@ -91,9 +90,6 @@ class Folder:
     def remove(self, paths: list[str]) -> None:
         for path in paths:
             (self.path / path).unlink(missing_ok=True)
-
-    def restart(self) -> None:
-        """The unix port is started by its user."""
 
 
 class Repl:

@@ -1,0 +1,312 @@
+"""Frames, the MQTT link of boards, configuration, flashing: the parts below the HIL tests."""
+
+import json
+import random
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import ROOT, worker
+
+from h2t2 import frames, wire
+from h2t2.link_mqtt import MqttLink
+from h2t2.link_serial import SerialLink
+from h2t2_tools import board_config, broker, cli, pairs
+from h2t2_tools.boards import flash, kinds, targets
+from h2t2_tools.emulators import UNIX
+from h2t2_tools.errors import Failure, UserError
+from h2t2_tools.gateway import parse
+from h2t2_tools.int8 import bundle, prepare, tflite_file
+from h2t2_tools.proxy import Faults, Proxy
+
+CONFIG = ROOT / "firmware/boards/unix/config.toml"
+
+
+@given(st.integers(0, 255), st.binary(max_size=700))
+def test_a_frame_comes_back(kind, payload):
+    data = frames.encode(kind, payload)
+    assert data[0] == data[-1] == 0 and 0 not in data[1:-1]
+    assert frames.Decoder().feed(data) == [(kind, payload)]
+
+
+@given(st.lists(st.tuples(st.binary(max_size=60), st.binary(max_size=40)), max_size=6), st.integers(0, 2**32))
+def test_after_noise_the_next_frame_is_whole(parts, seed):
+    """Any bytes between frames: every frame still comes, in order, and nothing else is believed."""
+    cut = random.Random(seed)
+    stream = b"".join(noise + frames.encode(7, payload) for payload, noise in parts)
+    decoder, found = frames.Decoder(), []
+    while stream:
+        n = cut.randrange(1, 50)
+        found += decoder.feed(stream[:n])
+        stream = stream[n:]
+    wanted = [(7, payload) for payload, _ in parts]
+    assert [frame for frame in found if frame in wanted] == wanted
+
+
+def test_a_frame_too_long_takes_no_memory():
+    decoder = frames.Decoder(100)
+    assert decoder.feed(frames.encode(1, bytes(range(1, 250)) * 40)) == []
+    assert decoder.noise == 1 and not decoder.block
+    assert decoder.feed(frames.encode(1, b"good")) == [(1, b"good")]
+
+
+def test_the_serial_link_speaks_frames():
+    """Hello at the start and when asked; replies and commands told apart; what is not a frame is nothing."""
+
+    class Line:
+        def __init__(self):
+            self.out, self.arriving = b"", b""
+
+        def write(self, data):
+            self.out += data
+
+        def read(self):
+            data, self.arriving = self.arriving, b""
+            return data
+
+    line = Line()
+    link = SerialLink(line, "dev")
+    assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev")]
+    line.out = b""
+    line.arriving = (
+        b"junk" + frames.encode(frames.ASK, b"") + frames.encode(frames.COMMAND, b"{}") + frames.encode(65, b"reply")
+    )
+    assert link.receive(0) == b"reply" and link.receive(0) is None and link.command() == b"{}"
+    assert link.send(b"question")
+    assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev"), (frames.REQUEST, b"question")]
+
+
+def test_the_mqtt_link_offloads(broker_url):
+    """Requests and replies through a real broker and worker; a packet larger than the buffer is passed over."""
+    host, port = broker.parse(broker_url)
+    pair = pairs.load("digits")
+    with worker(broker_url):
+        link = MqttLink(host, port, "dev", buffer=80)
+        link.open()
+        for n in range(1, 40):
+            assert link.send(wire.encode_request(pair.about.model_id, 5, n, (8, 8, 1), bytes(64)))
+            assert wire.decode_reply(link.receive(5000))[1:3] == (5, n)
+        stranger = MqttLink(host, port, "other")
+        stranger.open()
+        stranger.device = "dev"
+        for size in (30, 500, 20):
+            stranger._publish("reply", bytes(size), 1, False)
+        assert [len(link.receive(3000)), len(link.receive(3000))] == [30, 20] and link.oversize == 1
+        link.packet_id = 65534
+        for n in range(4):
+            assert link.send(wire.encode_request(pair.about.model_id, 6, n + 1, (8, 8, 1), bytes(64)))
+            assert wire.decode_reply(link.receive(5000))[2] == n + 1
+        assert 1 <= link.packet_id <= 4
+        stranger.close()
+        link.close()
+        assert not link.send(b"x") and link.refused == 1
+
+
+def test_the_mqtt_link_comes_back_and_says_why_it_cannot(tmp_path):
+    link = MqttLink("127.0.0.1", broker.free_port(), "dev", deadline_ms=1500)
+    with pytest.raises(OSError, match="broker 127.0.0.1"):
+        link.open()
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    for part in (tmp_path, *tmp_path.parents[:3]):
+        part.chmod(0o755)
+    one = broker.Mosquitto(tmp_path)
+    one.start()
+    link = MqttLink("127.0.0.1", one.port, "dev")
+    link.open()
+    one.stop(kill=True)
+    assert link.receive(300) is None and not link.is_connected()
+    one.start()
+    for _ in range(100):
+        link.receive(100)
+        if link.is_connected():
+            break
+    assert link.connections == 2
+    link.close()
+    one.stop()
+
+
+def test_a_silent_broker_is_given_up(tmp_path):
+    """Connected, then nothing passes: keep-alive notices, nothing blocks."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    with broker.running("mosquitto") as url:
+        proxy = Proxy(*broker.parse(url), Faults())
+        link = MqttLink("127.0.0.1", proxy.port, "dev", keep_alive=1)
+        link.open()
+        proxy.faults.stall = True
+        assert link.receive(2500) is None
+        assert not link.is_connected() and "nothing heard" in link.trouble
+        proxy.stop()
+
+
+def test_proxy_faults_are_checked():
+    with pytest.raises(UserError, match="--drop 2"):
+        Faults(drop=2.0).check()
+    with pytest.raises(UserError, match="least first"):
+        Faults(delay_ms=(5, 1)).check()
+
+
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w", "microbit"])
+def test_the_commented_configurations_are_right(name):
+    config = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
+    board = config.board()
+    assert board["arguments"]["beta"] == 6554 and board["remote_shape"] == [30]
+
+
+@pytest.mark.parametrize(
+    "line, word",
+    [
+        ("beta = 2.0", "beta 2.0"),
+        ("bits = 9", "bits 9"),
+        ("colour = 1", "colour"),
+        ('device = "a/b"', "device"),
+        ("beta = ", "not TOML"),
+        ('password = ["secret-word"]', "password"),
+    ],
+)
+def test_a_wrong_entry_is_named_and_no_secret_told(line, word, tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text(f"remote_shape = [30]\nmodel_id = 1\n{line}\n")
+    with pytest.raises(UserError) as error:
+        board_config.load(path)
+    assert word in str(error.value) and "secret-word" not in str(error.value)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "ldl.h2m"
+    path.write_bytes(bundle.write(prepare.plan(tflite_file.load(pairs.shipped() / "breast_cancer/ldl.tflite"))))
+    return path
+
+
+def put(model, folder, **changes):
+    config = board_config.load(CONFIG).model_copy(update=changes)
+    return flash.flash(kinds.KINDS["unix"], str(folder), model, config, None, False, False, lambda *_: None)
+
+
+def test_flash_copies_only_what_changed(model, tmp_path):
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    first = put(model, tmp_path / "device")
+    assert first["copied"] == len(first["files"]) and first["found"]["platform"] == "linux"
+    assert put(model, tmp_path / "device")["copied"] == 0
+    again = put(model, tmp_path / "device", beta=0.4)
+    assert [row["path"] for row in again["files"] if row["changed"]] == ["config.json"]
+    assert json.loads((tmp_path / "device/config.json").read_text())["arguments"]["beta"] == 13107
+    assert not list((tmp_path / "device").rglob("*.new"))
+
+
+def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
+    """Cut off while copying: the old runtime is whole, repeating copies only the rest. Cut at the end: main.py finishes it."""
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    device = tmp_path / "device"
+    put(model, device)
+    old = {path: path.read_bytes() for path in device.rglob("*") if path.is_file()}
+    write = targets.Folder.write
+    real = kinds.payload
+
+    def newer(*arguments):
+        return {path: data + b"\n" if path.endswith(".py") else data for path, data in real(*arguments).items()}
+
+    monkeypatch.setattr(flash, "payload", newer)
+    copied = []
+    for stop in (0, 1, 7, 9):
+        count = [0]
+
+        def cut(self, path, data, stop=stop, count=count):
+            if path.endswith(".new"):
+                count[0] += 1
+                if count[0] > stop:
+                    raise Failure("the board is gone")
+                copied.append(path)
+            write(self, path, data)
+
+        monkeypatch.setattr(targets.Folder, "write", cut)
+        with pytest.raises(Failure, match="left with what it ran before.*repeat the same command"):
+            put(model, device)
+        assert {path: path.read_bytes() for path in old} == old
+    monkeypatch.setattr(targets.Folder, "write", write)
+    assert len(copied) == 17 == len(set(copied))
+
+    def half(self, paths):  # the power goes while the new files are put in place
+        write(self, "flash.todo", "\n".join(paths).encode())
+        for path in paths[:5]:
+            (self.path / (path + ".new")).replace(self.path / path)
+        raise Failure("the board is gone")
+
+    monkeypatch.setattr(targets.Folder, "replace", half)
+    with pytest.raises(Failure):
+        put(model, device)
+    command = UNIX.command(device / "main.py", [])
+    run = subprocess.run(command, cwd=device, env=UNIX.environment(device), capture_output=True, text=True, timeout=60)
+    assert "samples.bin" in run.stdout + run.stderr  # it booted, and misses its records
+    assert not list(device.rglob("*.new")) and not (device / "flash.todo").exists()
+    assert (device / "main.py").read_bytes().endswith(b"\n\n")
+
+
+@pytest.mark.parametrize("name", ["esp32", "pico_w"])
+def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, capsys):
+    config = ROOT / f"firmware/boards/{name}/config.toml"
+    command = ["flash", "--board", name, "--model", str(model), "--config", str(config), "--dry-run", "--mpy", "--json", "-"]
+    assert cli.main(command) == 0
+    out = capsys.readouterr().out
+    report = json.loads(out)
+    paths = [row["path"] for row in report["files"]]
+    assert {"main.py", "config.json", "ldl.h2m", "h2t2/policy.mpy", "h2t2/wifi.mpy"} <= set(paths) and paths[-1] == "main.py"
+    assert 20_000 < report["flash_bytes"] < 60_000 and '"password"' not in out
+    assert report["heap_bytes"] is None or 20_000 < report["heap_bytes"] < 100_000
+
+
+def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
+    base = ["flash", "--board", "unix", "--model", str(model), "--config", str(CONFIG)]
+    for extra, word in (
+        ([], "name the folder"),
+        (["--port", str(tmp_path / "d"), "--model", str(tmp_path / "no.h2m")], "no such file"),
+        (["--port", str(tmp_path / "d"), "--config", str(tmp_path / "no.toml")], "no such file"),
+        (["--port", str(model)], "File exists"),
+    ):
+        assert cli.main([*base, *extra]) == 2
+        err = capsys.readouterr().err
+        assert word in err and "Traceback" not in err
+    (tmp_path / "bad.h2m").write_bytes(model.read_bytes()[:100])
+    assert cli.main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
+    assert "bundle" in capsys.readouterr().err
+    found = targets.Found("rp2", (1, 21, 0), 10_000, 5_000, 6)
+    kind = kinds.KINDS["pico_w"]
+    rows = [{"path": "a", "bytes": 9000, "changed": True}]
+    for changes, word in (
+        ({"platform": "esp32"}, "says it is 'esp32'"),
+        ({}, "needs 1.22.0"),
+        ({"version": (1, 25, 0)}, "9,000 bytes to copy, 5,000 free"),
+        ({"version": (1, 25, 0), "flash": 10**6}, "47,000 bytes of heap, 10,000 are free"),
+        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5"),
+    ):
+        with pytest.raises(UserError, match=word):
+            flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, 47_000, True)
+
+
+def test_gateway_ports():
+    assert parse("/dev/ttyACM0") == ("/dev/ttyACM0", "ttyACM0")
+    assert parse("/dev/ttyACM0=hall") == ("/dev/ttyACM0", "hall")
+    assert parse("socket://h:1=x") == ("socket://h:1", "x")
+    assert cli.main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 1
+
+
+def test_boards_lists_nothing_where_nothing_is_plugged_in(capsys):
+    assert cli.main(["boards", "--json", "-"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), list)
+
+
+def test_package_lists_name_the_runtime():
+    """package.json (mip) and manifest.py name what `h2t2 flash` copies."""
+    for name in ("unix", "esp32", "pico_w"):
+        urls = dict(json.loads((ROOT / f"firmware/boards/{name}/package.json").read_text())["urls"])
+        wanted = [*kinds.RUNTIME, *(["wifi"] if kinds.KINDS[name].wifi else [])]
+        assert {path for path in urls if path.startswith("h2t2/")} == {f"h2t2/{module}.py" for module in wanted}
+        manifest = (ROOT / f"firmware/boards/{name}/manifest.py").read_text()
+        for path, source in urls.items():
+            assert (ROOT / f"firmware/boards/{name}" / source).is_file()
+            assert path.rsplit("/", 1)[-1] in manifest
