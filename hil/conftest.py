@@ -68,9 +68,24 @@ def figures(request):
     return request.node.figures
 
 
+class Elsewhere:
+    """A broker of somebody else's."""
+
+    def __init__(self, url):
+        self.url = url
+        self.host, self.port = broker.parse(url)
+
+    def stop(self, kill=False):
+        pytest.skip(f"--broker {self.url} is not ours to stop")
+
+
 @pytest.fixture
 def mosquitto(tmp_path_factory, request):
-    """A Mosquitto of the test's own, which it may stop and start again."""
+    """A Mosquitto of the test's own, which it may stop and start again; with --broker, that one, which it may not."""
+    url = request.config.getoption("--broker")
+    if url:
+        yield Elsewhere(url)
+        return
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     folder = tmp_path_factory.mktemp("mosquitto")
@@ -95,7 +110,7 @@ def rdl(mosquitto):
 def material(tmp_path, mosquitto):
     """material(samples, **config) -> Material, pointed at the test's broker."""
     return lambda samples, **config: Material(
-        tmp_path, samples, {"broker": "127.0.0.1", "port": mosquitto.port, "device": "hil", **config}
+        tmp_path, samples, {"broker": mosquitto.host, "port": mosquitto.port, "device": "hil", **config}
     )
 
 
@@ -119,6 +134,11 @@ def pytest_runtest_makereport(item, call):
     }
     path = Path(item.config.getoption("--hil-report"))
     path.parent.mkdir(parents=True, exist_ok=True)
+    if one and one.serial_log:
+        logs = path.parent / "hil-logs"
+        logs.mkdir(exist_ok=True)
+        line["log"] = str(logs / f"{item.originalname}-{one.id}.log")
+        Path(line["log"]).write_text("\n".join(one.serial_log) + "\n")
     with path.open("a") as file:
         file.write(json.dumps(line) + "\n")
 

@@ -98,10 +98,16 @@ class Board:
         """Put the material onto a unix port's folder. Others are flashed when they run."""
         if self.kind == "unix":
             report = flash.flash(
-                KINDS["unix"], str(material.folder), material.model, material.board_config, material.records, False, False,
-                lambda *_: None,
+                KINDS["unix"], str(material.folder), material.model, material.board_config, material.records, False,
+                not self.flashing, lambda *_: None,
             )  # fmt: skip
+            self._as_built(report)
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
+
+    def _as_built(self, report: dict) -> None:
+        """With --no-flash: what is on the board must be what this checkout would put there."""
+        changed = [row["path"] for row in report["files"] if row["changed"]]
+        assert self.flashing or not changed, f"{self.id}: not the firmware of this checkout: {', '.join(changed)} differ"
 
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
         """A running node of the unix port, in the material's folder."""
@@ -149,13 +155,14 @@ class Board:
     def serial(self, port: str, material: Material, seconds: float, repl=None, line: str | None = None) -> Outcome:
         """Flash a micro:bit, then relay for it until it has decided every sample. line: where the gateway listens instead."""
         c = material.board_config
-        if self.flashing:
-            if repl:
-                repl.close()
-            report = flash.flash(
-                KINDS["microbit"], port, material.model, c, material.records, False, False, lambda *_: None, start=False
-            )
-            self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
+        if repl:
+            repl.close()
+        dry = not self.flashing
+        report = flash.flash(
+            KINDS["microbit"], port, material.model, c, material.records, False, dry, lambda *_: None, start=False
+        )
+        self._as_built(report)
+        self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
         relay = gateway.Line(line or port, c.device, c.broker, c.port, 115200, True, out, restart=True)

@@ -1,8 +1,11 @@
 """Frames, the MQTT link of boards, configuration, flashing: the parts below the HIL tests."""
 
 import json
+import os
 import random
 import subprocess
+import time
+import tty
 
 import pytest
 from hypothesis import given
@@ -16,7 +19,7 @@ from h2t2_tools import board_config, broker, cli, pairs
 from h2t2_tools.boards import flash, kinds, targets
 from h2t2_tools.emulators import UNIX
 from h2t2_tools.errors import Failure, UserError
-from h2t2_tools.gateway import parse
+from h2t2_tools.gateway import Line, Out, parse
 from h2t2_tools.int8 import bundle, prepare, tflite_file
 from h2t2_tools.proxy import Faults, Proxy
 
@@ -286,6 +289,51 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     ):
         with pytest.raises(UserError, match=word):
             flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, 47_000, True)
+
+
+def test_one_gateway_serves_many_lines(tmp_path):
+    """Two devices on two ptys, one gateway: each gets the replies to its own requests, noise on one troubles neither."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+
+    class Pty:
+        def __init__(self):
+            self.end, other = os.openpty()
+            tty.setraw(other)
+            os.set_blocking(self.end, False)
+            self.port = os.ttyname(other)
+
+        def read(self):
+            try:
+                return os.read(self.end, 4096)
+            except BlockingIOError:
+                return None
+
+        def write(self, data):
+            os.write(self.end, data)
+
+    pair = pairs.load("digits")
+    said, decided = [], []
+    with broker.running("mosquitto") as url, worker(url):
+        ends = [Pty(), Pty()]
+        out = Out(said.append, decided.append)
+        lines = [Line(end.port, f"dev{n}", *broker.parse(url), 115200, False, out) for n, end in enumerate(ends)]
+        links = [SerialLink(end, f"dev{n}") for n, end in enumerate(ends)]
+        for sequence in range(1, 21):
+            ends[0].write(b"noise" * (sequence % 3))
+            for n, link in enumerate(links):
+                assert link.send(wire.encode_request(pair.about.model_id, 70 + n, sequence, (8, 8, 1), bytes(64)))
+            for n, link in enumerate(links):
+                assert wire.decode_reply(link.receive(5000))[:3] == (wire.OK, 70 + n, sequence)
+        ends[1].write(frames.encode(frames.DECISION, b"\5\1\0"))
+        for _ in range(100):
+            if decided:
+                break
+            time.sleep(0.02)
+        counters = [line.stop() for line in lines]
+    assert decided == [{"device": "dev1", "n": 0, "bin": 5, "decision": 1, "source": "local"}]
+    assert [c.requests for c in counters] == [c.replies for c in counters] == [20, 20]
+    assert counters[0].noise > 5 and counters[1].noise == 0 and any("hello from dev1" in text for text in said)
 
 
 def test_gateway_ports():

@@ -72,6 +72,8 @@ def running(kind: str) -> Iterator[str]:
 class Mosquitto:
     """A real Mosquitto on a local port of its own, that can be stopped and started again there."""
 
+    host = "127.0.0.1"
+
     def __init__(self, folder: Path) -> None:
         """folder: for its configuration and log. UserError where the program is not installed."""
         self._program = mosquitto()

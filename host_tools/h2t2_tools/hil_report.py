@@ -43,7 +43,7 @@ def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return made
 
 
-FIXED = ("test", "board", "emulated", "firmware", "outcome", "reason", "seconds", "commit", "time")
+FIXED = ("log", "test", "board", "emulated", "firmware", "outcome", "reason", "seconds", "commit", "time")
 STYLE = """body{font:15px/1.5 sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:1em 0}
 td,th{border:1px solid #ccc;padding:.3em .7em;text-align:left}.passed{background:#e7f4ea}.failed{background:#fbe3e4}
 .skipped{background:#f4f1de}"""
