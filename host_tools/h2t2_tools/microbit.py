@@ -45,7 +45,9 @@ class Microbit(RawRepl):
         self.base = 0
 
     def __enter__(self) -> Microbit:
-        self.interrupt()
+        self.until(b">>> ", 30)  # freshly booted: nothing to stop
+        self._send(b"\x03\x01")
+        self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
         return self
 
     def __exit__(self, *_: object) -> None:
