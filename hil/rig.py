@@ -19,7 +19,7 @@ from h2t2_tools import emulators, gateway, pairs
 from h2t2_tools.board_config import BoardConfig
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.kinds import KINDS
-from h2t2_tools.int8 import bundle, prepare, tflite_file
+from h2t2_tools.int8 import bundle, ldl_check, prepare, tflite_file
 from h2t2_tools.microbit import Microbit
 
 ROOT = Path(__file__).parents[1]
@@ -198,9 +198,10 @@ def node_command(config: BoardConfig, samples: int) -> list[str]:
     ]  # fmt: skip
 
 
-def host_node(config: BoardConfig, samples: int, seconds: float = 120) -> Outcome:
-    """The same `h2t2 node` on this machine."""
-    command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples)]
+def host_node(config: BoardConfig, samples: int, bundle_file: Path, seconds: float = 120) -> Outcome:
+    """The same `h2t2 node` on this machine; where its Python has no tflite-runtime 2.14, with the bundle, of equal bytes."""
+    model = None if ldl_check.oracle() == "tflite_runtime" else bundle_file
+    command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples), *(["--ldl", str(model)] if model else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=dict(os.environ))
     assert done.returncode == 0, done.stderr[-800:]
     return parse(done.stdout)

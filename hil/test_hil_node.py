@@ -20,7 +20,7 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures):
     made = material(200, **({"feedback": "explored", "exploration": "epsilon"} if small else {}))
     outcome = board.run(made)
     figures.update(samples=len(outcome.decisions), offloads=sum(row["source"] == "remote" for row in outcome.decisions))
-    expected = host_node(made.board_config, 200).lines() if board.kind == "pi" else made.replay()
+    expected = host_node(made.board_config, 200, made.model).lines() if board.kind == "pi" else made.replay()
     assert outcome.lines() == expected
     assert 10 < figures["offloads"] < 190
     if small:

@@ -46,7 +46,7 @@ def load(path: Path, shape: tuple[int, ...], scale: float | None) -> Samples:
     bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
     if bad.any():
         raise UserError(
-            f"{path}: {int(bad.sum())} of {len(x)} samples hold NaN or infinity, the first is sample {int(bad.argmax())}"
+            f"{path}: {int(bad.sum())} of {len(x)} samples hold NaN or infinity, the first is sample {int(np.argmax(bad))}"
         )
     if (x == x[0]).all():
         what = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"

@@ -195,8 +195,8 @@ def _check_range(graph: Graph, step: Step) -> None:
     )
     bound = by_channel * 255 + (np.abs(step.bias) if step.bias is not None else 0)
     shifts = np.array([max(0, exponent) for _, exponent in step.multipliers])
-    if (bound << shifts).max() >= 2**29:
-        raise UserError(f"{graph.path}: {step.kernel}: an accumulator may reach {int(bound.max())}, too large for a board")
+    if int(np.max(bound << shifts)) >= 2**29:
+        raise UserError(f"{graph.path}: {step.kernel}: an accumulator may reach {int(np.max(bound))}, too large for a board")
 
 
 def _zero(tensor: Tensor) -> int:
