@@ -355,6 +355,8 @@ def test_package_lists_name_the_runtime():
         wanted = [*kinds.RUNTIME, *(["wifi"] if kinds.KINDS[name].wifi else [])]
         assert {path for path in urls if path.startswith("h2t2/")} == {f"h2t2/{module}.py" for module in wanted}
         manifest = (ROOT / f"firmware/boards/{name}/manifest.py").read_text()
+        assert 'include("../runtime_manifest.py")' in manifest
+        manifest += (ROOT / "firmware/boards/runtime_manifest.py").read_text()
         for path, source in urls.items():
             assert (ROOT / f"firmware/boards/{name}" / source).is_file()
             assert path.rsplit("/", 1)[-1] in manifest

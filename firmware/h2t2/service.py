@@ -4,6 +4,8 @@ import json
 
 from .snapshot import restore, save
 
+SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
+
 
 def telemetry(node):
     """The counters of a node, for its retained state."""

@@ -9,10 +9,8 @@ from .link_mqtt import MqttLink
 from .node import Node
 from .policy import H2T2
 from .recorded import Recorded
-from .service import Service, telemetry
+from .service import SOURCES, Service, telemetry
 from .snapshot import file_store
-
-SOURCES = ("local", "remote", "fallback")
 
 
 def show(tag, k, decision, source):
@@ -54,6 +52,10 @@ def main(path="config.json"):
     """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary."""
     with open(path) as file:
         config = json.load(file)
+    if config.get("wifi_name"):
+        from .wifi import join
+
+        join(config["wifi_name"], config["wifi_password"])
     link = MqttLink(
         config["broker"],
         config["port"],

@@ -8,15 +8,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from . import policies
 from .errors import UserError
-from .units import policy_arguments
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_CALIBRATING = ("bits", "beta", "delta_fp", "delta_fn", "seed", "half_life", "window", "rdl_fp", "rdl_fn")
 SECRETS = ("password", "wifi_password")
 
 
@@ -57,8 +56,8 @@ class BoardConfig(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         names = ("bits", "beta", "delta_fp", "delta_fn", "eta", "epsilon", "seed", "feedback", "exploration", "half_life")
-        made = policy_arguments(**{name: getattr(self, name) for name in names}, window=1 if self.window == 1 else 8)
-        return {key: made[key] for key in _CALIBRATING} if self.policy == "calibrating" else made
+        numbers = {name: getattr(self, name) for name in names}
+        return policies.arguments(self.policy, numbers, window=1 if self.window == 1 else 8)
 
     def board(self) -> dict[str, Any]:
         """What config.json holds on the board."""

@@ -14,13 +14,11 @@ from h2t2.ldl_open import open_ldl
 from h2t2.ldl_tflite import TFLiteModel, quantise
 from h2t2.link_paho import PahoLink
 from h2t2.node import Node
-from h2t2.service import Service, telemetry
+from h2t2.service import SOURCES, Service, telemetry
 from h2t2.snapshot import file_store
 
 from . import pairs, policies
 from .errors import Failure
-
-SOURCES = ("local", "remote", "fallback")
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,10 @@ import serial
 
 from h2t2 import frames, wire
 from h2t2.link_paho import PahoLink
+from h2t2.service import SOURCES
 
-from .boards.repl import RawRepl
+from .boards.repl import RawRepl, open_line, write_paced
 from .errors import Failure, UserError
-
-CHUNK, PAUSE = 16, 0.004  # bytes at a time, and seconds between: a micro:bit's UART loses more
-
-
-SOURCES = ("local", "remote", "fallback")
 
 
 @dataclass(frozen=True)
@@ -62,15 +58,9 @@ class Line:
             repl.reset()
             self._serial = repl.line
         else:
-            self._serial = self._open()
+            self._serial = open_line(port, baud)
         self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
         self._thread.start()
-
-    def _open(self) -> Any:
-        try:
-            return serial.serial_for_url(self.port, baudrate=self.baud, timeout=0.005, write_timeout=5)
-        except (serial.SerialException, ValueError, OSError) as error:
-            raise UserError(f"{self.port}: cannot open this line: {error}") from None
 
     def stop(self) -> Counters:
         self._stopped.set()
@@ -99,7 +89,7 @@ class Line:
     def _reopen(self) -> None:
         while not self._stopped.wait(0.5):
             try:
-                self._serial = self._open()
+                self._serial = open_line(self.port, self.baud)
             except UserError:
                 continue
             self.counters.reopened += 1
@@ -124,11 +114,7 @@ class Line:
             self.out.log(f"{self.port}: hello from {payload[:64].decode(errors='replace')}")
 
     def _down(self, kind: int, payload: bytes) -> None:
-        data = frames.encode(kind, payload)
-        for start in range(0, len(data), CHUNK):
-            self._serial.write(data[start : start + CHUNK])
-            if self.pace:
-                time.sleep(PAUSE)
+        write_paced(self._serial, frames.encode(kind, payload), self.pace)
 
 
 def parse(port: str) -> tuple[str, str]:

@@ -14,12 +14,15 @@ NAMES = ("h2t2", "calibrating")
 _CALIBRATING = ("bits", "beta", "delta_fp", "delta_fn", "seed", "half_life", "window", "rdl_fp", "rdl_fn")
 
 
+def arguments(name: str, numbers: dict[str, Any], window: int = 8) -> dict[str, Any]:
+    """The integer arguments of that policy; numbers: as units.policy_arguments takes them. ValueError for a bad one."""
+    made = policy_arguments(**numbers, window=window)
+    return {key: made[key] for key in _CALIBRATING} if name == "calibrating" else made
+
+
 def make(name: str, numbers: dict[str, Any], window: int = 8) -> Any:
-    """A policy of the runtime; numbers: as units.policy_arguments takes them. ValueError, naming it, for a bad one."""
-    arguments = policy_arguments(**numbers, window=window)
-    if name == "calibrating":
-        return Calibrating(**{key: arguments[key] for key in _CALIBRATING})
-    return H2T2(**arguments)
+    """A policy of the runtime, made with those arguments."""
+    return (Calibrating if name == "calibrating" else H2T2)(**arguments(name, numbers, window))
 
 
 def thresholds(policy: Any) -> list[int]:

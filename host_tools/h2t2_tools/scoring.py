@@ -61,16 +61,19 @@ def score(
     return traces.checked(Trace(name, picked, (y.ravel() == event if ldl.classes > 2 else y.ravel()).astype(np.int64)), data)
 
 
+def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Accuracy, and false positives and negatives as shares of all samples; scores: (n,) of class 1, labels: (n,)."""
+    guess = scores >= 0.5
+    return {
+        "accuracy": float(np.mean(guess == labels)),
+        "fp": float(np.mean(guess & (labels == 0))),
+        "fn": float(np.mean(~guess & (labels == 1))),
+    }
+
+
 def summary(trace: Trace) -> dict[str, Any]:
     """samples, classes, accuracy; and for two classes FP and FN as shares of all samples."""
     report: dict[str, Any] = {"samples": len(trace.label), "classes": trace.classes}
     if trace.classes == 2 and trace.score.ndim == 1:
-        guess = trace.score >= 0.5
-        wrong = guess != trace.label
-        return {
-            **report,
-            "accuracy": float(1 - wrong.mean()),
-            "fp": float((wrong & guess).mean()),
-            "fn": float((wrong & ~guess).mean()),
-        }
+        return {**report, **confusion(trace.score, trace.label)}
     return {**report, "accuracy": float((trace.score.argmax(1) == trace.label).mean())}

@@ -16,16 +16,7 @@ from h2t2.ldl_tflite import TFLiteModel
 
 from . import traces
 from .convert.keras_source import to_int8
-
-
-def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Accuracy, and false positives and negatives as shares of all samples; scores: (n,) of class 1, labels: (n,)."""
-    guess = scores >= 0.5
-    return {
-        "accuracy": float(np.mean(guess == labels)),
-        "fp": float(np.mean(guess & (labels == 0))),
-        "fn": float(np.mean(~guess & (labels == 1))),
-    }
+from .scoring import confusion
 
 
 def write_pair(

@@ -4,12 +4,6 @@ import os
 if "flash.todo" in os.listdir():
     import finish  # noqa: F401  a flash was cut off at its end
 
-import json
-
 from h2t2.start import main
-from h2t2.wifi import join
 
-with open("config.json") as file:
-    config = json.load(file)
-join(config["wifi_name"], config["wifi_password"])
 main()

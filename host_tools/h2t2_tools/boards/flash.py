@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from h2t2 import frames
 from ..board_config import BoardConfig
 from ..emulators import ARM32
 from ..errors import Failure, UserError
-from .kinds import KINDS, Kind, payload
+from .kinds import Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
@@ -46,7 +47,7 @@ def find(kind: Kind, port: str) -> str:
     return str(found[0])
 
 
-def plan(kind: Kind, files: dict[str, bytes], there: dict[str, str]) -> list[dict[str, Any]]:
+def plan(files: dict[str, bytes], there: dict[str, str]) -> list[dict[str, Any]]:
     """{"path", "bytes", "changed"} of every file, in the order they are put in place."""
     return [
         {"path": path, "bytes": len(data), "changed": there.get(path) != hashlib.sha256(data).hexdigest()}
@@ -58,8 +59,6 @@ def memory(files: dict[str, bytes]) -> int | None:
     """Bytes of heap the node takes with 32-bit objects, measured on emulated ARM; None where that cannot run here."""
     if ARM32.missing():
         return None
-    import tempfile
-
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(Path(name))
         for path, data in files.items():
@@ -114,7 +113,7 @@ def flash(
     files = payload(kind, model, config, records, mpy)
     heap = None if kind.name == "microbit" else memory(payload(replace(kind, arch="armv6m"), model, config, None, mpy))
     if dry and port == "auto":
-        return _report(kind, port, plan(kind, files, {}), heap, None, True)
+        return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     if kind.name == "unix":
         return _onto(kind, port, Folder(Path(port)), files, heap, mpy, dry, progress)
@@ -124,7 +123,7 @@ def flash(
         if start and not dry:
             target.restart()
             mark = frames.encode(frames.HELLO, config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
-            wait_hello(lambda seconds: repl.read(), mark, 30)
+            wait_hello(repl.read, mark, 30)
             report["hello"] = config.device
     return report
 
@@ -134,7 +133,7 @@ def _onto(
     progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:  # fmt: skip
     found = target.found()
-    rows = plan(kind, files, target.digests(list(files)))
+    rows = plan(files, target.digests(list(files)))
     check(kind, found, port, rows, heap, mpy)
     if not dry:
         changed = [row["path"] for row in rows if row["changed"]]
@@ -192,6 +191,3 @@ def _report(
         "usual_heap": kind.heap,
         "found": None if found is None else vars(found),
     }
-
-
-__all__ = ["KINDS", "flash", "ports"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import h2t2
 from h2t2.ldl import Int8Model
+from h2t2.start import size_of
 
 from ..board_config import BoardConfig
 from ..errors import Failure, UserError
@@ -26,12 +27,10 @@ RUNTIME = (
 
 @dataclass(frozen=True)
 class Kind:
-    """heap, flash: bytes a board of this kind usually has free; wifi: joins a network; arch: mpy-cross's name for its code."""
+    """heap: bytes a board of this kind usually has free; wifi: joins a network; arch: mpy-cross's name for its code."""
 
     name: str
-    about: str
     heap: int
-    flash: int
     wifi: bool = False
     arch: str | None = None
 
@@ -39,10 +38,10 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("unix", "MicroPython's unix port: the port is a folder", 4 << 20, 1 << 30, arch="x64"),
-        Kind("esp32", "ESP32, MicroPython 1.22 or newer", 110 << 10, 2 << 20, True, "xtensawin"),
-        Kind("pico_w", "Raspberry Pi Pico W or Pico 2 W, MicroPython 1.22 or newer", 180 << 10, 800 << 10, True, "armv6m"),
-        Kind("microbit", "BBC micro:bit v1, MicroPython 1.9.2: serial line to `h2t2 gateway`", 9000, 24 << 10),
+        Kind("unix", 4 << 20, arch="x64"),
+        Kind("esp32", 110 << 10, True, "xtensawin"),
+        Kind("pico_w", 180 << 10, True, "armv6m"),
+        Kind("microbit", 9000),
     )
 }
 
@@ -68,7 +67,7 @@ def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, 
     files: dict[str, bytes] = {}
     if records:
         data = records.read_bytes()
-        record = bundle.input_size + _product(config.remote_shape)
+        record = bundle.input_size + size_of(config.remote_shape)
         if not data or len(data) % record:
             raise UserError(f"{records}: {len(data)} bytes are not whole records of {record} (LDL input, remote tensor)")
         files["samples" if kind.name == "microbit" else config.records] = data
@@ -89,13 +88,6 @@ def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, 
     files["finish.py"] = (boards() / "finish.py").read_bytes()
     files["main.py"] = (boards() / kind.name / "main.py").read_bytes()
     return files
-
-
-def _product(shape: list[int]) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size
 
 
 def compiled(name: str, source: bytes, kind: Kind) -> bytes:

@@ -14,6 +14,7 @@ from struct import pack
 from h2t2 import wire
 from h2t2.ldl import Int8Model
 from h2t2.policy import H2T2
+from h2t2.start import size_of
 
 from .. import shrink
 from ..board_config import BoardConfig
@@ -67,12 +68,9 @@ def sources(runtime: Path, board: Path, config: BoardConfig, model: Int8Model) -
     mine["BOOT"] = next(free)
     more, mine["ldl"], _ = shrink.ldl_pieces(runtime, model, taken | set(mine.values()))
     mine |= {name: names[name] for name in ("decide", "learn", "local", "ticket")}
-    size = 1
-    for n in config.remote_shape:
-        size *= n
     constants = {
         "LOCAL": model.input_size,
-        "RECORD": model.input_size + size,
+        "RECORD": model.input_size + size_of(config.remote_shape),
         "HEAD": pack("<BBH", wire.VERSION, 0, config.model_id),
         "SHAPE": pack(f"<BB{len(config.remote_shape)}H", wire.INT8, len(config.remote_shape), *config.remote_shape),
         "DEVICE": config.device.encode(),

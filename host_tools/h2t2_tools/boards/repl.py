@@ -14,6 +14,22 @@ CHUNK, PAUSE = 16, 0.004  # bytes at a time, and seconds between: a slow UART lo
 PIECE = 48  # bytes of a file in one command
 
 
+def open_line(port: str, baud: int) -> Any:
+    """pyserial's object for a serial device, a pty or socket://host:port. UserError where it cannot be opened."""
+    try:
+        return serial.serial_for_url(port, baudrate=baud, timeout=0.002, write_timeout=5)
+    except (serial.SerialException, ValueError, OSError) as error:
+        raise UserError(f"{port}: cannot open this line: {error}") from None
+
+
+def write_paced(line: Any, data: bytes, pace: bool) -> None:
+    """Write all of it; pace: with pauses, for UARTs without flow control."""
+    for start in range(0, len(data), CHUNK):
+        line.write(data[start : start + CHUNK])
+        if pace:
+            time.sleep(PAUSE)
+
+
 class RawRepl:
     """A board at the end of a line, its REPL in raw mode while the context lasts.
 
@@ -26,10 +42,7 @@ class RawRepl:
         self.port = port
         self._pace = pace
         self._seen = b""
-        try:
-            self.line: Any = serial.serial_for_url(port, baudrate=baud, timeout=0.002)
-        except (serial.SerialException, ValueError, OSError) as error:
-            raise UserError(f"{port}: cannot open this line: {error}") from None
+        self.line = open_line(port, baud)
 
     def __enter__(self) -> RawRepl:
         self.interrupt()
@@ -66,10 +79,7 @@ class RawRepl:
 
     def _send(self, data: bytes) -> None:
         try:
-            for start in range(0, len(data), CHUNK):
-                self.line.write(data[start : start + CHUNK])
-                if self._pace:
-                    time.sleep(PAUSE)
+            write_paced(self.line, data, self._pace)
         except (serial.SerialException, OSError) as error:
             raise Failure(f"{self.port}: the board is gone: {error}") from None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,8 +66,6 @@ class Folder:
     def found(self) -> Found:
         if UNIX.missing():
             raise UserError(f"unix: {UNIX.missing()}")
-        import tempfile
-
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(INFO)
             file.flush()
@@ -134,14 +134,12 @@ class Repl:
         self.repl.reset()
 
 
-def wait_hello(read: Callable[[float], bytes], mark: bytes, seconds: float) -> bytes:
+def wait_hello(read: Callable[[], bytes], mark: bytes, seconds: float) -> bytes:
     """What a board prints up to `mark`. Failure, with its last words, when that takes longer."""
-    import time
-
     end = time.monotonic() + seconds
     seen = b""
     while mark not in seen:
         if time.monotonic() > end:
             raise Failure(f"the board started but said no hello in {seconds:g} s; its last words: {seen[-300:]!r}")
-        seen += read(0.05)
+        seen += read()
     return seen

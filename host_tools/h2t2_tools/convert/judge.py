@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import policies
+from ..scoring import confusion
 
 ROUNDS = 5000  # of the policy, on samples drawn with replacement
 NUMBERS = {"bits": 4, "beta": 0.3, "feedback": "all", "exploration": "anytime", "seed": 1}
@@ -14,11 +15,8 @@ NUMBERS = {"bits": 4, "beta": 0.3, "feedback": "all", "exploration": "anytime", 
 
 def errors(score: np.ndarray, label: np.ndarray) -> dict[str, float]:
     """accuracy, fp and fn (shares of all samples), ece; score: (n,) of class 1, label: (n,) in {0, 1}."""
-    guess = score >= 0.5
     return {
-        "accuracy": float((guess == label).mean()),
-        "fp": float((guess & (label == 0)).mean()),
-        "fn": float((~guess & (label == 1)).mean()),
+        **confusion(score, label),
         "ece": sum(abs(row["score"] - row["share"]) * row["count"] for row in reliability(score, label)) / len(label),
     }
 

@@ -1,0 +1,27 @@
+# The runtime as every board with a network freezes it; included by the boards' own manifests.
+package(
+    "h2t2",
+    base_path="..",
+    files=(
+        "__init__.py",
+        "calibrating.py",
+        "clock.py",
+        "experts.py",
+        "fixed.py",
+        "kernels.py",
+        "kernels_viper.py",
+        "ldl.py",
+        "ldl_bounds.py",
+        "ldl_open.py",
+        "link_mqtt.py",
+        "node.py",
+        "policy.py",
+        "recorded.py",
+        "rng.py",
+        "service.py",
+        "snapshot.py",
+        "start.py",
+        "tickets.py",
+        "wire.py",
+    ),
+)
