@@ -19,6 +19,7 @@ from h2t2_tools import emulators, gateway, pairs
 from h2t2_tools.board_config import BoardConfig
 from h2t2_tools.boards import flash
 from h2t2_tools.boards.kinds import KINDS
+from h2t2_tools.endpoint import Endpoint
 from h2t2_tools.int8 import bundle, ldl_check, prepare, tflite_file
 from h2t2_tools.microbit import Microbit
 
@@ -165,7 +166,7 @@ class Board:
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
-        relay = gateway.Line(line or port, c.device, c.broker, c.port, 115200, True, out, restart=True)
+        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), 115200, True, out, restart=True)
         end = time.monotonic() + seconds
         try:
             while len(decisions) < material.samples and time.monotonic() < end:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,3 +20,13 @@ def worker(url, pair="digits", *options):
     finally:
         process.kill()
         process.communicate()
+
+
+def until(condition, seconds=10):
+    """Whether a condition comes true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from support import ROOT, worker
 
 from h2t2 import frames, wire
-from h2t2.link_mqtt import MqttLink
 from h2t2.link_serial import SerialLink
 from h2t2_tools import board_config, broker, cli, pairs
 from h2t2_tools.boards import flash, kinds, targets
 from h2t2_tools.emulators import UNIX
+from h2t2_tools.endpoint import Endpoint
 from h2t2_tools.errors import Failure, UserError
 from h2t2_tools.gateway import Line, Out, parse
 from h2t2_tools.int8 import bundle, prepare, tflite_file
-from h2t2_tools.proxy import Faults, Proxy
+from h2t2_tools.proxy import Faults
 
 CONFIG = ROOT / "firmware/boards/unix/config.toml"
 
@@ -78,70 +78,6 @@ def test_the_serial_link_speaks_frames():
     assert link.receive(0) == b"reply" and link.receive(0) is None and link.command() == b"{}"
     assert link.send(b"question")
     assert frames.Decoder().feed(line.out) == [(frames.HELLO, b"dev"), (frames.REQUEST, b"question")]
-
-
-def test_the_mqtt_link_offloads(broker_url):
-    """Requests and replies through a real broker and worker; a packet larger than the buffer is passed over."""
-    host, port = broker.parse(broker_url)
-    pair = pairs.load("digits")
-    with worker(broker_url):
-        link = MqttLink(host, port, "dev", buffer=80)
-        link.open()
-        for n in range(1, 40):
-            assert link.send(wire.encode_request(pair.about.model_id, 5, n, (8, 8, 1), bytes(64)))
-            assert wire.decode_reply(link.receive(5000))[1:3] == (5, n)
-        stranger = MqttLink(host, port, "other")
-        stranger.open()
-        stranger.device = "dev"
-        for size in (30, 500, 20):
-            stranger._publish("reply", bytes(size), 1, False)
-        assert [len(link.receive(3000)), len(link.receive(3000))] == [30, 20] and link.oversize == 1
-        link.packet_id = 65534
-        for n in range(4):
-            assert link.send(wire.encode_request(pair.about.model_id, 6, n + 1, (8, 8, 1), bytes(64)))
-            assert wire.decode_reply(link.receive(5000))[2] == n + 1
-        assert 1 <= link.packet_id <= 4
-        stranger.close()
-        link.close()
-        assert not link.send(b"x") and link.refused == 1
-
-
-def test_the_mqtt_link_comes_back_and_says_why_it_cannot(tmp_path):
-    link = MqttLink("127.0.0.1", broker.free_port(), "dev", deadline_ms=1500)
-    with pytest.raises(OSError, match="broker 127.0.0.1"):
-        link.open()
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    for part in (tmp_path, *tmp_path.parents[:3]):
-        part.chmod(0o755)
-    one = broker.Mosquitto(tmp_path)
-    one.start()
-    link = MqttLink("127.0.0.1", one.port, "dev")
-    link.open()
-    one.stop(kill=True)
-    assert link.receive(300) is None and not link.is_connected()
-    one.start()
-    for _ in range(100):
-        link.receive(100)
-        if link.is_connected():
-            break
-    assert link.connections == 2
-    link.close()
-    one.stop()
-
-
-def test_a_silent_broker_is_given_up(tmp_path):
-    """Connected, then nothing passes: keep-alive notices, nothing blocks."""
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    with broker.running("mosquitto") as url:
-        proxy = Proxy(*broker.parse(url), Faults())
-        link = MqttLink("127.0.0.1", proxy.port, "dev", keep_alive=1)
-        link.open()
-        proxy.faults.stall = True
-        assert link.receive(2500) is None
-        assert not link.is_connected() and "nothing heard" in link.trouble
-        proxy.stop()
 
 
 def test_proxy_faults_are_checked():
@@ -317,7 +253,7 @@ def test_one_gateway_serves_many_lines(tmp_path):
     with broker.running("mosquitto") as url, worker(url):
         ends = [Pty(), Pty()]
         out = Out(said.append, decided.append)
-        lines = [Line(end.port, f"dev{n}", *broker.parse(url), 115200, False, out) for n, end in enumerate(ends)]
+        lines = [Line(end.port, f"dev{n}", Endpoint(*broker.parse(url)), 115200, False, out) for n, end in enumerate(ends)]
         links = [SerialLink(end, f"dev{n}") for n, end in enumerate(ends)]
         for sequence in range(1, 21):
             ends[0].write(b"noise" * (sequence % 3))
@@ -340,7 +276,7 @@ def test_gateway_ports():
     assert parse("/dev/ttyACM0") == ("/dev/ttyACM0", "ttyACM0")
     assert parse("/dev/ttyACM0=hall") == ("/dev/ttyACM0", "hall")
     assert parse("socket://h:1=x") == ("socket://h:1", "x")
-    assert cli.main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 1
+    assert cli.main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 2
 
 
 def test_boards_lists_nothing_where_nothing_is_plugged_in(capsys):

@@ -98,10 +98,10 @@ def test_deadlines_hold_across_the_wrap_of_the_clock(setup, monkeypatch):
     end = 2**30 - 5
     monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: end)
     step(node)
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(end, 999))
+    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(end, 874))
     node.poll()
     assert decisions == []
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(end, 1000))
+    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(end, 875))  # an eighth before the deadline
     node.poll()
     assert len(decisions) == 1
     assert ticks_diff(ticks_add(end, 10), end) == 10

@@ -86,6 +86,19 @@ class Calibrating:
         self.low = _clip(p - w)
         self.high = _clip(p + w)
 
+    def set_deltas(self, fp, fn):
+        """The costs of a false positive and a false negative from the next round on, Q15, 0..32768."""
+        if not (0 <= fp <= ONE and 0 <= fn <= ONE):
+            raise ValueError("deltas %r, %r are not in 0..32768" % (fp, fn))
+        self.delta_fp = fp
+        self.delta_fn = fn
+        self.set_beta(self.beta)
+
+    def likely(self, k):
+        """The class to act on in bin k without asking: no draw, no charge, nothing learned."""
+        self.estimate(k)
+        return 1 if _cost(WHOLE - self.p, self.delta_fp) <= _cost(self.p, self.delta_fn) else 0
+
     def decide(self, k):
         """One round for a sample in bin k, 0 <= k < 2^bits: 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
         if not 0 <= k < self.n:
@@ -95,10 +108,9 @@ class Calibrating:
             if self.age > self.half_life:
                 self.age = 1
                 self.forget()
-        self.estimate(k)
+        self.local = self.likely(k)
         zero = _cost(self.p, self.delta_fn)
         one = _cost(WHOLE - self.p, self.delta_fp)
-        self.local = 1 if one <= zero else 0
         self.offload = self._chance(k, min(zero, one))
         if self.rng.draw() < self.offload:
             self.ticket = self.tickets.open(k, self.beta, self.local, 1)

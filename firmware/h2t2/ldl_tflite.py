@@ -50,6 +50,7 @@ class TFLiteModel:
                 )
         self.path = path
         self.input_shape = tuple(int(n) for n in source[0]["shape"])
+        self.input_size = int(np.prod(self.input_shape))
         self.input_scale, self.input_zero_point = source[0]["quantization"]
         self.output_scale, self.output_zero_point = output[0]["quantization"]
         self._input = source[0]["index"]
@@ -84,7 +85,7 @@ class TFLiteModel:
     def outputs(self, x):
         """int8 input tensor to all int8 outputs, (classes,). ValueError for a wrong size."""
         x = np.asarray(x)
-        if x.dtype != np.int8 or x.size != int(np.prod(self.input_shape)):
+        if x.dtype != np.int8 or x.size != self.input_size:
             raise ValueError("sample %s %s: the model takes int8 %s" % (x.dtype, x.shape, self.input_shape))
         self._interpreter.set_tensor(self._input, x.reshape(self.input_shape))
         self._interpreter.invoke()

@@ -6,13 +6,14 @@ import select
 import socket
 
 from . import wire
+from .backoff import LONGEST_MS, Backoff
 from .clock import ticks_add, ticks_diff, ticks_ms
-from .rng import Rng
 
-DOWN, CONNECTING, GREETING, UP = 0, 1, 2, 3
+DOWN, CONNECTING, GREETING, SUBSCRIBING, UP = 0, 1, 2, 3, 4
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 PENDING = 4  # packets waiting for the socket; one more is refused
-BACKOFF_MS = 500, 30000  # first and longest wait between two attempts
+UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
+AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
 
 
 def packet(kind, body):
@@ -35,15 +36,15 @@ def text(s):
 class MqttLink:
     """Requests out, replies in, for one device; PahoLink's interface. Connects and reconnects by itself while polled.
 
-    The waits between attempts double from .5 to 30 s, each drawn from its upper half by the core's generator (seed).
+    seed: of the waits between attempts (Backoff).
     buffer: bytes an incoming packet may have; a longer one is passed over and counted in `oversize`, no memory taken.
     counters: `connections`, `oversize`, `dropped` (replies never taken), `refused` (sends while down or full).
     """
 
     def __init__(
-        self, host, port, device, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=256, tls=None
+        self, host, port, device, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320, tls=None
     ):
-        """tls: None, or a function that wraps a connected socket. deadline_ms: for one attempt to connect."""
+        """tls: None, or a context of secure.context(). deadline_ms: for one attempt, first packet to subscription."""
         self.host = host
         self.port = port
         self.device = device
@@ -52,10 +53,11 @@ class MqttLink:
         self.keep_ms = keep_alive * 1000
         self.deadline_ms = deadline_ms
         self.tls = tls
-        self.rng = Rng(seed)
+        self.backoff = Backoff(seed)
         self.buffer = bytearray(buffer)
         self.have = 0  # bytes in it
         self.skip = 0  # bytes of a packet too large, still to come
+        self.topics = wire.topic(device, "reply").encode(), wire.topic(device, "command").encode()
         self.queue = []
         self.commands = []
         self.pending = []  # packets (memoryviews) the socket has not taken whole
@@ -64,7 +66,7 @@ class MqttLink:
         self.poller = None
         self.address = None
         self.packet_id = 0
-        self.wait_ms = BACKOFF_MS[0]
+        self.unacknowledged = 0
         self.since = ticks_ms()  # when the state began, or when the next attempt is due
         self.heard = self.said = self.since
         self.connections = self.oversize = self.dropped = self.refused = 0
@@ -84,7 +86,7 @@ class MqttLink:
     def send(self, payload):
         """Publish a request; False while the link is down or its packets pile up (nothing is queued then)."""
         self._advance(0)
-        if self.state != UP or len(self.pending) >= PENDING:
+        if self.state != UP or len(self.pending) >= PENDING or self.unacknowledged >= UNACKNOWLEDGED:
             self.refused += 1
             return False
         self._publish("request", payload, 1, False)
@@ -110,6 +112,11 @@ class MqttLink:
         if self.state == UP and len(self.pending) < PENDING:
             self._publish("state", message.encode(), 0, True)
 
+    def renew(self):
+        """End the connection and make another."""
+        if self.state == UP:
+            self._drop("made anew")
+
     def close(self):
         """Say "offline" and disconnect."""
         if self.state == UP:
@@ -125,13 +132,15 @@ class MqttLink:
         if qos:
             self.packet_id = self.packet_id % 65535 + 1
             body += bytes([self.packet_id >> 8, self.packet_id & 255])
+            self.unacknowledged += 1
         self._write(packet(0x30 | qos << 1 | retain, body + payload))
 
     def _advance(self, wait_ms):
         """Do what can be done within wait_ms: connect, read, write, keep alive."""
         now = ticks_ms()
         if self.state == DOWN:
-            if ticks_diff(now, self.since) >= 0:
+            left = ticks_diff(self.since, now)
+            if left <= 0 or left > LONGEST_MS:  # longer than any wait: the clock has jumped
                 self._start()
             elif wait_ms:
                 _sleep(min(wait_ms, 20))
@@ -156,12 +165,12 @@ class MqttLink:
                 raise OSError("nothing heard for %d ms" % ticks_diff(now, self.heard))
             elif ticks_diff(now, self.said) > self.keep_ms // 2:
                 self._write(packet(0xC0, b""))
-        except OSError as error:
-            self._drop(str(error))
+        except (OSError, ValueError) as error:  # ValueError: MicroPython's TLS, of a certificate
+            self._drop(str(error).strip())
 
     def _start(self):
         self.since = ticks_ms()
-        self.have = self.skip = 0
+        self.have = self.skip = self.unacknowledged = 0
         self.pending = []
         try:
             if self.address is None:
@@ -186,10 +195,8 @@ class MqttLink:
             self.sock.setsockopt(6, 1, 1)  # TCP_NODELAY: without it every round trip waits 44 ms
         except (OSError, AttributeError):
             pass
-        if self.tls:
-            self.sock.setblocking(True)
-            self.sock = self.tls(self.sock)
-            self.sock.setblocking(False)
+        if self.tls:  # shakes hands while it is read and written
+            self.sock = self.tls.wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
         self.poller = select.poll()
         self.poller.register(self.sock, select.POLLIN)
         flags = 0x26 | (0x80 if self.user else 0) | (0x40 if self.user and self.password else 0)  # clean, will retained, QoS 0
@@ -213,28 +220,26 @@ class MqttLink:
         self.pending = []
         self.trouble = why
         if self.state == UP:
-            self.wait_ms = BACKOFF_MS[0]
+            self.backoff.reset()
         else:
             self.address = None  # it may have moved
         self.state = DOWN
-        half = self.wait_ms >> 1
-        self.since = ticks_add(ticks_ms(), half + (half * self.rng.draw() >> 15))
-        self.wait_ms = min(2 * self.wait_ms, BACKOFF_MS[1])
+        self.since = ticks_add(ticks_ms(), self.backoff.draw())
 
     def _write(self, data):
         self.pending.append(memoryview(data))
         self.said = ticks_ms()
         try:
             self._flush()
-        except OSError as error:
-            self._drop(str(error))
+        except (OSError, ValueError) as error:
+            self._drop(str(error).strip())
 
     def _flush(self):
         while self.pending:
             try:
                 n = self.sock.write(self.pending[0]) if hasattr(self.sock, "write") else self.sock.send(self.pending[0])
             except OSError as error:
-                if error.args[0] == errno.EAGAIN:
+                if error.args[0] in AGAIN:
                     return
                 raise
             if not n:  # None: the socket takes nothing now
@@ -250,7 +255,7 @@ class MqttLink:
             try:
                 n = self.sock.readinto(space) if hasattr(self.sock, "readinto") else self.sock.recv_into(space)
             except OSError as error:
-                if error.args[0] == errno.EAGAIN:
+                if error.args[0] in AGAIN:
                     return
                 raise
             if n is None:
@@ -260,7 +265,7 @@ class MqttLink:
             self.heard = ticks_ms()
             self.have += n
             self._packets()
-            if self.state == DOWN or n < len(space):
+            if self.state == DOWN or (n < len(space) and not self.tls):  # TLS may hold more that no poll tells of
                 return
 
     def _packets(self):
@@ -306,29 +311,34 @@ class MqttLink:
                 raise OSError("an unexpected greeting")
             if body[1]:
                 raise OSError("the broker refuses the connection, code %d" % body[1])
+            self.state = SUBSCRIBING
+            self.packet_id = self.packet_id % 65535 + 1
+            topics = text(self.topics[0]) + b"\x01" + text(self.topics[1]) + b"\x01"
+            self._write(packet(0x82, bytes([self.packet_id >> 8, self.packet_id & 255]) + topics))
+        elif kind_of == 0x90 and self.state == SUBSCRIBING:
+            if len(body) != 4 or (body[2] | body[3]) & 0x80:
+                raise OSError("the broker refuses the subscription")
             self.state = UP
             self.connections += 1
-            self.wait_ms = BACKOFF_MS[0]
+            self.backoff.reset()
             self.trouble = ""
-            topics = b""
-            for leaf in ("reply", "command"):
-                topics += text(wire.topic(self.device, leaf)) + b"\x01"
-            self.packet_id = self.packet_id % 65535 + 1
-            self._write(packet(0x82, bytes([self.packet_id >> 8, self.packet_id & 255]) + topics))
             self._publish("status", b"online", 0, True)
-        elif kind_of == 0x30 and self.state == UP and len(body) > 2:
+        elif kind_of == 0x40 and self.unacknowledged:
+            self.unacknowledged -= 1
+        elif kind_of == 0x30 and len(body) > 2:
             start = 2 + (body[0] << 8 | body[1])
-            leaf = bytes(body[max(2, start - 5) : start])  # "reply" or the end of "command"
+            leaf = bytes(body[2:start])
             if kind & 6:
                 if start + 2 > len(body):
                     return
                 self._write(packet(0x40, bytes(body[start : start + 2])))
                 start += 2
-            waiting = self.queue if leaf == b"reply" else self.commands
-            if len(waiting) >= QUEUE:
-                waiting.pop(0)
-                self.dropped += 1
-            waiting.append(bytes(body[start:]))
+            if leaf in self.topics and start <= len(body):
+                waiting = self.queue if leaf == self.topics[0] else self.commands
+                if len(waiting) >= QUEUE:
+                    waiting.pop(0)
+                    self.dropped += 1
+                waiting.append(bytes(body[start:]))
 
 
 def _sleep(ms):

@@ -1,66 +1,280 @@
-# MQTT link for a Pi or a desktop, over paho-mqtt. Callbacks only fill a queue; the node's thread does the rest.
+# MQTT link for a Pi or a desktop, over paho-mqtt: MqttLink's interface and behaviour. A thread of its own connects and
+# reconnects; callbacks only fill queues; what the node calls never waits for the network.
+import select
 import socket
+from collections import deque
 from queue import Empty, SimpleQueue
-from threading import Event
+from threading import Event, Lock, RLock, Thread
+from time import monotonic
 
 import paho.mqtt.client as mqtt
 
 from . import wire
+from .backoff import Backoff
+
+QUEUE = 16  # replies waiting to be taken; one more drops the oldest
+IDLE_MS = 200  # a session's longest wait for the network
+AT_ONCE = 64  # packets a session reads before it looks at its other work
+UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 
 
-def make_client(client_id, protocol=mqtt.MQTTv311):
-    """A paho client that sets TCP_NODELAY: without it every QoS 1 round trip waits 44 ms."""
-    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol)
+class _Client(mqtt.Client):
+    """paho takes the memory a packet claims; this one ends the connection instead where that is more than `limit` bytes."""
+
+    limit = 1 << 20
+    oversize = 0
+    properties = None  # of its CONNECT packet (MQTT 5)
+    is_tls = False
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._writing = RLock()
+
+    def loop_write(self):
+        """Two threads write: one that publishes, and the session's."""
+        with self._writing:
+            return super().loop_write()
+
+    def _sock_recv(self, bufsize):
+        if bufsize > self.limit:
+            self.oversize += 1
+            raise ConnectionError("a packet of %d bytes" % bufsize)
+        return super()._sock_recv(bufsize)
+
+
+def make_client(client_id, protocol=mqtt.MQTTv311, tls=None, user=None, password=None, limit=1 << 20):
+    """A paho client that sets TCP_NODELAY: without it every QoS 1 round trip waits 44 ms. tls: an ssl.SSLContext."""
+    client = _Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol)
     client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.suppress_exceptions = False
+    client.limit = limit
+    if tls:
+        client.tls_set_context(tls)
+        client.is_tls = True
+    if user:
+        client.username_pw_set(user, password or None)
     return client
 
 
-class PahoLink:
-    """Requests out, replies in, for one device. Reconnects and resubscribes by itself; status is retained, with a last will.
+class Session:
+    """A client's connections, one after the other, each a new paho client in one thread of its own, until close().
 
-    Raises ConnectionError from the constructor when the broker is not reached within `deadline` seconds.
+    make(): a client with its callbacks for messages and its last will. topics: subscribed to at QoS 1.
+    In the session's thread: on_up(session), once subscribed; farewell(session), before a clean end; work(), between two looks
+    at the network, gives the milliseconds until it wants to be called again.
+    What was published and not sent when a connection ends is not sent again: it is old by then.
     """
 
-    def __init__(self, host, port, device, deadline=10.0):
-        self._request = wire.topic(device, "request")
-        self._status = wire.topic(device, "status")
-        self._state = wire.topic(device, "state")
-        self._reply = wire.topic(device, "reply")
-        self._replies = SimpleQueue()
-        self._ready = Event()
-        self._refused = ""
-        self._client = client = make_client("h2t2-" + device)
-        client.will_set(self._status, "offline", qos=1, retain=True)
-        client.on_connect = self._on_connect
-        client.on_subscribe = lambda *_: self._ready.set()
-        client.on_message = self._on_message
+    def __init__(
+        self, host, port, make, topics, keep_alive=30, deadline_ms=10000, seed=1, on_up=None, farewell=None, work=None
+    ):
+        """deadline_ms: for one attempt, from the first packet to the subscription. seed: of the waits between attempts."""
+        self.host = host
+        self.port = port
+        self.connections = 0
+        self.oversize = 0  # packets above a client's limit
+        self.trouble = ""  # why the last attempt failed or the last connection ended
+        self.up = Event()
+        self.tried = Event()  # the first attempt has ended, well or not
+        self.client = None
+        self._make = make
+        self._topics = topics
+        self._keep_alive = keep_alive
+        self._deadline = deadline_ms / 1000
+        self._backoff = Backoff(seed)
+        self._on_up = on_up
+        self._farewell = farewell
+        self._work = work or (lambda: IDLE_MS)
+        self._refusal = ""
+        self._sent = self._acknowledged = 0
+        self._counting = Lock()
+        self._closing = Event()
+        self._woken, self._waking = socket.socketpair()
+        self._thread = Thread(target=self._run, name="mqtt session", daemon=True)
+        self._thread.start()
+
+    def open(self):
+        """Wait for the first connection: OSError, saying why, when it fails. Reconnecting goes on then."""
+        self.tried.wait(self._deadline + 1)
+        if not self.up.is_set():
+            raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
+
+    def unacknowledged(self):
+        """Publications of this connection that the broker has not acknowledged."""
+        return self._sent - self._acknowledged
+
+    def publish(self, topic, payload, qos=1, retain=False):
+        """False while the connection is down."""
+        client = self.client
+        if client is None or not self.up.is_set():
+            return False
+        with self._counting:
+            self._sent += 1
+        return client.publish(topic, payload, qos=qos, retain=retain).rc == mqtt.MQTT_ERR_SUCCESS
+
+    def renew(self):
+        """End the connection and make another."""
+        if self.up.is_set():
+            self._refusal = "made anew"
+            self._wake()
+
+    def close(self):
+        """Say farewell and disconnect."""
+        self._closing.set()
+        self._wake()
+        self._thread.join(5)
+        self._woken.close()
+        self._waking.close()
+
+    def _wake(self, *_):
+        """End the thread's wait for the network."""
         try:
-            client.connect(host, port, keepalive=30)
-        except OSError as error:
-            raise ConnectionError("broker %s:%d is not reachable: %s" % (host, port, error)) from None
-        client.loop_start()
-        if not self._ready.wait(deadline) or self._refused:
-            client.loop_stop()
-            raise ConnectionError("broker %s:%d: %s" % (host, port, self._refused or "no answer in %g s" % deadline))
+            self._waking.send(b"0")
+        except OSError:
+            pass
+
+    def _run(self):
+        while not self._closing.is_set():
+            self.client = client = self._make()
+            client.on_connect = self._on_connect
+            client.on_subscribe = self._on_subscribe
+            client.on_publish = self._on_publish
+            self._sent = self._acknowledged = 0
+            if client.is_tls:
+                # such a socket is read and written by one thread: what another publishes waits for this one
+                client.on_socket_register_write = self._wake
+            self.trouble = self._connection(client)
+            self.oversize += client.oversize
+            self.client = None
+            if self.up.is_set():
+                self.up.clear()
+                self._backoff.reset()
+            self.tried.set()
+            self._closing.wait(self._backoff.draw() / 1000)
+
+    def _connection(self, client):
+        """One connection from its first packet to its end: why it ended."""
+        self._refusal = ""
+        end = monotonic() + self._deadline
+        client.connect_timeout = self._deadline
+        try:
+            client.connect(self.host, self.port, self._keep_alive, properties=client.properties)
+            while not self._closing.is_set():
+                code = self._turn(client, self._work())
+                if self._refusal:
+                    return self._refusal
+                if code or not client.socket():
+                    return mqtt.error_string(code)
+                if not self.up.is_set() and monotonic() > end:
+                    return "no answer in %g s" % self._deadline
+            if self.up.is_set():
+                if self._farewell:
+                    self._farewell(self)
+                client.disconnect()
+                end = monotonic() + 1
+                while client.want_write() and monotonic() < end and not self._turn(client, 20):
+                    pass
+            return "closed"
+        except Exception as error:  # whatever it is: it is said, and the next attempt comes
+            return str(error) or type(error).__name__
+        finally:
+            sock = client.socket()
+            if sock:
+                sock.close()
+
+    def _turn(self, client, wait_ms):
+        """Wait for the network at most so long, and do what there is to do: paho's error code."""
+        sock = client.socket()
+        pending = client.is_tls and sock.pending()
+        poll = select.poll()
+        poll.register(sock, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
+        poll.register(self._woken, select.POLLIN)
+        code = 0
+        for number, event in poll.poll(0 if pending else wait_ms):
+            if number == self._woken.fileno():
+                self._woken.recv(4096)
+            elif event & ~select.POLLOUT:
+                pending = True
+        if pending:
+            poll.modify(sock, select.POLLIN)
+            for _ in range(AT_ONCE):
+                code = client.loop_read()
+                if code or not client.socket() or not (client.is_tls and sock.pending() or poll.poll(0)):
+                    break
+        if not code and client.want_write():
+            code = client.loop_write()
+        return code or client.loop_misc()
 
     def _on_connect(self, client, _data, _flags, reason, _properties):
         if reason.is_failure:
-            self._refused = str(reason)
-            self._ready.set()
-            return
-        client.subscribe(self._reply, qos=1)
-        client.publish(self._status, "online", qos=1, retain=True)
+            self._refusal = "the broker refuses the connection: %s" % reason
+        else:
+            client.subscribe([(topic, 1) for topic in self._topics])
 
-    def _on_message(self, _client, _data, message):
-        if len(message.payload) <= 64:  # a reply has 13 bytes; decode_reply() judges
-            self._replies.put(message.payload)
+    def _on_subscribe(self, _client, _data, _mid, reasons, _properties):
+        if any(reason.is_failure for reason in reasons):
+            self._refusal = "the broker refuses the subscription"
+            return
+        self.connections += 1
+        self.up.set()
+        if self._on_up:
+            self._on_up(self)
+        self.tried.set()
+
+    def _on_publish(self, _client, _data, _mid, _reason, _properties):
+        self._acknowledged += 1
+
+
+class PahoLink:
+    """Requests out, replies in, for one device. Connects, reconnects and resubscribes by itself; status has a last will.
+
+    Counters: `connections`, `oversize`, `dropped` (replies never taken), `refused` (sends while down or full).
+    """
+
+    def __init__(
+        self, host, port, device, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320, tls=None
+    ):
+        """As MqttLink. buffer: bytes an incoming packet may have; a longer one ends the connection, no memory taken."""
+        self.host = host
+        self.port = port
+        self.device = device
+        self.dropped = self.refused = 0
+        self._request, self._reply, self._command, self._status, self._state = [
+            wire.topic(device, leaf) for leaf in ("request", "reply", "command", "status", "state")
+        ]
+        self._made = "h2t2-" + device, mqtt.MQTTv311, tls, user, password, buffer
+        self._replies = SimpleQueue()
+        self._commands = deque()
+        self._session = Session(
+            host, port, self._client, (self._reply, self._command), keep_alive, deadline_ms, seed, self._online, self._offline
+        )
+
+    @property
+    def connections(self):
+        return self._session.connections
+
+    @property
+    def oversize(self):
+        return self._session.oversize
+
+    @property
+    def trouble(self):
+        return self._session.trouble
+
+    def is_connected(self):
+        return self._session.up.is_set()
+
+    def open(self):
+        """Wait for the first connection: OSError, saying why, when it fails. Reconnecting goes on then."""
+        self._session.open()
 
     def send(self, payload):
-        """Publish a request; False while the link is down (nothing is queued then)."""
-        if not self._client.is_connected():
-            return False
-        return self._client.publish(self._request, payload, qos=1).rc == mqtt.MQTT_ERR_SUCCESS
+        """Publish a request; False while the link is down or too many are not acknowledged (nothing is queued then)."""
+        session = self._session
+        if session.unacknowledged() < UNACKNOWLEDGED and session.publish(self._request, payload):
+            return True
+        self.refused += 1
+        return False
 
     def receive(self, wait_ms):
         """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
@@ -69,13 +283,42 @@ class PahoLink:
         except Empty:
             return None
 
-    def report(self, text):
-        """Publish telemetry (JSON text), retained."""
-        self._client.publish(self._state, text, qos=0, retain=True)
+    def command(self):
+        """The next command payload (JSON, not checked), or None."""
+        return self._commands.popleft() if self._commands else None
+
+    def report(self, message):
+        """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
+        if self._session.unacknowledged() < UNACKNOWLEDGED:
+            self._session.publish(self._state, message, 0, True)
+
+    def renew(self):
+        """End the connection and make another."""
+        self._session.renew()
 
     def close(self):
         """Say "offline" and disconnect."""
-        if self._client.is_connected():
-            self._client.publish(self._status, "offline", qos=1, retain=True).wait_for_publish(2)
-        self._client.disconnect()
-        self._client.loop_stop()
+        self._session.close()
+
+    def _client(self):
+        client = make_client(*self._made)
+        client.will_set(self._status, "offline", qos=0, retain=True)
+        client.on_message = self._on_message
+        return client
+
+    def _online(self, session):
+        session.publish(self._status, "online", 0, True)
+
+    def _offline(self, session):
+        session.publish(self._status, "offline", 0, True)
+
+    def _on_message(self, _client, _data, message):
+        if message.topic == self._reply:
+            if self._replies.qsize() >= QUEUE and self.receive(0) is not None:
+                self.dropped += 1
+            self._replies.put(message.payload)
+        elif message.topic == self._command:
+            if len(self._commands) >= QUEUE:
+                self._commands.popleft()
+                self.dropped += 1
+            self._commands.append(message.payload)

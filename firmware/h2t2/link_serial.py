@@ -58,5 +58,8 @@ class SerialLink:
         """Send telemetry (JSON text)."""
         self._send(frames.STATE, message.encode())
 
+    def renew(self):
+        """Nothing to make anew: a line has no connection."""
+
     def close(self):
         """Nothing to close: the line is the caller's."""

@@ -1,21 +1,31 @@
 # The node: sample -> LDL -> policy -> act or offload -> learn. Knows the interfaces of its parts, not their kinds.
 from . import wire
-from .clock import ticks_add, ticks_diff, ticks_ms
+from .clock import ticks_diff, ticks_ms
+from .fixed import ONE
 from .policy import OFFLOAD
 
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # where a decision came from
+
+
+SILENT = 32  # offloads in a row without an answer, after which the connection is made anew: it may be half dead
+WHEN_DOWN = ("ask", "raise", "pause")  # what to do while the link is down: see Node
 
 
 class Node:
     """One edge device. Every sample handed to `step` gets exactly one decision, through `act`, within `deadline_ms`.
 
     policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`. link: `send(payload) -> bool`,
-    `receive(wait_ms) -> payload or None`. act(tag, k, decision, source): called once a sample.
+    `receive(wait_ms) -> payload or None`, `is_connected()`. act(tag, k, decision, source): called once a sample.
     model: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
-    window: offloads in flight; one more makes `step` refuse (call `poll` until `busy()` is False).
+    window: offloads in flight; one more makes `step` refuse (call `poll` until `busy()` is False). deadline_ms: the wait for a
+    label ends an eighth earlier, so that the decision is out in time.
+    when_down: "ask": the policy goes on, an offload falls back; "raise": beta is 1 meanwhile, so that it asks for less;
+    "pause": the policy is not asked, and charged nothing. cost: a LinkCost, which then sets beta, or None.
     """
 
-    def __init__(self, policy, ldl, link, act, model, boot, window=1, deadline_ms=2000):
+    def __init__(self, policy, ldl, link, act, model, boot, window=1, deadline_ms=2000, when_down="ask", cost=None):
+        if when_down not in WHEN_DOWN:
+            raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
         self.policy = policy
         self.ldl = ldl
         self.link = link
@@ -23,13 +33,29 @@ class Node:
         self.model = model
         self.boot = boot
         self.window = window
-        self.deadline_ms = deadline_ms
-        self.pending = {}  # ticket -> (tag, k, when it expires)
+        self.wait_ms = deadline_ms - (deadline_ms >> 3)
+        self.when_down = when_down
+        self.cost = cost
+        self.paused = False  # by a command: decide locally
+        self.pending = {}  # ticket -> (tag, k, when it was sent, bytes)
+        self.set_beta(cost.expected if cost else policy.beta)
         self.samples = 0
         self.offloads = 0
         self.replies = 0  # that taught and decided
         self.fallbacks = 0
+        self.unasked = 0  # samples decided without the policy: paused, or when_down is "pause"
+        self.silent = 0  # offloads without an answer since the last one
         self.strangers = 0  # replies malformed, of another boot, late, doubled, or without a usable label
+
+    def set_beta(self, beta):
+        """The offloading cost, Q15, while the link is up."""
+        self.beta = beta
+        self._charge()
+
+    def _charge(self):
+        beta = ONE if self.when_down == "raise" and not self.link.is_connected() else self.beta
+        if beta != self.policy.beta:
+            self.policy.set_beta(beta)
 
     def busy(self):
         """True while as many offloads are out as the window holds."""
@@ -41,15 +67,22 @@ class Node:
             raise RuntimeError("node: %d offloads are in flight already; poll first" % len(self.pending))
         k = self.ldl.bin(self.ldl.run(x))
         policy = self.policy
-        action = policy.decide(k)
         self.samples += 1
+        if self.paused or (self.when_down == "pause" and not self.link.is_connected()):
+            self.unasked += 1
+            self.act(tag, k, policy.likely(k), FALLBACK)
+            return
+        if self.when_down == "raise":
+            self._charge()
+        action = policy.decide(k)
         if action != OFFLOAD:
             self.act(tag, k, action, LOCAL)
             return
         self.offloads += 1
         ticket = policy.ticket
-        self.pending[ticket] = (tag, k, ticks_add(ticks_ms(), self.deadline_ms))
-        if not self.link.send(wire.encode_request(self.model, self.boot, ticket, shape, remote)):
+        payload = wire.encode_request(self.model, self.boot, ticket, shape, remote)
+        self.pending[ticket] = (tag, k, ticks_ms(), len(payload))
+        if not self.link.send(payload):
             self._fall_back(ticket)
 
     def poll(self, wait_ms=0):
@@ -61,8 +94,27 @@ class Node:
         if self.pending:
             now = ticks_ms()
             for ticket in list(self.pending):
-                if ticks_diff(now, self.pending[ticket][2]) >= 0:
+                waited = ticks_diff(now, self.pending[ticket][2])
+                if waited >= self.wait_ms or waited < 0:  # or the clock has jumped back
+                    self._measure(ticket, self.wait_ms)
                     self._fall_back(ticket)
+                    self.silent += 1
+            if self.silent >= SILENT:
+                self.silent = 0
+                self.link.renew()
+
+    def drop(self):
+        """Decide locally all that is in flight."""
+        for ticket in list(self.pending):
+            self._fall_back(ticket)
+
+    def _measure(self, ticket, waited):
+        """What an offload that is over has cost, Q15, for `learn`; the beta of the rounds to come follows it."""
+        if not self.cost:
+            return -1
+        beta = self.cost.paid(waited, self.pending[ticket][3])
+        self.set_beta(self.cost.expected)
+        return beta
 
     def _reply(self, payload):
         try:
@@ -72,15 +124,18 @@ class Node:
             return
         if boot != self.boot or ticket not in self.pending or label > 1:
             self.strangers += 1
-        elif status != wire.OK:
+            return
+        self.silent = 0
+        if status != wire.OK:
             self._fall_back(ticket)
         else:
-            tag, k, _ = self.pending.pop(ticket)
-            self.policy.learn(ticket, label)
+            beta = self._measure(ticket, ticks_diff(ticks_ms(), self.pending[ticket][2]))
+            tag, k, _, _ = self.pending.pop(ticket)
+            self.policy.learn(ticket, label, beta)
             self.replies += 1
             self.act(tag, k, label, REMOTE)
 
     def _fall_back(self, ticket):
-        tag, k, _ = self.pending.pop(ticket)
+        tag, k, _, _ = self.pending.pop(ticket)
         self.fallbacks += 1
         self.act(tag, k, max(0, self.policy.lose(ticket)), FALLBACK)

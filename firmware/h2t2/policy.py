@@ -83,7 +83,9 @@ class H2T2:
         self.epsilon = epsilon
         self.half_life = half_life
         self.rate = log2e(eta)  # octaves a unit of cost, Q26
-        self._rates(delta_fp, delta_fn, rdl_fp, rdl_fn)
+        self.rdl_fp = rdl_fp
+        self.rdl_fn = rdl_fn
+        self.set_deltas(delta_fp, delta_fn)
         self.options = (bits, self.rate, self.all, self.anytime, half_life, window, delta_fp, delta_fn, rdl_fp, rdl_fn)
         self.cell = 0  # added to the bin in a ticket: which learner, where there are several
         self.set_beta(beta)
@@ -93,15 +95,22 @@ class H2T2:
         self.taught = 0
         self.ticket = self.local = 0
 
-    def _rates(self, fp, fn, e0, e1):
-        """Octaves (Q26, signed) a label charges to predicting (0 after label 0, 1 after 0, 0 after 1, 1 after 1).
+    def set_deltas(self, fp, fn):
+        """The costs of a false positive and a false negative for the labels to come, Q15, 0..32768.
 
+        `rates`: octaves (Q26, signed) a label charges to predicting (0 after label 0, 1 after 0, 0 after 1, 1 after 1).
         With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for 1), the loss estimate
         ((1 - e_other) loss(label) - e_label loss(other)) / (1 - e0 - e1) is unbiased (Natarajan et al., NeurIPS 2013).
         """
+        if not (0 <= fp <= ONE and 0 <= fn <= ONE):
+            raise ValueError("deltas %r, %r are not in 0..32768" % (fp, fn))
+        e0 = self.rdl_fp
+        e1 = self.rdl_fn
         d = ONE - e0 - e1
         if d < 1 or self.rate // d >= 16384:
             raise ValueError("rdl_fp %d + rdl_fn %d leave too little to learn from" % (e0, e1))
+        self.delta_fp = fp
+        self.delta_fn = fn
         fp = times(self.rate, fp)
         fn = times(self.rate, fn)
         self.rates = [-_over(fn, e0, d), _over(fp, ONE - e1, d), _over(fn, ONE - e0, d), -_over(fp, e1, d)]
@@ -145,6 +154,13 @@ class H2T2:
         lo = self.beta_lo
         experts.charge(k, -self.beta_hi - (lo > 0), -lo & FINE, self.beta_hi, lo)
         return action
+
+    def likely(self, k):
+        """The class to act on in bin k without asking: no draw, no charge, nothing learned."""
+        if self.experts.spent > ROOM:
+            self.experts.coarsen()
+        self.experts.regions(k)
+        return self.experts.local
 
     def _tick(self):
         """Count the round, for the anytime exploration and for forgetting: True when it is time to forget."""

@@ -2,6 +2,8 @@
 # same file drives a board and a Pi.
 import json
 
+from .clock import ticks_add, ticks_diff, ticks_ms
+from .commands import Limit, parse
 from .snapshot import restore, save
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
@@ -14,6 +16,7 @@ def telemetry(node):
         "offloads": node.offloads,
         "replies": node.replies,
         "fallbacks": node.fallbacks,
+        "unasked": node.unasked,
         "strangers": node.strangers,
         "taught": node.policy.taught,
     }
@@ -25,7 +28,8 @@ class Service:
     sensor: called without arguments, gives (LDL input, remote tensor, tag), or None when there is none (now, or ever again).
     store: a snapshot store, or None; every: samples between two saves. telemetry_every: samples between two reports.
     watchdog: called once a turn of the loop. log: called with a line of text about what went wrong.
-    Counters: `errors` (exceptions caught), `saves`, `unsaved` (saves that failed).
+    Counters: `errors` (exceptions caught), `saves`, `unsaved` (saves that failed), `commands` (carried out), `commands_refused`
+    (malformed, or more than commands.Limit lets through).
     """
 
     def __init__(self, node, sensor, shape, store=None, every=500, telemetry_every=100, watchdog=lambda: None, log=print):
@@ -37,8 +41,12 @@ class Service:
         self.telemetry_every = telemetry_every
         self.watchdog = watchdog
         self.log = log
-        self.errors = self.saves = self.unsaved = 0
+        self.errors = self.saves = self.unsaved = self.commands = self.commands_refused = 0
         self.restored = False
+        self.limit = Limit()
+        self.pause_left = 0  # seconds of a pause still to come
+        self.pause_since = 0
+        self.untaught = save(node.policy)  # what a reset goes back to
         if store:
             self._restore()
 
@@ -47,18 +55,25 @@ class Service:
             blob = self.store.load()
             if blob is not None:
                 restore(self.node.policy, blob)
+                if not self.node.cost:
+                    self.node.set_beta(self.node.policy.beta)
                 self.restored = True
         except (ValueError, OSError) as error:
             self.log("snapshot not used: %s" % error)
 
     def save(self):
         """Write a snapshot over the older of the two; what cannot be written is counted and said, and work goes on."""
+        node = self.node
+        in_force = node.policy.beta
         try:
-            self.store.save(save(self.node.policy))
+            node.policy.set_beta(node.beta)  # not the one of a link that is down now
+            self.store.save(save(node.policy))
             self.saves += 1
         except OSError as error:
             self.unsaved += 1
             self.log("snapshot not saved: %s" % error)
+        finally:
+            node.policy.set_beta(in_force)
 
     def run(self, samples=0, idle_ms=5):
         """Work through `samples` samples (0: until the sensor has none), then wait for what is still in flight."""
@@ -67,6 +82,7 @@ class Service:
         while True:
             try:
                 self.watchdog()
+                self._command()
                 if node.busy():
                     node.poll(idle_ms)
                     continue
@@ -77,18 +93,24 @@ class Service:
                 node.step(x, self.shape, remote, tag)
                 node.poll(0)
                 self._after()
-            except (ValueError, OSError, MemoryError, RuntimeError) as error:
-                self.errors += 1
-                self.log("sample %d: %s: %s" % (node.samples, type(error).__name__, error))
+            except Exception as error:
+                self._caught(error)
             left -= 1
             if left == 0:
                 break
         while node.pending:
-            self.watchdog()
-            node.poll(idle_ms)
+            try:
+                self.watchdog()
+                node.poll(idle_ms)
+            except Exception as error:
+                self._caught(error)
         if self.store:
             self.save()
         node.link.report(json.dumps(telemetry(node)))
+
+    def _caught(self, error):
+        self.errors += 1
+        self.log("sample %d: %s: %s" % (self.node.samples, type(error).__name__, error))
 
     def _after(self):
         n = self.node.samples
@@ -96,3 +118,49 @@ class Service:
             self.node.link.report(json.dumps(telemetry(self.node)))
         if self.store and n % self.every == 0:
             self.save()
+
+    def _command(self):
+        """Carry out at most one command; end a pause that is over."""
+        if self.pause_left:
+            self._count_down()
+        payload = self.node.link.command()
+        if payload is None:
+            return
+        try:
+            what, value = parse(payload)
+            if not self.limit.passes():
+                raise ValueError("more commands than one each 15 s")
+        except ValueError as error:
+            self.commands_refused += 1
+            if self.commands_refused < 20 or not self.commands_refused & 1023:  # a stranger must not fill the log
+                self.log("command refused: %s" % error)
+            return
+        self.commands += 1
+        self.log("command: %s" % what)
+        policy = self.node.policy
+        if what == "set":
+            policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
+            self.node.set_beta(value.get("beta", self.node.beta))
+        elif what == "pause":
+            self.pause_left = value
+            self.pause_since = ticks_ms()
+            self.node.paused = value > 0
+        elif what == "reset":
+            self.node.drop()
+            last, fp, fn = policy.tickets.last, policy.delta_fp, policy.delta_fn
+            restore(policy, self.untaught)
+            policy.tickets.last = last  # a reply on its way must not meet a new ticket of the same number
+            policy.set_deltas(fp, fn)
+            self.node.set_beta(self.node.beta)
+        if self.store and what != "pause":
+            self.save()
+
+    def _count_down(self):
+        """A pause may be longer than the ticks' period: it is counted second by second."""
+        waited = ticks_diff(ticks_ms(), self.pause_since) // 1000
+        if waited < 0:
+            self.pause_since = ticks_ms()
+        elif waited:
+            self.pause_left = max(0, self.pause_left - waited)
+            self.pause_since = ticks_add(self.pause_since, waited * 1000)
+        self.node.paused = self.pause_left > 0

@@ -1,11 +1,18 @@
 # Snapshots: a learner's whole state as bytes, and a store of two alternating slots that survives a power cut at any byte.
 # Not part of a step: may allocate. What a policy's state consists of is listed here, and only here.
+import os
 from struct import calcsize, pack, unpack_from
 
-VERSION = 2
+from .experts import COARSEST
+from .fixed import ONE
+
+VERSION = 3
 _HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body; then the body, then a CRC-24
 _MAGIC = b"H2T2"
 _SIZE = calcsize(_HEADER)
+_MOST = 0x7FFFFFFF
+_TICKET = 268435455
+_SMALL = 0x3FFFFFFF  # the largest small int
 
 
 def crc24(data):
@@ -21,22 +28,33 @@ def crc24(data):
 
 
 def _parts(policy):
-    """(kind, scalars as (object, names), arrays) of a policy: everything that changes while it runs."""
+    """(kind, scalars as (object, ((name, least, most), ...)), arrays as (array, bounds)): all that changes while it runs.
+
+    bounds: (least, most) of the items; several where items of several meanings alternate.
+    """
     tickets = policy.tickets
     scalars = [
-        (policy, ("beta", "age", "taught", "ticket", "local")),
-        (policy.rng, ("x", "y", "z")),
-        (tickets, ("last", "lost", "refused")),
+        (policy, (("beta", 0, ONE), ("age", 0, _MOST), ("taught", 0, _MOST), ("ticket", 0, _TICKET), ("local", 0, 255))),
+        (policy.rng, (("x", 1, 30268), ("y", 1, 30306), ("z", 1, 30322))),
+        (tickets, (("last", 0, _TICKET), ("lost", 0, _MOST), ("refused", 0, _MOST))),
     ]
-    arrays = [tickets.slots]
+    if not hasattr(policy, "trees"):
+        scalars.append((policy, (("delta_fp", 0, ONE), ("delta_fn", 0, ONE))))
+    trees = []
+    arrays = []
+    bins = 0
     if hasattr(policy, "labels"):
-        return 3, scalars, arrays + [policy.labels, policy.events]
-    scalars.append((policy, ("t", "root", "epsilon")))
-    trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
+        bins = policy.n
+        arrays += [(policy.labels, ((0, _MOST),)), (policy.events, ((0, _MOST),))]
+    else:
+        scalars.append((policy, (("t", 0, 16777215), ("root", 3, 1024), ("epsilon", 1, ONE))))
+        trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
     for tree in trees:
-        scalars.append((tree, ("spent", "unit")))
-        arrays += [tree.losses, tree.fine]
-    return (2 if hasattr(policy, "trees") else 1), scalars, arrays
+        bins += tree.n
+        scalars.append((tree, (("spent", 0, _SMALL), ("unit", 0, COARSEST))))
+        arrays += [(tree.losses, ((-_SMALL, _SMALL),)), (tree.fine, ((0, (16384 << COARSEST) - 1),))]
+    arrays.insert(0, (tickets.slots, ((0, _TICKET), (0, bins - 1), (0, ONE), (0, 255), (0, _SMALL))))
+    return (3 if not trees else 2 if hasattr(policy, "trees") else 1), scalars, arrays
 
 
 def save(policy):
@@ -46,9 +64,9 @@ def save(policy):
     for value in policy.options:
         body += pack("<i", value)
     for owner, names in scalars:
-        for name in names:
+        for name, _, _ in names:
             body += pack("<i", getattr(owner, name))
-    for array in arrays:
+    for array, _ in arrays:
         body += pack("<%di" % len(array), *array)
     head = pack(_HEADER, _MAGIC, VERSION, kind, len(policy.options), len(body))
     return head + body + pack("<I", crc24(head + body))
@@ -57,7 +75,8 @@ def save(policy):
 def restore(policy, blob):
     """Put a saved state into a policy made with the same options; it goes on bit for bit.
 
-    ValueError, and the policy untouched, for bytes that are truncated, changed, of another version, kind or options.
+    ValueError, and the policy untouched, for bytes that are truncated, changed, out of range, of another version, kind or
+    options.
     """
     if len(blob) < _SIZE + 4:
         raise ValueError("snapshot: %d bytes are too few" % len(blob))
@@ -71,24 +90,39 @@ def restore(policy, blob):
     if unpack_from("<I", blob, _SIZE + size)[0] != crc24(memoryview(blob)[: _SIZE + size]):
         raise ValueError("snapshot: the checksum does not match")
     own, scalars, arrays = _parts(policy)
-    count = options + sum([len(names) for _, names in scalars]) + sum([len(array) for array in arrays])
+    count = options + sum([len(names) for _, names in scalars]) + sum([len(array) for array, _ in arrays])
     if kind != own or options != len(policy.options) or size != 4 * count:
         raise ValueError("snapshot: of another kind or size of policy")
     if unpack_from("<%di" % options, blob, _SIZE) != tuple([int(value) for value in policy.options]):
         raise ValueError("snapshot: made with other options than this policy's")
-    at = _SIZE + 4 * options
-    for owner, names in scalars:
-        for name in names:
-            setattr(owner, name, unpack_from("<i", blob, at)[0])
-            at += 4
-    for array in arrays:
-        for n in range(len(array)):
-            array[n] = unpack_from("<i", blob, at)[0]
-            at += 4
+    for put in (False, True):  # look at everything first
+        at = _SIZE + 4 * options
+        for owner, names in scalars:
+            for name, least, most in names:
+                value = _within(blob, at, least, most)
+                if put:
+                    setattr(owner, name, value)
+                at += 4
+        for array, bounds in arrays:
+            for n in range(len(array)):
+                least, most = bounds[n % len(bounds)]
+                value = _within(blob, at, least, most)
+                if put:
+                    array[n] = value
+                at += 4
+    if kind != 2:
+        policy.set_deltas(policy.delta_fp, policy.delta_fn)
     policy.set_beta(policy.beta)
     if kind != 3:
         for tree in policy.trees if kind == 2 else [policy.experts]:
             tree.rebuild(False, False)
+
+
+def _within(blob, at, least, most):
+    value = unpack_from("<i", blob, at)[0]
+    if not least <= value <= most:
+        raise ValueError("snapshot: %d is not in %d..%d" % (value, least, most))
+    return value
 
 
 class Store:
@@ -147,6 +181,9 @@ class FileSlot:
     def write(self, data):
         with open(self.path, "wb") as file:
             file.write(data)
+            file.flush()
+            if hasattr(os, "fsync"):  # CPython's; a board's file system writes at close
+                os.fsync(file.fileno())
 
 
 class BufferSlot:

@@ -5,6 +5,7 @@ import os
 
 from .calibrating import Calibrating
 from .ldl_open import open_ldl
+from .link_cost import LinkCost
 from .link_mqtt import MqttLink
 from .node import Node
 from .policy import H2T2
@@ -42,28 +43,42 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, boot=Non
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape))
     if boot is None:
         boot = int.from_bytes(os.urandom(4), "little") >> 2
-    node = Node(policy, ldl, link, act, config["model_id"], boot, config["window"], config["deadline_ms"])
+    cost = LinkCost(*config["cost"]) if config.get("cost") else None
+    when_down = config.get("when_down", "ask")
+    node = Node(policy, ldl, link, act, config["model_id"], boot, config["window"], config["deadline_ms"], when_down, cost)
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     every = config.get("snapshot_every", 500), config.get("telemetry_every", 100)
     return Service(node, sensor, shape, store, every[0], every[1], watchdog)
 
 
-def main(path="config.json"):
-    """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary."""
-    with open(path) as file:
-        config = json.load(file)
+def mqtt_link(config):
+    """The MQTT link of a config; joins the wireless network first where it names one. ValueError for a bad certificate."""
     if config.get("wifi_name"):
         from .wifi import join
 
         join(config["wifi_name"], config["wifi_password"])
-    link = MqttLink(
+    tls = None
+    if config.get("ca"):
+        from .secure import context
+
+        tls = context(config["ca"], config.get("cert"), config.get("key"))
+    return MqttLink(
         config["broker"],
         config["port"],
         config["device"],
         config.get("user"),
         config.get("password"),
         config.get("keep_alive", 30),
+        seed=int.from_bytes(os.urandom(4), "little") >> 4,
+        tls=tls,
     )
+
+
+def main(path="config.json"):
+    """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary."""
+    with open(path) as file:
+        config = json.load(file)
+    link = mqtt_link(config)
     running = service(config, link)
     try:
         link.open()
@@ -74,6 +89,7 @@ def main(path="config.json"):
     link.close()
     summary = telemetry(running.node)
     summary["errors"] = running.errors
+    summary["unsaved"] = running.unsaved
     summary["restored"] = running.restored
     summary["connections"] = link.connections
     print(json.dumps({"summary": summary}))

@@ -6,14 +6,16 @@ from struct import calcsize, pack, unpack_from
 
 VERSION = 1
 INT8 = 0  # dtype codes; other codes are refused
-OK, MALFORMED, WRONG_MODEL, FAILED = 0, 1, 2, 3  # reply status
-STATUS = ("ok", "malformed request", "model not served here", "the remote model failed")
+OK, MALFORMED, WRONG_MODEL, FAILED, BUSY = 0, 1, 2, 3, 4  # reply status
+STATUS = ("ok", "malformed request", "model not served here", "the remote model failed", "busy")
 MAX_TENSOR = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS = 6
+MAX_DEVICE = 64  # bytes of a device's name
 
 _REQUEST = "<BBHIIBB"
 _REPLY = "<BBIIbH"
 REQUEST_HEADER = calcsize(_REQUEST)
+MAX_REQUEST = REQUEST_HEADER + 2 * MAX_DIMENSIONS + MAX_TENSOR
 REPLY_SIZE = calcsize(_REPLY)
 
 

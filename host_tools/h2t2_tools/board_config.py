@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from . import policies
+from . import policies, toml
+from .cost_table import CostTable
+from .endpoint import secret
 from .errors import UserError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SECRETS = ("password", "wifi_password")
 
@@ -30,6 +26,9 @@ class BoardConfig(BaseModel):
     user: str = ""
     password: str = ""
     keep_alive: int = Field(30, ge=5, le=3600)
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
     wifi_name: str = ""
     wifi_password: str = ""
     event: int = Field(1, ge=0, le=255)
@@ -48,40 +47,66 @@ class BoardConfig(BaseModel):
     seed: int = Field(1, ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
+    when_down: Literal["ask", "raise", "pause"] = "ask"
+    cost: CostTable | None = None
     snapshot: str = "h2t2.state"
     snapshot_every: int = Field(500, ge=1)
     telemetry_every: int = Field(100, ge=0)
     records: str = "samples.bin"
+    folder: Path = Field(Path("."), exclude=True)  # what ca, cert and key are relative to: where the file is
 
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         names = ("bits", "beta", "delta_fp", "delta_fn", "eta", "epsilon", "seed", "feedback", "exploration", "half_life")
         numbers = {name: getattr(self, name) for name in names}
-        return policies.arguments(self.policy, numbers, window=1 if self.window == 1 else 8)
+        return policies.arguments(self.policy, numbers, window=policies.tickets(self.window))
 
     def board(self) -> dict[str, Any]:
         """What config.json holds on the board."""
         names = (
-            "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event", "remote_shape",
-            "model_id", "policy", "window", "deadline_ms", "snapshot", "snapshot_every", "telemetry_every", "records",
+            "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event",
+            "remote_shape", "model_id", "policy", "window", "deadline_ms", "when_down", "snapshot", "snapshot_every",
+            "telemetry_every", "records",
         )  # fmt: skip
-        return {**{name: getattr(self, name) for name in names}, "ldl": "ldl.h2m", "arguments": self.arguments()}
+        content = {**{name: getattr(self, name) for name in names}, "ldl": "ldl.h2m", "arguments": self.arguments()}
+        content.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
+        if self.cost:
+            content["cost"] = self.cost.arguments()
+        return content
+
+    def certificates(self) -> dict[str, bytes]:
+        """The files beside config.json that a TLS link reads."""
+        names = [name for name in ("ca", "cert", "key") if getattr(self, name)]
+        return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
 
 
 def load(path: Path) -> BoardConfig:
     """The configuration in a .toml file. UserError naming the entry that is wrong; a secret's value is never in it."""
+    config = toml.load(path, BoardConfig, SECRETS)
     try:
-        content = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{path}: not TOML: {error}") from None
-    try:
-        return BoardConfig.model_validate(content)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        name = ".".join(map(str, wrong["loc"]))
-        value = "" if wrong["type"] in ("missing", "extra_forbidden") or name in SECRETS else f" {wrong['input']!r}"
-        raise UserError(f"{path}: {name}{value}: {wrong['msg'].lower()}") from None
+        config.arguments()
+        for name in ("ca", "cert", "key"):
+            if getattr(config, name):
+                certificate(path.parent / getattr(config, name), name == "key")
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
+    return config.model_copy(update={"folder": path.parent})
+
+
+def certificate(path: Path, key: bool) -> bytes:
+    """A certificate, or a private key, of a PEM or DER file, as DER, which every MicroPython port reads. UserError if not."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization as form
+
+    content = (secret(path) if key else path).read_bytes() if path.is_file() else None
+    if content is None:
+        raise UserError(f"{path}: no such file")
+    pem = content.lstrip().startswith(b"-----")
+    try:
+        if key:
+            made = form.load_pem_private_key(content, None) if pem else form.load_der_private_key(content, None)
+            return made.private_bytes(form.Encoding.DER, form.PrivateFormat.TraditionalOpenSSL, form.NoEncryption())
+        found = x509.load_pem_x509_certificate(content) if pem else x509.load_der_x509_certificate(content)
+        return found.public_bytes(form.Encoding.DER)
+    except (ValueError, TypeError):
+        raise UserError(f"{path}: not a {'private key' if key else 'certificate'} in PEM or DER, without a password") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from h2t2.link_paho import PahoLink
 from h2t2.service import SOURCES
 
 from .boards.repl import RawRepl, open_line, write_paced
-from .errors import Failure, UserError
+from .endpoint import Endpoint
+from .errors import UserError
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,17 @@ class Counters:
 class Line:
     """One serial line and the device at its end, until stop() is called. The line may go and come back."""
 
-    def __init__(
-        self, port: str, device: str, host: str, broker_port: int, baud: int, pace: bool, out: Out, restart: bool = False
-    ):
+    def __init__(self, port: str, device: str, endpoint: Endpoint, baud: int, pace: bool, out: Out, restart: bool = False):
         """restart: stop what the board runs and let it boot, so that nothing it says is missed."""
         self.port, self.device, self.baud, self.pace, self.out = port, device, baud, pace, out
         self.counters = Counters()
         self.decoder = frames.Decoder()
-        self._link = PahoLink(host, broker_port, device)
+        seed = random.SystemRandom().randrange(2**28)
+        self._link = PahoLink(endpoint.host, endpoint.port, device, seed=seed, **endpoint.login)
+        try:
+            self._link.open()
+        except OSError as error:
+            out.log(f"{error}; requests are refused until it answers")
         self._stopped = threading.Event()
         if restart:
             repl = RawRepl(port, pace, baud)
@@ -82,6 +87,9 @@ class Line:
                 if reply is not None:
                     self.counters.replies += 1
                     self._down(frames.REPLY, reply)
+                command = self._link.command()
+                if command is not None:
+                    self._down(frames.COMMAND, command)
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
@@ -98,7 +106,7 @@ class Line:
 
     def _up(self, kind: int, payload: bytes) -> None:
         if kind == frames.REQUEST:
-            if len(payload) > wire.REQUEST_HEADER + 12 + wire.MAX_TENSOR or not self._link.send(payload):
+            if len(payload) > wire.MAX_REQUEST or not self._link.send(payload):
                 self.counters.refused += 1
             else:
                 self.counters.requests += 1
@@ -126,17 +134,14 @@ def parse(port: str) -> tuple[str, str]:
 
 
 def run(
-    ports: list[str], broker: tuple[str, int], baud: int, pace: bool, restart: bool, seconds: float | None, out: Out
+    ports: list[str], endpoint: Endpoint, baud: int, pace: bool, restart: bool, seconds: float | None, out: Out
 ) -> dict[str, dict[str, int]]:
     """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""
     lines: list[Line] = []
     try:
         for port in ports:
             line, device = parse(port)
-            try:
-                lines.append(Line(line, device, *broker, baud, pace, out, restart))
-            except ConnectionError as error:
-                raise Failure(str(error)) from None
+            lines.append(Line(line, device, endpoint, baud, pace, out, restart))
             out.log(f"{line} is device {device}")
         out.log("ready")
         end = None if seconds is None else time.monotonic() + seconds

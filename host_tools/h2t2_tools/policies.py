@@ -20,6 +20,11 @@ def arguments(name: str, numbers: dict[str, Any], window: int = 8) -> dict[str, 
     return {key: made[key] for key in _CALIBRATING} if name == "calibrating" else made
 
 
+def tickets(window: int) -> int:
+    """Labels that may be outstanding with so many offloads in flight: more, as one may be slow while others come and go."""
+    return 1 if window == 1 else 8 * window
+
+
 def make(name: str, numbers: dict[str, Any], window: int = 8) -> Any:
     """A policy of the runtime, made with those arguments."""
     return (Calibrating if name == "calibrating" else H2T2)(**arguments(name, numbers, window))

@@ -20,8 +20,9 @@ from . import microbit_program
 
 # what a board with a network runs; the others of h2t2 stay on the host
 RUNTIME = (
-    "__init__", "calibrating", "clock", "experts", "fixed", "kernels", "kernels_viper", "ldl", "ldl_bounds",
-    "ldl_open", "link_mqtt", "node", "policy", "recorded", "rng", "service", "snapshot", "start", "tickets", "wire",
+    "__init__", "backoff", "calibrating", "clock", "commands", "experts", "fixed", "kernels", "kernels_viper", "ldl",
+    "ldl_bounds", "ldl_open", "link_cost", "link_mqtt", "node", "policy", "recorded", "rng", "secure", "service", "snapshot",
+    "start", "tickets", "wire",
 )  # fmt: skip
 
 
@@ -84,6 +85,7 @@ def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, 
         else:
             files[f"h2t2/{name}.py"] = source
     files["ldl.h2m"] = content
+    files.update(config.certificates())
     files["config.json"] = json.dumps(config.board(), indent=1).encode()
     files["finish.py"] = (boards() / "finish.py").read_bytes()
     files["main.py"] = (boards() / kind.name / "main.py").read_bytes()

@@ -1,0 +1,45 @@
+"""Reading a .toml file into a checked model, with errors that name the entry and never a secret's value."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from .errors import UserError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Checked = TypeVar("Checked", bound=BaseModel)
+
+
+def load(path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
+    """The file as that model. UserError naming file and entry; the value of one named in `secrets` is never in it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    return parse(data, path, model, secrets)
+
+
+def parse(data: bytes, path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
+    """As load(), of the bytes of a file."""
+    try:
+        content = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: not TOML: {error}") from None
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = ".".join(map(str, wrong["loc"]))
+        silent = not name or wrong["type"] in ("missing", "extra_forbidden") or name in secrets
+        value = "" if silent else f" {wrong['input']!r}"
+        raise UserError(f"{path}: {name}{value}: {wrong['msg'].lower()}") from None

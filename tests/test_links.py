@@ -1,0 +1,225 @@
+"""The two MQTT links, paho's and the boards' own: one interface, the same behaviour, through a real Mosquitto."""
+
+import time
+
+import paho.mqtt.client as mqtt
+import pytest
+from support import until, worker
+
+from h2t2 import wire
+from h2t2.backoff import FIRST_MS, LONGEST_MS, Backoff
+from h2t2.link_mqtt import MqttLink
+from h2t2.link_paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
+from h2t2_tools import broker, pairs
+from h2t2_tools.proxy import Faults, Proxy
+
+both = pytest.mark.parametrize("kind", [MqttLink, PahoLink])
+
+
+@pytest.fixture
+def mosquitto(tmp_path):
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    for part in (tmp_path, *tmp_path.parents[:3]):
+        part.chmod(0o755)
+    one = broker.Mosquitto(tmp_path)
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def publish(mosquitto):
+    """publish(topic, payload, qos=1): what somebody else says to a device."""
+    client = make_client("somebody")
+    client.connect(mosquitto.host, mosquitto.port)
+    client.loop_start()
+    yield lambda topic, payload, qos=1: client.publish(topic, payload, qos=qos).wait_for_publish(5)
+    client.disconnect()
+    client.loop_stop()
+
+
+def connected(link, state=True, seconds=10):
+    """Poll a link, as a node does, until it is up (or down)."""
+    end = time.monotonic() + seconds
+    while link.is_connected() != state and time.monotonic() < end:
+        link.receive(20)
+    return link.is_connected() == state
+
+
+@pytest.mark.parametrize("kind", [MqttLink, PahoLink])
+def test_offloads(kind, broker_url):
+    """Requests and replies through each kind of broker and a real worker."""
+    host, port = broker.parse(broker_url)
+    pair = pairs.load("digits")
+    with worker(broker_url):
+        link = kind(host, port, "dev")
+        link.open()
+        for n in range(1, 40):
+            assert link.send(wire.encode_request(pair.about.model_id, 5, n, (8, 8, 1), bytes(64)))
+            assert wire.decode_reply(link.receive(5000))[1:3] == (5, n)
+        assert link.receive(0) is None and link.refused == link.dropped == 0
+        link.close()
+        assert not link.send(b"x") and link.refused == 1
+
+
+@both
+def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
+    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link.open()
+    for n in range(3):
+        mosquitto.stop(kill=True)
+        assert connected(link, False) and not link.send(b"x")
+        mosquitto.start()
+        assert connected(link) and link.connections == n + 2
+    publish(wire.topic("dev", "reply"), b"again")
+    assert link.receive(5000) == b"again"
+    link.renew()
+    assert connected(link, False) and connected(link) and link.connections == 5
+    link.close()
+
+
+@both
+def test_it_says_why_it_cannot(kind, mosquitto):
+    link = kind("127.0.0.1", broker.free_port(), "dev", deadline_ms=1500)
+    with pytest.raises(OSError, match=r"broker 127.0.0.1:\d+: "):
+        link.open()
+    link.close()
+    proxy = Proxy(mosquitto.host, mosquitto.port, Faults(stall=True))
+    link = kind("127.0.0.1", proxy.port, "dev", deadline_ms=400)
+    began = time.monotonic()
+    with pytest.raises(OSError, match="no answer"):
+        link.open()
+    assert time.monotonic() - began < 3 and not link.send(b"x") and link.receive(0) is None
+    link.close()
+    proxy.stop()
+
+
+@both
+def test_a_silent_broker_is_given_up(kind, mosquitto):
+    """Connected, then nothing passes: keep-alive notices, nothing blocks."""
+    proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
+    link = kind("127.0.0.1", proxy.port, "dev", keep_alive=1)
+    link.open()
+    proxy.faults.stall = True
+    began = time.monotonic()
+    assert link.receive(0) is None and time.monotonic() - began < 0.5
+    assert connected(link, False)
+    proxy.faults.stall = False
+    assert connected(link)
+    link.close()
+    proxy.stop()
+
+
+@both
+def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
+    proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
+    link = kind("127.0.0.1", proxy.port, "dev")
+    link.open()
+    link.receive(50)
+    proxy.faults.stall = True
+    sent = [link.send(b"request") for _ in range(3 * UNACKNOWLEDGED)]
+    assert sum(sent) <= UNACKNOWLEDGED and link.refused == len(sent) - sum(sent) and not sent[-1]
+    link.close()
+    proxy.stop()
+
+
+@both
+def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
+    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link.open()
+    for n in range(QUEUE + 5):
+        publish(wire.topic("dev", "reply"), b"%d" % n)
+        if kind is MqttLink:
+            link._advance(20)
+    assert until(lambda: link.dropped == 5 or (kind is MqttLink and link._advance(20)))
+    got = []
+    while (payload := link.receive(100)) is not None:
+        got.append(int(payload))
+    assert got == list(range(5, QUEUE + 5))
+    link.close()
+
+
+@both
+def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, publish):
+    """A reply of 200 kB, of 500 bytes: counted, not delivered; what comes after them is."""
+    link = kind(mosquitto.host, mosquitto.port, "dev", buffer=80)
+    link.open()
+    for n, size in enumerate((500, 200000)):
+        publish(wire.topic("dev", "reply"), bytes(size), qos=0)
+        assert until(lambda n=n: link.receive(20) is None and link.oversize == n + 1)
+        assert connected(link)
+    publish(wire.topic("dev", "reply"), b"small")
+    assert link.receive(5000) == b"small"
+    link.close()
+
+
+@both
+def test_commands_are_not_replies(kind, mosquitto, publish):
+    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link.open()
+    publish(wire.topic("dev", "command"), b"{}")
+    publish(wire.topic("dev", "reply"), b"reply")
+    assert link.receive(5000) == b"reply" and link.receive(50) is None
+    assert link.command() == b"{}" and link.command() is None
+    link.close()
+
+
+@both
+def test_packet_ids_wrap_at_65535(kind, mosquitto, publish):
+    """Just below the wrap: requests go on, and every one is acknowledged."""
+    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link.open()
+    if kind is MqttLink:
+        link.packet_id = 65530
+    else:
+        link._session.client._last_mid = 65530
+    for _ in range(12):
+        assert link.send(b"x")
+        link.receive(5)
+
+    def unacknowledged():
+        link.receive(10)
+        return link.unacknowledged if kind is MqttLink else link._session.unacknowledged()
+
+    assert until(lambda: unacknowledged() <= 0)
+    last = link.packet_id if kind is MqttLink else link._session.client._last_mid
+    assert 1 <= last < 20
+    link.close()
+
+
+@both
+def test_status_is_retained_with_a_last_will(kind, mosquitto):
+    seen = []
+    watcher = make_client("watcher")
+    watcher.on_message = lambda _c, _d, message: seen.append((bytes(message.payload), message.retain))
+    watcher.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
+    watcher.connect(mosquitto.host, mosquitto.port)
+    watcher.loop_start()
+    proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
+    link = kind("127.0.0.1", proxy.port, "cellar")
+    link.open()
+    assert until(lambda: (b"online", False) in seen)
+    proxy.stop()  # the device vanishes without a word
+    assert until(lambda: (b"offline", False) in seen)
+    link.close()
+    late = make_client("late", mqtt.MQTTv5)
+    late.on_message = lambda _c, _d, message: seen.append((bytes(message.payload), message.retain))
+    late.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
+    late.connect(mosquitto.host, mosquitto.port)
+    late.loop_start()
+    assert until(lambda: (b"offline", True) in seen)
+    for client in (watcher, late):
+        client.disconnect()
+        client.loop_stop()
+
+
+def test_waits_double_with_jitter_and_end_at_the_longest():
+    waits = [Backoff(seed) for seed in range(50)]
+    wanted = FIRST_MS
+    for _ in range(10):
+        drawn = [one.draw() for one in waits]
+        assert all(wanted // 2 <= wait <= wanted for wait in drawn) and len(set(drawn)) > 30
+        wanted = min(2 * wanted, LONGEST_MS)
+    waits[0].reset()
+    assert waits[0].draw() <= FIRST_MS
