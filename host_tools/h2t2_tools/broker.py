@@ -19,14 +19,18 @@ from urllib.parse import urlsplit
 from .errors import Failure, UserError
 
 
-def parse(url: str) -> tuple[str, int]:
-    """(host, port) of mqtt://host[:port]. UserError for anything else."""
+def parse(url: str, tls: bool = False) -> tuple[str, int]:
+    """(host, port) of mqtt://host[:port], and of mqtts:// where tls. UserError for anything else."""
+    if "@" in url:
+        raise UserError("broker: no user or password in its address; give --user, and the password in a file or H2T2_PASSWORD")
     try:
         parts = urlsplit(url)
-        port = parts.port or 1883
+        port = parts.port or (8883 if parts.scheme == "mqtts" else 1883)
     except ValueError as error:
         raise UserError(f"broker {url}: {error}") from None
-    if parts.scheme != "mqtt" or not parts.hostname or parts.path not in ("", "/"):
+    if parts.scheme == "mqtts" and not tls:
+        raise UserError(f"broker {url}: no TLS here; want mqtt://")
+    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or parts.path not in ("", "/"):
         raise UserError(f"broker {url}: want mqtt://host or mqtt://host:port")
     return parts.hostname, port
 

@@ -3,96 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
-import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from . import __version__, cli_boards, cli_int8, cli_simulation, units
+from . import __version__, cli_boards, cli_int8, cli_link, cli_simulation
 from .cli_parts import command, json_option, positive, progress, table, write_json
+from .cli_policy import add_policy_options, policy_numbers
 from .errors import Failure, UserError
-
-
-def _endpoint_options(parser: argparse.ArgumentParser) -> None:
-    """What a node and a worker have in common."""
-    parser.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
-    parser.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
-    parser.add_argument(
-        "--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)"
-    )
-
-
-def _policy_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("policy")
-    group.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
-    group.add_argument("--policy", choices=["h2t2", "calibrating"], default="h2t2", help="which one decides (h2t2)")
-    group.add_argument("--bits", type=int, choices=range(1, 9), default=4, metavar="b", help="score bits, 1..8 (4)")
-    group.add_argument("--beta", type=float, help="cost of an offload, 0..1 (the pair's)")
-    group.add_argument("--delta-fp", type=float, default=0.7, help="cost of a false alarm, 0..1 (0.7)")
-    group.add_argument("--delta-fn", type=float, default=1.0, help="cost of a missed event, 0..1 (1)")
-    group.add_argument("--eta", type=float, default=1.0, help="learning rate, to 5.5 (1)")
-    group.add_argument("--epsilon", type=float, default=0.0625, help="fixed exploration rate (0.0625)")
-    group.add_argument("--feedback", choices=["all", "explored"], default="all", help="which offloads teach (all)")
-    group.add_argument(
-        "--exploration", choices=["anytime", "epsilon"], default="anytime", help="falling or fixed rate (anytime)"
-    )
-    group.add_argument(
-        "--corollary",
-        type=positive,
-        metavar="T",
-        help="epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration and explored feedback",
-    )
-    group.add_argument("--half-life", type=int, default=0, help="rounds after which losses are halved (0: never)")
-    group.add_argument("--seed", type=int, default=1, help="of the policy's draws and of the sample stream (1)")
-
-
-def _numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
-    names = ("bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "seed")
-    numbers = {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in names}}
-    if args.corollary:
-        if not 0 < numbers["beta"] <= 1:
-            raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")
-        epsilon, eta = units.corollary(args.bits, args.corollary, numbers["beta"])
-        numbers.update(epsilon=epsilon, eta=eta, feedback="explored", exploration="epsilon")
-    return numbers
 
 
 def _demo(args: argparse.Namespace) -> None:
     from . import demo, pairs, policies
 
     pair = pairs.load(args.model)
-    numbers = _numbers(args, pair.about.beta)
+    numbers = policy_numbers(args, pair.about.beta)
     policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
     report = demo.run(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
     write_json(args.json, report)
     if args.json != "-":
         demo.show(report)
-
-
-def _node(args: argparse.Namespace) -> None:
-    from . import broker, edge, pairs, policies
-
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    pair = pairs.load(args.pair)
-    policy = policies.make(args.policy, _numbers(args, pair.about.beta), max(8, args.window))
-    host, port = broker.parse(args.broker)
-    stream = (args.samples, args.seed, args.device, args.window, args.deadline, args.resolver)
-    kept = (args.ldl, args.snapshot, args.snapshot_every)
-    with edge.open_out(args.out) as out:
-        summary = edge.run(pair, policy, edge.Options(host, port, args.bits, *stream, *kept), out)
-        print(json.dumps({"summary": summary}), file=out, flush=True)
-
-
-def _rdl(args: argparse.Namespace) -> None:
-    from . import broker, pairs, rdl
-
-    pair = pairs.load(args.pair)
-    host, port = broker.parse(args.broker)
-    counts = rdl.serve(pair.rdl, pair.about.event_index["rdl"], pair.about.model_id, host, port, args.resolver)
-    print("h2t2 rdl: answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"), file=sys.stderr)
-    write_json(args.json, counts)
 
 
 def _validate(args: argparse.Namespace) -> None:
@@ -199,35 +129,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--broker", default="amqtt", help="amqtt (in process), mosquitto, or mqtt://host:port (amqtt)")
     p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
     json_option(p)
-    _policy_options(p)
-
-    p = command(
-        commands,
-        "node",
-        _node,
-        "An edge node on this machine: LDL, policy and MQTT link; prints one JSON line a decision.",
-        "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
-        "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
-    )
-    _endpoint_options(p)
-    p.add_argument("--ldl", metavar="FILE", help="an LDL .tflite or .h2m bundle in place of the pair's own")
-    p.add_argument("--device", default="node", type=_device, help="name in the topics (node)")
-    p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
-    p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="wait for a label at most (2000 ms)")
-    p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
-    p.add_argument("--snapshot", metavar="PATH", help="keep what is learned in PATH.0 and PATH.1, and go on from there")
-    p.add_argument("--snapshot-every", type=positive, default=500, metavar="N", help="samples between two saves (500)")
-    _policy_options(p)
-
-    p = command(
-        commands,
-        "rdl",
-        _rdl,
-        "The remote model's worker: answers offloaded samples until SIGTERM or Ctrl-C.",
-        "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
-    )
-    _endpoint_options(p)
-    json_option(p)
+    add_policy_options(p)
 
     p = command(
         commands,
@@ -262,6 +164,7 @@ def parser() -> argparse.ArgumentParser:
     cli_simulation.add(commands, bench)
     cli_int8.add(commands, bench)
     cli_boards.add(commands)
+    cli_link.add(commands, bench)
     p = command(
         bench,
         "policy",
@@ -280,12 +183,6 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--rounds", type=positive, default=100, help="steps to count (100)")
     json_option(p)
     return root
-
-
-def _device(text: str) -> str:
-    if not text or len(text) > 64 or set(text) & set("/+#\0"):
-        raise argparse.ArgumentTypeError(f"{text!r}: want 1 to 64 characters without / + #")
-    return text
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,19 +10,20 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from . import endpoint
 from .cli_parts import command, json_option, positive, progress, table, write_json
 from .errors import Failure, UserError
 
 
 def _gateway(args: argparse.Namespace) -> None:
-    from . import broker, gateway
+    from . import gateway
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out = gateway.Out(
         lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True),
         lambda line: print(json.dumps(line), flush=True),
     )
-    counters = gateway.run(args.port, broker.parse(args.broker), args.baud, not args.fast, args.restart, args.seconds, out)
+    counters = gateway.run(args.port, endpoint.from_options(args), args.baud, not args.fast, args.restart, args.seconds, out)
     for device, counts in counters.items():
         out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     write_json(args.json, counters)
@@ -70,7 +71,8 @@ def _proxy(args: argparse.Namespace) -> None:
     from . import broker, proxy
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    faults = proxy.Faults(args.drop, args.double, args.corrupt, (args.delay[0], args.delay[1]), args.both, seed=args.seed)
+    delay = (args.delay[0], args.delay[1])
+    faults = proxy.Faults(args.drop, args.double, args.corrupt, delay, args.late, up=args.both, seed=args.seed)
     running = proxy.Proxy(*broker.parse(args.broker), faults, args.listen)
     print(f"h2t2 proxy: mqtt://127.0.0.1:{running.port} leads to {args.broker}", file=sys.stderr, flush=True)
     try:
@@ -129,7 +131,7 @@ def add(commands: Any) -> None:
         metavar="LINE[=DEVICE]",
         help="a serial line and its device's name (repeatable)",
     )
-    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
+    endpoint.add_options(p)
     p.add_argument("--baud", type=positive, default=115200, help="(115200)")
     p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
     p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")
@@ -168,6 +170,7 @@ def add(commands: Any) -> None:
     p.add_argument("--double", type=float, default=0.0, help="chance that one comes twice (0)")
     p.add_argument("--corrupt", type=float, default=0.0, help="chance that a bit of one is turned (0)")
     p.add_argument("--delay", type=int, nargs=2, default=[0, 0], metavar="MS", help="least and most delay of each (0 0)")
+    p.add_argument("--late", type=float, default=0.0, help="chance of up to 30 s more (0)")
     p.add_argument("--both", action="store_true", help="messages to the broker as well")
     p.add_argument("--seed", type=int, default=1, help="of the chances (1)")
     p.add_argument("--seconds", type=float, help="stop after so long (never)")

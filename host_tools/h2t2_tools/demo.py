@@ -109,8 +109,8 @@ def _follow(
         assert node.stdout is not None
         for text in node.stdout:
             line = json.loads(text)
-            if "summary" in line:
-                summary = line["summary"]
+            if "n" not in line:
+                summary = line.get("summary", summary)
                 continue
             line["cost"] = price(line, int(remote[line["sample"]]), numbers)
             lines.append(line)
