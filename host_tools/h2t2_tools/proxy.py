@@ -14,7 +14,8 @@ PUBLISH = 3
 
 @dataclass
 class Faults:
-    """Chances (0 to 1) for each PUBLISH packet; delay_ms: (least, most), which also reorders; stall: nothing passes either way.
+    """Chances (0 to 1) for each PUBLISH packet; delay_ms: (least, most), which also reorders; late: chance of up to late_ms
+    more; stall: nothing passes either way.
 
     May be changed while the proxy runs. Counters: what was done to how many packets.
     """
@@ -23,18 +24,21 @@ class Faults:
     double: float = 0.0
     corrupt: float = 0.0
     delay_ms: tuple[int, int] = (0, 0)
+    late: float = 0.0
+    late_ms: int = 30000
     up: bool = False  # also from client to broker, not only down
     stall: bool = False
     passed: int = 0
     dropped: int = 0
     doubled: int = 0
     corrupted: int = 0
+    delayed: int = 0
     connections: int = 0
     seed: int = field(default=1)
 
     def check(self) -> Faults:
         """UserError, naming it, for a chance outside 0 to 1 or a delay that runs backwards."""
-        for name in ("drop", "double", "corrupt"):
+        for name in ("drop", "double", "corrupt", "late"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"--{name} {getattr(self, name):g} is not between 0 and 1")
         if not 0 <= self.delay_ms[0] <= self.delay_ms[1]:
@@ -51,6 +55,7 @@ class Proxy:
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._listen = listen
+        self._open: set[asyncio.StreamWriter] = set()
         self.port = 0
         self._trouble: OSError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -75,8 +80,13 @@ class Proxy:
     def stop(self) -> None:
         """End every connection."""
         if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._end)
         self._thread.join(5)
+
+    def _end(self) -> None:
+        for writer in self._open:
+            writer.transport.abort()
+        self._loop.call_later(0.01, self._loop.stop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.faults.connections += 1
@@ -89,9 +99,11 @@ class Proxy:
             asyncio.ensure_future(self._pump(reader, far_writer, True)),
             asyncio.ensure_future(self._pump(far_reader, writer, False)),
         ]
+        self._open |= {writer, far_writer}
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         for pump in pumps:
             pump.cancel()
+        self._open -= {writer, far_writer}
         for end in (writer, far_writer):
             end.close()
 
@@ -108,7 +120,7 @@ class Proxy:
     async def _pass_on(self, packet: bytes, writer: asyncio.StreamWriter, up: bool) -> None:
         f, chance = self.faults, self._random.random
         if packet[0] >> 4 != PUBLISH or (up and not f.up):
-            writer.write(packet)
+            _write(writer, packet)
             return
         if chance() < f.drop:
             f.dropped += 1
@@ -122,10 +134,18 @@ class Proxy:
         f.passed += 1
         for _ in range(copies):
             delay = self._random.uniform(*f.delay_ms) / 1000
+            if chance() < f.late:
+                f.delayed += 1
+                delay += chance() * f.late_ms / 1000
             if delay:
-                self._loop.call_later(delay, writer.write, packet)
+                self._loop.call_later(delay, _write, writer, packet)
             else:
-                writer.write(packet)
+                _write(writer, packet)
+
+
+def _write(writer: asyncio.StreamWriter, packet: bytes) -> None:
+    if not writer.is_closing():  # the connection may be gone by now
+        writer.write(packet)
 
 
 async def _packet(reader: asyncio.StreamReader) -> bytes:
