@@ -1,0 +1,275 @@
+"""What untrusted bytes meet, a function a target: it may refuse them as it documents, and nothing else; nor hang, nor grow.
+True: something in them was accepted.
+
+seeds(name): good inputs to start from. Used by tests/test_fuzz.py (hypothesis) and by fuzz.py (atheris, for hours).
+"""
+
+import sys
+from binascii import crc32
+from pathlib import Path
+from struct import pack, pack_into
+
+sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools")]
+
+from h2t2 import commands, frames, snapshot, tflite_check, wire
+from h2t2.calibrating import Calibrating
+from h2t2.ldl import CHECKED, Int8Model
+from h2t2.link_mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
+from h2t2.multiclass import Pairwise
+from h2t2.policy import H2T2, OFFLOAD
+from h2t2_tools import toml
+from h2t2_tools.board_config import SECRETS, BoardConfig
+from h2t2_tools.cost_table import CostTable
+from h2t2_tools.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+MODELS = ROOT / "tests/models"
+
+
+def request(data):
+    """A worker's: what is accepted is coded again to the same bytes."""
+    try:
+        model, boot, sequence, shape, tensor = wire.decode_request(data)
+    except ValueError:
+        return
+    assert wire.encode_request(model, boot, sequence, shape, tensor) == bytes(data)
+    assert wire.peek_request(data) == (boot, sequence)
+    return True
+
+
+def reply(data):
+    """A device's."""
+    try:
+        decoded = wire.decode_reply(data)
+    except ValueError:
+        return
+    assert wire.encode_reply(*decoded) == bytes(data)
+    return True
+
+
+def serial(data):
+    """Frames on a noisy line, in pieces: memory stays bounded, and after the noise the next frame is whole."""
+    decoder = frames.Decoder(64)
+    found = []
+    step = 1 + (data[0] % 7 if data else 0)
+    for start in range(0, len(data), step):
+        for kind, payload in decoder.feed(data[start : start + step]):
+            assert len(payload) <= 64 and 0 <= kind <= 255
+            found.append(kind)
+        assert len(decoder.block) <= 64
+    assert decoder.feed(frames.encode(7, b"after"))[-1] == (7, b"after")
+    return bool(found)
+
+
+def bundle(data):
+    """The integer LDL's file, once as it is, once with its checksum put right: it runs, or is refused when loaded."""
+    loaded = _bundle(data)
+    if len(data) >= CHECKED:
+        mended = bytearray(data)
+        pack_into("<II", mended, 8, len(mended), crc32(mended[CHECKED:]) & 0xFFFFFFFF)
+        _bundle(bytes(mended))
+    return loaded
+
+
+def _bundle(data):
+    if len(data) > 12 and int.from_bytes(data[16:20], "little") > 1 << 20:
+        return  # an arena of a megabyte and more is allowed, and slow to fill
+    try:
+        model = Int8Model(data, 0, 4)
+    except ValueError:
+        return
+    if sum(work(p) for _, p, _ in model.steps) < 3000 and model.input_size < 3000:
+        q = model.run(memoryview(bytes(model.input_size)).cast("b"))
+        assert -128 <= q <= 127 and 0 <= model.bin(q) <= 255
+    return True
+
+
+def work(p):
+    """More than a step's multiplications, roughly: what a fuzzer can wait for."""
+    size = 1
+    for n in p[7:15]:
+        size *= max(1, n)
+    return size
+
+
+POLICIES = (
+    lambda: H2T2(bits=1, window=1),
+    lambda: Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
+    lambda: Calibrating(bits=1, window=1),
+)
+
+
+def state(data):
+    """A snapshot, once as it is, once with its checksum put right: the policy goes on, or is as it was."""
+    make = POLICIES[(data[5] - 1) % 3 if len(data) > 5 else 0]  # byte 5 says whose it is
+    mended = data[:-4] + pack("<I", snapshot.crc24(data[:-4])) if len(data) > 4 else data
+    accepted = False
+    for blob in (data, mended):
+        policy = make()
+        before = snapshot.save(policy)
+        try:
+            snapshot.restore(policy, blob)
+        except ValueError:
+            assert snapshot.save(policy) == before
+            continue
+        accepted = True
+        assert snapshot.save(policy) == bytes(blob)
+        for n in range(6):
+            _round(policy, n)
+        snapshot.restore(make(), snapshot.save(policy))
+        break
+    return accepted
+
+
+def _round(policy, n):
+    action = policy.decide([10000, 10000, 12768] if isinstance(policy, Pairwise) else n % 2)
+    assert -1 <= action <= 2
+    if action == OFFLOAD:
+        policy.learn(policy.ticket, n & 1)
+
+
+def slots(data):
+    """A store's two slots with anything in them: loading never fails, and what is saved then is what is loaded."""
+    half = len(data) // 2
+    memory = bytearray(max(64, len(data) + 32))
+    middle = len(memory) // 2
+    memory[: min(half, middle)] = data[: min(half, middle)]
+    rest = data[half:][: len(memory) - middle]
+    memory[middle : middle + len(rest)] = rest
+    store = snapshot.Store([snapshot.BufferSlot(memory, 0, middle), snapshot.BufferSlot(memory, middle, len(memory) - middle)])
+    found = store.load()
+    assert found is None or len(found) <= len(memory)
+    store.save(b"new")
+    assert store.load() == b"new"
+    return found is not None
+
+
+def command(data):
+    """From anybody who may publish."""
+    try:
+        what, value = commands.parse(data)
+    except ValueError:
+        return
+    assert what in ("set", "snapshot", "reset", "pause") and len(data) <= commands.LARGEST
+    if what == "set":
+        H2T2(bits=1, **value)
+    return True
+
+
+def config(data):
+    """A board's config.toml."""
+    return _toml(data, BoardConfig, lambda made: made.board())
+
+
+def cost(data):
+    """A cost table."""
+    return _toml(data, CostTable, lambda made: made.arguments())
+
+
+def _toml(data, model, use):
+    try:
+        made = toml.parse(data, Path("x.toml"), model, SECRETS)
+    except UserError as error:
+        assert "hidden-word" not in str(error)
+        return
+    try:
+        use(made)
+    except ValueError:
+        return
+    return True
+
+
+class Socket:
+    """What a broker sends, in pieces."""
+
+    def __init__(self, data):
+        self.data, self.step = data, 1 + (data[0] % 40 if data else 0)
+
+    def recv_into(self, view):
+        part = self.data[: min(self.step, len(view))]
+        self.data = self.data[len(part) :]
+        view[: len(part)] = part
+        return len(part) if part else None
+
+    def send(self, data):
+        return len(data)
+
+
+def broker(data):
+    """What a broker says to the boards' MQTT link: its queues and its buffer stay bounded, trouble ends the connection only."""
+    heard = 0
+    for state_of in (SUBSCRIBING, UP):
+        link = MqttLink("localhost", 1, "dev", buffer=64)
+        link.state = state_of
+        link.sock = Socket(data)
+        try:
+            while link.sock.data:
+                link._read()
+        except OSError:
+            continue
+        assert len(link.queue) <= QUEUE and len(link.commands) <= QUEUE and link.have <= 64 == len(link.buffer)
+        assert all(len(payload) <= 64 for payload in link.queue)
+        heard = len(link.queue)
+    return heard
+
+
+def tflite(data):
+    """A .tflite file: refused, or fit for the interpreter's own reading."""
+    try:
+        tflite_check.check(data)
+    except ValueError:
+        return
+    return True
+
+
+TARGETS = {
+    one.__name__: one
+    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, tflite)
+}  # fmt: skip
+
+
+def seeds(name):
+    """Good inputs of a target, not empty."""
+    if name == "request":
+        return [wire.encode_request(1, 2, 3, (4,), b"abcd"), wire.encode_request(9, 8, 7, (2, 1, 3), bytes(6))]
+    if name == "reply":
+        return [wire.encode_reply(0, 1, 2, 1, 9), wire.encode_reply(2, 1, 2, -1, 0)]
+    if name == "serial":
+        return [frames.encode(1, b"hello") + b"noise" + frames.encode(2, bytes(20))]
+    if name == "bundle":
+        from h2t2_tools.int8 import bundle as writer
+        from h2t2_tools.int8 import prepare, tflite_file
+
+        return [
+            writer.write(prepare.plan(tflite_file.load(path)))
+            for path in sorted(MODELS.glob("*.tflite"))
+            if path.stem != "dilated"
+        ]
+    if name == "state":
+        return [snapshot.save(make()) for make in POLICIES]
+    if name == "slots":
+        memory = bytearray(256)
+        store = snapshot.Store([snapshot.BufferSlot(memory, 0, 128), snapshot.BufferSlot(memory, 128, 128)])
+        store.save(b"one")
+        store.save(b"two")
+        return [bytes(memory)]
+    if name == "command":
+        return [b'{"set": {"beta": 100, "delta_fp": 3}}', b'{"pause": 60}', b'{"reset": true}', b'{"snapshot": true}']
+    if name == "config":
+        return [
+            (ROOT / "firmware/boards/unix/config.toml").read_bytes(),
+            b'remote_shape=[2]\nmodel_id=1\npassword="hidden-word"\n',
+        ]
+    if name == "cost":
+        return [b"seconds = 4\nkilobytes = 9.5\nmillijoules = 100\nwake_mj = 2\n"]
+    if name == "broker":
+        topics = [text("h2t2/1/dev/" + leaf) for leaf in ("reply", "command")]
+        publishes = [packet(0x32, topic + b"\0\1payload") for topic in topics]
+        return [
+            packet(0x90, b"\0\1\1\1")
+            + b"".join(publishes)
+            + packet(0x40, b"\0\1")
+            + packet(0xD0, b"")
+            + packet(0x30, bytes(90))
+        ]
+    return [path.read_bytes() for path in sorted(MODELS.glob("*.tflite"))]

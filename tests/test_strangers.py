@@ -1,0 +1,140 @@
+"""100,000 malformed messages from a stranger, through a real Mosquitto: worker and nodes stay up, answer, and do not grow."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support import ROOT, until, worker
+
+from h2t2 import wire
+from h2t2.link_paho import PahoLink, make_client
+from h2t2_tools import board_config, broker
+from h2t2_tools.boards import kinds
+from h2t2_tools.emulators import UNIX
+from h2t2_tools.int8 import bundle, prepare, tflite_file
+
+MESSAGES = 100_000
+WARM_UP = 6_000  # of which buffers, tables and the allocator have their size
+GROWTH = 3 << 20  # bytes; one leaked message of 30 in 100 bytes would be as much
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
+
+
+def flood(client, rng, count, devices):
+    """So many messages on requests, replies and commands: noise, good ones with changes, some large; paced."""
+    good = wire.encode_request(1, 2, 3, (30,), bytes(30))
+    for n in range(count):
+        leaf = ("request", "reply", "request", "reply", "command")[n % 5]
+        seed = {"request": good, "reply": wire.encode_reply(0, 9, n, 1, 9), "command": b'{"pause": 5, "x": 1}'}[leaf]
+        payload = bytearray(seed)
+        for _ in range(1 + n % 3):
+            payload[rng.randrange(len(payload))] = rng.randrange(256)
+        if n % 7 == 0:
+            payload = rng.randbytes(rng.randrange(60))
+        elif n % 97 == 0:
+            payload = rng.randbytes(3000)
+        elif leaf == "request":
+            payload[0] = 200  # another version: certainly malformed
+        sent = client.publish(wire.topic(devices[n % len(devices)], leaf), bytes(payload), qos=1)
+        if n % 64 == 63:
+            sent.wait_for_publish(10)
+            time.sleep(0.004)
+
+
+def unix_node(folder, port):
+    """A board's node on MicroPython, that streams for as long as it is let."""
+    model = folder / "m.h2m"
+    model.write_bytes(bundle.write(prepare.plan(tflite_file.load(ROOT / "models/breast_cancer/ldl.tflite"))))
+    (folder / "config.toml").write_text(
+        f'port = {port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "board"\nexploration = "epsilon"\nepsilon = 0.3\n'
+    )
+    config = board_config.load(folder / "config.toml")
+    for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)
+    (folder / "main.py").write_text(ENDLESS)
+    command = UNIX.command(folder / "main.py", [])
+    return subprocess.Popen(command, cwd=folder, env=UNIX.environment(folder), stdout=subprocess.PIPE, text=True)
+
+
+ENDLESS = """import gc, json, os, time
+from h2t2 import start
+with open("config.json") as file:
+    config = json.load(file)
+link = start.mqtt_link(config)
+link.open()
+print("up")
+x = bytes(30)
+n = [0]
+def sensor():
+    time.sleep_ms(5)
+    n[0] += 1
+    if n[0] % 100 == 0:
+        gc.collect()
+        print(json.dumps({"heap": gc.mem_alloc(), "strangers": running.node.strangers + link.dropped}))
+    return None if "stop" in os.listdir() else (memoryview(x)[:running.node.ldl.input_size], x, n[0])
+running = start.service(config, link, act=lambda *_: None, sensor=sensor)
+running.run()
+link.close()
+print(json.dumps({"summary": start.telemetry(running.node), "errors": running.errors, "refused": running.commands_refused}))
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_hundred_thousand_malformed_messages(tmp_path):
+    if broker.mosquitto() is None or UNIX.missing():
+        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    rng = random.Random(1)
+    with broker.running("mosquitto") as url, worker(url, "breast_cancer", "--json", "-") as serving:
+        host, port = broker.parse(url)
+        words = ["node", "--broker", url, "--device", "pi", "--samples", "1000000", "--rate", "100"]
+        words += ["--exploration", "epsilon", "--epsilon", "0.3"]  # it never stops asking
+        node = subprocess.Popen(
+            [sys.executable, "-m", "h2t2_tools", *words, "--out", tmp_path / "out"], stderr=subprocess.PIPE, text=True
+        )
+        board = unix_node(tmp_path, port)
+        try:
+            assert board.stdout.readline() == "up\n"
+            assert until(lambda: (tmp_path / "out").exists() and (tmp_path / "out").stat().st_size > 1000, 30)
+            stranger = make_client("stranger")
+            stranger.max_inflight_messages_set(200)
+            stranger.connect(host, port)
+            stranger.loop_start()
+            flood(stranger, rng, WARM_UP, ["pi", "board"])
+            before = {process.pid: resident(process.pid) for process in (serving, node)}
+            flood(stranger, rng, MESSAGES - WARM_UP, ["pi", "board"])
+            grown = {pid: resident(pid) - size for pid, size in before.items()}
+            assert max(grown.values()) < GROWTH, grown
+            stranger.disconnect()
+            stranger.loop_stop()
+            link = PahoLink(host, port, "friend")
+            link.open()
+            link.send(wire.encode_request(1, 5, 6, (30,), bytes(30)))
+            assert wire.decode_reply(link.receive(10000))[:3] == (wire.OK, 5, 6)
+            link.close()
+            lines = (tmp_path / "out").read_text().splitlines()
+            at = len(lines)
+            assert until(lambda: len((tmp_path / "out").read_text().splitlines()) > at + 100, 20)
+            last = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()[-100:-1]]
+            assert "remote" in {line["source"] for line in last} and last[-1]["strangers"] > 1000
+            (tmp_path / "stop").touch()
+            said = board.communicate(timeout=30)[0].splitlines()
+            said = [json.loads(line) for line in said if line.startswith("{")]
+            heaps = [row["heap"] for row in said if row.get("strangers", 0) > 1000]
+            assert len(heaps) > 2 and heaps[-1] <= heaps[0] + 512
+            assert said[-1]["errors"] == 0 and said[-1]["refused"] > 5000 and said[-2]["strangers"] > 15000
+            assert node.poll() is None and serving.poll() is None
+            serving.send_signal(signal.SIGTERM)
+            counts = json.loads(serving.communicate(timeout=20)[0])
+            assert counts["malformed request"] + counts["dropped"] > 0.95 * 0.4 * MESSAGES and counts["ok"] > 100
+        finally:
+            for process in (node, board):
+                process.kill()
+                process.communicate()
