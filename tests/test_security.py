@@ -425,6 +425,7 @@ def test_a_board_speaks_tls(emulator, fleet, tmp_path):
         (folder / "config.toml").write_text(
             "\n".join([f"port = {fleet.devices}", "remote_shape = [30]", "model_id = 1", *lines])
         )
+        (folder / "config.toml").chmod(0o600)
         config = board_config.load(folder / "config.toml")
         material(folder, config)
         (folder / "main.py").write_text(BOARD)
@@ -522,6 +523,21 @@ def test_secrets_that_others_may_read_are_refused(tmp_path, capfd):
     assert cli.main(["node", "--user", "a", "--password-file", str(path)]) == 2
     path.chmod(0o600)
     assert secret(path) == path and "hidden-word" not in capfd.readouterr().err
+
+
+def test_a_board_configuration_with_a_secret_is_its_owners_alone(tmp_path, monkeypatch):
+    path = tmp_path / "c.toml"
+    path.write_text('remote_shape = [30]\nmodel_id = 1\npassword = "hidden-word"\n')
+    path.chmod(0o644)
+    with pytest.raises(UserError, match="chmod 600 .* H2T2_PASSWORD") as error:
+        board_config.load(path)
+    assert "hidden-word" not in str(error.value)
+    path.chmod(0o600)
+    assert board_config.load(path).board()["password"] == "hidden-word"
+    path.write_text("remote_shape = [30]\nmodel_id = 1\n")
+    path.chmod(0o644)
+    monkeypatch.setenv(PASSWORD, "from-outside")
+    assert board_config.load(path).board()["password"] == "from-outside"
 
 
 def test_what_broker_config_writes(tmp_path, capsys):

@@ -75,7 +75,7 @@ class Int8Model:
             if limbs:
                 n = (shifts - limbs) // 6
                 k = k, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n]
-            check(NAMES[code], p, k, head[5], len(blob))
+            check(NAMES[code], p, k, head[5], blob)
             self.steps.append((STEPS[code], p, k))
 
     def input_quantisation(self):

@@ -47,7 +47,7 @@ def inside(start, size, limit):
 
 
 def check(name, p, k, arena, blob):
-    """Raise ValueError unless a step (kernel's name, parameters, constants) stays inside `arena` and `blob` bytes."""
+    """Raise ValueError unless a step (kernel's name, parameters, constants) stays inside `arena` bytes and the bundle `blob`."""
     if len(p) != LENGTHS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
     for n, value in enumerate(p):
@@ -59,9 +59,18 @@ def check(name, p, k, arena, blob):
     if name in ("add", "multiply"):
         inside(p[6], p[8], arena)
     elif weights:
-        inside(p[6], weights, blob)
+        inside(p[6], weights, len(blob))
+    if name == "softmax":
+        _exponentials(blob[p[6] : p[6] + 1024], p[7])
     if channels:
         if k is None or len(k[1]) < 3 * channels or len(k[2]) < 2 * channels:
             raise ValueError("bundle: %s lacks constants" % name)
         if weights and (k[0] is None or len(k[0]) < channels):
             raise ValueError("bundle: %s lacks its bias" % name)
+
+
+def _exponentials(table, classes):
+    """exp of 0, -1, ... steps as Q0.31: the first is 1, none is more; their sum over the classes stays a small int."""
+    first = table[0] == table[1] == table[2] == 255 and table[3] == 127
+    if not first or max([table[n] for n in range(3, 1024, 4)]) > 127 or not 0 < classes < 2048:
+        raise ValueError("bundle: softmax over %d classes, with a table of no exponentials" % classes)

@@ -1,6 +1,7 @@
 # MQTT 3.1.1 link on a bare socket, for MicroPython's network ports; runs on CPython too. QoS 1, one subscription a topic.
-# Nothing here blocks but a name look-up: every call does what can be done now. What was in flight when a connection ends is
-# not sent again: the node's deadline has decided those samples.
+# Nothing here blocks but a name look-up (none for a broker named by its address): it is done by receive() alone, at the first
+# attempt and after every fourth that failed, when what was in flight has long been decided. Every call does what can be done
+# now. What was in flight when a connection ends is not sent again: the node's deadline has decided those samples.
 import errno
 import select
 import socket
@@ -65,7 +66,7 @@ class MqttLink:
         self.sock = None
         self.poller = None
         self.address = None
-        self.packet_id = 0
+        self.packet_id = self.failed = 0  # failed: attempts in a row
         self.unacknowledged = 0
         self.since = ticks_ms()  # when the state began, or when the next attempt is due
         self.heard = self.said = self.since
@@ -85,7 +86,8 @@ class MqttLink:
 
     def send(self, payload):
         """Publish a request; False while the link is down or its packets pile up (nothing is queued then)."""
-        self._advance(0)
+        if self.state == UP:
+            self._advance(0)
         if self.state != UP or len(self.pending) >= PENDING or self.unacknowledged >= UNACKNOWLEDGED:
             self.refused += 1
             return False
@@ -221,8 +223,11 @@ class MqttLink:
         self.trouble = why
         if self.state == UP:
             self.backoff.reset()
+            self.failed = 0
         else:
-            self.address = None  # it may have moved
+            self.failed += 1
+            if not self.failed & 3:
+                self.address = None  # it may have moved
         self.state = DOWN
         self.since = ticks_add(ticks_ms(), self.backoff.draw())
 

@@ -159,6 +159,9 @@ class Session:
         client.connect_timeout = self._deadline
         try:
             client.connect(self.host, self.port, self._keep_alive, properties=client.properties)
+            self._poll = select.poll()
+            self._poll.register(self._woken, select.POLLIN)
+            self._poll.register(client.socket(), select.POLLIN)
             while not self._closing.is_set():
                 code = self._turn(client, self._work())
                 if self._refusal:
@@ -185,18 +188,18 @@ class Session:
     def _turn(self, client, wait_ms):
         """Wait for the network at most so long, and do what there is to do: paho's error code."""
         sock = client.socket()
+        poll = self._poll
         pending = client.is_tls and sock.pending()
-        poll = select.poll()
-        poll.register(sock, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
-        poll.register(self._woken, select.POLLIN)
+        if client.want_write():
+            poll.modify(sock, select.POLLIN | select.POLLOUT)
         code = 0
         for number, event in poll.poll(0 if pending else wait_ms):
             if number == self._woken.fileno():
                 self._woken.recv(4096)
             elif event & ~select.POLLOUT:
                 pending = True
+        poll.modify(sock, select.POLLIN)
         if pending:
-            poll.modify(sock, select.POLLIN)
             for _ in range(AT_ONCE):
                 code = client.loop_read()
                 if code or not client.socket() or not (client.is_tls and sock.pending() or poll.poll(0)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from . import policies, toml
 from .cost_table import CostTable
-from .endpoint import secret
+from .endpoint import PASSWORD, secret
 from .errors import UserError
 
 SECRETS = ("password", "wifi_password")
+ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
 
 
 class BoardConfig(BaseModel):
@@ -83,6 +85,10 @@ class BoardConfig(BaseModel):
 def load(path: Path) -> BoardConfig:
     """The configuration in a .toml file. UserError naming the entry that is wrong; a secret's value is never in it."""
     config = toml.load(path, BoardConfig, SECRETS)
+    if any(getattr(config, name) for name in SECRETS):
+        secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
+    given = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
+    config = config.model_copy(update=given)
     try:
         config.arguments()
         for name in ("ca", "cert", "key"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -50,7 +51,8 @@ def _rdl(args: argparse.Namespace) -> None:
         print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
 
     if args.workers == 1:
-        options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch)
+        parent = int(os.environ.get(pool.PARENT, "0"))
+        options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, parent)
         counts = server.serve(source, model_id, to, options, say)
     else:
         counts = pool.run([_one_worker(args, metrics, n) for n in range(args.workers)], say, say)

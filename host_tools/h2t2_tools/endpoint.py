@@ -75,12 +75,15 @@ def unreachable(error: OSError) -> Failure:
     return Failure(f"{error} (not reachable)" if "refuses" not in str(error) else str(error))
 
 
-def secret(path: Path) -> Path:
-    """The path of a file with a secret. UserError where it is not there, or others than its owner may read it."""
+def secret(path: Path, instead: str = "") -> Path:
+    """The path of a file with a secret. UserError where it is not there, or others than its owner may read it.
+
+    instead: what else one could do, for the message.
+    """
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     if stat.S_IMODE(mode) & 0o077:
-        raise UserError(f"{path}: others may read this secret; run: chmod 600 {path}")
+        raise UserError(f"{path}: others may read this secret; run: chmod 600 {path}{instead}")
     return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from ..errors import Failure
 
 READY = "h2t2 rdl: ready"
+PARENT = "H2T2_RDL_PARENT"  # tells a worker whose it is: it ends when that process is gone
 AGAIN = 1.0  # seconds before a worker that died is started again
 
 
@@ -69,7 +71,13 @@ class _Process:
 
     def start(self) -> None:
         # a session of its own: Ctrl-C reaches the parent alone, which then ends its workers in order
-        self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.process = subprocess.Popen(
+            self._command,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, PARENT: str(os.getpid())},
+        )
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:

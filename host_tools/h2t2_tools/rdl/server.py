@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import random
 import signal
@@ -28,20 +29,21 @@ from .worker import Worker
 PLAIN = wire.topic("+", "request")
 DRAIN = 30.0  # seconds for what was taken before the end
 SHARED = "$share/rdl/" + PLAIN
-LARGEST = wire.MAX_REQUEST + 256  # bytes of a packet with the largest request; a larger one is not taken
+LARGEST = 1 << 20  # bytes of a packet: a larger one is not taken from the broker; a request above wire.MAX_REQUEST is refused
 
 
 @dataclass(frozen=True)
 class Options:
     """batch: requests a batch at most; wait_ms: how long the first of a batch waits for others; waiting: requests in the queue
     at most, one more is answered "busy"; metrics: (host, port) or None; watch: look once a second whether the model's file
-    changed."""
+    changed; parent: the process without which it ends, 0 for none."""
 
     batch: int = 16
     wait_ms: float = 0.0
     waiting: int = 256
     metrics: tuple[str, int] | None = None
     watch: bool = True
+    parent: int = 0
 
 
 class Server:
@@ -110,12 +112,13 @@ class Server:
         if len(parts) != 4 or not 0 < len(parts[2]) <= wire.MAX_DEVICE:
             return
         reply = f"h2t2/1/{parts[2]}/reply"
-        if len(self._inbox) < self.options.waiting:
+        oversize = len(message.payload) > wire.MAX_REQUEST
+        if len(self._inbox) < self.options.waiting and not oversize:
             if not self._inbox:
                 self._due = time.perf_counter() + self.options.wait_ms / 1000
             self._inbox.append((reply, bytes(message.payload)))
             return
-        refusal = self.worker.refusal(bytes(message.payload), wire.BUSY)
+        refusal = self.worker.refusal(bytes(message.payload), wire.MALFORMED if oversize else wire.BUSY)
         if refusal:
             client.publish(reply, refusal, qos=1)
 
@@ -189,6 +192,9 @@ class Server:
         """Load the model again when asked to, or when its file has changed and is whole."""
         while not self._stop.is_set():
             asked = self._reload.wait(1.0)
+            if self.options.parent and os.getppid() != self.options.parent:
+                self._say("the parent is gone")
+                self.stop()
             self._reload.clear()
             version = self.source.version()
             if not asked and (not self.options.watch or version in (self._version, (0, 0))):
