@@ -86,15 +86,10 @@ def mosquitto(tmp_path_factory, request):
     if url:
         yield Elsewhere(url)
         return
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    folder = tmp_path_factory.mktemp("mosquitto")
-    for part in (folder, *folder.parents[:3]):
-        part.chmod(0o755)
-    one = broker.Mosquitto(folder)
-    one.start()
-    yield one
-    one.stop()
+    from support import mosquitto as own
+
+    with own(tmp_path_factory.mktemp("mosquitto")) as one:
+        yield one
 
 
 @pytest.fixture

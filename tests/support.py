@@ -6,6 +6,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from h2t2_tools import broker
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -22,6 +26,21 @@ def worker(url, pair="digits", *options):
         process.communicate()
 
 
+@contextmanager
+def mosquitto(folder):
+    """A Mosquitto of a test's own, which it may stop and start again; skips where there is none."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    for part in (folder, *folder.parents[:3]):
+        part.chmod(0o755)
+    one = broker.Mosquitto(folder)
+    one.start()
+    try:
+        yield one
+    finally:
+        one.stop()
+
+
 def until(condition, seconds=10):
     """Whether a condition comes true in time."""
     end = time.monotonic() + seconds
@@ -30,3 +49,13 @@ def until(condition, seconds=10):
             return True
         time.sleep(0.01)
     return False
+
+
+class Ldl:
+    """A node's model that says the bin a test hands it."""
+
+    def run(self, x):
+        return x
+
+    def bin(self, q):
+        return q

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import Ldl
 
 import h2t2.commands
 import h2t2.service
@@ -59,14 +60,6 @@ def test_a_burst_then_one_each_fifteen_seconds(monkeypatch):
     assert not limit.passes()
     now[0] += commands.EVERY_MS
     assert limit.passes()
-
-
-class Ldl:
-    def run(self, x):
-        return x
-
-    def bin(self, q):
-        return q
 
 
 class Link:

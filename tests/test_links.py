@@ -4,6 +4,7 @@ import time
 
 import paho.mqtt.client as mqtt
 import pytest
+import support
 from support import until, worker
 
 from h2t2 import wire
@@ -18,14 +19,8 @@ both = pytest.mark.parametrize("kind", [MqttLink, PahoLink])
 
 @pytest.fixture
 def mosquitto(tmp_path):
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    for part in (tmp_path, *tmp_path.parents[:3]):
-        part.chmod(0o755)
-    one = broker.Mosquitto(tmp_path)
-    one.start()
-    yield one
-    one.stop()
+    with support.mosquitto(tmp_path) as one:
+        yield one
 
 
 @pytest.fixture

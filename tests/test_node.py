@@ -1,6 +1,7 @@
 """The node with a scripted link: one decision a sample, one lesson a label, whatever the replies are."""
 
 import pytest
+from support import Ldl
 
 import h2t2.node
 from h2t2 import wire
@@ -9,14 +10,6 @@ from h2t2.node import FALLBACK, LOCAL, REMOTE, Node
 from h2t2.policy import H2T2
 
 BOOT = 77
-
-
-class Ldl:
-    def run(self, x):
-        return x
-
-    def bin(self, q):
-        return q
 
 
 class Link:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import ROOT, until, worker
+from support import ROOT, mosquitto, until, worker
 
 from h2t2 import wire
 from h2t2.ldl_tflite import TFLiteModel
@@ -216,14 +216,8 @@ def get(port, path):
 
 
 def test_metrics_and_health(tmp_path):
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    for part in (tmp_path, *tmp_path.parents[:3]):
-        part.chmod(0o755)
-    one = broker.Mosquitto(tmp_path)
-    one.start()
     port = broker.free_port()
-    with worker(one.url, "digits", "--metrics", str(port)):
+    with mosquitto(tmp_path) as one, worker(one.url, "digits", "--metrics", str(port)):
         link = opened(one.url)
         for n in range(7):
             link.send(request(n))
@@ -239,7 +233,6 @@ def test_metrics_and_health(tmp_path):
         assert until(lambda: get(port, "/healthz")[0] == 503)
         one.start()
         assert until(lambda: get(port, "/healthz")[0] == 200)
-    one.stop()
 
 
 def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, tmp_path):

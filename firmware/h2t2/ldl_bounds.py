@@ -34,6 +34,7 @@ def _reach(name, p):
     return p[7], p[7], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
 
 
+WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
 LENGTHS = {
     "fully_connected": 9, "conv_2d": 21, "depthwise_conv_2d": 22, "pool_2d": 20, "mean": 9, "add": 9, "multiply": 9,
     "rescale": 8, "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
@@ -47,7 +48,7 @@ def inside(start, size, limit):
 
 
 def check(name, p, k, arena, blob):
-    """Raise ValueError unless a step (kernel's name, parameters, constants) stays inside `arena` bytes and the bundle `blob`."""
+    """Raise ValueError unless a step (kernel's name, parameters, constants) stays inside `arena` bytes and the bundle."""
     if len(p) != LENGTHS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
     for n, value in enumerate(p):
@@ -62,10 +63,10 @@ def check(name, p, k, arena, blob):
         inside(p[6], weights, len(blob))
     if name == "softmax":
         _exponentials(blob[p[6] : p[6] + 1024], p[7])
-    if channels:
-        if k is None or len(k[1]) < 3 * channels or len(k[2]) < 2 * channels:
+    if channels or name in WEIGHTED:
+        if not isinstance(k, tuple) or len(k[1]) < 3 * channels or len(k[2]) < 2 * channels:
             raise ValueError("bundle: %s lacks constants" % name)
-        if weights and (k[0] is None or len(k[0]) < channels):
+        if name in WEIGHTED and (k[0] is None or len(k[0]) < channels):
             raise ValueError("bundle: %s lacks its bias" % name)
 
 

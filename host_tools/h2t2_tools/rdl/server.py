@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import paho.mqtt.client as mqtt
@@ -193,8 +194,8 @@ class Server:
         while not self._stop.is_set():
             asked = self._reload.wait(1.0)
             if self.options.parent and os.getppid() != self.options.parent:
-                self._say("the parent is gone")
                 self.stop()
+                self._say("the parent is gone")
             self._reload.clear()
             version = self.source.version()
             if not asked and (not self.options.watch or version in (self._version, (0, 0))):
@@ -210,7 +211,8 @@ class Server:
                 self._say(f"reloaded {self.source.path}")
 
     def _say(self, text: str) -> None:
-        print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
+        with suppress(BrokenPipeError):  # whoever listened may be gone
+            print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
 
 
 def _speaks_not_5(why: str) -> bool:
