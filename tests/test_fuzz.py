@@ -45,3 +45,9 @@ def test_good_inputs_with_changes(name, data):
 def test_the_good_inputs_are_accepted(name):
     """A target that refused everything would find nothing."""
     assert all(targets.TARGETS[name](seed) for seed in seeds(name)) and seeds(name)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests/fuzz/found").iterdir()), ids=lambda path: path.name)
+def test_what_fuzzing_found_stays_mended(path):
+    """Inputs that once ended in something else than a refusal; TARGET-what each."""
+    assert not targets.TARGETS[path.name.split("-")[0]](path.read_bytes())

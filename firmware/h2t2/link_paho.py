@@ -42,9 +42,9 @@ class _Client(mqtt.Client):
         return super()._sock_recv(bufsize)
 
 
-def make_client(client_id, protocol=mqtt.MQTTv311, tls=None, user=None, password=None, limit=1 << 20):
+def make_client(client_id, protocol=mqtt.MQTTv311, tls=None, user=None, password=None, limit=1 << 20, manual_ack=False):
     """A paho client that sets TCP_NODELAY: without it every QoS 1 round trip waits 44 ms. tls: an ssl.SSLContext."""
-    client = _Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol)
+    client = _Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol, manual_ack=manual_ack)
     client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.suppress_exceptions = False
     client.limit = limit

@@ -28,6 +28,7 @@ from .models import Model, Source
 from .worker import Worker
 
 PLAIN = wire.topic("+", "request")
+UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
 DRAIN = 30.0  # seconds for what was taken before the end
 SHARED = "$share/rdl/" + PLAIN
 LARGEST = 1 << 20  # bytes of a packet: a larger one is not taken from the broker; a request above wire.MAX_REQUEST is refused
@@ -59,8 +60,9 @@ class Server:
         self.source, self.endpoint, self.options = source, endpoint, options
         self._version = source.version()
         self.worker = Worker(source.load(), model_id, self._say)
-        self.metrics = Metrics(lambda: self.session.up.is_set() and not self._stop.is_set())
+        self.metrics = Metrics(self._healthy)
         self._inbox: deque[tuple[str, bytes]] = deque()
+        self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
         self._due = 0.0  # when the batch that is being gathered is to be answered
         self._empty = threading.Event()
         self._stop = threading.Event()
@@ -68,9 +70,12 @@ class Server:
         self._next: queue.SimpleQueue[Model] = queue.SimpleQueue()
         self.shared = True
         self._listener = self.metrics.serve(*options.metrics) if options.metrics else None
-        self.session = self._connect()
+        self._connect()
 
-    def _connect(self) -> Session:
+    def _healthy(self) -> bool:
+        return hasattr(self, "session") and self.session.up.is_set() and not self._stop.is_set()
+
+    def _connect(self) -> None:
         """Shared subscription where the broker speaks MQTT 5, plain where it speaks 3.1.1 only. Failure where neither is had.
 
         A first connection finds that out without properties, which a 3.1.1 broker takes for the start of a long client id.
@@ -85,13 +90,12 @@ class Server:
             self.shared = False
         finally:
             first.close()
-        session = self._session(self._client)
+        self.session = self._session(self._client)
         try:
-            session.open()
+            self.session.open()
         except OSError as error:
-            session.close()
+            self.session.close()
             raise unreachable(error) from None
-        return session
 
     def _session(self, make: Callable[[], mqtt.Client]) -> Session:
         seed = random.SystemRandom().randrange(2**28)
@@ -100,7 +104,7 @@ class Server:
 
     def _client(self) -> mqtt.Client:
         login = self.endpoint.login
-        client = make_client("", mqtt.MQTTv5 if self.shared else mqtt.MQTTv311, limit=LARGEST, **login)
+        client = make_client("", mqtt.MQTTv5 if self.shared else mqtt.MQTTv311, limit=LARGEST, manual_ack=True, **login)
         if self.shared:
             client.properties = Properties(PacketTypes.CONNECT)
             client.properties.MaximumPacketSize = LARGEST
@@ -109,6 +113,10 @@ class Server:
         return client
 
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+        if len(self._inbox) >= UNACKNOWLEDGED:
+            client.ack(message.mid, message.qos)
+        else:
+            self._acks.append((client, message.mid, message.qos))
         parts = message.topic.split("/")
         if len(parts) != 4 or not 0 < len(parts[2]) <= wire.MAX_DEVICE:
             return
@@ -160,13 +168,22 @@ class Server:
     def _work(self) -> int:
         """Answer a batch that is full or due: milliseconds until the next may be."""
         if not self._inbox:
+            self._acknowledge()  # of what was refused
             self._empty.set()
             return IDLE_MS
         left = self._due - time.perf_counter()
         if left > 0 and len(self._inbox) < self.options.batch and not self._stop.is_set():
             return max(1, round(left * 1000))
         self._answer([self._inbox.popleft() for _ in range(min(len(self._inbox), self.options.batch))])
+        self._acknowledge()
         return 0
+
+    def _acknowledge(self) -> None:
+        """To the broker, once the replies are out: they are what a device waits for."""
+        while self._acks:
+            client, message, qos = self._acks.popleft()
+            if client is self.session.client:
+                client.ack(message, qos)
 
     def _answer(self, batch: list[tuple[str, bytes]]) -> None:
         started = time.perf_counter()
