@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import time
 import tty
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from support import ROOT, worker
 
 from h2t2 import frames, wire
+from h2t2.link_cost import LinkCost
 from h2t2.link_serial import SerialLink
 from h2t2_tools import board_config, broker, cli, pairs
 from h2t2_tools.boards import flash, kinds, targets
@@ -92,6 +94,15 @@ def test_the_commented_configurations_are_right(name):
     config = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
     board = config.board()
     assert board["arguments"]["beta"] == 6554 and board["remote_shape"] == [30]
+
+
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
+def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
+    text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
+    before, table = text.split("# [cost]\n")
+    (tmp_path / "c.toml").write_text(before + "[cost]\n" + re.sub(r"(?m)^# ", "", table))
+    board = board_config.load(tmp_path / "c.toml").board()
+    assert len(board["cost"]) == 4 and LinkCost(*board["cost"]).paid(1000, 1024) > board["cost"][0] > 0
 
 
 @pytest.mark.parametrize(

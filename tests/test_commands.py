@@ -207,8 +207,9 @@ def test_while_the_link_is_down_the_policy_may_rest():
     node.link.up = True
     service.run()
     assert {source for *_, source in decisions[20:]} == {REMOTE} and len(decisions) == 30
-    with pytest.raises(ValueError, match="when_down"):
-        running(when_down="sleep")
+    for wrong in ({"when_down": "sleep"}, {"window": 0}, {"window": 9}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            running(**wrong)
 
 
 def test_a_connection_that_never_answers_is_made_anew(monkeypatch):
@@ -282,11 +283,17 @@ def test_lost_offloads_raise_what_is_expected(monkeypatch):
     assert node.policy.beta > 25000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}
 
 
-@given(st.integers(0, 32768), st.integers(0, 32768), st.integers(0, 32768), st.integers(-(2**29), 2**29), st.integers(0, 2**20))
-def test_the_cost_is_small_integers_in_range(fixed, per_s, per_kb, ms, size):
+RATES = st.integers(0, 32768000)
+
+
+@given(st.integers(0, 32768), RATES, RATES, st.integers(-(2**29), 2**29), st.integers(0, 2**20))
+def test_the_cost_is_small_integers_in_range_and_right(fixed, per_s, per_kb, ms, size):
     one = LinkCost(fixed, per_s, per_kb, 100)
-    assert fixed <= one.paid(ms, size) <= 32768 and 0 <= one.expected <= 32768
-    assert max(per_s * 32767, per_kb * 32767) < 2**30
+    beta = one.paid(ms, size)
+    assert fixed <= beta <= 32768 and 0 <= one.expected <= 32768
+    exact = fixed + per_s * max(0, ms) / 1000 + per_kb * (size >> 5) / 32
+    assert beta == 32768 if exact >= 32770 else abs(beta - exact) <= 2
+    assert per_s * one.longest < 2**30 and per_kb * one.largest < 2**30
 
 
 def test_cost_tables(tmp_path):
@@ -298,7 +305,7 @@ def test_cost_tables(tmp_path):
         path.write_text(text)
         with pytest.raises(UserError, match=word):
             cost_table.read(path)
-    path.write_text("seconds = 0.1\n")
+    path.write_text("seconds = 0.0001\n")
     with pytest.raises(ValueError, match="second"):
         cost_table.read(path).arguments()
 

@@ -140,6 +140,23 @@ def test_a_damaged_onnx_file_is_refused(tmp_path):
 SLOW = "import time\ndef slow(x):\n    time.sleep(0.05 * len(x))\n    return [0.75] * len(x)\n"
 
 
+def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
+    """The score tells the size of the batch: 8 requests within the wait make one, a ninth alone waits no longer than that."""
+    (tmp_path / "size.py").write_text("def size(x): return [len(x) / 100] * len(x)\n")
+    options = ("--model", f"{tmp_path}/size.py:size", "--batch", "8", "--wait-ms", "1000")
+    with worker(url, "digits", *options):
+        link = opened(url)
+        for n in range(8):
+            link.send(request(n))
+            time.sleep(0.02)
+        sizes = [round(wire.decode_reply(link.receive(5000))[4] / 32768 * 100) for _ in range(8)]
+        link.send(request(9))
+        began = time.monotonic()
+        sizes.append(round(wire.decode_reply(link.receive(5000))[4] / 32768 * 100))
+        assert sizes == [8] * 8 + [1] and time.monotonic() - began > 0.9
+        link.close()
+
+
 def test_more_than_the_queue_holds_is_answered_busy(url, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     options = ("--model", f"{tmp_path}/slow.py:slow", "--queue", "4", "--batch", "4", "--json", "-")

@@ -2,6 +2,8 @@
 # Integers only.
 from .fixed import ONE
 
+STEEPEST = 1000 * ONE
+
 
 class LinkCost:
     """beta_t = fixed + per_s x seconds waited + per_kb x KiB sent, at most 1: time, bytes and radio energy on one line.
@@ -11,18 +13,29 @@ class LinkCost:
     """
 
     def __init__(self, fixed, per_s, per_kb, expected):
-        """All Q15, 0..32768; expected: before anything is measured. ValueError, naming it, for another value."""
-        for name, value in (("fixed", fixed), ("per_s", per_s), ("per_kb", per_kb), ("expected", expected)):
-            if not 0 <= value <= ONE:
-                raise ValueError("cost %s %r is not in 0..32768" % (name, value))
+        """Q15: fixed and expected (before anything is measured) 0..32768, per_s and per_kb 0..32768000 (1000 a second or KiB).
+
+        ValueError, naming it, for another value.
+        """
+        for name, value, most in (
+            ("fixed", fixed, ONE),
+            ("per_s", per_s, STEEPEST),
+            ("per_kb", per_kb, STEEPEST),
+            ("expected", expected, ONE),
+        ):
+            if not 0 <= value <= most:
+                raise ValueError("cost %s %r is not in 0..%d" % (name, value, most))
         self.fixed = fixed
         self.per_s = per_s
         self.per_kb = per_kb
         self.expected = expected
+        # what costs 1 alone: more is not multiplied, so that every product is a small int
+        self.longest = ONE * 1000 // max(1, per_s) + 1
+        self.largest = (ONE << 5) // max(1, per_kb) + 1
 
     def paid(self, ms, size):
-        """beta (Q15) of an offload of `size` bytes that took ms milliseconds (counted to 32 s, 1 MiB); `expected` follows."""
-        beta = self.fixed + self.per_s * min(max(0, ms), 32767) // 1000 + (self.per_kb * min(size >> 5, 32767) >> 5)
-        beta = min(ONE, beta)
+        """beta (Q15) of an offload of `size` bytes (counted in 32s) that took ms milliseconds; `expected` follows."""
+        beta = self.fixed + self.per_s * min(max(0, ms), self.longest) // 1000
+        beta = min(ONE, beta + (self.per_kb * min(size >> 5, self.largest) >> 5))
         self.expected += (beta - self.expected + 4) >> 3
         return beta

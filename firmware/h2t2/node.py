@@ -17,8 +17,8 @@ class Node:
     policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`. link: `send(payload) -> bool`,
     `receive(wait_ms) -> payload or None`, `is_connected()`. act(tag, k, decision, source): called once a sample.
     model: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
-    window: offloads in flight; one more makes `step` refuse (call `poll` until `busy()` is False). deadline_ms: the wait for a
-    label ends an eighth earlier, so that the decision is out in time.
+    window: offloads in flight, 1..8; one more makes `step` refuse (call `poll` until `busy()` is False). deadline_ms: the wait
+    for a label ends an eighth earlier, so that the decision is out in time.
     when_down: "ask": the policy goes on, an offload falls back; "raise": beta is 1 meanwhile, so that it asks for less;
     "pause": the policy is not asked, and charged nothing. cost: a LinkCost, which then sets beta, or None.
     """
@@ -26,6 +26,8 @@ class Node:
     def __init__(self, policy, ldl, link, act, model, boot, window=1, deadline_ms=2000, when_down="ask", cost=None):
         if when_down not in WHEN_DOWN:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
+        if not 1 <= window <= 8:
+            raise ValueError("window %r is not in 1..8" % window)
         self.policy = policy
         self.ldl = ldl
         self.link = link

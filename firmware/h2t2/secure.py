@@ -1,10 +1,11 @@
 # TLS for a link: a context that verifies the broker, on CPython and on MicroPython 1.22 or newer.
-try:
-    import tls as ssl  # MicroPython's own module; its `ssl` is a wrapper that not every port has
-except ImportError:
-    import ssl
+import sys
 
-BOARD = not hasattr(ssl, "SSLSocket")
+BOARD = sys.implementation.name == "micropython"
+if BOARD:
+    import tls as ssl  # its own module; `ssl` is a wrapper that not every port has
+else:
+    import ssl
 
 
 def context(ca=None, cert=None, key=None, verify=True):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from h2t2.fixed import ONE
+
 from .toml import load
 from .units import q15
 
@@ -34,12 +36,15 @@ class CostTable(BaseModel):
         return self
 
     def arguments(self) -> list[int]:
-        """LinkCost's fixed, per_s, per_kb, expected. ValueError where a second, a KiB or a wake-up costs more than 1."""
+        """LinkCost's fixed, per_s, per_kb, expected. ValueError for a wake-up above 1, a second or a KiB above 1000."""
         joules = 1 / self.millijoules if self.millijoules else 0.0
         per_s = (1 / self.seconds if self.seconds else 0.0) + self.listen_mj_per_s * joules
         per_kb = (1 / self.kilobytes if self.kilobytes else 0.0) + self.send_mj_per_kb * joules
-        parts = {"wake-up": self.wake_mj * joules, "second": per_s, "KiB": per_kb, "expected": self.expected}
-        return [q15(value, f"cost of one {name}") for name, value in parts.items()]
+        for name, value in (("second", per_s), ("KiB", per_kb)):
+            if value > 1000:
+                raise ValueError(f"cost of one {name} {value:g} is above 1000")
+        fixed, expected = q15(self.wake_mj * joules, "cost of one wake-up"), q15(self.expected, "expected")
+        return [fixed, round(per_s * ONE), round(per_kb * ONE), expected]
 
 
 def read(path: Path) -> CostTable:
