@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import Ldl
+from support import ROOT, Ldl
 
 import h2t2.commands
 import h2t2.service
@@ -17,6 +17,7 @@ from h2t2.policy import H2T2
 from h2t2.service import Service
 from h2t2.snapshot import BufferSlot, Store, save
 from h2t2_tools import cost_table
+from h2t2_tools.emulators import ARM32, UNIX
 from h2t2_tools.errors import UserError
 
 GOOD = [
@@ -43,6 +44,29 @@ def test_good_commands(payload, meant):
 def test_bad_commands_are_refused(payload):
     with pytest.raises(ValueError, match="command"):
         commands.parse(payload)
+
+
+ON_BOARD = """from h2t2.commands import parse
+from h2t2.link_cost import LinkCost
+for payload in PAYLOADS:
+    try:
+        what, value = parse(payload)
+        print(what, sorted(value.items()) if what == "set" else value)
+    except ValueError:
+        print("refused")
+one = LinkCost(5, 32768000, 32768000, 9)
+print([one.paid(ms, size) for ms in (0, 1, 7, 500, 2**29) for size in (0, 31, 32, 64, 2**20)], one.expected)
+"""
+
+
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
+def test_boards_judge_commands_and_costs_alike(emulator, tmp_path, capsys):
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    (tmp_path / "judge.py").write_text(f"PAYLOADS = {[payload for payload, _ in GOOD] + BAD!r}\n{ON_BOARD}")
+    exec((tmp_path / "judge.py").read_text(), {})
+    out = emulator.run(tmp_path / "judge.py", [], ROOT / "firmware")
+    assert out == capsys.readouterr().out and out.count("refused") == len(BAD)
 
 
 def test_a_burst_then_one_each_fifteen_seconds(monkeypatch):

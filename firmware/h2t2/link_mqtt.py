@@ -76,9 +76,9 @@ class MqttLink:
     def is_connected(self):
         return self.state == UP
 
-    def open(self):
-        """Connect now: ConnectionError, saying why, when that takes longer than the deadline. Reconnecting goes on then."""
-        end = ticks_add(ticks_ms(), self.deadline_ms)
+    def open(self, wait_ms=0):
+        """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
+        end = ticks_add(ticks_ms(), wait_ms or self.deadline_ms)
         while self.state != UP:
             self._advance(20)
             if ticks_diff(ticks_ms(), end) >= 0 or (self.state == DOWN and self.trouble):

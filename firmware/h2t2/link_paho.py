@@ -93,9 +93,9 @@ class Session:
         self._thread = Thread(target=self._run, name="mqtt session", daemon=True)
         self._thread.start()
 
-    def open(self):
-        """Wait for the first connection: OSError, saying why, when it fails. Reconnecting goes on then."""
-        self.tried.wait(self._deadline + 1)
+    def open(self, wait_ms=0):
+        """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
+        self.tried.wait(wait_ms / 1000 if wait_ms else self._deadline + 1)
         if not self.up.is_set():
             raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
 
@@ -267,9 +267,9 @@ class PahoLink:
     def is_connected(self):
         return self._session.up.is_set()
 
-    def open(self):
-        """Wait for the first connection: OSError, saying why, when it fails. Reconnecting goes on then."""
-        self._session.open()
+    def open(self, wait_ms=0):
+        """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
+        self._session.open(wait_ms)
 
     def send(self, payload):
         """Publish a request; False while the link is down or too many are not acknowledged (nothing is queued then)."""

@@ -81,7 +81,7 @@ def main(path="config.json"):
     link = mqtt_link(config)
     running = service(config, link)
     try:
-        link.open()
+        link.open(config["deadline_ms"])
     except OSError as error:
         print("h2t2: %s; deciding locally until it answers" % error)
     print("h2t2: ready, device %s" % config["device"])

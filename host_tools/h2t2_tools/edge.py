@@ -86,7 +86,7 @@ def run(pair: pairs.Pair, policy: Any, options: Options, out: TextIO) -> dict[st
     store = file_store(options.snapshot) if options.snapshot else None
     try:
         try:
-            link.open()
+            link.open(options.deadline_ms)
         except OSError as error:
             _say(f"{error}; deciding locally until it answers")
         model = pair.about.model_id
