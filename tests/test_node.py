@@ -127,3 +127,14 @@ def test_the_window_bounds_what_is_in_flight(setup):
         link.answer(0, payload)
     node.poll()
     assert len(decisions) == 4 and node.policy.taught == 4 and not node.busy()
+
+
+def test_a_flood_of_replies_does_not_keep_a_poll():
+    """However many come, a poll ends, and what is past its deadline is decided."""
+    decisions = []
+    link = Link()
+    link.receive = lambda wait_ms: b"nonsense"
+    node = Node(H2T2(epsilon=32768), Ldl(), link, lambda *args: decisions.append(args), 1, BOOT, deadline_ms=0)
+    step(node)
+    node.poll()
+    assert node.strangers == h2t2.node.AT_ONCE and len(decisions) == 1

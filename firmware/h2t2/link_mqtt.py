@@ -13,6 +13,7 @@ from .clock import ticks_add, ticks_diff, ticks_ms
 DOWN, CONNECTING, GREETING, SUBSCRIBING, UP = 0, 1, 2, 3, 4
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 PENDING = 4  # packets waiting for the socket; one more is refused
+AT_ONCE = 16  # fillings of the buffer that are read before anything else has its turn
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
 
@@ -157,6 +158,8 @@ class MqttLink:
                     self._read()
                 elif events[0][1] & (select.POLLHUP | select.POLLERR):
                     raise OSError("the broker closed the connection")
+            elif self.tls:
+                self._read()  # what it holds, no poll tells of
             if self.pending and self.state > CONNECTING:
                 self._flush()
             now = ticks_ms()
@@ -255,7 +258,7 @@ class MqttLink:
                 self.pending.pop(0)
 
     def _read(self):
-        while True:
+        for _ in range(AT_ONCE):
             space = memoryview(self.buffer)[self.have :]
             try:
                 n = self.sock.readinto(space) if hasattr(self.sock, "readinto") else self.sock.recv_into(space)
@@ -270,7 +273,7 @@ class MqttLink:
             self.heard = ticks_ms()
             self.have += n
             self._packets()
-            if self.state == DOWN or (n < len(space) and not self.tls):  # TLS may hold more that no poll tells of
+            if self.state == DOWN or (n < len(space) and not self.tls):
                 return
 
     def _packets(self):

@@ -7,6 +7,7 @@ from .policy import OFFLOAD
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # where a decision came from
 
 
+AT_ONCE = 16  # replies a poll takes at most
 SILENT = 32  # offloads in a row without an answer, after which the connection is made anew: it may be half dead
 WHEN_DOWN = ("ask", "raise", "pause")  # what to do while the link is down: see Node
 
@@ -89,10 +90,12 @@ class Node:
 
     def poll(self, wait_ms=0):
         """Take what replies have come, waiting at most wait_ms for the first; decide locally what is past its deadline."""
-        payload = self.link.receive(wait_ms)
-        while payload is not None:
+        for _ in range(AT_ONCE):  # a flood must not keep the samples waiting
+            payload = self.link.receive(wait_ms)
+            if payload is None:
+                break
             self._reply(payload)
-            payload = self.link.receive(0)
+            wait_ms = 0
         if self.pending:
             now = ticks_ms()
             for ticket in list(self.pending):

@@ -23,7 +23,7 @@ from ..int8 import bundle, prepare, tflite_file
 RATE = 140  # samples a second: slower than any node, so that outages meet many samples and not all of them
 EVERY = 50  # samples between two snapshots
 NO_ROOM = 64  # bytes a file may have while the "disk" is full
-BETA = 0.1  # low, so that much is offloaded
+EPSILON = 0.3  # three of ten samples are offloaded whatever has been learned: the link is what is tested
 JUMPING = """import sys
 from h2t2_tools.on_device.chaos_clock import install
 install()
@@ -181,7 +181,8 @@ class PiNode(Subject):
         host, port = self.broker
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
-            "--beta", str(BETA), "--order", str(path), "--rate", str(RATE), "--deadline", str(self.deadline_ms),
+            "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path), "--rate", str(RATE),
+            "--deadline", str(self.deadline_ms),
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
 
@@ -205,7 +206,8 @@ class UnixNode(Subject):
         model.write_bytes(bundle.write(prepare.plan(tflite_file.load(pair.ldl))))
         config = BoardConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
-            model_id=pair.about.model_id, beta=BETA, window=8, deadline_ms=deadline_ms, snapshot_every=EVERY,
+            model_id=pair.about.model_id, exploration="epsilon", epsilon=EPSILON, window=8,
+            deadline_ms=deadline_ms, snapshot_every=EVERY,
         )  # fmt: skip
         target = Folder(folder)
         for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
