@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import pwd
 import secrets
 import shutil
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ class Plan:
 def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
     """Write mosquitto.conf, access lists, password hashes and secrets/NAME; the report names every file, no password.
 
-    A password that is in secrets/ already is kept. user: whom Mosquitto runs as, given the files when root writes them.
+    A password that is in secrets/ already is kept. user: whom Mosquitto runs as, given the files when root writes them
+    (None: mosquitto, where there is such a user).
     """
     plan.checked()
     out.mkdir(parents=True, exist_ok=True)
@@ -81,9 +83,10 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
         for name in ("ca.crt", "server.crt", "server.key"):
             files.append(write_file(out / name, (plan.certs / name).read_bytes(), secret=name.endswith(".key")))
     files.append(write_file(out / "mosquitto.conf", configuration(out, plan).encode()))
-    if user and os.getuid() == 0:
+    owner = user or _mosquitto()
+    if owner and os.getuid() == 0:
         for path in files:
-            shutil.chown(path, user)
+            shutil.chown(path, owner)
     return {
         "config": str(out / "mosquitto.conf"),
         "files": [str(path) for path in files],
@@ -92,6 +95,14 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
         "tls": plan.certs is not None,
         "client_certs": plan.client_certs,
     }
+
+
+def _mosquitto() -> str | None:
+    """The user that Mosquitto becomes when root starts it, where there is one."""
+    try:
+        return pwd.getpwnam("mosquitto").pw_name
+    except KeyError:
+        return None
 
 
 def hashed(password: str) -> str:
@@ -128,7 +139,7 @@ def configuration(out: Path, plan: Plan) -> str:
         "max_inflight_messages 64",
         "max_queued_messages 256",
         "# nothing larger than the largest request",
-        f"message_size_limit {wire.MAX_REQUEST}",
+        f"max_packet_size {wire.MAX_REQUEST + 256}",
         "log_type error",
         "log_type warning",
         "log_type notice",

@@ -291,7 +291,7 @@ def _add_security(commands: Any) -> None:
     p.add_argument("--port", type=int, default=0, help="for devices (8883; without TLS 1883)")
     p.add_argument("--worker-port", type=int, default=0, help="for workers and the operator (8884; without TLS 1884)")
     p.add_argument("--bind", default="0.0.0.0", help="address to listen on (0.0.0.0)")
-    p.add_argument("--owner", metavar="USER", help="whom Mosquitto runs as, when root writes this: give it the files")
+    p.add_argument("--owner", metavar="USER", help="when root writes this: whose the files become (mosquitto)")
     json_option(p)
 
 
