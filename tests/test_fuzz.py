@@ -49,5 +49,5 @@ def test_the_good_inputs_are_accepted(name):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/fuzz/found").iterdir()), ids=lambda path: path.name)
 def test_what_fuzzing_found_stays_mended(path):
-    """Inputs that once ended in something else than a refusal; TARGET-what each."""
-    assert not targets.TARGETS[path.name.split("-")[0]](path.read_bytes())
+    """Inputs that once ended in an error nobody documents; TARGET-what each."""
+    targets.TARGETS[path.name.split("-")[0]](path.read_bytes())

@@ -68,8 +68,8 @@ def save(policy):
     for value in policy.options:
         body += pack("<i", value)
     for owner, names in scalars:
-        for name, _, _ in names:
-            body += pack("<i", getattr(owner, name))
+        for name, _, most in names:
+            body += pack("<i", min(most, getattr(owner, name)))  # a counter of many years stays at its most
     for array, _ in arrays:
         body += pack("<%di" % len(array), *array)
     head = pack(_HEADER, _MAGIC, VERSION, kind, len(policy.options), len(body))
