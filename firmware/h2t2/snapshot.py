@@ -34,7 +34,8 @@ def crc24(data):
 def _parts(policy):
     """(kind, scalars as (object, ((name, least, most), ...)), arrays as (array, bounds)): all that changes while it runs.
 
-    bounds: (least, most) of the items; several where items of several meanings alternate.
+    bounds: (least, most) of the items; several where items of several meanings alternate; None: a tree's losses, sums over
+    ranges of bins, each at most twice its `spent`.
     """
     tickets = policy.tickets
     scalars = [
@@ -55,8 +56,8 @@ def _parts(policy):
         trees = policy.trees if hasattr(policy, "trees") else [policy.experts]
     for tree in trees:
         bins += tree.n
-        scalars.append((tree, (("spent", 0, _SMALL), ("unit", 0, COARSEST))))
-        arrays += [(tree.losses, ((-_SMALL, _SMALL),)), (tree.fine, ((0, (16384 << COARSEST) - 1),))]
+        scalars.append((tree, (("spent", 0, 1 << 28), ("unit", 0, COARSEST))))
+        arrays += [(tree.losses, None), (tree.fine, ((0, (16384 << COARSEST) - 1),))]
     arrays.insert(0, (tickets.slots, ((0, _TICKET), (0, bins - 1), (0, ONE), (0, 255), (0, _SMALL))))
     return (3 if not trees else 2 if hasattr(policy, "trees") else 1), scalars, arrays
 
@@ -101,13 +102,18 @@ def restore(policy, blob):
         raise ValueError("snapshot: made with other options than this policy's")
     for put in (False, True):  # look at everything first
         at = _SIZE + 4 * options
+        limits = []
         for owner, names in scalars:
             for name, least, most in names:
                 value = _within(blob, at, least, most)
                 if put:
                     setattr(owner, name, value)
+                if name == "spent":
+                    limits.append(2 * value + 64)
                 at += 4
         for array, bounds in arrays:
+            if bounds is None:
+                bounds = ((-limits[0], limits.pop(0)),)
             for n in range(len(array)):
                 least, most = bounds[n % len(bounds)]
                 value = _within(blob, at, least, most)
