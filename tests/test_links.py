@@ -189,8 +189,11 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
     watcher = make_client("watcher")
     watcher.on_message = lambda _c, _d, message: seen.append((bytes(message.payload), message.retain))
     watcher.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
+    listening = []
+    watcher.on_subscribe = lambda *_: listening.append(True)
     watcher.connect(mosquitto.host, mosquitto.port)
     watcher.loop_start()
+    assert until(lambda: listening)
     proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
     link = kind("127.0.0.1", proxy.port, "cellar")
     link.open()

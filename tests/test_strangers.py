@@ -119,11 +119,10 @@ def test_a_hundred_thousand_malformed_messages(tmp_path):
             link.send(wire.encode_request(1, 5, 6, (30,), bytes(30)))
             assert wire.decode_reply(link.receive(10000))[:3] == (wire.OK, 5, 6)
             link.close()
-            lines = (tmp_path / "out").read_text().splitlines()
-            at = len(lines)
-            assert until(lambda: len((tmp_path / "out").read_text().splitlines()) > at + 100, 20)
-            last = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()[-100:-1]]
-            assert "remote" in {line["source"] for line in last} and last[-1]["strangers"] > 1000
+            at = len((tmp_path / "out").read_text())
+            assert until(lambda: '"remote"' in (tmp_path / "out").read_text()[at:], 60)  # answered again, and by itself
+            last = json.loads((tmp_path / "out").read_text().splitlines()[-2])
+            assert last["strangers"] > 1000
             (tmp_path / "stop").touch()
             said = board.communicate(timeout=30)[0].splitlines()
             said = [json.loads(line) for line in said if line.startswith("{")]

@@ -35,7 +35,7 @@ def _parts(policy):
     """(kind, scalars as (object, ((name, least, most), ...)), arrays as (array, bounds)): all that changes while it runs.
 
     bounds: (least, most) of the items; several where items of several meanings alternate; None: a tree's losses, sums over
-    ranges of bins, each at most twice its `spent`.
+    ranges of bins, each at most twice its `spent`; (): what is below a unit in each.
     """
     tickets = policy.tickets
     scalars = [
@@ -57,7 +57,7 @@ def _parts(policy):
     for tree in trees:
         bins += tree.n
         scalars.append((tree, (("spent", 0, 1 << 28), ("unit", 0, COARSEST))))
-        arrays += [(tree.losses, None), (tree.fine, ((0, (16384 << COARSEST) - 1),))]
+        arrays += [(tree.losses, None), (tree.fine, ())]
     arrays.insert(0, (tickets.slots, ((0, _TICKET), (0, bins - 1), (0, ONE), (0, 255), (0, _SMALL))))
     return (3 if not trees else 2 if hasattr(policy, "trees") else 1), scalars, arrays
 
@@ -110,12 +110,19 @@ def restore(policy, blob):
                     setattr(owner, name, value)
                 if name == "spent":
                     limits.append(2 * value + 64)
+                elif name == "unit":
+                    limits.append((16384 << value) - 1)
                 at += 4
         for array, bounds in arrays:
-            if bounds is None:
-                bounds = ((-limits[0], limits.pop(0)),)
+            limit = 0 if bounds else limits.pop(0)
             for n in range(len(array)):
-                least, most = bounds[n % len(bounds)]
+                if bounds:
+                    least, most = bounds[n % len(bounds)]
+                elif bounds is None:  # the first of each half is no node's
+                    most = limit if n % (len(array) >> 1) else 0
+                    least = -most
+                else:
+                    least, most = 0, limit
                 value = _within(blob, at, least, most)
                 if put:
                     array[n] = value
