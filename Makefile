@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TRAIN := .venv-train
 
-.PHONY: demo test test-train lint setup system lock clean
+.PHONY: demo test test-train lint setup system lock packages clean
 
 demo: setup
 	$(BIN)/h2t2 demo
@@ -40,6 +40,10 @@ COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --gen
 lock:
 	$(COMPILE) --group dev -o host_tools/requirements.lock
 	$(COMPILE) --extra train --group test -o host_tools/requirements-train.lock
+
+# package.json of every board, from firmware/boards/modules.txt
+packages: setup
+	$(BIN)/python -m h2t2_tools.boards.packages
 
 clean:
 	rm -rf $(VENV) $(TRAIN) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

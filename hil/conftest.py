@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rig import Board, Material
 
-from h2t2_tools import broker
+from h2t2_tools.fleet import broker
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -12,16 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-from h2t2.ldl import Int8Model
-from h2t2.ldl_tflite import TFLiteModel
-from h2t2.policy import H2T2, OFFLOAD
-from h2t2_tools import emulators, gateway, pairs
-from h2t2_tools.board_config import BoardConfig
-from h2t2_tools.boards import flash
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2_tools.boards import emulators, flash, gateway
 from h2t2_tools.boards.kinds import KINDS
-from h2t2_tools.endpoint import Endpoint
-from h2t2_tools.int8 import bundle, ldl_check, prepare, tflite_file
-from h2t2_tools.microbit import Microbit
+from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.model import bundle
+from h2t2_tools.proof import ldl_check
 
 ROOT = Path(__file__).parents[1]
 PAIR = "breast_cancer"
@@ -37,7 +38,7 @@ class Material:
 
     def __post_init__(self):
         pair = self.pair = pairs.load(PAIR)
-        self.blob = bundle.write(prepare.plan(tflite_file.load(pair.ldl)))
+        self.blob = bundle.from_tflite(pair.ldl)
         self.model = self.folder / "ldl.h2m"
         self.model.write_bytes(self.blob)
         ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
@@ -49,7 +50,7 @@ class Material:
         self.records = self.folder / "samples.bin"
         self.records.write_bytes(b"".join(a.tobytes() + b.tobytes() for a, b in zip(self.local, remote)))
         given = {"remote_shape": list(rdl.input_shape[1:]), "model_id": pair.about.model_id, "event": 1, "beta": 0.2, "bits": 4}
-        self.board_config = BoardConfig(**{**given, **self.config})
+        self.board_config = NodeConfig(**{**given, **self.config})
 
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
@@ -190,7 +191,7 @@ class Board:
         return parse(out.decode(errors="replace"))
 
 
-def node_command(config: BoardConfig, samples: int) -> list[str]:
+def node_command(config: NodeConfig, samples: int) -> list[str]:
     """`h2t2 node` with a board configuration's numbers."""
     c = config
     return [
@@ -199,7 +200,7 @@ def node_command(config: BoardConfig, samples: int) -> list[str]:
     ]  # fmt: skip
 
 
-def host_node(config: BoardConfig, samples: int, bundle_file: Path, seconds: float = 120) -> Outcome:
+def host_node(config: NodeConfig, samples: int, bundle_file: Path, seconds: float = 120) -> Outcome:
     """The same `h2t2 node` on this machine; where its Python has no tflite-runtime 2.14, with the bundle, of equal bytes."""
     model = None if ldl_check.oracle() == "tflite_runtime" else bundle_file
     command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples), *(["--ldl", str(model)] if model else [])]

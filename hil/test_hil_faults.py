@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from marks import needs
 
-from h2t2_tools.microbit import Microbit
-from h2t2_tools.proxy import Faults, Proxy
+from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.proof.proxy import Faults, Proxy
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_broker_stopped_and_started_again(board, material, rdl, mosquitto, figur
 
 # one sample each 40 ms, so that the run spans the outage
 SLOW = """import time
-import h2t2.start
-from h2t2.recorded import Recorded
+import h2t2.node.start
+from h2t2.node.recorded import Recorded
 class Slow(Recorded):
     def __call__(self):
         time.sleep(0.04)
         return Recorded.__call__(self)
-h2t2.start.Recorded = Slow
-h2t2.start.main()
+h2t2.node.start.Recorded = Slow
+h2t2.node.start.main()
 """
 
 
@@ -128,8 +128,8 @@ def near():
     seen[0] = now
     return now
 clock.ticks_ms = near
-import h2t2.start
-h2t2.start.main()
+import h2t2.node.start
+h2t2.node.start.main()
 import time
 while near() > period // 2:
     time.sleep(0.01)

@@ -5,12 +5,12 @@ import json
 import pytest
 from marks import needs
 from rig import ROOT, host_node
+from support import paper
 
-from h2t2.policy import H2T2
 from h2t2_tools.boards.kinds import KINDS, payload
-from h2t2_tools.errors import UserError
-from h2t2_tools.microbit import Microbit
-from h2t2_tools.validate import samples
+from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.proof.validate import samples
 
 
 @needs("node")
@@ -52,7 +52,7 @@ def test_a_model_unlike_the_configuration_is_refused(board, material):
 def test_golden_vectors(board):
     """The core's vector file, replayed on the board: integers equal to the host's that made it."""
     expected = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
-    core = sorted((ROOT / "firmware/h2t2").glob("*.py"))
+    core = sorted((ROOT / "firmware/h2t2").rglob("*.py"))
     out = board.emulator.run(ROOT / "tests/portable/replay.py", core, ROOT / "firmware")
     assert [json.loads(line) for line in out.splitlines()] == expected
 
@@ -70,10 +70,10 @@ def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):
 
 
 LONG = """import gc, json
-import h2t2.start
-from h2t2.link_mqtt import MqttLink
-from h2t2.recorded import Recorded
-from h2t2.start import service, size_of
+import h2t2.node.start
+from h2t2.link.mqtt import MqttLink
+from h2t2.node.recorded import Recorded
+from h2t2.node.start import service, size_of
 with open("config.json") as file:
     config = json.load(file)
 link = MqttLink(config["broker"], config["port"], config["device"])
@@ -95,7 +95,7 @@ def test_heap_is_flat_over_500_rounds(board, figures):
     """The core on the micro:bit: 500 decisions and labels, the heap locked in each; what is in use is the same after them."""
     if not board.emulator:
         pytest.skip("counts on the emulated board only")
-    policy = H2T2(window=1)
+    policy = paper(window=1)
     bins, labels = (column.tolist() for column in samples(4, 500, 3))
     with Microbit() as repl:
         repl.prepare()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from h2t2_tools import broker
+from h2t2_tools.fleet import broker
 
 sys.path.insert(0, str(Path(__file__).parent))
 

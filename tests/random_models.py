@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from h2t2_tools.int8.tflite_file import Graph, Operator, Tensor
-from h2t2_tools.int8.tflite_write import write
+from h2t2_tools.model.tflite import Graph, Operator, Tensor
+from h2t2_tools.model.tflite_write import write
 
 VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1}  # of int8; every other: 2
 NONE, RELU, RELU6 = 0, 1, 3

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from h2t2_tools import broker
+from h2t2.core.h2t2 import H2T2
+from h2t2_tools.common.policies import PAPER
+from h2t2_tools.fleet import broker
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,6 +51,11 @@ def until(condition, seconds=10):
             return True
         time.sleep(0.01)
     return False
+
+
+def paper(**options):
+    """H2T2 as the paper prints it, Algorithm 1: explored feedback and a fixed exploration rate, unless told otherwise."""
+    return H2T2(**{**PAPER, **options})
 
 
 class Ldl:

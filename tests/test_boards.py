@@ -7,23 +7,27 @@ import re
 import subprocess
 import time
 import tty
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT, worker
 
-from h2t2 import frames, wire
-from h2t2.link_cost import LinkCost
-from h2t2.link_serial import SerialLink
-from h2t2_tools import board_config, broker, cli, pairs
-from h2t2_tools.boards import flash, kinds, targets
-from h2t2_tools.emulators import UNIX
-from h2t2_tools.endpoint import Endpoint
-from h2t2_tools.errors import Failure, UserError
-from h2t2_tools.gateway import Line, Out, parse
-from h2t2_tools.int8 import bundle, prepare, tflite_file
-from h2t2_tools.proxy import Faults
+from h2t2.link import frames, wire
+from h2t2.link.cost import LinkCost
+from h2t2.link.serial import SerialLink
+from h2t2_tools.boards import flash, kinds, packages, targets
+from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.boards.gateway import Line, Out, parse
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs, places
+from h2t2_tools.common.errors import Failure, UserError
+from h2t2_tools.fleet import broker
+from h2t2_tools.fleet import config as board_config
+from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.model import bundle
+from h2t2_tools.proof.proxy import Faults
 
 CONFIG = ROOT / "firmware/boards/unix/config.toml"
 
@@ -92,7 +96,7 @@ def test_proxy_faults_are_checked():
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico_w", "microbit"])
 def test_the_commented_configurations_are_right(name):
     config = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
-    board = config.board()
+    board = config.content()
     assert board["arguments"]["beta"] == 6554 and board["remote_shape"] == [30]
 
 
@@ -101,7 +105,7 @@ def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
     before, table = text.split("# [cost]\n")
     (tmp_path / "c.toml").write_text(before + "[cost]\n" + re.sub(r"(?m)^# ", "", table))
-    board = board_config.load(tmp_path / "c.toml").board()
+    board = board_config.load(tmp_path / "c.toml").content()
     assert len(board["cost"]) == 4 and LinkCost(*board["cost"]).paid(1000, 1024) > board["cost"][0] > 0
 
 
@@ -127,7 +131,7 @@ def test_a_wrong_entry_is_named_and_no_secret_told(line, word, tmp_path):
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "ldl.h2m"
-    path.write_bytes(bundle.write(prepare.plan(tflite_file.load(pairs.shipped() / "breast_cancer/ldl.tflite"))))
+    path.write_bytes(bundle.from_tflite(places.models() / "breast_cancer/ldl.tflite"))
     return path
 
 
@@ -201,11 +205,13 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
 def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, capsys):
     config = ROOT / f"firmware/boards/{name}/config.toml"
     command = ["flash", "--board", name, "--model", str(model), "--config", str(config), "--dry-run", "--mpy", "--json", "-"]
-    assert cli.main(command) == 0
+    assert main(command) == 0
     out = capsys.readouterr().out
     report = json.loads(out)
     paths = [row["path"] for row in report["files"]]
-    assert {"main.py", "config.json", "ldl.h2m", "h2t2/policy.mpy", "h2t2/wifi.mpy"} <= set(paths) and paths[-1] == "main.py"
+    assert {"main.py", "config.json", "ldl.h2m", "h2t2/core/policy.mpy", "h2t2/link/wifi.mpy"} <= set(paths) and paths[
+        -1
+    ] == "main.py"
     assert 20_000 < report["flash_bytes"] < 60_000 and '"password"' not in out
     assert report["heap_bytes"] is None or 20_000 < report["heap_bytes"] < 100_000
 
@@ -218,11 +224,11 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         (["--port", str(tmp_path / "d"), "--config", str(tmp_path / "no.toml")], "no such file"),
         (["--port", str(model)], "File exists"),
     ):
-        assert cli.main([*base, *extra]) == 2
+        assert main([*base, *extra]) == 2
         err = capsys.readouterr().err
         assert word in err and "Traceback" not in err
     (tmp_path / "bad.h2m").write_bytes(model.read_bytes()[:100])
-    assert cli.main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
+    assert main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
     assert "bundle" in capsys.readouterr().err
     found = targets.Found("rp2", (1, 21, 0), 10_000, 5_000, 6)
     kind = kinds.KINDS["pico_w"]
@@ -287,23 +293,33 @@ def test_gateway_ports():
     assert parse("/dev/ttyACM0") == ("/dev/ttyACM0", "ttyACM0")
     assert parse("/dev/ttyACM0=hall") == ("/dev/ttyACM0", "hall")
     assert parse("socket://h:1=x") == ("socket://h:1", "x")
-    assert cli.main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 2
+    assert main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 2
 
 
 def test_boards_lists_nothing_where_nothing_is_plugged_in(capsys):
-    assert cli.main(["boards", "--json", "-"]) == 0
+    assert main(["boards", "--json", "-"]) == 0
     assert isinstance(json.loads(capsys.readouterr().out), list)
 
 
-def test_package_lists_name_the_runtime():
-    """package.json (mip) and manifest.py name what `h2t2 flash` copies."""
-    for name in ("unix", "esp32", "pico_w"):
-        urls = dict(json.loads((ROOT / f"firmware/boards/{name}/package.json").read_text())["urls"])
-        wanted = [*kinds.RUNTIME, *(["wifi"] if kinds.KINDS[name].wifi else [])]
-        assert {path for path in urls if path.startswith("h2t2/")} == {f"h2t2/{module}.py" for module in wanted}
-        manifest = (ROOT / f"firmware/boards/{name}/manifest.py").read_text()
-        assert 'include("../runtime_manifest.py")' in manifest
-        manifest += (ROOT / "firmware/boards/runtime_manifest.py").read_text()
-        for path, source in urls.items():
-            assert (ROOT / f"firmware/boards/{name}" / source).is_file()
-            assert path.rsplit("/", 1)[-1] in manifest
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
+def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
+    """package.json (mip) is what `make packages` writes, and the manifest freezes what `h2t2 flash` copies."""
+    folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]
+    assert (folder / "package.json").read_text() == packages.content(kind), "run: make packages"
+    for path, source in json.loads(packages.content(kind))["urls"]:
+        assert (folder / source).is_file(), path
+    frozen = []
+
+    def run(path, **options):
+        if "$" in path:
+            return
+        monkeypatch.chdir(Path(path).parent)  # as MicroPython's manifestfile.py does
+        exec(Path(path).read_text(), {**names, "options": type("Options", (), options)})
+
+    names = {
+        "include": lambda path, **options: run(path if "$" in path else str((folder / path).resolve()), **options),
+        "package": lambda package, base_path, files: frozen.extend(f"{package}/{file}" for file in files),
+        "module": lambda path, base_path: frozen.append(path),
+    }
+    run(str(folder / "manifest.py"))
+    assert frozen == [*kinds.modules(kind), "main.py", "finish.py"] and len(frozen) > 25

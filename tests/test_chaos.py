@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from h2t2_tools import broker
-from h2t2_tools.chaos import broken
-from h2t2_tools.chaos.report import figures
-from h2t2_tools.chaos.subjects import Subject
-from h2t2_tools.emulators import UNIX
+from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.fleet import broker
+from h2t2_tools.proof.chaos import broken
+from h2t2_tools.proof.chaos.report import figures
+from h2t2_tools.proof.chaos.subjects import Subject
 
 
 @pytest.mark.timeout(400)

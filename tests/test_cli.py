@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 from support import ROOT, worker
 
-from h2t2_tools import bench, broker, cli, pairs
-from h2t2_tools.emulators import MICROBIT
-from h2t2_tools.int8 import ldl_check
+from h2t2_tools.boards.emulators import MICROBIT
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet import broker
+from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof.bench import policy as bench
 
 
 def h2t2(*arguments, **options):
@@ -130,7 +133,7 @@ WRONG_USE = [
 @pytest.mark.parametrize("arguments, word", WRONG_USE)
 def test_wrong_use_gets_status_2_and_names_the_argument(arguments, word, capfd):
     try:
-        status = cli.main(arguments)
+        status = main(arguments)
     except SystemExit as stop:
         status = stop.code
     errors = capfd.readouterr().err
@@ -203,7 +206,7 @@ def test_bench_device_counts_on_the_emulated_microbit(tmp_path):
 
 def test_bench_policy_compares_all_forms_in_one_run(monkeypatch, capsys):
     monkeypatch.setattr(bench, "BITS", (4, 12))
-    assert cli.main(["bench", "policy", "--json", "-"]) == 0
+    assert main(["bench", "policy", "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
     kinds = {(row["where"], row["kind"]) for row in report["rows"]}
     assert {("CPython", "dense NumPy matrix"), ("CPython", "O(2^b) NumPy"), ("CPython", "tree core")} <= kinds
@@ -238,7 +241,7 @@ def test_the_forms_benchmarked_take_the_same_decisions():
 )
 def test_help_shows_examples(command, capsys):
     with pytest.raises(SystemExit):
-        cli.main([*command.split(), "--help"])
+        main([*command.split(), "--help"])
     assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out
 
 

@@ -5,20 +5,20 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT, Ldl
+from support import ROOT, Ldl, paper
 
-import h2t2.commands
-import h2t2.service
-from h2t2 import commands, wire
-from h2t2.calibrating import Calibrating
-from h2t2.link_cost import LinkCost
-from h2t2.node import FALLBACK, LOCAL, REMOTE, Node
-from h2t2.policy import H2T2
-from h2t2.service import Service
-from h2t2.snapshot import BufferSlot, Store, save
-from h2t2_tools import cost_table
-from h2t2_tools.emulators import ARM32, UNIX
-from h2t2_tools.errors import UserError
+import h2t2.node.commands
+import h2t2.node.service
+from h2t2.core.calibrating import Calibrating
+from h2t2.link import wire
+from h2t2.link.cost import LinkCost
+from h2t2.node import commands
+from h2t2.node.node import FALLBACK, LOCAL, REMOTE, Node
+from h2t2.node.service import Service
+from h2t2.node.snapshot import BufferSlot, Store, save
+from h2t2_tools.boards.emulators import ARM32, UNIX
+from h2t2_tools.common import cost_table
+from h2t2_tools.common.errors import UserError
 
 GOOD = [
     (b'{"set": {"beta": 100}}', ("set", {"beta": 100})),
@@ -46,8 +46,8 @@ def test_bad_commands_are_refused(payload):
         commands.parse(payload)
 
 
-ON_BOARD = """from h2t2.commands import parse
-from h2t2.link_cost import LinkCost
+ON_BOARD = """from h2t2.node.commands import parse
+from h2t2.link.cost import LinkCost
 for payload in PAYLOADS:
     try:
         what, value = parse(payload)
@@ -71,7 +71,7 @@ def test_boards_judge_commands_and_costs_alike(emulator, tmp_path, capsys):
 
 def test_a_burst_then_one_each_fifteen_seconds(monkeypatch):
     now = [2**30 - 20000]  # the clock wraps on the way
-    monkeypatch.setattr(h2t2.commands, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.node.commands, "ticks_ms", lambda: now[0] % 2**30)
     limit = commands.Limit()
     assert [limit.passes() for _ in range(6)] == [True] * 4 + [False] * 2
     now[0] += 14999
@@ -118,7 +118,7 @@ def running(policy=None, bins=(5,) * 30, store=None, **options):
     """(service, node, decisions, said) over those bins."""
     decisions, said = [], []
     options = {"deadline_ms": 1000, **options}
-    policy = policy or H2T2(epsilon=32768, feedback="all")  # offloads everything
+    policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
     node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, 9, **options)
     given = iter(bins)
     service = Service(
@@ -132,7 +132,7 @@ def test_costs_are_set():
     node.link.commands.append(b'{"set": {"beta": 111, "delta_fn": 222}}')
     service.run()
     assert (node.policy.beta, node.policy.delta_fn, node.policy.delta_fp) == (111, 222, 22938)
-    assert node.policy.rates == H2T2(delta_fn=222).rates and service.commands == 1 and len(decisions) == 30
+    assert node.policy.rates == paper(delta_fn=222).rates and service.commands == 1 and len(decisions) == 30
     service, node, _, _ = running(Calibrating())
     node.link.commands.append(b'{"set": {"beta": 3000, "delta_fp": 9000}}')
     service.run()
@@ -144,7 +144,7 @@ def test_costs_are_set():
 
 def test_a_pause_offloads_nothing_and_ends(monkeypatch):
     now = [0]
-    monkeypatch.setattr(h2t2.service, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.node.service, "ticks_ms", lambda: now[0] % 2**30)
     service, node, decisions, _ = running(bins=(5,) * 12)
     before = save(node.policy)
 
@@ -162,7 +162,7 @@ def test_a_pause_offloads_nothing_and_ends(monkeypatch):
 
 
 def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
-    blank = H2T2(epsilon=32768, feedback="all")
+    blank = paper(epsilon=32768, feedback="all")
     service, node, decisions, _ = running(blank)
     service.run(10)
     assert node.policy.taught == 10
@@ -188,7 +188,7 @@ def test_commands_survive_a_restart_and_a_stranger_cannot_flood():
         service._command()
     assert service.commands == 4 and service.commands_refused == 1000 + 7 + 1 and len(said) < 40
     again, node, _, _ = running(store=store)
-    assert again.restored and node.policy.beta == node.beta == 777
+    assert again.restored and node.policy.beta == node.policy.charged == 777
 
 
 @given(st.binary(max_size=300))
@@ -200,12 +200,12 @@ def test_whatever_comes_as_a_command_the_node_goes_on(payload):
 
 
 def test_while_the_link_is_down_beta_is_raised_and_comes_back():
-    service, node, _, _ = running(H2T2(beta=3000, epsilon=1, feedback="all"), when_down="raise")
+    service, node, _, _ = running(paper(beta=3000, epsilon=1, feedback="all"), when_down="raise")
     node.step(5, (1,), b"x", 0)
     assert node.policy.beta == 3000
     node.link.up = False
     node.step(5, (1,), b"x", 1)
-    assert node.policy.beta == 32768 and node.beta == 3000
+    assert node.policy.charged == 32768 and node.policy.beta == 3000
     node.link.up = True
     node.step(5, (1,), b"x", 2)
     assert node.policy.beta == 3000
@@ -214,11 +214,11 @@ def test_while_the_link_is_down_beta_is_raised_and_comes_back():
 def test_a_raised_beta_is_not_what_is_saved():
     memory = bytearray(4096)
     store = Store([BufferSlot(memory, 0, 2048), BufferSlot(memory, 2048, 2048)])
-    service, node, _, _ = running(H2T2(beta=3000), store=store, when_down="raise")
+    service, node, _, _ = running(paper(beta=3000), store=store, when_down="raise")
     node.link.up = False
     service.run()
-    assert node.policy.beta == 32768
-    again, node, _, _ = running(H2T2(beta=3000), store=store)
+    assert node.policy.charged == 32768 and node.policy.beta == 3000
+    again, node, _, _ = running(paper(beta=3000), store=store)
     assert again.restored and node.policy.beta == 3000
 
 
@@ -238,20 +238,20 @@ def test_while_the_link_is_down_the_policy_may_rest():
 
 def test_a_connection_that_never_answers_is_made_anew(monkeypatch):
     now = [0]
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
     _, node, decisions, _ = running(window=8)
     node.link.answers = False
-    for n in range(h2t2.node.SILENT):
+    for n in range(h2t2.node.node.SILENT):
         node.step(5, (1,), b"x", n)
         if node.busy():
             now[0] += 1000
             node.poll()
-    assert node.link.renewed == 1 and len(decisions) == h2t2.node.SILENT
+    assert node.link.renewed == 1 and len(decisions) == h2t2.node.node.SILENT
 
 
 def test_the_clock_may_jump_either_way(monkeypatch):
     now = [10**6]
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
     for jump in (600000, -600000):
         _, node, decisions, _ = running()
         node.link.answers = False
@@ -277,7 +277,7 @@ class Slow(Link):
 def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
     """beta = 1/4 a second + 1/8 a KiB: half a second and 21 bytes; the correction is learn()'s."""
     now = [0]
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
     cost = LinkCost(0, 8192, 4096, 16384)
     _, node, _, _ = running(cost=cost)
     node.link = Slow(now)
@@ -297,7 +297,7 @@ def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
 
 def test_lost_offloads_raise_what_is_expected(monkeypatch):
     now = [0]
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
     _, node, decisions, _ = running(cost=LinkCost(0, 32768, 0, 0))
     node.link.answers = False
     for n in range(20):

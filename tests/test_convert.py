@@ -14,12 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from support import ROOT
 
-from h2t2.ldl import Int8Model
-from h2t2.ldl_tflite import TFLiteModel
-from h2t2_tools import cli
-from h2t2_tools.convert import judge
-from h2t2_tools.convert.quiet import quiet
-from h2t2_tools.int8 import ldl_check
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2_tools.cli.main import main
+from h2t2_tools.model.convert import judge
+from h2t2_tools.model.convert.quiet import quiet
+from h2t2_tools.proof import ldl_check
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install -e .[convert]")
 CNN = ROOT / "tests/models/float/cnn.tflite"
@@ -37,12 +37,12 @@ def cancer(tmp_path_factory):
 
 
 def converted(*arguments, capsys):
-    assert cli.main(["convert", *map(str, arguments), "--json", "-"]) == 0
+    assert main(["convert", *map(str, arguments), "--json", "-"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
 def refused(*arguments, capsys):
-    assert cli.main(["convert", *map(str, arguments)]) == 2
+    assert main(["convert", *map(str, arguments)]) == 2
     err = capsys.readouterr().err
     assert "Traceback" not in err and err.startswith("h2t2: ")
     return err
@@ -175,8 +175,8 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
 def test_logits_are_no_scores(tmp_path, capsys):
     import random_models
 
-    from h2t2_tools.int8.tflite_file import Graph, Operator, Tensor
-    from h2t2_tools.int8.tflite_write import write
+    from h2t2_tools.model.tflite import Graph, Operator, Tensor
+    from h2t2_tools.model.tflite_write import write
 
     none = np.zeros(0), np.zeros(0, np.int64), 0
     w = np.random.default_rng(1).normal(size=(2, 5)).astype(np.float32)

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ROOT
 
-FOLDER = ROOT / "firmware/h2t2"
-CORE = ("fixed", "rng", "experts", "tickets", "policy", "calibrated", "calibrating", "multiclass")
+FOLDER = ROOT / "firmware/h2t2/core"
+CORE = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2", "rules", "calibrating", "pairwise")
+BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
 LOW, HIGH = -(2**30), 2**30 - 1
 
 
@@ -78,7 +79,7 @@ def watched():
 def test_the_watch_sees_an_overflow(watched):
     """A test that cannot fail is a defect: 2^30 must trip it."""
     with pytest.raises(AssertionError, match="small int"):
-        watched.fixed.scale(2**31, 32768)
+        watched.numbers.scale(2**31, 32768)
 
 
 q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
@@ -104,7 +105,7 @@ def test_h2t2_keeps_to_small_ints(
 ):
     """Smallest epsilon, largest eta, b = 8, losses at the cap: every intermediate is watched."""
     try:
-        policy = watched.policy.H2T2(bits, beta, fp, fn, eta, epsilon, seed, feedback, exploration, half_life, 4, *rates)
+        policy = watched.h2t2.H2T2(bits, beta, fp, fn, eta, epsilon, seed, feedback, exploration, half_life, 4, *rates)
     except ValueError as error:
         assert "rdl_fp" in str(error)  # eta too large for the correction
         return
@@ -137,9 +138,9 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn, half_life,
         if policy.decide(n % 16) < 0:
             policy.learn(policy.ticket, n & 1)
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
-    pairwise = watched.multiclass.Pairwise(costs, 3, beta=beta, feedback="all")
-    rule = watched.calibrated.CalibratedMulticlass(costs)
-    binary = watched.calibrated.Calibrated(fp, fn)
+    pairwise = watched.pairwise.Pairwise(costs, 3, beta=beta, feedback="all")
+    rule = watched.rules.CalibratedMulticlass(costs)
+    binary = watched.rules.Calibrated(fp, fn)
     for f in ([16384, 0, 0], [0, 16384, 0], [5461, 5461, 5462], [0, 0, 0], [10922, 10922, 10923]):
         rule.decide(f, beta)
         binary.decide(f[0], beta)
@@ -155,9 +156,9 @@ def test_the_core_imports_nothing_but_array_and_itself():
             assert not isinstance(node, ast.Import)
 
 
-def test_the_core_stays_under_500_lines_of_code():
+def test_the_core_of_h2t2_stays_under_600_lines_of_code():
     lines = 0
-    for name in ("fixed", "rng", "experts", "tickets", "policy"):
+    for name in BINARY:
         text = (FOLDER / f"{name}.py").read_text()
         doc = {
             line
@@ -168,14 +169,14 @@ def test_the_core_stays_under_500_lines_of_code():
         skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         lines += len({token.start[0] for token in tokens if token.type not in skipped} - doc)
-    assert lines < 500, lines
+    assert lines < 600, lines
 
 
 @pytest.mark.timeout(200)
 def test_no_drift_in_a_million_rounds():
     """After 10^6 charges the region probabilities still are those of the exactly accumulated losses."""
-    from h2t2 import introspect
-    from h2t2.experts import ROOM, Experts
+    from h2t2.core import introspect
+    from h2t2.core.experts import ROOM, Experts
 
     rng = np.random.default_rng(11)
     n, rounds = 16, 1_000_000
@@ -213,7 +214,7 @@ def test_no_drift_in_a_million_rounds():
 
 @pytest.fixture(scope="module")
 def draws():
-    from h2t2.rng import Rng
+    from h2t2.core.rng import Rng
 
     rng = Rng(12345)
     return np.array([rng.draw() for _ in range(400_000)])
@@ -253,7 +254,7 @@ def test_bernoulli_draws(draws, epsilon):
 
 
 def test_neighbouring_seeds_are_unrelated():
-    from h2t2.rng import Rng
+    from h2t2.core.rng import Rng
 
     streams = np.array([[r.draw() for _ in range(400)] for r in map(Rng, range(40))]) / 32768 - 0.5
     correlation = np.corrcoef(streams)[np.triu_indices(40, 1)]

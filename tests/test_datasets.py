@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from h2t2_tools import datasets
-from h2t2_tools.datasets import synthetic
-from h2t2_tools.errors import UserError
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.lab import datasets
+from h2t2_tools.lab.datasets import synthetic
 
 RNG = np.random.default_rng(3)
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from h2t2 import introspect
-from h2t2.experts import ROOM, Experts
-from h2t2.fixed import FINE, ONE
+from h2t2.core import introspect
+from h2t2.core.experts import ROOM, Experts
+from h2t2.core.numbers import FINE, ONE
 
 
 def dense(a, b, k):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2t2 import fixed
-from h2t2.multiclass import ratio
-from h2t2.rng import Rng
+from h2t2.core import numbers as fixed
+from h2t2.core.pairwise import ratio
+from h2t2.core.rng import Rng
 
 SMALL = 2**30
 
@@ -65,12 +65,12 @@ def test_scale(x, q15):
     assert abs(loss() - Fraction(x * q15, 2**41)) <= Fraction(1, 2**28)
 
 
-@given(st.integers(-(2**29) + 1, 2**29 - 1), st.integers(2**14, fixed.WHOLE))
+@given(st.integers(-(2**29) + 1, 2**29 - 1), st.integers(2**14, fixed.ONE_Q29))
 def test_divide(x, p):
     fixed.divide(x, p)
-    exact = Fraction(x, 2**26) / Fraction(p, fixed.WHOLE)
+    exact = Fraction(x, 2**26) / Fraction(p, fixed.ONE_Q29)
     if abs(exact) < 2**12 - 1:
-        assert abs(loss() - exact) <= abs(exact) / 2**18 + Fraction(fixed.WHOLE // p + 1, 2**27)
+        assert abs(loss() - exact) <= abs(exact) / 2**18 + Fraction(fixed.ONE_Q29 // p + 1, 2**27)
     elif abs(exact) > 2**12 + 1:
         assert abs(loss()) == 2**12 - Fraction(1, 2**28)
 

@@ -13,18 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import ROOT
 
-from h2t2 import kernels
-from h2t2.ldl import HEADER_SIZE, STEP_SIZE, Int8Model
-from h2t2.ldl_open import open_ldl
-from h2t2_tools import cli, pairs
-from h2t2_tools.emulators import ARM32, MICROBIT, UNIX
-from h2t2_tools.errors import UserError
-from h2t2_tools.int8 import bundle, ldl_check, prepare, tflite_file
-from h2t2_tools.int8.prepare import multiplier
+from h2t2.ldl import kernels
+from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
+from h2t2.ldl.open import open_ldl
+from h2t2_tools.boards.emulators import ARM32, MICROBIT, UNIX
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs, places
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.model import bundle, plan, tflite
+from h2t2_tools.model.plan import multiplier
+from h2t2_tools.proof import ldl_check
 
 MADE = sorted((ROOT / "tests/models").glob("*.tflite"))
 RUN = [path for path in MADE if path.stem != "dilated"]
-SHIPPED = sorted(pairs.shipped().glob("*/ldl.tflite"))
+SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
 
 
 def oracle(path, samples, layers):
@@ -56,12 +58,12 @@ def test_float_ends_are_left_to_the_host(seed, tmp_path):
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     from dataclasses import replace
 
-    from h2t2_tools.int8.tflite_file import Operator, Tensor
-    from h2t2_tools.int8.tflite_write import write
+    from h2t2_tools.model.tflite import Operator, Tensor
+    from h2t2_tools.model.tflite_write import write
 
     path = tmp_path / "made.tflite"
     path.write_bytes(random_models.random_model(seed))
-    graph = tflite_file.load(path)
+    graph = tflite.load(path)
     n = len(graph.tensors)
     ends = [graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]]
     real = [Tensor(n + at, f"real{at}", t.shape, "float32", None, np.zeros(0), np.zeros(0), 0) for at, t in enumerate(ends)]
@@ -155,7 +157,7 @@ def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
     """reciprocal() and share() against the same steps in wide integers."""
     low = 1 << 31 - bits
     total = data.draw(st.one_of(st.integers(low, 2 * low - 1), st.sampled_from([low, 2 * low - 1])))
-    high = prepare.doubling_high
+    high = plan.doubling_high
     half = total << bits - 1
     r = 1515870810 + high(half, -1010580540)
     for _ in range(3):
@@ -163,13 +165,13 @@ def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
     assert kernels.reciprocal(total, bits) == (r if r < 2**30 else -1)
     e = data.draw(st.integers(0, 2**31 - 1))
     for each in (r, 2**30):
-        wide = prepare.rounding_shift(high(min(2 * each, 2**31 - 1), e), 35 - bits)
+        wide = plan.rounding_shift(high(min(2 * each, 2**31 - 1), e), 35 - bits)
         assert kernels.share(each if each < 2**30 else -1, e >> 1, e & 1, 35 - bits) == wide
 
 
 def content(name="digits"):
-    path = pairs.shipped() / name / "ldl.tflite"
-    return bundle.write(prepare.plan(tflite_file.load(path)))
+    path = places.models() / name / "ldl.tflite"
+    return bundle.from_tflite(path)
 
 
 def test_a_damaged_or_newer_bundle_is_refused_by_name():
@@ -226,7 +228,7 @@ def test_wrong_inputs_are_refused():
 
 def test_the_memory_plan_never_lets_living_tensors_touch():
     for path in RUN:
-        made = prepare.plan(tflite_file.load(path))
+        made = plan.plan(tflite.load(path))
         alive = {made.graph.inputs[0]}
         for n, step in enumerate(made.steps):
             reads = {step.p[0], *(t for at, t in step.others.items() if at >= 0)}
@@ -257,7 +259,7 @@ def test_the_same_bytes_on_micropython(emulator, tmp_path):
             made.append(tmp_path / f"{seed}.tflite")
             made[-1].write_bytes(random_models.random_model(seed))
     for path in [*RUN, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
-        blob = bundle.write(prepare.plan(tflite_file.load(path)))
+        blob = bundle.from_tflite(path)
         paths.append(tmp_path / f"{path.parent.name}-{path.stem}.h2m")
         paths[-1].write_bytes(blob)
         expected.append(_crc(blob))
@@ -266,9 +268,9 @@ def test_the_same_bytes_on_micropython(emulator, tmp_path):
         f"PATHS = {[str(path) for path in paths]}"
         """
 from binascii import crc32
-from h2t2.ldl import HEADER_SIZE, STEP_SIZE, Int8Model
-from h2t2.ldl_open import open_ldl
-from h2t2.rng import Rng
+from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
+from h2t2.ldl.open import open_ldl
+from h2t2.core.rng import Rng
 from micropython import heap_lock, heap_unlock
 for path in PATHS:
     with open(path, "rb") as file:
@@ -289,7 +291,7 @@ for path in PATHS:
 
 
 def _crc(blob):
-    from h2t2.rng import Rng
+    from h2t2.core.rng import Rng
 
     model, rng, crc = Int8Model(blob, 0), Rng(9), 0
     for _ in range(10):
@@ -305,7 +307,7 @@ def need_oracle():
 
 def test_scores_and_bins_are_those_of_the_pi(tmp_path):
     need_oracle()
-    from h2t2.ldl_tflite import TFLiteModel
+    from h2t2.ldl.tflite import TFLiteModel
 
     for name in ("breast_cancer", "digits"):
         pair = pairs.load(name)
@@ -339,11 +341,11 @@ def test_one_interface_for_every_kind_of_model(tmp_path):
 
 
 def test_inspect_says_what_is_there_and_what_is_missing(capsys):
-    assert cli.main(["inspect", str(pairs.shipped() / "digits/ldl.tflite"), "--json", "-"]) == 0
+    assert main(["inspect", str(places.models() / "digits/ldl.tflite"), "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["parameters"] == 86 and report["board"]["arena_bytes"] == 96 and not report["problems"]
     assert report["multiply_accumulates"] == 16 * 2 * 9 + 64 and report["policy"] == ["yes: 2 class scores in [0, 1]"]
-    assert cli.main(["inspect", str(ROOT / "tests/models/dilated.tflite")]) == 0
+    assert main(["inspect", str(ROOT / "tests/models/dilated.tflite")]) == 0
     out = capsys.readouterr().out
     assert "SPACE_TO_BATCH_ND" in out and "feeds the policy: no" in out
 
@@ -351,7 +353,7 @@ def test_inspect_says_what_is_there_and_what_is_missing(capsys):
 @pytest.mark.parametrize("name", ["digits", "breast_cancer"])
 def test_bench_ldl_computes_the_same_everywhere(name, capsys):
     """A convolution with softmax, and a dense layer with logistic: here, on MicroPython and on the emulated micro:bit."""
-    assert cli.main(["bench", "ldl", str(pairs.shipped() / name / "ldl.tflite"), "--json", "-"]) == 0
+    assert main(["bench", "ldl", str(places.models() / name / "ldl.tflite"), "--json", "-"]) == 0
     rows = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
     ours = {row["crc"] for what, row in rows.items() if what.startswith("ours")}
     assert len(ours) == 1 and all(row["us"] is None or row["us"] > 0 for row in rows.values())
@@ -364,18 +366,18 @@ def test_bench_ldl_computes_the_same_everywhere(name, capsys):
 
 
 def test_bundle_and_check_on_the_command_line(tmp_path, capsys):
-    model = str(pairs.shipped() / "breast_cancer/ldl.tflite")
+    model = str(places.models() / "breast_cancer/ldl.tflite")
     out = tmp_path / "m.h2m"
-    assert cli.main(["bundle", model, "--out", str(out), "--json", "-"]) == 0
+    assert main(["bundle", model, "--out", str(out), "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] == len(out.read_bytes())
-    assert cli.main(["bundle", str(ROOT / "tests/models/dilated.tflite")]) == 2
+    assert main(["bundle", str(ROOT / "tests/models/dilated.tflite")]) == 2
     assert "SPACE_TO_BATCH_ND" in capsys.readouterr().err
     np.savez(tmp_path / "x.npz", x=np.zeros((2, 5), np.float32))
-    assert cli.main(["ldl-check", model, "--inputs", str(tmp_path / "x.npz")]) == 2
+    assert main(["ldl-check", model, "--inputs", str(tmp_path / "x.npz")]) == 2
     assert "float32" in capsys.readouterr().err
     if ldl_check.oracle() == "tflite_runtime":
         np.savez(tmp_path / "x.npz", x=np.zeros((2, 5), np.int8))
-        assert cli.main(["ldl-check", model, "--inputs", str(tmp_path / "x.npz"), "--json", "-"]) == 0
+        assert main(["ldl-check", model, "--inputs", str(tmp_path / "x.npz"), "--json", "-"]) == 0
         assert json.loads(capsys.readouterr().out)["differ"] == 0
 
 
@@ -390,6 +392,6 @@ def test_damaged_models_are_refused_without_a_crash(data):
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(bytes(bad))
     try:
-        bundle.write(prepare.plan(tflite_file.load(path)))
+        bundle.from_tflite(path)
     except UserError as error:
         assert str(path) in str(error)

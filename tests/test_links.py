@@ -7,12 +7,13 @@ import pytest
 import support
 from support import until, worker
 
-from h2t2 import wire
-from h2t2.backoff import FIRST_MS, LONGEST_MS, Backoff
-from h2t2.link_mqtt import MqttLink
-from h2t2.link_paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
-from h2t2_tools import broker, pairs
-from h2t2_tools.proxy import Faults, Proxy
+from h2t2.link import wire
+from h2t2.link.backoff import FIRST_MS, LONGEST_MS, Backoff
+from h2t2.link.mqtt import MqttLink
+from h2t2.link.paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet import broker
+from h2t2_tools.proof.proxy import Faults, Proxy
 
 both = pytest.mark.parametrize("kind", [MqttLink, PahoLink])
 

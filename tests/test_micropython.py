@@ -7,22 +7,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, paper
 
-from h2t2.experts import CAP, ROOM
-from h2t2.ldl import Int8Model
-from h2t2.ldl_tflite import TFLiteModel
-from h2t2.policy import H2T2, OFFLOAD
-from h2t2_tools import pairs
-from h2t2_tools.emulators import ARM32, MICROBIT, UNIX, WASM
-from h2t2_tools.int8 import bundle, prepare, tflite_file
-from h2t2_tools.microbit import Microbit
-from h2t2_tools.validate import samples
+from h2t2.core.experts import CAP, ROOM
+from h2t2.core.h2t2 import OFFLOAD
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2_tools.boards.emulators import ARM32, MICROBIT, UNIX, WASM
+from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.common import pairs
+from h2t2_tools.model import bundle
+from h2t2_tools.proof.validate import samples
 
 VECTORS = ROOT / "tests/vectors/core.jsonl"
 REPLAY = ROOT / "tests/portable/replay.py"
-PARTS = ("__init__", "fixed", "rng", "experts", "tickets", "policy", "calibrated", "calibrating", "multiclass", "snapshot")
-CORE = [ROOT / "firmware/h2t2" / f"{name}.py" for name in PARTS]
+CORE = sorted((ROOT / "firmware/h2t2").rglob("*.py"))
 
 
 def expected():
@@ -70,9 +69,9 @@ def test_a_step_allocates_nothing(emulator, tmp_path):
     script.write_text(
         """
 import gc, micropython
-from h2t2.policy import H2T2, OFFLOAD
-from h2t2.calibrating import Calibrating
-from h2t2.multiclass import Pairwise
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.calibrating import Calibrating
+from h2t2.core.pairwise import Pairwise
 costs = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
 scores = [[16384, 0, 0], [5000, 5000, 6384], [0, 9000, 7384]]
 def locked(policy, inputs):
@@ -89,7 +88,7 @@ def locked(policy, inputs):
                 policy.lose(policy.ticket)
         n += 1
     micropython.heap_unlock()
-for options in ({}, {"feedback": "all", "exploration": "anytime", "half_life": 20}, {"bits": 8, "rdl_fp": 900}):
+for options in ({"feedback": "explored", "exploration": "epsilon"}, {"half_life": 20}, {"bits": 8, "rdl_fp": 900}):
     locked(H2T2(**options), [0, 1, 2, 3])
 locked(Calibrating(half_life=20), [1, 9, 15])
 locked(Pairwise(costs, feedback="all"), scores)
@@ -108,7 +107,7 @@ def test_the_core_on_the_emulated_microbit(options, unit):
     unit: that many times coarser losses, and the next doubling due in the first round: the deepest calls there are.
     """
     need(MICROBIT)
-    made = H2T2(window=1, **options)
+    made = paper(window=1, **options)
     for _ in range(unit):
         made.experts.rebuild(True, False)
         made.experts.losses[1] = CAP + 1
@@ -137,9 +136,9 @@ def test_a_classifier_and_its_policy_on_the_emulated_microbit():
     """The breast-cancer LDL and the core in 16 KB: bins of real samples, actions and what is learned as on the host."""
     need(MICROBIT)
     pair = pairs.load("breast_cancer")
-    host = Int8Model(bundle.write(prepare.plan(tflite_file.load(pair.ldl))))
+    host = Int8Model(bundle.from_tflite(pair.ldl))
     pi = TFLiteModel(str(pair.ldl))
-    made = H2T2(window=1, beta=6554)
+    made = paper(window=1, beta=6554)
     inputs = [pi.quantise(pair.view(x, "ldl")).ravel().tolist() for x in pair.x[:25]]
     seen = []
     with Microbit() as board:

@@ -1,13 +1,12 @@
 """The node with a scripted link: one decision a sample, one lesson a label, whatever the replies are."""
 
 import pytest
-from support import Ldl
+from support import Ldl, paper
 
 import h2t2.node
-from h2t2 import wire
 from h2t2.clock import ticks_add, ticks_diff, ticks_ms
-from h2t2.node import FALLBACK, LOCAL, REMOTE, Node
-from h2t2.policy import H2T2
+from h2t2.link import wire
+from h2t2.node.node import FALLBACK, LOCAL, REMOTE, Node
 
 BOOT = 77
 
@@ -34,7 +33,7 @@ class Link:
 def setup():
     decisions = []
     link = Link()
-    policy = H2T2(epsilon=32768, feedback="all")  # offloads everything
+    policy = paper(epsilon=32768, feedback="all")  # offloads everything
     node = Node(policy, Ldl(), link, lambda *args: decisions.append(args), 1, BOOT, window=4, deadline_ms=1000)
     return node, link, decisions
 
@@ -55,7 +54,7 @@ def test_a_reply_decides_and_teaches_once(setup):
 
 def test_a_local_decision_sends_nothing():
     decisions = []
-    node = Node(H2T2(epsilon=1), Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT)
+    node = Node(paper(epsilon=1), Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT)
     step(node, 15)
     assert decisions == [("s", 15, 1, LOCAL)]  # every expert says 1 in the top bin
     assert node.link.sent == []
@@ -78,7 +77,7 @@ def test_past_the_deadline_it_falls_back_and_a_late_reply_teaches_nothing(setup,
     node, link, decisions = setup
     step(node)
     now = ticks_ms()
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(now, 1001))
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(now, 1001))
     node.poll()
     assert decisions == [("s", 5, node.policy.local, FALLBACK)]
     link.answer(1)
@@ -89,12 +88,12 @@ def test_past_the_deadline_it_falls_back_and_a_late_reply_teaches_nothing(setup,
 def test_deadlines_hold_across_the_wrap_of_the_clock(setup, monkeypatch):
     node, _, decisions = setup
     end = 2**30 - 5
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: end)
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: end)
     step(node)
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(end, 874))
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(end, 874))
     node.poll()
     assert decisions == []
-    monkeypatch.setattr(h2t2.node, "ticks_ms", lambda: ticks_add(end, 875))  # an eighth before the deadline
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(end, 875))  # an eighth before the deadline
     node.poll()
     assert len(decisions) == 1
     assert ticks_diff(ticks_add(end, 10), end) == 10
@@ -134,7 +133,7 @@ def test_a_flood_of_replies_does_not_keep_a_poll():
     decisions = []
     link = Link()
     link.receive = lambda wait_ms: b"nonsense"
-    node = Node(H2T2(epsilon=32768), Ldl(), link, lambda *args: decisions.append(args), 1, BOOT, deadline_ms=0)
+    node = Node(paper(epsilon=32768), Ldl(), link, lambda *args: decisions.append(args), 1, BOOT, deadline_ms=0)
     step(node)
     node.poll()
-    assert node.strangers == h2t2.node.AT_ONCE and len(decisions) == 1
+    assert node.strangers == h2t2.node.node.AT_ONCE and len(decisions) == 1

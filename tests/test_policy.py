@@ -3,10 +3,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import paper
 
-from h2t2.policy import H2T2, OFFLOAD
-from h2t2_tools import validate
-from h2t2_tools.units import corollary, policy_arguments
+from h2t2 import units
+from h2t2.core.h2t2 import OFFLOAD
+from h2t2_tools.common.corollary import corollary
+from h2t2_tools.proof import validate
 
 
 @pytest.mark.parametrize("mode", validate.EVERY)
@@ -31,7 +33,7 @@ def losses(policy):
 
 
 def test_a_ticket_teaches_once():
-    policy = H2T2(feedback="all")
+    policy = paper(feedback="all")
     ticket = offload(policy)
     assert policy.learn(ticket, 1)
     after = losses(policy)
@@ -42,20 +44,20 @@ def test_a_ticket_teaches_once():
 
 @pytest.mark.parametrize("ticket", [0, -3, 99, 2**28])
 def test_an_unknown_ticket_is_refused_and_counted(ticket):
-    policy = H2T2()
+    policy = paper()
     assert not policy.learn(ticket, 1)
     assert policy.tickets.refused == 1
 
 
 def test_the_oldest_ticket_expires_when_the_window_is_full():
-    policy = H2T2(window=2, epsilon=32768)
+    policy = paper(window=2, epsilon=32768)
     tickets = [offload(policy) for _ in range(3)]
     assert policy.tickets.lost == 1
     assert [policy.learn(ticket, 0) for ticket in tickets] == [False, True, True]
 
 
 def test_a_lost_label_has_charged_beta_and_teaches_nothing_more():
-    policy = H2T2(feedback="all", epsilon=32768)
+    policy = paper(feedback="all", epsilon=32768)
     ticket = offload(policy)
     before = losses(policy)
     assert policy.lose(ticket) in (0, 1)
@@ -69,7 +71,7 @@ def test_a_lost_label_has_charged_beta_and_teaches_nothing_more():
 def test_the_order_of_late_labels_does_not_matter(order, answers):
     outcomes = []
     for arrival in (range(6), order):
-        policy = H2T2(feedback="all", epsilon=32768, seed=9)
+        policy = paper(feedback="all", epsilon=32768, seed=9)
         tickets = [offload(policy, 2 * n) for n in range(6)]
         for n in arrival:
             assert policy.learn(tickets[n], *answers[n])
@@ -80,21 +82,21 @@ def test_the_order_of_late_labels_does_not_matter(order, answers):
 @settings(deadline=None)
 @given(st.integers(0, 32768), st.integers(0, 32768), st.integers(0, 14))
 def test_a_cost_known_only_at_learn_ends_in_the_same_losses(beta, late, k):
-    known = H2T2(beta=late, epsilon=32768)
-    learned = H2T2(beta=beta, epsilon=32768)
+    known = paper(beta=late, epsilon=32768)
+    learned = paper(beta=beta, epsilon=32768)
     known.learn(offload(known, k), 1)
     learned.learn(offload(learned, k), 1, late)
     assert all(abs(one - other) <= 4 for one, other in zip(losses(known), losses(learned)))
 
 
 def test_every_round_charges_beta_to_the_offloading_experts():
-    policy = H2T2(bits=1, epsilon=1, beta=32768)
+    policy = paper(bits=1, epsilon=1, beta=32768)
     policy.decide(0)
     assert losses(policy)[1] / 2**28 == pytest.approx(-1.442695, abs=1e-5)
 
 
 def test_the_likelier_local_class_is_the_fallback():
-    policy = H2T2(bits=4, epsilon=32768, feedback="all")
+    policy = paper(bits=4, epsilon=32768, feedback="all")
     for _ in range(200):
         policy.learn(offload(policy, 3), 0)
         policy.learn(offload(policy, 12), 1)
@@ -122,11 +124,11 @@ def test_the_likelier_local_class_is_the_fallback():
 )
 def test_an_argument_out_of_range_is_named(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        H2T2(**wrong)
+        paper(**wrong)
 
 
 def test_bins_labels_and_costs_out_of_range_are_refused():
-    policy = H2T2(epsilon=32768)
+    policy = paper(epsilon=32768)
     for k in (-1, 16):
         with pytest.raises(ValueError, match="bin"):
             policy.decide(k)
@@ -143,4 +145,4 @@ def test_corollary_1():
     epsilon, eta = corollary(4, 10_000, 1.0)
     assert epsilon == pytest.approx(0.062623, abs=1e-5)
     assert eta == pytest.approx(0.0078444, abs=1e-6)
-    policy_arguments(epsilon=epsilon, eta=eta)
+    units.policy(epsilon=epsilon, eta=eta)

@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 from support import ROOT, mosquitto, until, worker
 
-from h2t2 import wire
-from h2t2.ldl_tflite import TFLiteModel
-from h2t2.link_paho import PahoLink
-from h2t2_tools import broker, pairs
-from h2t2_tools.endpoint import Endpoint
-from h2t2_tools.errors import Failure, UserError
-from h2t2_tools.rdl.models import Source
-from h2t2_tools.rdl.server import Options, Server
-from h2t2_tools.rdl.worker import Worker
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2.link import wire
+from h2t2.link.paho import PahoLink
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import Failure, UserError
+from h2t2_tools.fleet import broker
+from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.fleet.rdl.models import Source
+from h2t2_tools.fleet.rdl.server import Options, Server
+from h2t2_tools.fleet.rdl.worker import Worker
 
 
 @pytest.fixture

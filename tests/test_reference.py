@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from h2t2_tools.reference import OFFLOAD, DenseH2T2, FactoredH2T2
-from h2t2_tools.validate import MODES, samples
+from h2t2_tools.proof.reference import OFFLOAD, DenseH2T2, FactoredH2T2
+from h2t2_tools.proof.validate import MODES, samples
 
 
 @pytest.mark.parametrize("mode", MODES)

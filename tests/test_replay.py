@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from h2t2_tools import catalogue, cli, datasets, pairs, traces
-from h2t2_tools.errors import UserError
-from h2t2_tools.experiments.names import NAMES
-from h2t2_tools.traces import Trace
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs, places
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.lab import catalogue, datasets, traces
+from h2t2_tools.lab.experiments.names import NAMES
+from h2t2_tools.lab.traces import Trace
 
 
 def h2t2(*arguments):
-    return cli.main([str(argument) for argument in arguments])
+    return main([str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
@@ -125,7 +127,7 @@ def test_the_shipped_traces_are_their_models_scores(name, tmp_path):
         datasets.load(name)
     except UserError as error:
         pytest.skip(str(error))
-    assert h2t2("score", pairs.shipped() / name / "ldl.tflite", name, "--out", tmp_path / "t.npz") == 0
+    assert h2t2("score", places.models() / name / "ldl.tflite", name, "--out", tmp_path / "t.npz") == 0
     made = traces.load(tmp_path / "t.npz")
     shipped = catalogue.find(name)
     assert np.array_equal(made.label, shipped.label) and np.abs(made.score - shipped.score).max() < 1e-6

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import paper
 
-from h2t2.calibrated import Calibrated, CalibratedMulticlass
-from h2t2.calibrating import Calibrating, square_root
-from h2t2.multiclass import Pairwise
-from h2t2.policy import H2T2, OFFLOAD
+from h2t2.core.calibrating import Calibrating, square_root
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.pairwise import Pairwise
+from h2t2.core.rules import Calibrated, CalibratedMulticlass
+from h2t2_tools.common.policies import PAPER
 
 q15 = st.integers(0, 32768)
 
@@ -56,8 +58,8 @@ def test_a_wrong_cost_matrix_is_refused(costs):
 @pytest.mark.parametrize("options", [{}, {"feedback": "all", "exploration": "anytime", "half_life": 100}])
 def test_for_two_classes_pairwise_is_h2t2(costs, same_bins, options):
     """On the same draws; where both errors cost the same its score is f itself, so the bins are f's own."""
-    pairwise = Pairwise(costs, seed=4, **options)
-    binary = H2T2(seed=4, delta_fp=costs[0][1], delta_fn=costs[1][0], **options)
+    pairwise = Pairwise(costs, seed=4, **{**PAPER, **options})
+    binary = paper(seed=4, delta_fp=costs[0][1], delta_fn=costs[1][0], **options)
     rng = np.random.default_rng(1)
     for _ in range(600):
         f = int(rng.integers(16384))
@@ -89,7 +91,7 @@ def test_pairwise_learns_what_an_uncalibrated_model_is_worth():
 
 
 def test_pairwise_lose_answers_with_a_class_of_the_pair():
-    policy = Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], epsilon=32768)
+    policy = Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], epsilon=32768, exploration="epsilon")
     for f, pair in (([8000, 8000, 384], (0, 1)), ([100, 8000, 8284], (1, 2)), ([8000, 100, 8284], (0, 2))):
         assert policy.decide(f) == OFFLOAD
         assert policy.local in pair
@@ -99,7 +101,9 @@ def test_pairwise_lose_answers_with_a_class_of_the_pair():
 
 def test_k_up_to_16():
     n = 16
-    policy = Pairwise([[0 if i == j else 32768 for j in range(n)] for i in range(n)], bits=2, feedback="all")
+    policy = Pairwise(
+        [[0 if i == j else 32768 for j in range(n)] for i in range(n)], bits=2, feedback="all", exploration="epsilon"
+    )
     rng = np.random.default_rng(0)
     for _ in range(300):
         f = np.floor(rng.dirichlet(np.ones(n)) * 16384).astype(int).tolist()
@@ -163,7 +167,7 @@ def test_loss_estimates_stay_unbiased_with_a_wrong_remote(truth):
     totals = []
     for flips in (False, True):
         options = {"rdl_fp": round(e[0] * 32768), "rdl_fn": round(e[1] * 32768)} if flips else {}
-        policy = H2T2(bits=1, beta=0, epsilon=32768, eta=2**20, **options)
+        policy = paper(bits=1, beta=0, epsilon=32768, eta=2**20, **options)
         for _ in range(20000):
             assert policy.decide(0) == OFFLOAD
             policy.learn(policy.ticket, 1 - truth if flips and rng.random() < e[truth] else truth)

@@ -13,14 +13,17 @@ from pathlib import Path
 import pytest
 from support import ROOT, until
 
-from h2t2 import secure, wire
-from h2t2.link_mqtt import MqttLink
-from h2t2.link_paho import PahoLink, make_client
-from h2t2_tools import board_config, broker, broker_config, certs, cli
+from h2t2.link import tls as secure
+from h2t2.link import wire
+from h2t2.link.mqtt import MqttLink
+from h2t2.link.paho import PahoLink, make_client
 from h2t2_tools.boards import kinds
-from h2t2_tools.emulators import ARM32, UNIX
-from h2t2_tools.endpoint import PASSWORD, secret
-from h2t2_tools.errors import UserError
+from h2t2_tools.boards.emulators import ARM32, UNIX
+from h2t2_tools.cli.main import main
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import broker, broker_config, certs
+from h2t2_tools.fleet import config as board_config
+from h2t2_tools.fleet.endpoint import PASSWORD, secret
 
 NAMES = ["dev-a", "dev-b", "rdl", "operator"]
 links = pytest.mark.parametrize("kind", [PahoLink, MqttLink])
@@ -380,7 +383,7 @@ def test_plain_text_on_the_tls_port_is_refused(fleet, kind):
 
 BOARD = """import json, os, sys
 os.chdir(sys.argv[0].rsplit("/", 1)[0])
-from h2t2 import start
+from h2t2.node import start
 with open("config.json") as file:
     config = json.load(file)
 link = start.mqtt_link(config)
@@ -443,10 +446,10 @@ def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_p
 
 
 def material(folder, config):
-    from h2t2_tools.int8 import bundle, prepare, tflite_file
+    from h2t2_tools.model import bundle
 
     model = folder / "m.h2m"
-    model.write_bytes(bundle.write(prepare.plan(tflite_file.load(ROOT / "models/breast_cancer/ldl.tflite"))))
+    model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
     for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)
@@ -457,21 +460,21 @@ def test_secrets_are_absent_from_every_log_at_debug_level(fleet, tmp_path):
     script = """
 import logging, sys
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
-import h2t2.link_paho as link_paho
+import h2t2.link.paho as link_paho
 make = link_paho.make_client
 def logged(*arguments, **options):
     client = make(*arguments, **options)
     client.enable_logger(logging.getLogger("paho"))
     return client
 link_paho.make_client = logged
-from h2t2_tools import endpoint
-from_options = endpoint.from_options
-def shown(arguments):
-    made = from_options(arguments)
+from h2t2_tools.fleet import endpoint
+resolve = endpoint.resolve
+def shown(*arguments):
+    made = resolve(*arguments)
     logging.debug("%r %s", made, made)
     return made
-endpoint.from_options = shown
-from h2t2_tools.cli import main
+endpoint.resolve = shown
+from h2t2_tools.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
     words = [
@@ -510,7 +513,7 @@ def test_secrets_that_others_may_read_are_refused(tmp_path, capfd):
         path.chmod(mode)
         with pytest.raises(UserError, match="chmod 600"):
             secret(path)
-    assert cli.main(["node", "--user", "a", "--password-file", str(path)]) == 2
+    assert main(["node", "--user", "a", "--password-file", str(path)]) == 2
     path.chmod(0o600)
     assert secret(path) == path and "hidden-word" not in capfd.readouterr().err
 
@@ -523,19 +526,19 @@ def test_a_board_configuration_with_a_secret_is_its_owners_alone(tmp_path, monke
         board_config.load(path)
     assert "hidden-word" not in str(error.value)
     path.chmod(0o600)
-    assert board_config.load(path).board()["password"] == "hidden-word"
+    assert board_config.load(path).content()["password"] == "hidden-word"
     path.write_text("remote_shape = [30]\nmodel_id = 1\n")
     path.chmod(0o644)
     monkeypatch.setenv(PASSWORD, "from-outside")
-    assert board_config.load(path).board()["password"] == "from-outside"
+    assert board_config.load(path).content()["password"] == "from-outside"
 
 
 def test_what_broker_config_writes(tmp_path, capsys):
     """Passwords are kept when it runs again, secrets are their owner's alone, and no password is in the report."""
     out = tmp_path / "b"
-    assert cli.main(["broker-config", "--out", str(out), "--device", "a", "b", "--json", "-"]) == 0
+    assert main(["broker-config", "--out", str(out), "--device", "a", "b", "--json", "-"]) == 0
     first = capsys.readouterr()
-    assert cli.main(["broker-config", "--out", str(out), "--device", "a", "b", "c"]) == 0
+    assert main(["broker-config", "--out", str(out), "--device", "a", "b", "c"]) == 0
     again = capsys.readouterr()
     passwords = {path.name: path.read_text().strip() for path in (out / "secrets").iterdir()}
     assert set(passwords) == {"a", "b", "c", "rdl", "operator"} and len(set(passwords.values())) == 5
@@ -549,9 +552,9 @@ def test_what_broker_config_writes(tmp_path, capsys):
 
 def test_certs_keep_their_authority(tmp_path, capsys):
     out = tmp_path / "c"
-    assert cli.main(["certs", "--out", str(out), "--host", "broker.lan", "192.168.1.9", "--name", "a"]) == 0
+    assert main(["certs", "--out", str(out), "--host", "broker.lan", "192.168.1.9", "--name", "a"]) == 0
     authority = (out / "ca.crt").read_bytes()
-    assert cli.main(["certs", "--out", str(out), "--name", "b"]) == 0
+    assert main(["certs", "--out", str(out), "--name", "b"]) == 0
     assert (out / "ca.crt").read_bytes() == authority
     assert all(path.stat().st_mode & 0o077 == 0 for path in out.glob("*.key"))
     done = subprocess.run(
@@ -560,7 +563,7 @@ def test_certs_keep_their_authority(tmp_path, capsys):
         text=True,
     )
     assert done.returncode == 0 or "not found" in done.stderr, done.stderr
-    assert cli.main(["certs", "--out", str(out), "--name", "x/y"]) == 2
+    assert main(["certs", "--out", str(out), "--name", "x/y"]) == 2
     (out / "ca.key").write_text("nonsense")
-    assert cli.main(["certs", "--out", str(out), "--name", "z"]) == 2
+    assert main(["certs", "--out", str(out), "--name", "z"]) == 2
     assert "Traceback" not in capsys.readouterr().err

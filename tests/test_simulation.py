@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from portable import replay as vectors
 from support import ROOT
 
-from h2t2.calibrated import Calibrated as DeviceRule
-from h2t2.policy import H2T2 as Device
-from h2t2.rng import Rng
-from h2t2_tools.simulation import policies, twin
-from h2t2_tools.simulation.hedge import single_threshold
-from h2t2_tools.simulation.names import BINARY, MULTICLASS, NAMES
-from h2t2_tools.simulation.policies.calibrated import binary_rule, multiclass_rule
-from h2t2_tools.simulation.policies.confidence import local
-from h2t2_tools.simulation.policies.h2t2 import options
-from h2t2_tools.simulation.stream import Costs, Stream, charged, draw, outcome
-from h2t2_tools.simulation.sweep import grid, sweep
-from h2t2_tools.traces import Trace
+from h2t2.core.h2t2 import H2T2 as Device
+from h2t2.core.rng import Rng
+from h2t2.core.rules import Calibrated as DeviceRule
+from h2t2_tools.lab.simulation import policies, twin
+from h2t2_tools.lab.simulation.hedge import single_threshold
+from h2t2_tools.lab.simulation.names import BINARY, MULTICLASS, NAMES
+from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
+from h2t2_tools.lab.simulation.policies.confidence import local
+from h2t2_tools.lab.simulation.policies.h2t2 import options
+from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, draw, outcome
+from h2t2_tools.lab.simulation.sweep import grid, sweep
+from h2t2_tools.lab.traces import Trace
 
 LINES = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
 COSTS = Costs.binary(0.3, 0.7, 1.0)
@@ -110,7 +110,7 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
         trees = np.zeros(rounds, np.int64)
         counts = twin.h2t2(trees, np.array(bins), labels, betas, rates, options(device), twin.seeded(rounds), *late, actions)
         classes = actions
-    assert "".join("-" if x >= twin.OFFLOAD else "0123"[c] for x, c in zip(actions, classes)) == want["actions"]
+    assert "".join("-" if x >= twin.ASKED else "0123"[c] for x, c in zip(actions, classes)) == want["actions"]
     assert list(counts) == want["counts"]
 
 
@@ -148,11 +148,20 @@ def test_late_labels_reach_the_learner_in_their_round():
 
 
 def _arguments(policy, stream):
-    from h2t2_tools.units import corollary, policy_arguments
+    from h2t2 import units
+    from h2t2_tools.common.corollary import corollary
 
     epsilon = corollary(policy.bits, len(stream), COSTS.beta)[0]
-    return policy_arguments(
-        bits=policy.bits, beta=0.3, delta_fp=0.7, delta_fn=1.0, eta=1.0, epsilon=epsilon, seed=5, feedback=policy.feedback
+    return units.policy(
+        bits=policy.bits,
+        beta=0.3,
+        delta_fp=0.7,
+        delta_fn=1.0,
+        eta=1.0,
+        epsilon=epsilon,
+        seed=5,
+        feedback=policy.feedback,
+        exploration=policy.exploration,
     )
 
 

@@ -3,17 +3,18 @@
 import random
 
 import pytest
+from support import paper
 
-from h2t2 import snapshot
-from h2t2.calibrating import Calibrating
-from h2t2.multiclass import Pairwise
-from h2t2.policy import H2T2, OFFLOAD
+from h2t2.core.calibrating import Calibrating
+from h2t2.core.h2t2 import OFFLOAD
+from h2t2.core.pairwise import Pairwise
+from h2t2.node import snapshot
 
 COSTS = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
 MAKERS = {
-    "paper": H2T2,
-    "all": lambda: H2T2(feedback="all", exploration="anytime", half_life=40, bits=5),
-    "pairwise": lambda: Pairwise(COSTS, feedback="all"),
+    "paper": paper,
+    "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),
+    "pairwise": lambda: Pairwise(COSTS, feedback="all", exploration="epsilon"),
     "calibrating": lambda: Calibrating(half_life=30, beta=5000),
 }
 
@@ -74,9 +75,9 @@ def test_truncated_changed_or_foreign_bytes_are_refused_and_leave_the_policy_alo
 
 
 def test_other_options_are_refused():
-    blob = snapshot.save(H2T2(eta=1000000))
+    blob = snapshot.save(paper(eta=1000000))
     with pytest.raises(ValueError, match="other options"):
-        snapshot.restore(H2T2(), blob)
+        snapshot.restore(paper(), blob)
 
 
 class Cut(Exception):
@@ -102,7 +103,7 @@ def test_crc24_check_value():
 
 @pytest.mark.parametrize("kind", ["file", "buffer"])
 def test_a_cut_at_every_byte_leaves_a_readable_state(kind, tmp_path):
-    policy = H2T2(bits=2, window=2)
+    policy = paper(bits=2, window=2)
     blobs = []
     for _ in range(3):
         for k in range(4):

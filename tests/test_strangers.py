@@ -10,12 +10,13 @@ import time
 import pytest
 from support import ROOT, until, worker
 
-from h2t2 import wire
-from h2t2.link_paho import PahoLink, make_client
-from h2t2_tools import board_config, broker
+from h2t2.link import wire
+from h2t2.link.paho import PahoLink, make_client
 from h2t2_tools.boards import kinds
-from h2t2_tools.emulators import UNIX
-from h2t2_tools.int8 import bundle, prepare, tflite_file
+from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.fleet import broker
+from h2t2_tools.fleet import config as board_config
+from h2t2_tools.model import bundle
 
 MESSAGES = 100_000
 WARM_UP = 6_000  # of which buffers, tables and the allocator have their size
@@ -51,7 +52,7 @@ def flood(client, rng, count, devices):
 def unix_node(folder, port):
     """A board's node on MicroPython, that streams for as long as it is let."""
     model = folder / "m.h2m"
-    model.write_bytes(bundle.write(prepare.plan(tflite_file.load(ROOT / "models/breast_cancer/ldl.tflite"))))
+    model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
     (folder / "config.toml").write_text(
         f'port = {port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "board"\nexploration = "epsilon"\nepsilon = 0.3\n'
     )
@@ -65,7 +66,7 @@ def unix_node(folder, port):
 
 
 ENDLESS = """import gc, json, os, time
-from h2t2 import start
+from h2t2.node import start
 with open("config.json") as file:
     config = json.load(file)
 link = start.mqtt_link(config)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2t2 import wire
+from h2t2.link import wire
 
 u32 = st.integers(0, 2**32 - 1)
 

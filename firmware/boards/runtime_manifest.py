@@ -1,31 +1,9 @@
-# The runtime as every board with a network freezes it; included by the boards' own manifests.
-package(
-    "h2t2",
-    base_path="..",
-    files=(
-        "__init__.py",
-        "backoff.py",
-        "calibrating.py",
-        "clock.py",
-        "commands.py",
-        "experts.py",
-        "fixed.py",
-        "kernels.py",
-        "kernels_viper.py",
-        "ldl.py",
-        "ldl_bounds.py",
-        "ldl_open.py",
-        "link_cost.py",
-        "link_mqtt.py",
-        "node.py",
-        "policy.py",
-        "recorded.py",
-        "rng.py",
-        "secure.py",
-        "service.py",
-        "snapshot.py",
-        "start.py",
-        "tickets.py",
-        "wire.py",
-    ),
-)
+# Freezes the runtime's modules of modules.txt; included by the boards' own manifests. wifi: with what joins a wireless network.
+def runtime(wifi):
+    with open("modules.txt") as file:  # the manifest's own folder is the current one while it runs
+        lines = [line.split() for line in file if line.strip() and line[0] != "#"]
+    names = [line[0][len("h2t2/") :] for line in lines if wifi or "wifi" not in line[1:]]
+    package("h2t2", base_path="..", files=names)
+
+
+runtime(options.wifi)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from h2t2_tools.training import write_pair
+from h2t2_tools.model.recipe import write_pair
 
 # what a cheap look gives: mean texture, smoothness, symmetry, fractal dimension, and the error of texture
 CHEAP = [1, 4, 8, 9, 11]

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from h2t2_tools.training import write_pair
+from h2t2_tools.model.recipe import write_pair
 
 HARD = (1, 3, 5, 8, 9)  # the digits an 8 is taken for; the event must not be rare
 EVENT = 8

@@ -11,16 +11,19 @@ from struct import pack, pack_into
 
 sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools")]
 
-from h2t2 import commands, frames, snapshot, tflite_check, wire
-from h2t2.calibrating import Calibrating
-from h2t2.ldl import CHECKED, Int8Model
-from h2t2.link_mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
-from h2t2.multiclass import Pairwise
-from h2t2.policy import H2T2, OFFLOAD
-from h2t2_tools import toml
-from h2t2_tools.board_config import SECRETS, BoardConfig
-from h2t2_tools.cost_table import CostTable
-from h2t2_tools.errors import UserError
+from h2t2.core.calibrating import Calibrating
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.pairwise import Pairwise
+from h2t2.ldl import tflite_check
+from h2t2.ldl.bundle import CHECKED, Int8Model
+from h2t2.link import frames, wire
+from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
+from h2t2.node import commands, snapshot
+from h2t2_tools.common import toml_file as toml
+from h2t2_tools.common.cost_table import CostTable
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.config import SECRETS, NodeConfig
+from h2t2_tools.model import bundle as bundles
 
 ROOT = Path(__file__).parents[2]
 MODELS = ROOT / "tests/models"
@@ -158,7 +161,7 @@ def command(data):
 
 def config(data):
     """A board's config.toml."""
-    return _toml(data, BoardConfig, lambda made: made.board())
+    return _toml(data, NodeConfig, lambda made: made.content())
 
 
 def cost(data):
@@ -234,14 +237,7 @@ def seeds(name):
     if name == "serial":
         return [frames.encode(1, b"hello") + b"noise" + frames.encode(2, bytes(20))]
     if name == "bundle":
-        from h2t2_tools.int8 import bundle as writer
-        from h2t2_tools.int8 import prepare, tflite_file
-
-        return [
-            writer.write(prepare.plan(tflite_file.load(path)))
-            for path in sorted(MODELS.glob("*.tflite"))
-            if path.stem != "dilated"
-        ]
+        return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite")) if path.stem != "dilated"]
     if name == "state":
         return [snapshot.save(make()) for make in POLICIES]
     if name == "slots":

@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from h2t2_tools.convert.keras_source import to_int8
+from h2t2_tools.model.convert.from_keras import to_int8
 
 L = keras.layers
 

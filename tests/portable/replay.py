@@ -3,12 +3,12 @@
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 import json
 
-from h2t2 import snapshot
-from h2t2.calibrated import Calibrated, CalibratedMulticlass
-from h2t2.calibrating import Calibrating
-from h2t2.multiclass import Pairwise
-from h2t2.policy import H2T2, OFFLOAD
-from h2t2.rng import Rng
+from h2t2.core.calibrating import Calibrating
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.pairwise import Pairwise
+from h2t2.core.rng import Rng
+from h2t2.core.rules import Calibrated, CalibratedMulticlass
+from h2t2.node import snapshot
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
 ALL = {"feedback": "all", "exploration": "anytime"}
@@ -65,9 +65,11 @@ def scores(stream, n):
 def make(kind, rounds, options):
     if kind == "calibrating":
         return Calibrating(seed=rounds, **options)
+    given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
+    given.update(options)
     if kind == "pairwise":
-        return Pairwise(COSTS, seed=rounds, **options)
-    return H2T2(seed=rounds, **options)
+        return Pairwise(COSTS, seed=rounds, **given)
+    return H2T2(seed=rounds, **given)
 
 
 def replay(kind, rounds, restore, options):

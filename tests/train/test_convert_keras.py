@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from h2t2_tools import cli
+from h2t2_tools.cli.main import main
 
 tf = pytest.importorskip("tensorflow", reason="the extra train is not installed: make train-env")
 
@@ -48,7 +48,7 @@ def test_every_way_of_saving(name, trained, tmp_path, capsys):
         "--json",
         "-",
     ]
-    assert cli.main(command) == 0
+    assert main(command) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["kind"] == ("SavedModel" if name == "saved" else "Keras model")
     assert report["float"]["accuracy"] > 0.8 and abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.03
@@ -59,12 +59,12 @@ def test_an_input_of_no_fixed_size_is_refused(trained, tmp_path, capsys):
     inputs = tf.keras.Input((None, None, 1))
     pooled = tf.keras.layers.GlobalAveragePooling2D()(tf.keras.layers.Conv2D(2, 3)(inputs))
     tf.keras.Model(inputs, tf.keras.layers.Softmax()(pooled)).save(tmp_path / "open.keras")
-    assert cli.main(["convert", str(tmp_path / "open.keras"), "--calibration", str(trained / "data.npz")]) == 2
+    assert main(["convert", str(tmp_path / "open.keras"), "--calibration", str(trained / "data.npz")]) == 2
     assert "fixed sizes" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_model(trained, tmp_path, capsys):
     (tmp_path / "bad.keras").write_bytes(b"no")
-    assert cli.main(["convert", str(tmp_path / "bad.keras"), "--calibration", str(trained / "data.npz")]) == 2
+    assert main(["convert", str(tmp_path / "bad.keras"), "--calibration", str(trained / "data.npz")]) == 2
     err = capsys.readouterr().err
     assert "Keras cannot load it" in err and "Traceback" not in err

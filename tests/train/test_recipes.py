@@ -9,7 +9,7 @@ import pytest
 from support import ROOT
 from test_datasets import RNG, pictures
 
-from h2t2_tools import traces
+from h2t2_tools.lab import traces
 
 pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
 

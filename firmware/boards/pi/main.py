@@ -1,13 +1,13 @@
 # A node with a sensor of your own on a Pi: what `h2t2 node` does with recorded samples, with yours instead.
 import os
 
-from h2t2.ldl_open import open_ldl
-from h2t2.ldl_tflite import quantise
-from h2t2.link_paho import PahoLink
-from h2t2.node import Node
-from h2t2.policy import H2T2
-from h2t2.service import Service
-from h2t2.snapshot import file_store
+from h2t2.core.h2t2 import H2T2
+from h2t2.ldl.open import open_ldl
+from h2t2.ldl.tflite import quantise
+from h2t2.link.paho import PahoLink
+from h2t2.node.node import Node
+from h2t2.node.service import Service
+from h2t2.node.snapshot import file_store
 
 ldl = open_ldl("ldl.tflite", event=1)
 

@@ -4,6 +4,6 @@ import os
 if "flash.todo" in os.listdir():
     import finish  # noqa: F401  a flash was cut off at its end
 
-from h2t2.start import main
+from h2t2.node.start import main
 
 main()

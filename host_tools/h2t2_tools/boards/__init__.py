@@ -1,1 +1,1 @@
-"""Boards as the host sees them: what is plugged in, how to talk to it, what goes onto it, `h2t2 flash`."""
+"""Boards: what goes onto each, how it gets there, the serial line to it, and the emulators that stand in for one."""

@@ -11,11 +11,11 @@ from typing import Any
 
 from serial.tools import list_ports
 
-from h2t2 import frames
+from h2t2.link import frames
 
-from ..board_config import BoardConfig
-from ..emulators import ARM32
-from ..errors import Failure, UserError
+from ..common.errors import Failure, UserError
+from ..fleet.config import NodeConfig
+from .emulators import ARM32
 from .kinds import Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
@@ -75,8 +75,8 @@ MEASURE = """import gc, json, os
 os.chdir({folder!r})
 gc.collect()
 before = gc.mem_alloc()
-from h2t2.start import service
-from h2t2.link_mqtt import MqttLink
+from h2t2.node.start import service
+from h2t2.link.mqtt import MqttLink
 with open("config.json") as file:
     config = json.load(file)
 config["snapshot"] = ""
@@ -103,7 +103,7 @@ def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap:
 
 
 def flash(
-    kind: Kind, port: str, model: Path, config: BoardConfig, records: Path | None, mpy: bool, dry: bool,
+    kind: Kind, port: str, model: Path, config: NodeConfig, records: Path | None, mpy: bool, dry: bool,
     progress: Callable[[str, int, int], None], start: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.

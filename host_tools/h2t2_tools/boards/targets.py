@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ..emulators import UNIX
-from ..errors import Failure, UserError
+from ..common.errors import Failure, UserError
+from .emulators import UNIX
 from .repl import RawRepl
 
 

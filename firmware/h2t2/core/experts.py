@@ -1,0 +1,202 @@
+# The expert tree: exponential weights over all pairs of thresholds (i <= j), in O(2^b) state and O(b) a step.
+# Losses come in ready scaled (octaves); what they mean, draws and tickets are the policy's.
+from array import array
+
+from .numbers import NONE, ONE, exp2, log_add
+
+CAP = 134217728  # 2^27 units: prefix sums of losses beyond it need a coarser unit, see Experts.coarsen
+ROOM = 167772160  # 1.25 CAP; two charges add 2^27 units at most, and 2^28 are the end
+COARSEST = 8  # unit 8 is 2^-6 octave: prefix sums to 2^21 octaves
+
+
+class Experts:
+    """Weights w(i, j) = u_i v_j on 0 <= i <= j < N = 2^bits of Algorithm 1, as a segment tree of base-2 logarithms.
+
+    Bin k's cumulative losses enter only as A_k - B_k (experts i > k against i <= k) and B_k - C_k (j > k against
+    j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, 1..N-1;
+    0 stands for every leaf) has u, v, p[n], the logarithms of U = sum u, V = sum v, P = sum_{i<=j} u v over its bins,
+    *relative to its first bin*; losses[n] and losses[N + n] are A - B and B - C summed over its left half, with what is below
+    one unit in `fine` (Q28 octaves), half a unit up, so that what is in `losses` is rounded. All count units of 2^(unit - 14)
+    octave: 2^-14 at first, coarser when losses grow, down to 2^-6. With s = 2^-loss of the left half,
+
+        U = Ul + Ur sA      V = Vl + Vr sB      P = Pl + Pr sA sB + Ul Vr sB
+
+    A node is a function of the losses alone, so rounding never accumulates and a rebuild changes nothing.
+    """
+
+    def __init__(self, bits: int):
+        """bits: b, 1..12 (boards: to 8). State: seven integers times 2^b."""
+        self.n = n = 1 << bits
+        self.u = array("i", [0] * n)
+        self.v = array("i", self.u)
+        self.p = array("i", self.u)
+        self.losses = array("i", [0] * (2 * n))
+        self.fine = array("i", [8192] * (2 * n))
+        self.unit = 0
+        self.spent = 0  # no prefix sum of either loss is larger
+        self.offload = self.one = self.zero = 0  # Q15 region probabilities of the last regions()
+        self.local = 0  # the likelier local class there
+        self.chance = 0  # the probability `offload`, Q29
+        self.rebuild(False, False)
+
+    def clear(self) -> None:
+        """Back to equal weights."""
+        n = 2 * self.n
+        while n:
+            n -= 1
+            self.losses[n] = 0
+            self.fine[n] = 8192
+        self.unit = self.spent = 0
+        self.rebuild(False, False)
+
+    def rebuild(self, coarser: bool, halved: bool) -> None:
+        """Compute every node anew, O(2^b). coarser: of twice the unit first. halved: then with that unit standing for half as
+        much, and so every loss for half: forgetting is rebuild(not unit, True)."""
+        losses = self.losses
+        fine = self.fine
+        n = 2 * self.n if coarser or halved else 0
+        while n:
+            n -= 1
+            if coarser:
+                x = ((losses[n] & 1) << 14 + self.unit | fine[n]) + (8192 << self.unit)
+                losses[n] = (losses[n] >> 1) + (x >> 15 + self.unit)
+                fine[n] = x & (32768 << self.unit) - 1
+            if halved:
+                fine[n] >>= 1
+        if coarser:
+            self.unit += 1
+        if halved:
+            self.unit -= 1
+        n = self.n
+        while n > 1:
+            n -= 1
+            self._pull(n, n)
+
+    def coarsen(self) -> None:
+        """Make room: bound the prefix sums; double the unit if one may be beyond 2^27 units. O(2^b b), once in 2^25 units.
+
+        Where the unit is 2^-6 octave already, every loss is halved instead: once a prefix sum is beyond 2^21 octaves (1.45e6
+        / eta of loss, millions of rounds). That keeps the order of the experts and softens the odds between them.
+        """
+        losses = self.losses
+        size = k = self.n
+        top = 0
+        while k:
+            k -= 2
+            n = k + size >> 1
+            a = abs(losses[n])  # of bin k alone: prefix sum k + 1 is sum k and this
+            b = abs(losses[n + size])
+            x = y = 0
+            while n > 1:
+                at = n & 1
+                n >>= 1
+                if at:
+                    x += losses[n]
+                    y += losses[n + size]
+            top = max(top, a + abs(x), b + abs(y))
+        self.spent = top
+        if top > CAP:
+            self.rebuild(True, self.unit >= COARSEST)
+
+    def _pull(self, n, last):
+        """The sums of node n, and of those above it down to number `last`, from their children's."""
+        u = self.u
+        v = self.v
+        p = self.p
+        losses = self.losses
+        size = self.n
+        unit = self.unit
+        left = n << 1
+        if left < size:
+            right = left + 1
+        else:
+            left = right = 0
+        while n >= last:
+            a = losses[n]
+            b = losses[n + size]
+            y = v[right] - b
+            p[n] = log_add(log_add(p[left], p[right] - a - b, unit), u[left] + y, unit)
+            u[n] = log_add(u[left], u[right] - a, unit)
+            v[n] = log_add(v[left], y, unit)
+            left = n & -2
+            right = left + 1
+            n >>= 1
+
+    def charge(self, k: int, ah: int, al: int, bh: int, bl: int) -> None:
+        """Add the losses A - B = (ah, al) and B - C = (bh, bl) to bin k: O(b). Q14 octaves, |ah|, |bh| <= 2^26.
+
+        Twice at most before `spent` is looked at again: beyond ROOM it wants coarsen() first (not done here: a board's stack
+        holds only so many calls).
+        """
+        unit = self.unit
+        mask = (1 << unit) - 1
+        al += (ah & mask) << 14
+        bl += (bh & mask) << 14
+        ah >>= unit
+        bh >>= unit
+        self.spent += 1 + max(ah, -ah, bh, -bh)
+        losses = self.losses
+        fine = self.fine
+        unit += 14
+        mask = (1 << unit) - 1
+        k += self.n
+        while k & 1:  # nothing changes below the lowest node that has the bin in its left half
+            k >>= 1
+        n = k
+        while n > 1:
+            at = n
+            n >>= 1
+            if not at & 1:
+                lo = fine[n] + al
+                fine[n] = lo & mask
+                losses[n] += ah + (lo >> unit)
+                at = n + self.n
+                lo = fine[at] + bl
+                fine[at] = lo & mask
+                losses[at] += bh + (lo >> unit)
+        self._pull(k >> 1, 2)  # nobody needs the root's sums
+
+    def regions(self, k: int) -> None:
+        """The masses of bin k's three regions (Algorithm 1, lines 5-6), O(b): `offload`, `one`, `zero` in Q15 (sum ONE).
+
+        Also `local`, the likelier local class, and `chance`.
+        """
+        u = self.u
+        v = self.v
+        p = self.p
+        losses = self.losses
+        unit = self.unit
+        size = self.n
+        half = self.n >> 1
+        n = 1
+        a = b = 0  # losses of the bins before node n
+        lower = one = zero = upper = NONE  # U and P of the bins before node n, P and V of those after
+        while half:
+            x = a + losses[n]
+            y = b + losses[n + size]
+            n <<= 1
+            if k & half:
+                at = n if n < size else 0
+                z = v[at] - b
+                one = log_add(log_add(one, p[at] - a - b, unit), lower + z, unit)
+                lower = log_add(lower, u[at] - a, unit)
+                a = x
+                b = y
+                n += 1
+            else:
+                at = n + 1 if n < size else 0
+                zero = log_add(log_add(zero, p[at] - x - y, unit), upper + u[at] - x, unit)
+                upper = log_add(upper, v[at] - y, unit)
+            half >>= 1
+        lower = log_add(lower, -a, unit)
+        one = log_add(one, lower - b, unit)
+        self.local = 1 if one > zero else 0
+        upper += lower  # one threshold before, one after: they offload
+        total = log_add(log_add(one, zero, unit), upper, unit)
+        self.chance = x = exp2(total - upper, unit)
+        self.offload = x = x + 8192 >> 14
+        y = exp2(total - one, unit) + 8192 >> 14
+        if x + y > ONE:
+            y = ONE - x
+        self.one = y
+        self.zero = ONE - x - y

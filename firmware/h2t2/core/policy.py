@@ -1,0 +1,137 @@
+# What every policy has in common: options and their ranges, the costs in force, draws, tickets, and a state that can be kept.
+# What a policy decides and learns is in h2t2, pairwise and calibrating.
+from array import array
+
+from .numbers import ONE
+from .rng import Rng
+from .tickets import Tickets
+
+OFFLOAD = -1  # decide()'s other answer, beside the classes 0, 1, ...
+MOST = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port
+TICKET = 268435455  # the largest ticket
+
+
+def checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn):
+    """Raise ValueError, naming it, for an option that every policy has and that is out of range."""
+    for name, value, low, high in (
+        ("bits", bits, 1, 12),
+        ("beta", beta, 0, ONE),
+        ("delta_fp", delta_fp, 0, ONE),
+        ("delta_fn", delta_fn, 0, ONE),
+        ("half_life", half_life, 0, 268435455),
+        ("rdl_fp", rdl_fp, 0, ONE),
+        ("rdl_fn", rdl_fn, 0, ONE),
+    ):
+        checked_integer(name, value, low, high)
+
+
+def checked_integer(name, value, low, high, unit="q15"):
+    """Raise ValueError, naming it, for a value that is a float or out of range. unit: what makes it, a name in h2t2.units."""
+    if type(value) is float:
+        raise ValueError("%s %s is a float: give %s, or h2t2.units.%s(%s)" % (name, value, unit.upper(), unit, value))
+    if not low <= value <= high:
+        raise ValueError("%s %r is not in %d..%d" % (name, value, low, high))
+
+
+class Policy:
+    """A policy decides a round (`decide`) and may be taught its label later (`learn`), by the ticket of an offload.
+
+    Its owner reads after decide(): `ticket` (0 unless offloaded), `local` (the class to act on without the remote model).
+    `beta`, `delta_fp` and `delta_fn` are the costs in force, Q15; the policy alone owns them. `options` is what it was made
+    with, as integers: two policies of one kind with equal options may exchange states.
+    """
+
+    kind = 0  # of its snapshots
+
+    def __init__(self, seed: int, window: int, delta_fp: int, delta_fn: int):
+        self.rng = Rng(seed)
+        self.tickets = Tickets(window)
+        self.delta_fp = delta_fp
+        self.delta_fn = delta_fn
+        self.beta = 0  # the cost of an offload
+        self.age = 0  # rounds since the last halving by half_life
+        self.taught = 0  # labels learned from
+        self.ticket = self.local = 0
+        self.options = ()
+
+    def lose(self, ticket: int) -> int:
+        """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""
+        return self.tickets.lose(ticket)
+
+    def parts(self):
+        """What changes while it runs: (scalars, arrays, bins).
+
+        scalars: [(owner, ((attribute, least, most), ...))]. arrays: [(array, bounds)]; bounds are (least, most) of the items,
+        several where items of several meanings alternate; None for a tree's losses, sums over ranges of bins, each at most
+        twice the `spent` before it; () for what is below a unit in each. bins: how many cells a ticket may name.
+        """
+        tickets = self.tickets
+        scalars = [
+            (self, (("beta", 0, ONE), ("age", 0, MOST), ("taught", 0, MOST), ("ticket", 0, TICKET), ("local", 0, 255))),
+            (self.rng, (("x", 1, 30268), ("y", 1, 30306), ("z", 1, 30322))),
+            (tickets, (("last", 0, TICKET), ("lost", 0, MOST), ("refused", 0, MOST))),
+        ]
+        bins = self.cells()
+        return scalars, [(tickets.slots, ((0, TICKET), (0, bins - 1), (0, ONE), (0, 255), (0, MOST)))]
+
+    def state(self):
+        """Everything that changes while it runs, as an array of integers: what restore() takes."""
+        scalars, arrays = self.parts()
+        made = array("i")
+        for owner, names in scalars:
+            for name, _, most in names:
+                made.append(min(most, getattr(owner, name)))  # a counter of many years stays at its most
+        for values, _ in arrays:
+            for value in values:
+                made.append(value)
+        return made
+
+    def restore(self, state) -> None:
+        """Put a state() back into a policy made with the same options; it goes on bit for bit.
+
+        ValueError, and the policy untouched, for another number of integers or one out of range.
+        """
+        scalars, arrays = self.parts()
+        want = sum([len(names) for _, names in scalars]) + sum([len(values) for values, _ in arrays])
+        if len(state) != want:
+            raise ValueError("%d integers, want %d" % (len(state), want))
+        for put in (False, True):  # look at everything first
+            at = 0
+            limits = []
+            for owner, names in scalars:
+                for name, least, most in names:
+                    value = within(state[at], least, most)
+                    if put:
+                        setattr(owner, name, value)
+                    if name == "spent":
+                        limits.append(2 * value + 64)
+                    elif name == "unit":
+                        limits.append((16384 << value) - 1)
+                    at += 1
+            for values, bounds in arrays:
+                limit = 0 if bounds else limits.pop(0)
+                for n in range(len(values)):
+                    if bounds:
+                        least, most = bounds[n % len(bounds)]
+                    elif bounds is None:  # the first of each half is no node's
+                        most = limit if n % (len(values) >> 1) else 0
+                        least = -most
+                    else:
+                        least, most = 0, limit
+                    value = within(state[at], least, most)
+                    if put:
+                        values[n] = value
+                    at += 1
+        self.restored()
+
+    def reset(self) -> None:
+        """Forget everything learned. Costs, draws and the numbers of tickets go on, so that no old reply meets a new ticket."""
+        self.tickets.drop_all()
+        self.age = self.taught = self.ticket = self.local = 0
+
+
+def within(value, least, most):
+    """The value, or ValueError where it is outside least..most."""
+    if not least <= value <= most:
+        raise ValueError("%d is not in %d..%d" % (value, least, most))
+    return value

@@ -1,0 +1,100 @@
+# The integer LDL: runs a bundle (.h2m) that the host prepared from an int8 .tflite. Nothing is parsed but the bundle's own
+# table; weights stay where the bundle is (flash, memoryview). Integers only.
+from array import array
+from binascii import crc32
+from struct import unpack_from
+
+from .bounds import ARENA_MAX, check, inside
+
+try:
+    from .kernels_viper import STEPS
+except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
+    from .kernels import STEPS
+from .kernels import NAMES
+
+MAGIC = b"H2M1"
+VERSION = 1
+HEADER = (
+    "<4sHHIIIIIIII"  # magic, version, steps, bytes, CRC-32 of what follows it; arena, input, its size, output, its size; scores
+)
+ENDS = "<fi"  # after it: scale and zero point of the input
+HEADER_SIZE = 48
+CHECKED = 16  # where the checksum's bytes begin
+# constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
+STEP = "<HHIIII"
+STEP_SIZE = 20
+
+
+class Int8Model:
+    """One int8 classifier from a bundle. `run` gives the int8 output of the event's class, `bin` turns it into a bin.
+
+    blob: bytes or a memoryview of a whole bundle; event: index of class 1 in the output (of one output: 0).
+    Raises ValueError for bytes that are no bundle, a damaged one, or one of a newer format.
+    """
+
+    def __init__(self, blob, event=1, bits=4):
+        blob = memoryview(blob)
+        if len(blob) < HEADER_SIZE or bytes(blob[:4]) != MAGIC:
+            raise ValueError("bundle: these bytes are not one")
+        head = unpack_from(HEADER, blob, 0)
+        if head[1] != VERSION:
+            raise ValueError("bundle: format %d, this runtime reads %d" % (head[1], VERSION))
+        if head[3] != len(blob):
+            raise ValueError("bundle: %d bytes, want %d (truncated?)" % (len(blob), head[3]))
+        if crc32(blob[CHECKED:]) & 0xFFFFFFFF != head[4]:
+            raise ValueError("bundle: the checksum does not match")
+        if not 1 <= bits <= 8:
+            raise ValueError("bits %r is not in 1..8" % bits)
+        self.blob = blob
+        if head[5] > ARENA_MAX:
+            raise ValueError("bundle: an arena of %d bytes" % head[5])
+        self.input, self.input_size, self.output, self.classes, self.scores = head[6:]
+        self.event = 0 if self.classes == 1 else event
+        if not 0 <= self.event < self.classes:
+            raise ValueError("bundle: no class %d among %d outputs" % (event, self.classes))
+        inside(self.input, self.input_size, head[5])
+        inside(self.output, self.classes, head[5])
+        inside(self.scores, 256, len(blob))
+        self.arena = bytearray(head[5])
+        self.bits = bits
+        self.steps = []
+        at = HEADER_SIZE
+        for _ in range(head[2]):
+            inside(at, STEP_SIZE, len(blob))
+            code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob, at)
+            at += STEP_SIZE
+            if not 0 < code < len(STEPS):
+                raise ValueError("bundle: step %d is not known here" % code)
+            inside(at, 4 * count, len(blob))
+            if bias:
+                inside(bias, 4 * channels, len(blob))
+            inside(limbs, shifts - limbs, len(blob))
+            p = array("i", bytes(blob[at : at + 4 * count]))
+            at += 4 * count
+            k = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
+            if limbs:
+                n = (shifts - limbs) // 6
+                k = k, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n]
+            check(NAMES[code], p, k, head[5], blob)
+            self.steps.append((STEPS[code], p, k))
+
+    def input_quantisation(self):
+        """(scale, zero point) of the input: q = round(real / scale) + zero point. A float: for hosts."""
+        return unpack_from(ENDS, self.blob, HEADER_SIZE - 8)
+
+    def run(self, x):
+        """int8 input tensor (bytes or array of the input's size, signed) to the event's int8 output, -128..127."""
+        if len(x) != self.input_size:
+            raise ValueError("sample of %d numbers: the model takes %d" % (len(x), self.input_size))
+        arena = self.arena
+        at = self.input
+        for value in x:
+            arena[at] = (value + 128) & 255
+            at += 1
+        for step, p, k in self.steps:
+            step(arena, self.blob, p, k)
+        return arena[self.output + self.event] - 128
+
+    def bin(self, q):
+        """The score bin, 0..2^bits - 1, of an int8 output."""
+        return self.blob[self.scores + q + 128] >> 8 - self.bits

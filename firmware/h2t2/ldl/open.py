@@ -1,0 +1,49 @@
+# One LDL interface, its back end chosen by what the model is: `run(x) -> q` (the event's int8 score), `bin(q) -> k`.
+
+
+class CallableModel:
+    """A function as LDL: what a board's own TFLite module, or any other classifier, is wrapped in.
+
+    score: called with a sample, returns the event's score as an int8 q, -128..127, standing for (q + 128) / 256.
+    """
+
+    def __init__(self, score, bits=4):
+        if not 1 <= bits <= 8:
+            raise ValueError("bits %r is not in 1..8" % bits)
+        self.score = score
+        self.bits = bits
+
+    def run(self, x):
+        """The int8 score of a sample; ValueError where the function gives anything else."""
+        q = self.score(x)
+        if not isinstance(q, int) or not -128 <= q <= 127:
+            raise ValueError("the LDL's function gave %r, want an integer in -128..127" % (q,))
+        return q
+
+    def bin(self, q):
+        """The score bin, 0..2^bits - 1."""
+        return q + 128 >> 8 - self.bits
+
+
+def open_ldl(model, event=1, bits=4, resolver="reference"):
+    """An LDL from a .tflite (by tflite-runtime; resolver: its kernels), a .h2m bundle (integer interpreter) or a callable.
+
+    Raises ValueError, naming the file, for a model that cannot be used; OSError where it cannot be read.
+    """
+    if callable(model):
+        return CallableModel(model, bits)
+    model = str(model)
+    if model.endswith(".h2m"):
+        from .bundle import Int8Model
+
+        with open(model, "rb") as file:
+            content = file.read()
+        try:
+            return Int8Model(content, event, bits)
+        except ValueError as error:
+            raise ValueError("%s: %s" % (model, error)) from None
+    if model.endswith(".tflite"):
+        from .tflite import TFLiteModel
+
+        return TFLiteModel(model, event, resolver, bits)
+    raise ValueError("%s: want a .tflite, a .h2m bundle or a function" % model)

@@ -1,0 +1,94 @@
+# LDL back end for a Pi or a desktop: a full-int8 .tflite through tflite-runtime, or ai-edge-litert where it has no wheel.
+# Set-up may use floats (scales); from sample to bin at run time everything is integers. Not for microcontrollers.
+import numpy as np
+
+from .quantise import local_input
+from .tflite_check import check
+
+try:
+    from tflite_runtime.interpreter import Interpreter, OpResolverType
+except ImportError:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+
+class TFLiteModel:
+    """One int8 classifier. `run` gives the int8 output q of the event's class, `bin` turns it into a bin of 2^bits.
+
+    path: the .tflite; event: index of class 1 in the output (an output of one number is that class's score).
+    resolver: "reference" (bit-exact on every machine) or "optimised" (faster, differs by one step now and then).
+    Raises ValueError for a file that is not a usable full-int8 classifier, FileNotFoundError where there is none.
+    """
+
+    def __init__(self, path, event=1, resolver="reference", bits=4):
+        with open(path, "rb") as file:
+            content = file.read()
+        try:
+            check(content)
+        except ValueError as error:
+            raise ValueError("%s: %s" % (path, error)) from None
+        kind = {"reference": OpResolverType.BUILTIN_REF, "optimised": OpResolverType.AUTO}[resolver]
+        try:
+            self._interpreter = Interpreter(model_content=content, experimental_op_resolver_type=kind, num_threads=1)
+            self._interpreter.allocate_tensors()
+        except (ValueError, RuntimeError) as error:
+            raise ValueError("%s: the interpreter refuses it: %s" % (path, str(error).split("\n")[0])) from None
+        source = self._interpreter.get_input_details()
+        output = self._interpreter.get_output_details()
+        if len(source) != 1 or len(output) != 1:
+            raise ValueError("%s: %d inputs and %d outputs, want one of each" % (path, len(source), len(output)))
+        for what, detail in (("input", source[0]), ("output", output[0])):
+            if detail["dtype"] is not np.int8:
+                raise ValueError(
+                    "%s: %s is %s, want int8 (convert with full integer quantisation)"
+                    % (path, what, np.dtype(detail["dtype"]).name)
+                )
+        self.path = path
+        self.input_shape = tuple(int(n) for n in source[0]["shape"])
+        self.input_size = int(np.prod(self.input_shape))
+        self.input_scale, self.input_zero_point = source[0]["quantization"]
+        self.output_scale, self.output_zero_point = output[0]["quantization"]
+        self._input = source[0]["index"]
+        self._output = output[0]["index"]
+        self.classes = int(np.prod(output[0]["shape"]))
+        self.event = 0 if self.classes == 1 else event
+        if not 0 <= self.event < self.classes:
+            raise ValueError("%s: no class %d among %d outputs" % (path, event, self.classes))
+        self.bits = bits
+        # q -> bin for every int8 q: floor(f 2^bits) of the dequantised, clipped score f
+        scores = np.clip(self.output_scale * (np.arange(-128, 128) - self.output_zero_point), 0, 1)
+        self._bins = bytes(np.minimum(np.floor(scores * 2**bits), 2**bits - 1).astype(np.uint8)) if bits <= 8 else b""
+        if not self._bins:
+            raise ValueError("bits %d: an int8 score has at most 8" % bits)
+
+    def input_quantisation(self):
+        """(scale, zero point) of the input: q = round(real / scale) + zero point."""
+        return self.input_scale, self.input_zero_point
+
+    def quantise(self, x):
+        """Float sample (any shape of the right size) to the model's int8 input: round(x / scale) + zero point, clipped."""
+        return local_input(self, x)
+
+    def run(self, x):
+        """int8 input tensor (array of the input's size) to the event's int8 output, -128..127. ValueError for a wrong size."""
+        return int(self.outputs(x)[self.event])
+
+    def scores(self, x):
+        """int8 input tensor to all outputs' scores in [0, 1], float64 (classes,): host use."""
+        return np.clip(self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point), 0.0, 1.0)
+
+    def outputs(self, x):
+        """int8 input tensor to all int8 outputs, (classes,). ValueError for a wrong size."""
+        x = np.asarray(x)
+        if x.dtype != np.int8 or x.size != self.input_size:
+            raise ValueError("sample %s %s: the model takes int8 %s" % (x.dtype, x.shape, self.input_shape))
+        self._interpreter.set_tensor(self._input, x.reshape(self.input_shape))
+        self._interpreter.invoke()
+        return self._interpreter.get_tensor(self._output).reshape(-1)
+
+    def bin(self, q):
+        """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""
+        return self._bins[q + 128]
+
+    def score(self, q):
+        """The score in [0, 1] an int8 output stands for (host use: reports and traces)."""
+        return float(min(max(self.output_scale * (q - self.output_zero_point), 0.0), 1.0))

@@ -1,0 +1,23 @@
+# The waits between a link's attempts to connect: one rule for every link.
+from ..core.rng import Rng
+
+FIRST_MS, LONGEST_MS = 500, 30000
+
+
+class Backoff:
+    """Waits double from .5 to 30 s; each is drawn from its upper half by the core's generator, so that a fleet spreads out."""
+
+    def __init__(self, seed):
+        """seed: 0 <= seed < 2^28; different on every device."""
+        self.rng = Rng(seed)
+        self.reset()
+
+    def reset(self):
+        """After a connection that worked: the next wait is the first one again."""
+        self.wait_ms = FIRST_MS
+
+    def draw(self):
+        """The next wait, milliseconds."""
+        half = self.wait_ms >> 1
+        self.wait_ms = min(2 * self.wait_ms, LONGEST_MS)
+        return half + (half * self.rng.draw() >> 15)

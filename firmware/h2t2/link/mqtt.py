@@ -1,0 +1,355 @@
+# MQTT 3.1.1 link on a bare socket, for MicroPython's network ports; runs on CPython too. QoS 1, one subscription a topic.
+# Nothing here blocks but a name look-up (none for a broker named by its address): it is done by receive() alone, at the first
+# attempt and after every fourth that failed, when what was in flight has long been decided. Every call does what can be done
+# now. What was in flight when a connection ends is not sent again: the node's deadline has decided those samples.
+import errno
+import select
+import socket
+
+from ..clock import ticks_add, ticks_diff, ticks_ms
+from . import wire
+from .backoff import LONGEST_MS, Backoff
+
+DOWN, CONNECTING, GREETING, SUBSCRIBING, UP = 0, 1, 2, 3, 4
+QUEUE = 16  # replies waiting to be taken; one more drops the oldest
+PENDING = 4  # packets waiting for the socket; one more is refused
+AT_ONCE = 16  # fillings of the buffer that are read before anything else has its turn
+UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
+AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
+
+
+def packet(kind, body):
+    """An MQTT control packet: its fixed header with the length in base 128, then the body."""
+    head = bytearray([kind])
+    n = len(body)
+    while True:
+        n, digit = n >> 7, n & 127
+        head.append(digit | (128 if n else 0))
+        if not n:
+            return bytes(head) + body
+
+
+def text(s):
+    """A length-prefixed UTF-8 string, or bytes as they are."""
+    data = s if isinstance(s, bytes) else s.encode()
+    return bytes([len(data) >> 8, len(data) & 255]) + data
+
+
+class MqttLink:
+    """Requests out, replies in, for one device; PahoLink's interface. Connects and reconnects by itself while polled.
+
+    seed: of the waits between attempts (Backoff).
+    buffer: bytes an incoming packet may have; a longer one is passed over and counted in `oversize`, no memory taken.
+    counters: `connections`, `oversize`, `dropped` (replies never taken), `refused` (sends while down or full).
+    """
+
+    def __init__(
+        self, host, port, device, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320, tls=None
+    ):
+        """tls: None, or a context of secure.context(). deadline_ms: for one attempt, first packet to subscription."""
+        self.host = host
+        self.port = port
+        self.device = device
+        self.user = user
+        self.password = password
+        self.keep_ms = keep_alive * 1000
+        self.deadline_ms = deadline_ms
+        self.tls = tls
+        self.backoff = Backoff(seed)
+        self.buffer = bytearray(buffer)
+        self.have = 0  # bytes in it
+        self.skip = 0  # bytes of a packet too large, still to come
+        self.topics = wire.topic(device, "reply").encode(), wire.topic(device, "command").encode()
+        self.queue = []
+        self.commands = []
+        self.pending = []  # packets (memoryviews) the socket has not taken whole
+        self.state = DOWN
+        self.sock = None
+        self.poller = None
+        self.address = None
+        self.packet_id = self.failed = 0  # failed: attempts in a row
+        self.unacknowledged = 0
+        self.since = ticks_ms()  # when the state began, or when the next attempt is due
+        self.heard = self.said = self.since
+        self.connections = self.oversize = self.dropped = self.refused = 0
+        self.trouble = ""  # why the last attempt failed
+
+    def is_connected(self):
+        return self.state == UP
+
+    def open(self, wait_ms=0):
+        """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
+        end = ticks_add(ticks_ms(), wait_ms or self.deadline_ms)
+        while self.state != UP:
+            self._advance(20)
+            if ticks_diff(ticks_ms(), end) >= 0 or (self.state == DOWN and self.trouble):
+                raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
+
+    def send(self, payload):
+        """Publish a request; False while the link is down or its packets pile up (nothing is queued then)."""
+        if self.state == UP:
+            self._advance(0)
+        if self.state != UP or len(self.pending) >= PENDING or self.unacknowledged >= UNACKNOWLEDGED:
+            self.refused += 1
+            return False
+        self._publish("request", payload, 1, False)
+        return self.state == UP
+
+    def receive(self, wait_ms):
+        """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
+        end = ticks_add(ticks_ms(), wait_ms)
+        while True:
+            left = ticks_diff(end, ticks_ms())
+            self._advance(0 if self.queue else max(0, left))
+            if self.queue:
+                return self.queue.pop(0)
+            if left <= 0:
+                return None
+
+    def command(self):
+        """The next command payload (JSON, not checked), or None."""
+        return self.commands.pop(0) if self.commands else None
+
+    def report(self, message):
+        """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
+        if self.state == UP and len(self.pending) < PENDING:
+            self._publish("state", message.encode(), 0, True)
+
+    def renew(self):
+        """End the connection and make another."""
+        if self.state == UP:
+            self._drop("made anew")
+
+    def close(self):
+        """Say "offline" and disconnect."""
+        if self.state == UP:
+            self._publish("status", b"offline", 0, True)
+            self._write(packet(0xE0, b""))
+            end = ticks_add(ticks_ms(), 1000)
+            while self.pending and self.state == UP and ticks_diff(end, ticks_ms()) > 0:
+                self._advance(20)
+        self._drop("closed")
+
+    def _publish(self, leaf, payload, qos, retain):
+        body = text(wire.topic(self.device, leaf))
+        if qos:
+            self.packet_id = self.packet_id % 65535 + 1
+            body += bytes([self.packet_id >> 8, self.packet_id & 255])
+            self.unacknowledged += 1
+        self._write(packet(0x30 | qos << 1 | retain, body + payload))
+
+    def _advance(self, wait_ms):
+        """Do what can be done within wait_ms: connect, read, write, keep alive."""
+        now = ticks_ms()
+        if self.state == DOWN:
+            left = ticks_diff(self.since, now)
+            if left <= 0 or left > LONGEST_MS:  # longer than any wait: the clock has jumped
+                self._start()
+            elif wait_ms:
+                _sleep(min(wait_ms, 20))
+            return
+        try:
+            events = self.poller.poll(wait_ms)
+            if self.state == CONNECTING:
+                if events:
+                    self._greet(events[0][1])
+            elif events:
+                if events[0][1] & select.POLLIN:
+                    self._read()
+                elif events[0][1] & (select.POLLHUP | select.POLLERR):
+                    raise OSError("the broker closed the connection")
+            elif self.tls:
+                self._read()  # what it holds, no poll tells of
+            if self.pending and self.state > CONNECTING:
+                self._flush()
+            now = ticks_ms()
+            if self.state != UP:
+                if self.state != DOWN and ticks_diff(now, self.since) > self.deadline_ms:
+                    raise OSError("no answer in %d ms" % self.deadline_ms)
+            elif ticks_diff(now, self.heard) > self.keep_ms + self.keep_ms // 2:
+                raise OSError("nothing heard for %d ms" % ticks_diff(now, self.heard))
+            elif ticks_diff(now, self.said) > self.keep_ms // 2:
+                self._write(packet(0xC0, b""))
+        except (OSError, ValueError) as error:  # ValueError: MicroPython's TLS, of a certificate
+            self._drop(str(error).strip())
+
+    def _start(self):
+        self.since = ticks_ms()
+        self.have = self.skip = self.unacknowledged = 0
+        self.pending = []
+        try:
+            if self.address is None:
+                self.address = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)[0]
+            self.sock = socket.socket(self.address[0], socket.SOCK_STREAM)
+            self.sock.setblocking(False)
+            self.state = CONNECTING
+            try:
+                self.sock.connect(self.address[-1])
+            except OSError as error:
+                if error.args[0] not in (errno.EINPROGRESS, errno.EAGAIN):
+                    raise
+            self.poller = select.poll()
+            self.poller.register(self.sock, select.POLLIN | select.POLLOUT)
+        except OSError as error:
+            self._drop(str(error))
+
+    def _greet(self, event):
+        if event & (select.POLLHUP | select.POLLERR):
+            raise OSError("the connection is refused")
+        try:
+            self.sock.setsockopt(6, 1, 1)  # TCP_NODELAY: without it every round trip waits 44 ms
+        except (OSError, AttributeError):
+            pass
+        if self.tls:  # shakes hands while it is read and written
+            self.sock = self.tls.wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
+        self.poller = select.poll()
+        self.poller.register(self.sock, select.POLLIN)
+        flags = 0x26 | (0x80 if self.user else 0) | (0x40 if self.user and self.password else 0)  # clean, will retained, QoS 0
+        body = text("MQTT") + bytes([4, flags, self.keep_ms // 1000 >> 8, self.keep_ms // 1000 & 255])
+        body += text("h2t2-" + self.device) + text(wire.topic(self.device, "status")) + text("offline")
+        if self.user:
+            body += text(self.user)
+            if self.password:
+                body += text(self.password)
+        self.state = GREETING
+        self._write(packet(0x10, body))
+
+    def _drop(self, why):
+        """Close what is open; the next attempt is due after a wait that doubles."""
+        if self.sock:
+            try:
+                self.sock.close()
+            except OSError:
+                pass
+        self.sock = self.poller = None
+        self.pending = []
+        self.trouble = why
+        if self.state == UP:
+            self.backoff.reset()
+            self.failed = 0
+        else:
+            self.failed += 1
+            if not self.failed & 3:
+                self.address = None  # it may have moved
+        self.state = DOWN
+        self.since = ticks_add(ticks_ms(), self.backoff.draw())
+
+    def _write(self, data):
+        self.pending.append(memoryview(data))
+        self.said = ticks_ms()
+        try:
+            self._flush()
+        except (OSError, ValueError) as error:
+            self._drop(str(error).strip())
+
+    def _flush(self):
+        while self.pending:
+            try:
+                n = self.sock.write(self.pending[0]) if hasattr(self.sock, "write") else self.sock.send(self.pending[0])
+            except OSError as error:
+                if error.args[0] in AGAIN:
+                    return
+                raise
+            if not n:  # None: the socket takes nothing now
+                return
+            if n < len(self.pending[0]):
+                self.pending[0] = self.pending[0][n:]
+            else:
+                self.pending.pop(0)
+
+    def _read(self):
+        for _ in range(AT_ONCE):
+            space = memoryview(self.buffer)[self.have :]
+            try:
+                n = self.sock.readinto(space) if hasattr(self.sock, "readinto") else self.sock.recv_into(space)
+            except OSError as error:
+                if error.args[0] in AGAIN:
+                    return
+                raise
+            if n is None:
+                return
+            if not n:
+                raise OSError("the broker closed the connection")
+            self.heard = ticks_ms()
+            self.have += n
+            self._packets()
+            if self.state == DOWN or (n < len(space) and not self.tls):
+                return
+
+    def _packets(self):
+        """Take every whole packet out of the buffer."""
+        buffer = self.buffer
+        at = 0
+        while at < self.have:
+            if self.skip:
+                n = min(self.skip, self.have - at)
+                self.skip -= n
+                at += n
+                continue
+            size = shift = 0
+            body = at + 1
+            while body < self.have and buffer[body] & 128 and shift < 21:
+                size |= (buffer[body] & 127) << shift
+                shift += 7
+                body += 1
+            if body >= self.have:
+                break  # the length is not all there yet
+            size |= (buffer[body] & 127) << shift
+            body += 1
+            if buffer[body - 1] & 128:
+                raise OSError("a packet without an end")
+            if body - at + size > len(buffer):
+                self.oversize += 1
+                self.skip = body - at + size
+                continue
+            if body + size > self.have:
+                break
+            self._take(buffer[at], memoryview(buffer)[body : body + size])
+            if self.state == DOWN:
+                return
+            at = body + size
+        if at:
+            buffer[: self.have - at] = buffer[at : self.have]
+            self.have -= at
+
+    def _take(self, kind, body):
+        kind_of = kind & 0xF0
+        if kind_of == 0x20:
+            if self.state != GREETING or len(body) != 2:
+                raise OSError("an unexpected greeting")
+            if body[1]:
+                raise OSError("the broker refuses the connection, code %d" % body[1])
+            self.state = SUBSCRIBING
+            self.packet_id = self.packet_id % 65535 + 1
+            topics = text(self.topics[0]) + b"\x01" + text(self.topics[1]) + b"\x01"
+            self._write(packet(0x82, bytes([self.packet_id >> 8, self.packet_id & 255]) + topics))
+        elif kind_of == 0x90 and self.state == SUBSCRIBING:
+            if len(body) != 4 or (body[2] | body[3]) & 0x80:
+                raise OSError("the broker refuses the subscription")
+            self.state = UP
+            self.connections += 1
+            self.backoff.reset()
+            self.trouble = ""
+            self._publish("status", b"online", 0, True)
+        elif kind_of == 0x40 and self.unacknowledged:
+            self.unacknowledged -= 1
+        elif kind_of == 0x30 and len(body) > 2:
+            start = 2 + (body[0] << 8 | body[1])
+            leaf = bytes(body[2:start])
+            if kind & 6:
+                if start + 2 > len(body):
+                    return
+                self._write(packet(0x40, bytes(body[start : start + 2])))
+                start += 2
+            if leaf in self.topics and start <= len(body):
+                waiting = self.queue if leaf == self.topics[0] else self.commands
+                if len(waiting) >= QUEUE:
+                    waiting.pop(0)
+                    self.dropped += 1
+                waiting.append(bytes(body[start:]))
+
+
+def _sleep(ms):
+    from time import sleep
+
+    sleep(ms / 1000)

@@ -1,0 +1,65 @@
+# Serial link: the node's requests and replies as frames over a UART, for a board without a network; `h2t2 gateway` is at the
+# other end. The interface of the other links.
+from ..clock import ticks_add, ticks_diff, ticks_ms
+from . import frames
+
+QUEUE = 16
+
+
+class SerialLink:
+    """stream: `read()` gives what has come (bytes, or None), without waiting; `write(bytes)` sends. device: told in hello."""
+
+    def __init__(self, stream, device, limit=256):
+        self.stream = stream
+        self.device = device
+        self.decoder = frames.Decoder(limit)
+        self.queue = []
+        self.commands = []
+        self.dropped = 0
+        self._send(frames.HELLO, device.encode())
+
+    def is_connected(self):
+        return True
+
+    def _send(self, kind, payload):
+        try:
+            self.stream.write(frames.encode(kind, payload))
+        except OSError:
+            return False
+        return True
+
+    def send(self, payload):
+        """Send a request; False when the line is gone."""
+        return self._send(frames.REQUEST, payload)
+
+    def receive(self, wait_ms):
+        """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
+        end = ticks_add(ticks_ms(), wait_ms)
+        while True:
+            for kind, payload in self.decoder.feed(self.stream.read() or b""):
+                if kind == frames.ASK:
+                    self._send(frames.HELLO, self.device.encode())
+                elif kind in (frames.REPLY, frames.COMMAND):
+                    waiting = self.queue if kind == frames.REPLY else self.commands
+                    if len(waiting) >= QUEUE:
+                        waiting.pop(0)
+                        self.dropped += 1
+                    waiting.append(payload)
+            if self.queue:
+                return self.queue.pop(0)
+            if ticks_diff(end, ticks_ms()) <= 0:
+                return None
+
+    def command(self):
+        """The next command payload (JSON, not checked), or None."""
+        return self.commands.pop(0) if self.commands else None
+
+    def report(self, message):
+        """Send telemetry (JSON text)."""
+        self._send(frames.STATE, message.encode())
+
+    def renew(self):
+        """Nothing to make anew: a line has no connection."""
+
+    def close(self):
+        """Nothing to close: the line is the caller's."""

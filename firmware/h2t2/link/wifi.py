@@ -1,0 +1,21 @@
+# Joins a wireless network, on ports that have one (esp32, Pico W).
+import network
+
+from ..clock import ticks_add, ticks_diff, ticks_ms
+
+
+def join(name, password, deadline_ms=20000):
+    """Connect as a station; True when there is an address within the deadline. The radio goes on trying by itself."""
+    from time import sleep_ms
+
+    station = network.WLAN(network.STA_IF)
+    station.active(True)
+    if not station.isconnected():
+        station.connect(name, password)
+    end = ticks_add(ticks_ms(), deadline_ms)
+    while not station.isconnected():
+        if ticks_diff(ticks_ms(), end) >= 0:
+            print("h2t2: no answer from the network yet; deciding locally")
+            return False
+        sleep_ms(100)
+    return True

@@ -1,0 +1,1 @@
+# A node: one sample (node), the loop around it (service), its assembly from a configuration (start), commands, snapshots.

@@ -1,0 +1,51 @@
+# From people's numbers to the core's integers: the one place of the runtime with floats, for whoever sets a policy up on a
+# Pi, a desktop or a REPL. Boards get their integers from a configuration the host has made.
+from .core import defaults
+
+ONE = 32768
+
+
+def q15(value: float, name: str = "value") -> int:
+    """A cost or probability in [0, 1] as Q15, 0..32768. Raises ValueError, naming it, outside."""
+    if not 0.0 <= value <= 1.0:
+        raise ValueError("%s %g is not between 0 and 1" % (name, value))
+    return round(value * ONE)
+
+
+def q26(value: float, name: str = "eta") -> int:
+    """A learning rate in (0, 5.5] as Q26, at least 1. Raises ValueError, naming it, outside."""
+    if not 0 < value <= 5.5:
+        raise ValueError("%s %g is not in (0, 5.5]" % (name, value))
+    return max(1, round(value * 67108864))
+
+
+def rate(value: float, name: str = "epsilon") -> int:
+    """An exploration rate in [2^-15, 1] as Q15, 1..32768. Raises ValueError, naming it, outside."""
+    if not 1 / ONE <= value <= 1:
+        raise ValueError("%s %g is not in [%.2g, 1]" % (name, value, 1 / ONE))
+    return round(value * ONE)
+
+
+MAKERS = {
+    "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
+}  # fmt: skip
+
+
+def policy(**numbers):
+    """A policy's integer arguments from people's numbers: H2T2(**units.policy(beta=0.2, delta_fp=0.7)).
+
+    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn) in [0, 1], eta in (0, 5.5]; every other option as it is.
+    """
+    return {name: MAKERS[name](value, name) if name in MAKERS else value for name, value in numbers.items()}
+
+
+def defaults_of():
+    """Every option's default in people's numbers, rounded to four places: {"bits": 4, "beta": 0.3, ...}."""
+    made = {}
+    for name in dir(defaults):
+        if name.isupper():
+            value = getattr(defaults, name)
+            option = name.lower()
+            unit = MAKERS.get(option)
+            made[option] = round(value / (67108864 if unit is q26 else ONE), 4) if unit else value
+    return made

@@ -1,0 +1,154 @@
+"""`h2t2 gateway`: relays between boards on serial lines and an MQTT broker, a thread and an MQTT client a board."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import serial
+
+from h2t2.link import frames, wire
+from h2t2.link.paho import PahoLink
+from h2t2.node.service import SOURCES
+
+from ..common.errors import UserError
+from ..fleet.endpoint import Endpoint
+from .repl import RawRepl, open_line, write_paced
+
+
+@dataclass(frozen=True)
+class Out:
+    """Where a gateway's words go: log, a line of text; decision, what a board decided."""
+
+    log: Callable[[str], None]
+    decision: Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Counters:
+    """Of one line: frames, noise and decisions seen, requests and states relayed to the broker, replies to the board."""
+
+    frames: int = 0
+    noise: int = 0
+    decisions: int = 0
+    requests: int = 0
+    states: int = 0
+    replies: int = 0
+    refused: int = 0  # requests too large, or while the broker was away
+    reopened: int = 0
+
+
+class Line:
+    """One serial line and the device at its end, until stop() is called. The line may go and come back."""
+
+    def __init__(self, port: str, device: str, endpoint: Endpoint, baud: int, pace: bool, out: Out, restart: bool = False):
+        """restart: stop what the board runs and let it boot, so that nothing it says is missed."""
+        self.port, self.device, self.baud, self.pace, self.out = port, device, baud, pace, out
+        self.counters = Counters()
+        self.decoder = frames.Decoder()
+        seed = random.SystemRandom().randrange(2**28)
+        self._link = PahoLink(endpoint.host, endpoint.port, device, seed=seed, **endpoint.login)
+        try:
+            self._link.open()
+        except OSError as error:
+            out.log(f"{error}; requests are refused until it answers")
+        self._stopped = threading.Event()
+        if restart:
+            repl = RawRepl(port, pace, baud)
+            repl.interrupt()
+            repl.reset()
+            self._serial = repl.line
+        else:
+            self._serial = open_line(port, baud)
+        self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> Counters:
+        self._stopped.set()
+        self._thread.join(10)
+        self._link.close()
+        self._serial.close()
+        self.counters.frames, self.counters.noise = self.decoder.frames, self.decoder.noise
+        return self.counters
+
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                for kind, payload in self.decoder.feed(self._serial.read(max(1, self._serial.in_waiting))):
+                    self._up(kind, payload)
+                reply = self._link.receive(0)
+                if reply is not None:
+                    self.counters.replies += 1
+                    self._down(frames.REPLY, reply)
+                command = self._link.command()
+                if command is not None:
+                    self._down(frames.COMMAND, command)
+            except (serial.SerialException, OSError) as error:
+                self.out.log(f"{self.port}: {error}; waiting for it to come back")
+                self._reopen()
+
+    def _reopen(self) -> None:
+        while not self._stopped.wait(0.5):
+            try:
+                self._serial = open_line(self.port, self.baud)
+            except UserError:
+                continue
+            self.counters.reopened += 1
+            self.out.log(f"{self.port}: back")
+            return
+
+    def _up(self, kind: int, payload: bytes) -> None:
+        if kind == frames.REQUEST:
+            if len(payload) > wire.MAX_REQUEST or not self._link.send(payload):
+                self.counters.refused += 1
+            else:
+                self.counters.requests += 1
+        elif kind == frames.STATE:
+            self.counters.states += 1
+            self._link.report(payload.decode(errors="replace"))
+        elif kind == frames.DECISION and len(payload) == 3 and payload[2] < len(SOURCES):
+            k, decision, source = payload
+            line = {"device": self.device, "n": self.counters.decisions, "bin": k, "decision": decision}
+            self.out.decision({**line, "source": SOURCES[source]})
+            self.counters.decisions += 1
+        elif kind == frames.HELLO:
+            self.out.log(f"{self.port}: hello from {payload[:64].decode(errors='replace')}")
+
+    def _down(self, kind: int, payload: bytes) -> None:
+        write_paced(self._serial, frames.encode(kind, payload), self.pace)
+
+
+def parse(port: str) -> tuple[str, str]:
+    """(line, device) of LINE or LINE=DEVICE; the device's default name is the line's last part."""
+    line, mark, device = port.rpartition("=")
+    if not mark or set(device) & set("/:?&"):  # the mark belongs to the line's own address
+        line, device = port, ""
+    return line, device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
+
+
+def run(
+    ports: list[str], endpoint: Endpoint, baud: int, pace: bool, restart: bool, seconds: float | None, out: Out
+) -> dict[str, dict[str, int]]:
+    """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""
+    lines: list[Line] = []
+    try:
+        for port in ports:
+            line, device = parse(port)
+            lines.append(Line(line, device, endpoint, baud, pace, out, restart))
+            out.log(f"{line} is device {device}")
+        out.log("ready")
+        end = None if seconds is None else time.monotonic() + seconds
+        while (end is None or time.monotonic() < end) and all(line.alive() for line in lines):
+            time.sleep(0.1)
+    except (KeyboardInterrupt, SystemExit):
+        pass
+    finally:
+        counters = {line.device: asdict(line.stop()) for line in lines}
+    return counters

@@ -1,0 +1,172 @@
+"""The commands about boards: emulators, boards, flash, gateway."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..common.errors import Failure, UserError
+from .options import (
+    add_endpoint_options,
+    command,
+    endpoint_of,
+    json_option,
+    positive,
+    progress,
+    table,
+    write_json,
+)
+
+
+def _emulators(args: argparse.Namespace) -> None:
+    from ..boards import emulators
+
+    rows = []
+    for emulator in emulators.ALL:
+        trouble = None
+        if args.install:
+            try:
+                emulator.install()
+            except Failure as error:
+                trouble = str(error)
+        missing = emulator.missing()
+        rows.append({"name": emulator.name, "about": emulator.about, "missing": missing and (trouble or missing)})
+    write_json(args.json, rows)
+    if args.json != "-":
+        for row in rows:
+            print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
+
+
+def _add_emulators(commands: Any) -> None:
+    p = command(
+        commands,
+        "emulators",
+        _emulators,
+        "The MicroPython builds this machine can run in place of a board, and why one cannot.",
+        "h2t2 emulators",
+        "h2t2 emulators --install   # fetch what needs no root, into ~/.cache/h2t2",
+    )
+    p.add_argument("--install", action="store_true", help="fetch what is missing")
+    json_option(p)
+
+
+def _boards(args: argparse.Namespace) -> None:
+    from ..boards import flash
+
+    rows = flash.ports()
+    write_json(args.json, rows)
+    if args.json != "-":
+        for row in rows:
+            print(f"{row['port']}  {row['usb']}  {row['about']}")
+        if not rows:
+            print("no board is plugged in; emulated ones: h2t2 emulators")
+
+
+def _add_boards(commands: Any) -> None:
+    p = command(commands, "boards", _boards, "List the boards that are plugged in.", "h2t2 boards --json -")
+    json_option(p)
+
+
+def _flash(args: argparse.Namespace) -> None:
+    from ..boards import flash
+    from ..boards.kinds import KINDS
+    from ..fleet import config as board_config
+
+    kind = KINDS[args.board]
+    config = board_config.load(Path(args.config))
+    model = Path(args.model)
+    if not model.is_file():
+        raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
+    records = Path(args.records) if args.records else None
+    with progress() as bar:
+        task = bar.add_task("checking", total=None)
+        report = flash.flash(
+            kind, args.port, model, config, records, args.mpy, args.dry_run,
+            lambda path, n, total: bar.update(task, description=path, completed=n, total=total),
+        )  # fmt: skip
+    write_json(args.json, report)
+    if args.json == "-":
+        return
+    verb = "would copy" if args.dry_run else "copied"
+    table(
+        f"{kind.name}: {verb} {report['copied']} of {len(report['files'])} files, {report['bytes']:,} bytes",
+        {"file": "left", "bytes": "right", "changed": "left"},
+        [[row["path"], f"{row['bytes']:,}", "yes" if row["changed"] else "no"] for row in report["files"]],
+    )
+    print(f"flash: {report['flash_bytes']:,} bytes in all")
+    if report["heap_bytes"] is not None:
+        print(
+            f"heap: {report['heap_bytes']:,} bytes, measured on emulated 32-bit ARM; a {kind.name} usually has "
+            f"{report['usual_heap']:,} free"
+        )
+    if "hello" in report:
+        print(f"{report['hello']} is up")
+
+
+def _add_flash(commands: Any) -> None:
+    p = command(
+        commands,
+        "flash",
+        _flash,
+        "Put runtime, model and configuration onto a board: checks it first, copies what changed, reads it back, restarts it.",
+        "h2t2 flash --board pico_w --port auto --model ldl.h2m --config config.toml",
+        "h2t2 flash --board esp32 --model ldl.h2m --config firmware/boards/esp32/config.toml --dry-run   # no board needed",
+        "h2t2 flash --board unix --port ./device --model ldl.h2m --config config.toml --records samples.bin",
+    )
+    p.add_argument("--board", required=True, choices=["unix", "esp32", "pico_w", "microbit"], help="its kind")
+    p.add_argument(
+        "--port", default="auto", metavar="P", help="serial port, pty, socket://host:port, or the unix port's folder (auto)"
+    )
+    p.add_argument("--model", required=True, metavar="FILE", help="the LDL's bundle (.h2m)")
+    p.add_argument("--config", required=True, metavar="FILE", help="config.toml; a commented one is in firmware/boards/BOARD")
+    p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
+    p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
+    p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
+    json_option(p)
+
+
+def _gateway(args: argparse.Namespace) -> None:
+    from ..boards import gateway
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    out = gateway.Out(
+        lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True),
+        lambda line: print(json.dumps(line), flush=True),
+    )
+    counters = gateway.run(args.port, endpoint_of(args), args.baud, not args.fast, args.restart, args.seconds, out)
+    for device, counts in counters.items():
+        out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    write_json(args.json, counters)
+
+
+def _add_gateway(commands: Any) -> None:
+    p = command(
+        commands,
+        "gateway",
+        _gateway,
+        "Relay between boards on serial lines and an MQTT broker, many at once; prints a JSON line a decision of a board.",
+        "h2t2 gateway --port /dev/ttyACM0=kitchen --port /dev/ttyACM1=hall --broker mqtt://localhost",
+    )
+    p.add_argument(
+        "--port",
+        action="append",
+        required=True,
+        metavar="LINE[=DEVICE]",
+        help="a serial line and its device's name (repeatable)",
+    )
+    add_endpoint_options(p)
+    p.add_argument("--baud", type=positive, default=115200, help="(115200)")
+    p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
+    p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")
+    p.add_argument("--seconds", type=float, help="stop after so long (never)")
+    json_option(p)
+
+
+def add(commands: Any) -> None:
+    """Declare them."""
+    for declare in (_add_emulators, _add_boards, _add_flash, _add_gateway):
+        declare(commands)

@@ -1,0 +1,264 @@
+"""The commands about nodes, workers and the broker: node, rdl, command, certs, broker-config."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from h2t2.units import q15
+
+from ..common.errors import UserError
+from .options import (
+    add_endpoint_options,
+    add_policy_options,
+    command,
+    device_name,
+    endpoint_of,
+    json_option,
+    policy_numbers,
+    positive,
+    words,
+    write_json,
+)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise UserError(f"--metrics {text}: want PORT or HOST:PORT")
+    return host or "127.0.0.1", int(port)
+
+
+def _node(args: argparse.Namespace) -> None:
+    from ..common import cost_table, pairs
+    from ..fleet import node
+    from ..fleet.config import NodeConfig
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    pair = pairs.load(args.pair)
+    config = NodeConfig(
+        device=args.device,
+        event=pair.about.event_index["ldl"],
+        remote_shape=pair.about.remote.shape,
+        model_id=pair.about.model_id,
+        policy=args.policy,
+        window=args.window,
+        deadline_ms=args.deadline,
+        when_down=args.when_down,
+        cost=cost_table.read(Path(args.cost)) if args.cost else None,
+        snapshot=args.snapshot or "",
+        snapshot_every=args.snapshot_every,
+        **policy_numbers(args, pair.about.beta),
+    )
+    drawn = pairs.stream(pair, args.samples, args.seed).tolist()
+    order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
+    samples = node.Samples(pair, order, args.rate)
+    with node.output(args.out) as out:
+        runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out)
+        print(json.dumps({"summary": runner.run(endpoint_of(args))}), file=out, flush=True)
+
+
+def _model_options(parser: argparse.ArgumentParser) -> None:
+    """What a node and a worker have in common."""
+    parser.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
+    parser.add_argument(
+        "--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)"
+    )
+    add_endpoint_options(parser)
+
+
+def _add_node(commands: Any) -> None:
+    p = command(
+        commands,
+        "node",
+        _node,
+        "An edge node on this machine: LDL, policy and MQTT link; prints one JSON line a decision.",
+        "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
+        "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
+        "h2t2 node --broker mqtts://broker.lan --ca ca.crt --user kitchen --password-file kitchen.secret --device kitchen",
+    )
+    _model_options(p)
+    p.add_argument("--ldl", metavar="FILE", help="an LDL .tflite or .h2m bundle in place of the pair's own")
+    p.add_argument("--device", default="node", type=device_name, help="name in the topics (node)")
+    p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
+    p.add_argument("--order", metavar="FILE", help="stream these test samples instead: their numbers, one a line")
+    p.add_argument("--rate", type=float, metavar="HZ", help="samples a second (as fast as it goes)")
+    p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="every decision is out by then (2000 ms)")
+    p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
+    p.add_argument("--snapshot", metavar="PATH", help="keep what is learned in PATH.0 and PATH.1, and go on from there")
+    p.add_argument("--snapshot-every", type=positive, default=500, metavar="N", help="samples between two saves (500)")
+    p.add_argument(
+        "--when-down",
+        choices=["ask", "raise", "pause"],
+        default="ask",
+        help="while the link is down: ask the policy and fall back, raise beta to 1, or pause the policy (ask)",
+    )
+    p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
+    add_policy_options(p)
+
+
+def _rdl(args: argparse.Namespace) -> None:
+    from ..common import pairs
+    from ..fleet.rdl import models, pool, server
+
+    pair = pairs.load(args.pair)
+    to = endpoint_of(args)
+    path = args.model or str(pair.rdl)
+    event = pair.about.event_index["rdl"] if args.event is None else args.event
+    source = models.Source(path, event, args.resolver, pair.about.remote.scale, pair.about.remote.zero_point)
+    model_id = pair.about.model_id if args.model_id is None else args.model_id
+    metrics = _address(args.metrics) if args.metrics else None
+
+    def say(text: str) -> None:
+        print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
+
+    if args.workers == 1:
+        parent = int(os.environ.get(pool.PARENT, "0"))
+        options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, parent)
+        counts = server.serve(source, model_id, to, options, say)
+    else:
+        one = words(args, "workers", "metrics", "json")  # a password comes by file or environment, never here
+        addresses = [[f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else [] for n in range(args.workers)]
+        counts = pool.run([one + address for address in addresses], say, say)
+    say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
+    write_json(args.json, counts)
+
+
+def _add_rdl(commands: Any) -> None:
+    p = command(
+        commands,
+        "rdl",
+        _rdl,
+        "The remote model's worker: answers offloaded samples until SIGTERM or Ctrl-C; SIGHUP reloads the model.",
+        "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
+        "h2t2 rdl --pair digits --workers 4 --metrics 9100   # /metrics and /healthz on ports 9100 to 9103",
+        "h2t2 rdl --pair digits --model big.onnx",
+        "h2t2 rdl --pair digits --model mine.py:scores   # int8 array (n, ...) in, n scores out",
+    )
+    _model_options(p)
+    p.add_argument("--model", metavar="FILE", help=".tflite, .onnx or FILE.py:FUNCTION in place of the pair's RDL")
+    p.add_argument("--event", type=int, metavar="N", help="index of class 1 among its outputs (the pair's)")
+    p.add_argument("--model-id", type=int, choices=range(65536), metavar="N", help="which requests are its own (the pair's)")
+    p.add_argument("--workers", type=positive, default=1, metavar="N", help="processes on this machine (1)")
+    p.add_argument("--batch", type=positive, default=16, metavar="N", help="requests a micro-batch at most (16)")
+    p.add_argument("--wait-ms", type=float, default=0.0, metavar="MS", help="a batch waits so long for more requests (0)")
+    p.add_argument(
+        "--queue", type=positive, default=256, metavar="N", help="requests waiting at most; more get status busy (256)"
+    )
+    p.add_argument("--metrics", metavar="[HOST:]PORT", help="Prometheus and health check (none; the host is 127.0.0.1)")
+    p.add_argument("--no-watch", action="store_true", help="reload the model on SIGHUP only, not when its file changes")
+    json_option(p)
+
+
+def _command(args: argparse.Namespace) -> None:
+
+    from ..fleet import command as remote_command
+
+    given = {name: getattr(args, name) for name in ("beta", "delta_fp", "delta_fn")}
+    content: dict[str, Any] = {}
+    costs = {name: q15(value, name) for name, value in given.items() if value is not None}
+    if costs:
+        content["set"] = costs
+    if args.pause is not None:
+        content["pause"] = args.pause
+    content.update({name: True for name in ("snapshot", "reset") if getattr(args, name)})
+    if len(content) != 1:
+        raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn), --pause, --snapshot, --reset")
+    remote_command.send(endpoint_of(args), args.device, content)
+    write_json(args.json, {"device": args.device, "command": content})
+    if args.json != "-":
+        print(f"sent to {args.device}: {json.dumps(content)}")
+
+
+def _add_command(commands: Any) -> None:
+    p = command(
+        commands,
+        "command",
+        _command,
+        "Tell a device something: new costs, snapshot, reset, pause. It checks it and takes four at once, then one each 15 s.",
+        "h2t2 command kitchen --beta 0.25",
+        "h2t2 command kitchen --pause 600 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
+    )
+    p.add_argument("device", type=device_name, help="its name")
+    p.add_argument("--beta", type=float, help="cost of an offload from now on, 0..1")
+    p.add_argument("--delta-fp", type=float, help="cost of a false alarm, 0..1")
+    p.add_argument("--delta-fn", type=float, help="cost of a missed event, 0..1")
+    p.add_argument("--pause", type=int, metavar="S", help="seconds without offloads, to 86400; 0 ends it")
+    p.add_argument("--snapshot", action="store_true", help="save what it has learned now")
+    p.add_argument("--reset", action="store_true", help="forget what it has learned")
+    add_endpoint_options(p)
+    json_option(p)
+
+
+def _certs(args: argparse.Namespace) -> None:
+    from ..fleet import certs
+
+    paths = [str(path) for path in certs.make(Path(args.out), args.host, args.name, args.days)]
+    write_json(args.json, {"files": paths})
+    if args.json != "-":
+        print("\n".join(paths))
+
+
+def _add_certs(commands: Any) -> None:
+    p = command(
+        commands,
+        "certs",
+        _certs,
+        "A development certificate authority, the broker's certificate, and one for each device or worker (EC P-256).",
+        "h2t2 certs --out certs --host localhost 127.0.0.1 --name kitchen hall rdl operator",
+    )
+    p.add_argument("--out", default="certs", metavar="DIR", help="folder; the authority in it is used again (certs)")
+    p.add_argument("--host", nargs="+", default=["localhost", "127.0.0.1"], help="the broker's names and addresses (localhost)")
+    p.add_argument("--name", nargs="+", default=[], help="devices and workers")
+    p.add_argument("--days", type=float, default=365, help="how long they hold (365)")
+    json_option(p)
+
+
+def _broker_config(args: argparse.Namespace) -> None:
+    from ..fleet import broker_config
+
+    certs = Path(args.certs) if args.certs else None
+    ports = (args.port, args.worker_port)
+    plan = broker_config.Plan(args.device, args.worker, certs, args.client_certs, *ports, args.bind)
+    report = broker_config.write(Path(args.out), plan, args.owner)
+    write_json(args.json, report)
+    if args.json == "-":
+        return
+    print(f"mosquitto -c {report['config']}")
+    print(f"devices: port {report['ports']['devices']}; workers and operator: port {report['ports']['workers']}")
+    if report["secrets"]:
+        print(f"passwords, a file each: {Path(report['secrets'][0]).parent}/")
+    if not report["tls"]:
+        print("without TLS names, passwords and samples can be read on the way: h2t2 certs, then --certs", file=sys.stderr)
+
+
+def _add_broker_config(commands: Any) -> None:
+    p = command(
+        commands,
+        "broker-config",
+        _broker_config,
+        "A ready Mosquitto configuration: a device reaches only its own topics, only workers may reply.",
+        "h2t2 broker-config --out broker --device kitchen hall --certs certs",
+        "h2t2 broker-config --out broker --device kitchen hall --worker rdl-1 rdl-2 --certs certs --client-certs",
+    )
+    p.add_argument("--out", default="broker", metavar="DIR", help="folder (broker)")
+    p.add_argument("--device", nargs="+", required=True, help="the devices' names, which are their user names")
+    p.add_argument("--worker", nargs="+", default=["rdl"], help="user names of RDL workers (rdl)")
+    p.add_argument("--certs", metavar="DIR", help="folder of h2t2 certs: TLS (none)")
+    p.add_argument("--client-certs", action="store_true", help="certificates in place of passwords")
+    p.add_argument("--port", type=int, default=0, help="for devices (8883; without TLS 1883)")
+    p.add_argument("--worker-port", type=int, default=0, help="for workers and the operator (8884; without TLS 1884)")
+    p.add_argument("--bind", default="0.0.0.0", help="address to listen on (0.0.0.0)")
+    p.add_argument("--owner", metavar="USER", help="when root writes this: whose the files become (mosquitto)")
+    json_option(p)
+
+
+def add(commands: Any) -> None:
+    """Declare them."""
+    for declare in (_add_node, _add_rdl, _add_command, _add_certs, _add_broker_config):
+        declare(commands)

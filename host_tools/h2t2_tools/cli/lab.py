@@ -1,0 +1,204 @@
+"""The commands that need no device: replay, score, experiment, results."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common.errors import UserError
+from ..lab.experiments.names import NAMES as EXPERIMENTS
+from ..lab.simulation.names import NAMES as POLICIES
+from .options import (
+    command,
+    json_option,
+    positive,
+    progress,
+    table,
+    write_json,
+)
+
+
+def _betas(text: str) -> list[float]:
+    """A number, or first:last:step with both ends."""
+    try:
+        parts = [float(part) for part in text.split(":")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: want a number, or first:last:step") from None
+    if len(parts) == 3 and parts[2] > 0 and parts[0] <= parts[1]:
+        count = int(np.floor((parts[1] - parts[0]) / parts[2] + 1e-9)) + 1
+        parts = [round(parts[0] + n * parts[2], 9) for n in range(count)]
+    elif len(parts) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: want a number, or first:last:step with first <= last and step > 0")
+    if not all(0 <= beta <= 1 for beta in parts):
+        raise argparse.ArgumentTypeError(f"{text!r}: a cost is between 0 and 1")
+    return parts
+
+
+def _replay(args: argparse.Namespace) -> None:
+    from ..lab import replay
+
+    out = Path(args.out)
+    with progress() as bar:
+        task = bar.add_task("replaying")
+        report = replay.run(
+            replay.trace(args.trace),
+            [beta for part in args.beta for beta in part],
+            (args.delta_fp, args.delta_fn),
+            args.bits,
+            args.policy,
+            args.half_life,
+            (args.runs, args.samples, args.seed),
+            out,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    write_json(args.json, report)
+    if args.json != "-":
+        header = {"policy": "left", **dict.fromkeys(("beta", "cost", "FP", "FN", "offloads", "regret"), "right")}
+        rows = [
+            [
+                row["policy"],
+                f"{row['beta']:g}",
+                f"{row['cost']:.4f} ± {row['cost_sd']:.4f}",
+                f"{row['fp']:.1%}",
+                f"{row['fn']:.1%}",
+                f"{row['offload']:.1%}",
+                "-" if row["regret"] is None else f"{row['regret']:+.4f}",
+            ]
+            for row in report["rows"]
+        ]
+        title = f"{report['trace']}: {args.samples} samples, mean of {args.runs} runs (regret: a sample, against θ*)"
+        table(title, header, rows)
+        print(f"figures: {report['figure']}, {report['csv']}")
+
+
+def _add_replay(commands: Any) -> None:
+    p = command(
+        commands,
+        "replay",
+        _replay,
+        "What every policy would have cost on a score trace: cost, errors, offloads and regret for each cost of an offload.",
+        "h2t2 replay phishing",
+        "h2t2 replay my.csv --beta 0.05:0.6:0.05 --delta-fp .7 --delta-fn 1 --bits 4 --policy all --runs 25 --json r.json",
+    )
+    p.add_argument("trace", help="a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name")
+    p.add_argument("--beta", type=_betas, nargs="+", default=[_betas("0.05:0.6:0.05")], help="first:last:step (0.05:0.6:0.05)")
+    p.add_argument("--delta-fp", type=float, default=0.7, help="cost of a false alarm, 0..1 (0.7)")
+    p.add_argument("--delta-fn", type=float, default=1.0, help="cost of a missed event, 0..1 (1)")
+    p.add_argument("--bits", type=int, choices=range(1, 13), default=4, metavar="b", help="score bits, 1..12 (4)")
+    p.add_argument("--policy", nargs="+", choices=["all", *POLICIES], default=["all"], metavar="P", help=" ".join(POLICIES))
+    p.add_argument("--half-life", type=int, default=0, help="of the learners that forget, in rounds (0: never)")
+    p.add_argument("--runs", type=positive, default=25, help="(25)")
+    p.add_argument("--samples", type=positive, default=10000, help="a run, drawn uniformly from the trace (10000)")
+    p.add_argument("--seed", type=int, default=0, help="of the first run (0)")
+    p.add_argument("--out", default="results/replay", help="folder for the picture and the CSV (results/replay)")
+    json_option(p)
+
+
+def _score(args: argparse.Namespace) -> None:
+    from ..lab import scoring, traces
+
+    with progress() as bar:
+        task = bar.add_task("scoring")
+        made = scoring.score(
+            Path(args.model),
+            args.dataset,
+            args.data and Path(args.data),
+            args.event,
+            args.columns,
+            args.scale,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    out = Path(args.out or f"{Path(args.model).stem}-{Path(args.dataset).stem}.npz")
+    if out.suffix not in (".npz", ".csv"):
+        raise UserError(f"--out {out}: want a name that ends in .npz or .csv")
+    traces.save(out, made)
+    report = {"trace": str(out), **scoring.summary(made)}
+    write_json(args.json, report)
+    if args.json != "-":
+        rates = ", ".join(f"{name} {report[name]:.1%}" for name in ("accuracy", "fp", "fn") if name in report)
+        print(f"{out}: {report['samples']} samples, {report['classes']} classes, {rates}")
+
+
+def _add_score(commands: Any) -> None:
+    p = command(
+        commands,
+        "score",
+        _score,
+        "Make a trace: an int8 .tflite's scores of a data set's test part, and the labels.",
+        "h2t2 score models/phishing/ldl.tflite phishing --data ~/data --out phishing.csv",
+        "h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",
+    )
+    p.add_argument("model", help="a full-int8 .tflite classifier")
+    p.add_argument("dataset", help="a data set's name (h2t2 score x list says which), or an .npz of x and y")
+    p.add_argument("--data", help="folder of the data set as published (looked for when not given)")
+    p.add_argument("--event", type=int, help="output index of class 1 (of two outputs the last; more: all are kept)")
+    p.add_argument("--columns", type=int, nargs="+", help="features the model reads (all)")
+    p.add_argument("--scale", type=float, help="divide the inputs by this (images 255, else 1)")
+    p.add_argument("--out", help="the trace to write, .npz or .csv (MODEL-DATA.npz)")
+    json_option(p)
+
+
+def _experiment(args: argparse.Namespace) -> None:
+    from ..lab import experiments
+
+    names = list(experiments.ALL) if args.name == "all" else [args.name]
+    out = Path(args.out)
+    with progress() as bar:
+        task = bar.add_task("experiments", total=len(names))
+        rows = []
+        for name in names:
+            bar.update(task, description=name)
+            rows.append({"name": name, **experiments.run(name, out, args.quick, args.data and Path(args.data))})
+            bar.advance(task)
+    write_json(args.json, rows)
+    if args.json != "-":
+        for row in rows:
+            print(f"{row['name']}: {row['seconds']:.1f} s, {', '.join(row['files'])}")
+
+
+def _add_experiment(commands: Any) -> None:
+    p = command(
+        commands,
+        "experiment",
+        _experiment,
+        "The paper's figures and those beyond it: a picture and a CSV each.",
+        "h2t2 experiment all --quick --out results/experiments",
+        "h2t2 experiment cost",
+    )
+    p.add_argument("name", choices=["all", *EXPERIMENTS], help=", ".join(["all", *EXPERIMENTS]), metavar="NAME")
+    p.add_argument("--out", default="results/experiments", help="folder for the PNG and CSV files (results/experiments)")
+    p.add_argument("--quick", action="store_true", help="fewer runs and points: a look in under a minute")
+    p.add_argument("--data", help="folder with traces to use in place of the shipped ones")
+    json_option(p)
+
+
+def _results(args: argparse.Namespace) -> None:
+    from ..lab import results_page as results
+
+    text = results.page(Path(args.csv))
+    Path(args.out).write_text(text)
+    write_json(args.json, {"page": args.out, "lines": text.count("\n")})
+    if args.json != "-":
+        print(f"{args.out}: {text.count(chr(10))} lines")
+
+
+def _add_results(commands: Any) -> None:
+    p = command(
+        commands,
+        "results",
+        _results,
+        "Write the results page from the CSVs of `h2t2 experiment all`.",
+        "h2t2 results --csv results/experiments --out models/RESULTS.md",
+    )
+    p.add_argument("--csv", default="results/experiments", help="folder of the CSV files (results/experiments)")
+    p.add_argument("--out", default="RESULTS.md", help="the page (RESULTS.md)")
+    json_option(p)
+
+
+def add(commands: Any) -> None:
+    """Declare them."""
+    for declare in (_add_replay, _add_score, _add_experiment, _add_results):
+        declare(commands)

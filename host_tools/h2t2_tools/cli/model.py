@@ -1,0 +1,122 @@
+"""The commands about a model for a board: inspect, convert, bundle."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .options import (
+    command,
+    json_option,
+    progress,
+    table,
+    write_json,
+)
+
+
+def _inspect(args: argparse.Namespace) -> None:
+    from ..model.inspect import inspect
+
+    report = inspect(Path(args.model))
+    write_json(args.json, report)
+    if args.json == "-":
+        return
+    table(
+        f"{report['model']}: {report['file_bytes']:,} bytes",
+        {"operator": "left", "version": "right", "count": "right"},
+        [[o["name"], str(o["version"]), str(o["count"])] for o in report["operators"]],
+    )
+    for name in ("inputs", "outputs"):
+        for end in report[name]:
+            scale = f", scale {end['scale'][0]:.6g}, zero point {end['zero_point'][0]}" if len(end["scale"]) == 1 else ""
+            print(f"{name[:-1]}: {end['dtype']} {end['shape']}{scale}")
+    print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
+    if report["board"]:
+        board = report["board"]
+        print(f"on a board: bundle of {board['bundle_bytes']:,} bytes (flash), arena of {board['arena_bytes']:,} bytes (RAM)")
+    for problem in report["problems"]:
+        print(f"not for a board: {problem}")
+    for line in report["policy"]:
+        print(f"feeds the policy: {line}")
+
+
+def _add_inspect(commands: Any) -> None:
+    p = command(
+        commands,
+        "inspect",
+        _inspect,
+        "What a .tflite holds, the memory it would take on a board, what is not supported, whether it can feed the policy.",
+        "h2t2 inspect models/phishing/ldl.tflite --json -",
+    )
+    p.add_argument("model", help="a .tflite")
+    json_option(p)
+
+
+def _convert(args: argparse.Namespace) -> None:
+    from ..model.convert.convert import Job, convert
+    from ..model.convert.report import markdown
+
+    test = Path(args.test) if args.test else None
+    job = Job(Path(args.model), Path(args.calibration), Path(args.out), test, args.event, args.scale)
+    with progress() as bar:
+        task = bar.add_task("converting", total=None)
+        report = convert(job, lambda what: bar.update(task, description=what))
+    write_json(args.json, report)
+    if args.json != "-":
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(markdown(report).partition("![")[0]))
+        print("\n".join(report["files"].values()))
+
+
+def _add_convert(commands: Any) -> None:
+    p = command(
+        commands,
+        "convert",
+        _convert,
+        "A trained model to a full-int8 .tflite, a bundle for boards and a report of what the int8 model does differently.",
+        "h2t2 convert model.keras --calibration train.npz --test test.npz --out converted",
+        "h2t2 convert classifier.joblib --calibration samples.npy --out converted   # scikit-learn; load only what you trust",
+        "h2t2 convert float.tflite --calibration images/ --out converted --json -",
+    )
+    p.add_argument("model", help=".keras, .h5, SavedModel folder (extra train), .joblib or float .tflite (extra convert)")
+    p.add_argument("--calibration", required=True, metavar="DATA", help=".npy, .npz (x, and y if known) or folder of images")
+    p.add_argument("--test", metavar="DATA", help="samples to judge both models by (the calibration samples)")
+    p.add_argument("--out", default="converted", metavar="DIR", help="folder for the files and the report (converted)")
+    p.add_argument("--event", type=int, help="index of class 1 among the outputs (the last)")
+    p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
+    json_option(p)
+
+
+def _bundle(args: argparse.Namespace) -> None:
+    from ..model import bundle, plan, tflite
+
+    out = Path(args.out or Path(args.model).with_suffix(".h2m"))
+    made = plan.plan(tflite.load(Path(args.model)))
+    content = bundle.write(made)
+    out.write_bytes(content)
+    report = {"bundle": str(out), "bytes": len(content), "arena_bytes": made.arena, "steps": len(made.steps)}
+    write_json(args.json, report)
+    if args.json != "-":
+        print(f"{out}: {len(content):,} bytes, {len(made.steps)} steps, arena of {made.arena:,} bytes")
+
+
+def _add_bundle(commands: Any) -> None:
+    p = command(
+        commands,
+        "bundle",
+        _bundle,
+        "Prepare an int8 .tflite for a board: weights, integer multipliers, tables and memory plan in one checked file (.h2m).",
+        "h2t2 bundle models/phishing/ldl.tflite --out phishing.h2m",
+    )
+    p.add_argument("model", help="a full-int8 .tflite")
+    p.add_argument("--out", help="the bundle (the model's name with .h2m)")
+    json_option(p)
+
+
+def add(commands: Any) -> None:
+    """Declare them."""
+    for declare in (_add_inspect, _add_convert, _add_bundle):
+        declare(commands)

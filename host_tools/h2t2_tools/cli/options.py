@@ -1,0 +1,183 @@
+"""What the command groups share: how a command is declared, its common options, and what its reports look like."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from h2t2.link import wire
+
+from ..common import policies
+from ..common.corollary import corollary
+from ..common.errors import UserError
+from ..fleet import endpoint
+
+
+def command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], Any], summary: str, *examples: str
+) -> argparse.ArgumentParser:
+    """Declare a command, with examples under its help."""
+    epilog = "examples:\n" + "\n".join("  " + line for line in examples)
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(run=run, parser=parser)
+    return parser
+
+
+def words(args: argparse.Namespace, *without: str) -> list[str]:
+    """The command line that gives these arguments, every option that is not at its default; without: options left out."""
+    made = []
+    for action in args.parser._actions:
+        value = getattr(args, action.dest, None)
+        if not action.option_strings or action.dest in without or value == action.default or action.dest == "help":
+            continue
+        name = action.option_strings[-1]
+        if action.nargs == 0:
+            made.append(name)
+        elif isinstance(value, list):
+            made += [name, *map(str, value)]
+        else:
+            made.append(f"{name}={value}")
+    return made
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+
+
+def positive(text: str) -> int:
+    """An argument that must be 1 or more."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return value
+
+
+def device_name(text: str) -> str:
+    """An argument that is a device's name in topics."""
+    try:
+        return wire.checked_device(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def write_json(path: str | None, content: Any) -> None:
+    """Write a report where --json asks for it; "-" is standard output."""
+    if path == "-":
+        print(json.dumps(content, indent=1))
+    elif path:
+        Path(path).write_text(json.dumps(content, indent=1) + "\n")
+
+
+class _NoBar:
+    """A progress bar that shows nothing."""
+
+    def add_task(self, *_: Any, **__: Any) -> int:
+        return 0
+
+    def update(self, *_: Any, **__: Any) -> None: ...
+
+    def advance(self, *_: Any, **__: Any) -> None: ...
+
+
+@contextmanager
+def progress() -> Iterator[Any]:
+    """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield _NoBar()
+        return
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        yield bar
+
+
+def table(title: str, header: dict[str, str], rows: list[list[str]]) -> None:
+    """Print a table; header: column names, each "left" (kept whole) or "right"."""
+    from rich.console import Console
+    from rich.table import Table
+
+    made = Table(title=title)
+    for name, side in header.items():
+        made.add_column(name, justify="left" if side == "left" else "right", no_wrap=side == "left")
+    for row in rows:
+        made.add_row(*row)
+    console = Console()
+    Console(width=None if console.is_terminal else 120).print(made)
+
+
+def add_endpoint_options(parser: argparse.ArgumentParser) -> None:
+    """--broker and what goes with it."""
+    parser.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt[s]://host[:port] (mqtt://localhost:1883)")
+    group = parser.add_argument_group("security", "mqtts:// means TLS; the broker's certificate is verified")
+    group.add_argument("--ca", metavar="FILE", help="certificate of the authority that signed the broker's (the system's own)")
+    group.add_argument("--cert", metavar="FILE", help="our certificate, where the broker wants one (PEM)")
+    group.add_argument("--key", metavar="FILE", help="our private key (PEM); readable by its owner alone")
+    group.add_argument("--no-verify", action="store_true", help="believe any broker: for a first try only")
+    group.add_argument("--user", help="user name")
+    group.add_argument(
+        "--password-file",
+        metavar="FILE",
+        help=f"its password, readable by its owner alone (or the environment's {endpoint.PASSWORD})",
+    )
+
+
+def endpoint_of(args: argparse.Namespace) -> endpoint.Endpoint:
+    """What add_endpoint_options() was told. UserError, naming the option, for what cannot be used; no secret is in it."""
+    files = endpoint.Files(args.ca, args.cert, args.key, args.password_file)
+    return endpoint.resolve(args.broker, files, args.user, not args.no_verify)
+
+
+POLICY_OPTIONS = ("bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "seed")
+
+
+def add_policy_options(parser: argparse.ArgumentParser) -> None:
+    """What `demo` and `node` take for the policy; defaults are the core's."""
+    usual = policies.DEFAULTS
+    group = parser.add_argument_group("policy")
+    group.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
+    group.add_argument("--policy", choices=policies.NAMES, default=policies.NAMES[0], help="which one decides (%(default)s)")
+    group.add_argument(
+        "--bits", type=int, choices=range(1, 9), default=usual["bits"], metavar="b", help="score bits, 1..8 (%(default)s)"
+    )
+    group.add_argument("--beta", type=float, help="cost of an offload, 0..1 (the pair's)")
+    group.add_argument("--delta-fp", type=float, default=usual["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
+    group.add_argument("--delta-fn", type=float, default=usual["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
+    group.add_argument("--eta", type=float, default=usual["eta"], help="learning rate, to 5.5 (%(default)s)")
+    group.add_argument("--epsilon", type=float, default=usual["epsilon"], help="fixed exploration rate (%(default)s)")
+    group.add_argument(
+        "--feedback", choices=policies.FEEDBACK, default=usual["feedback"], help="which offloads teach (%(default)s)"
+    )
+    group.add_argument(
+        "--exploration", choices=policies.EXPLORATION, default=usual["exploration"], help="falling or fixed (%(default)s)"
+    )
+    group.add_argument(
+        "--corollary",
+        type=positive,
+        metavar="T",
+        help="epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration and explored feedback",
+    )
+    group.add_argument(
+        "--half-life", type=int, default=usual["half_life"], help="rounds after which losses are halved (0: never)"
+    )
+    group.add_argument(
+        "--seed", type=int, default=usual["seed"], help="of the policy's draws and of the sample stream (%(default)s)"
+    )
+
+
+def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
+    """People's numbers of those options, as units.policy takes them. beta: where none is given."""
+    numbers = {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}
+    if args.corollary:
+        if not 0 < numbers["beta"] <= 1:
+            raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")
+        epsilon, eta = corollary(args.bits, args.corollary, numbers["beta"])
+        numbers.update(policies.PAPER, epsilon=epsilon, eta=eta)
+    return numbers

@@ -1,0 +1,1 @@
+"""What every package above needs: errors, units, policies by name, model pairs, pictures."""

@@ -1,0 +1,52 @@
+"""What an offload costs by time, bytes and energy: people's numbers to the integers of h2t2.link.cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from h2t2.core.numbers import ONE
+from h2t2.units import q15
+
+from .toml_file import load
+
+
+class CostTable(BaseModel):
+    """Each part is left out unless its scale (what costs 1, a whole beta) is given; the parts are added.
+
+    seconds: of waiting that cost 1. kilobytes: KiB sent that cost 1. millijoules: energy that costs 1, of
+    wake_mj + send_mj_per_kb x KiB + listen_mj_per_s x seconds. expected: beta before anything is measured.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    seconds: float | None = Field(None, gt=0)
+    kilobytes: float | None = Field(None, gt=0)
+    millijoules: float | None = Field(None, gt=0)
+    wake_mj: float = Field(0.0, ge=0)
+    send_mj_per_kb: float = Field(0.0, ge=0)
+    listen_mj_per_s: float = Field(0.0, ge=0)
+    expected: float = Field(0.3, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _one_scale(self) -> CostTable:
+        if not (self.seconds or self.kilobytes or self.millijoules):
+            raise ValueError("want a scale: seconds, kilobytes or millijoules")
+        return self
+
+    def arguments(self) -> list[int]:
+        """LinkCost's fixed, per_s, per_kb, expected. ValueError for a wake-up above 1, a second or a KiB above 1000."""
+        joules = 1 / self.millijoules if self.millijoules else 0.0
+        per_s = (1 / self.seconds if self.seconds else 0.0) + self.listen_mj_per_s * joules
+        per_kb = (1 / self.kilobytes if self.kilobytes else 0.0) + self.send_mj_per_kb * joules
+        for name, value in (("second", per_s), ("KiB", per_kb)):
+            if value > 1000:
+                raise ValueError(f"cost of one {name} {value:g} is above 1000")
+        fixed, expected = q15(self.wake_mj * joules, "cost of one wake-up"), q15(self.expected, "expected")
+        return [fixed, round(per_s * ONE), round(per_kb * ONE), expected]
+
+
+def read(path: Path) -> CostTable:
+    """The table in a .toml file. UserError naming the entry that is wrong."""
+    return load(path, CostTable)

@@ -1,0 +1,89 @@
+"""A model pair on disk: LDL, RDL, test part, pair.json. Finds the shipped ones by name and the user's by folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError
+
+from h2t2.ldl.quantise import quantised
+
+from . import places
+from .errors import UserError
+
+
+class Remote(BaseModel):
+    """The input of the remote model, which offloads send: its shape without the batch, and its quantisation."""
+
+    shape: list[int] = Field(min_length=1, max_length=6)
+    scale: float = Field(gt=0)
+    zero_point: int = Field(ge=-128, le=127)
+
+
+class About(BaseModel):
+    """What pair.json says."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
+    model_id: int = Field(ge=0, le=65535)
+    event: str
+    event_index: dict[str, int]
+    beta: float = Field(ge=0, le=1)
+    columns: dict[str, list[int] | None]
+    remote: Remote
+
+
+@dataclass(frozen=True)
+class Pair:
+    """folder: where the files are. x: (n, ...) float32 test samples, y: (n,) true labels in {0, 1}."""
+
+    folder: Path
+    about: About
+    x: np.ndarray
+    y: np.ndarray
+
+    @property
+    def ldl(self) -> Path:
+        return self.folder / "ldl.tflite"
+
+    @property
+    def rdl(self) -> Path:
+        return self.folder / "rdl.tflite"
+
+    def view(self, x: np.ndarray, model: str) -> np.ndarray:
+        """What the model "ldl" or "rdl" reads of a sample."""
+        columns = self.about.columns[model]
+        return x if columns is None else x[columns]
+
+    def remote_tensor(self, x: np.ndarray) -> bytes:
+        """What an offload of a sample sends: int8, quantised for the remote model's input."""
+        remote = self.about.remote
+        return quantised(self.view(x, "rdl"), remote.scale, remote.zero_point).tobytes()
+
+
+def names() -> list[str]:
+    """Names of the shipped pairs."""
+    return sorted(path.parent.name for path in places.models().glob("*/pair.json"))
+
+
+def load(name: str) -> Pair:
+    """The shipped pair of that name, or the pair in that folder. UserError, saying what is missing or wrong, otherwise."""
+    folder = places.models() / name if name in names() else Path(name)
+    try:
+        about = About.model_validate(json.loads((folder / "pair.json").read_text()))
+        with np.load(folder / "test.npz") as data:
+            x, y = data["x"], data["y"].astype(int)
+    except FileNotFoundError as error:
+        raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(names())}") from None
+    except (OSError, ValueError, KeyError, ValidationError) as error:
+        raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
+    if len(x) != len(y) or not len(y) or not set(np.unique(y)) <= {0, 1}:
+        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, labels 0 or 1")
+    return Pair(folder, about, x, y)
+
+
+def stream(pair: Pair, samples: int, seed: int) -> np.ndarray:
+    """Indices into the test part: `samples` of them, drawn uniformly with replacement, as in the paper."""
+    return np.random.default_rng(seed).integers(0, len(pair.y), samples)

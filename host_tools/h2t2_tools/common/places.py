@@ -1,0 +1,34 @@
+"""Where things lie: the runtime's files, the shipped models and board folders, the cache. In a source tree and in a wheel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import h2t2
+
+PACKAGE = Path(__file__).parents[1]
+SOURCE_TREE = PACKAGE.parents[1]  # what lies around host_tools; means nothing in an installed wheel
+RUNTIME = Path(h2t2.__file__).parent
+
+
+def models() -> Path:
+    """The folder of the shipped pairs and traces: inside the installed wheel, or models/ of the source tree."""
+    inside = PACKAGE / "_models"
+    return inside if inside.is_dir() else SOURCE_TREE / "models"
+
+
+def boards() -> Path:
+    """The folder of the board folders: inside the installed wheel, or firmware/boards of the source tree."""
+    inside = PACKAGE / "_boards"
+    return inside if inside.is_dir() else SOURCE_TREE / "firmware/boards"
+
+
+def on_device() -> Path:
+    """The folder of the scripts that run on a board or an emulated one."""
+    return PACKAGE / "proof/on_device"
+
+
+def cache() -> Path:
+    """Where fetched and built emulators are kept: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"

@@ -1,0 +1,160 @@
+"""Brokers for a demo or a test: amqtt in this process, a Mosquitto of our own, or somebody's at a URL."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..common.errors import Failure, UserError
+
+
+def parse(url: str, tls: bool = False) -> tuple[str, int]:
+    """(host, port) of mqtt://host[:port], and of mqtts:// where tls. UserError for anything else."""
+    if "@" in url:
+        raise UserError("broker: no user or password in its address; give --user, and the password in a file or H2T2_PASSWORD")
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (8883 if parts.scheme == "mqtts" else 1883)
+    except ValueError as error:
+        raise UserError(f"broker {url}: {error}") from None
+    if parts.scheme == "mqtts" and not tls:
+        raise UserError(f"broker {url}: no TLS here; want mqtt://")
+    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname or parts.path not in ("", "/"):
+        raise UserError(f"broker {url}: want mqtt://host or mqtt://host:port")
+    return parts.hostname, port
+
+
+def free_port() -> int:
+    """A TCP port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(host: str, port: int, seconds: float) -> bool:
+    """True once something accepts connections there, False when nothing has after so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((host, port), timeout=1).close()
+            return True
+        except OSError:
+            time.sleep(0.02)
+    return False
+
+
+def mosquitto() -> str | None:
+    """Path of the mosquitto program, or None. Debian keeps it in /usr/sbin, off a user's PATH."""
+    return shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+
+
+@contextmanager
+def running(kind: str) -> Iterator[str]:
+    """A broker of the kind "amqtt", "mosquitto" or "mqtt://host:port", as its URL, for as long as the context lasts."""
+    if kind == "amqtt":
+        with _amqtt() as url:
+            yield url
+    elif kind == "mosquitto":
+        with _mosquitto() as url:
+            yield url
+    else:
+        parse(kind)
+        yield kind
+
+
+class Mosquitto:
+    """A real Mosquitto on a local port of its own, that can be stopped and started again there."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, folder: Path) -> None:
+        """folder: for its configuration and log. UserError where the program is not installed."""
+        self._program = mosquitto()
+        if self._program is None:
+            raise UserError("broker mosquitto: not installed; run: sudo apt-get install mosquitto (or use --broker amqtt)")
+        self.port = free_port()
+        self._log = folder / "log"
+        self._config = folder / "mosquitto.conf"
+        self._config.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\n")
+        self._config.chmod(0o644)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Failure, with its words, when it does not come up."""
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen([str(self._program), "-c", str(self._config)], stdout=log, stderr=log)
+        if not wait_for_port("127.0.0.1", self.port, 10):
+            raise Failure(f"mosquitto did not start: {self._log.read_text().strip()[-200:]}")
+
+    def stop(self, kill: bool = False) -> None:
+        if self._process:
+            (self._process.kill if kill else self._process.terminate)()
+            self._process.wait(10)
+            self._process = None
+
+
+@contextmanager
+def _mosquitto() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="h2t2-mosquitto-") as folder:
+        Path(folder).chmod(0o755)
+        one = Mosquitto(Path(folder))
+        one.start()
+        try:
+            yield one.url
+        finally:
+            one.stop()
+
+
+@contextmanager
+def _amqtt() -> Iterator[str]:
+    from amqtt.broker import Broker
+
+    logging.getLogger("amqtt").setLevel(logging.CRITICAL)
+    logging.getLogger("transitions").setLevel(logging.CRITICAL)
+    port = free_port()
+    loop = asyncio.new_event_loop()
+    config: dict[str, Any] = {
+        "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
+        "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+    }
+
+    async def start() -> Broker:
+        broker = Broker(config)  # made inside its loop: before Python 3.11 what it makes belongs to the loop of that moment
+        await broker.start()
+        return broker
+
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    broker = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+    try:
+        yield f"mqtt://127.0.0.1:{port}"
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(broker), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
+        loop.close()
+
+
+async def _end(broker: Any) -> None:
+    """Shut amqtt down; it would wait 5 s for its own idle broadcast loop, so after half a second its tasks are cancelled."""
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(broker.shutdown(), 0.5)
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)

@@ -1,0 +1,165 @@
+"""`h2t2 broker-config`: a Mosquitto set up for a fleet: two listeners, passwords or certificates, access lists, limits."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pwd
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from h2t2.link import wire
+
+from ..common.errors import UserError
+from .certs import write_file
+
+ROUNDS = 20000  # of PBKDF2-HMAC-SHA512, Mosquitto 2's own scheme ($7$)
+OPERATOR = "operator"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """devices, workers: user names. certs: folder with ca.crt, server.crt, server.key, or None for no TLS.
+
+    client_certs: who connects shows a certificate, whose common name is the user, in place of a password.
+    device_port, worker_port: 0 for 8883 and 8884, without TLS 1883 and 1884. bind: address to listen on.
+    """
+
+    devices: list[str]
+    workers: list[str]
+    certs: Path | None = None
+    client_certs: bool = False
+    device_port: int = 0
+    worker_port: int = 0
+    bind: str = "0.0.0.0"
+
+    def checked(self) -> Plan:
+        """UserError, naming it, for a name or file that cannot be used."""
+        names = [*self.devices, *self.workers, OPERATOR]
+        for name in names:
+            if not wire.is_device(name) or set(name) & set(":% \t\n\r") or names.count(name) > 1:
+                raise UserError(f"name {name!r}: want it once, 1 to {wire.MAX_DEVICE} bytes, without / + # : % or blanks")
+        if self.client_certs and not self.certs:
+            raise UserError("--client-certs needs --certs: certificates are TLS's")
+        for name in ("ca.crt", "server.crt", "server.key") if self.certs else ():
+            if not (self.certs and (self.certs / name).is_file()):
+                raise UserError(f"{self.certs}: no {name}; make them: h2t2 certs --out {self.certs} --host YOUR-BROKER")
+        return self
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        first = 8883 if self.certs else 1883
+        return self.device_port or first, self.worker_port or first + 1
+
+
+def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
+    """Write mosquitto.conf, access lists, password hashes and secrets/NAME; the report names every file, no password.
+
+    A password that is in secrets/ already is kept. user: whom Mosquitto runs as, given the files when root writes them
+    (None: mosquitto, where there is such a user).
+    """
+    plan.checked()
+    out.mkdir(parents=True, exist_ok=True)
+    out = out.resolve()
+    groups = {"devices": plan.devices, "workers": [*plan.workers, OPERATOR]}
+    files = [write_file(out / "devices.acl", device_acl().encode()), write_file(out / "workers.acl", worker_acl(plan).encode())]
+    kept: list[Path] = []
+    if not plan.client_certs:
+        (out / "secrets").mkdir(mode=0o700, exist_ok=True)
+        for group, names in groups.items():
+            lines = []
+            for name in names:
+                path = out / "secrets" / name
+                if not path.is_file():
+                    write_file(path, secrets.token_urlsafe(24).encode() + b"\n", secret=True)
+                kept.append(path)
+                lines.append(f"{name}:{hashed(path.read_text().strip())}\n")
+            files.append(write_file(out / f"{group}.passwd", "".join(lines).encode(), secret=True))
+    if plan.certs:
+        for name in ("ca.crt", "server.crt", "server.key"):
+            files.append(write_file(out / name, (plan.certs / name).read_bytes(), secret=name.endswith(".key")))
+    files.append(write_file(out / "mosquitto.conf", configuration(out, plan).encode()))
+    owner = user or _mosquitto()
+    if owner and os.getuid() == 0:
+        for path in files:
+            shutil.chown(path, owner)
+    return {
+        "config": str(out / "mosquitto.conf"),
+        "files": [str(path) for path in files],
+        "secrets": [str(path) for path in kept],
+        "ports": {"devices": plan.ports[0], "workers": plan.ports[1]},
+        "tls": plan.certs is not None,
+        "client_certs": plan.client_certs,
+    }
+
+
+def _mosquitto() -> str | None:
+    """The user that Mosquitto becomes when root starts it, where there is one."""
+    try:
+        return pwd.getpwnam("mosquitto").pw_name
+    except KeyError:
+        return None
+
+
+def hashed(password: str) -> str:
+    """A password as Mosquitto 2 keeps it: $7$rounds$salt$hash (PBKDF2-HMAC-SHA512)."""
+    salt = os.urandom(12)
+    made = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, ROUNDS)
+    return f"$7${ROUNDS}${base64.b64encode(salt).decode()}${base64.b64encode(made).decode()}"
+
+
+def device_acl() -> str:
+    """A device writes its own request, status and state, and reads its own reply and command. Its name is its user name."""
+    rules = [f"pattern write {wire.topic('%u', leaf)}" for leaf in ("request", "status", "state")]
+    return "\n".join(rules + [f"pattern read {wire.topic('%u', leaf)}" for leaf in ("reply", "command")]) + "\n"
+
+
+def worker_acl(plan: Plan) -> str:
+    """Workers read requests and write replies; the operator commands devices and reads what they say of themselves."""
+    rules = []
+    for name in plan.workers:
+        rules += [f"user {name}", f"topic read {wire.topic('+', 'request')}", f"topic write {wire.topic('+', 'reply')}"]
+    rules += [f"user {OPERATOR}", f"topic write {wire.topic('+', 'command')}"]
+    rules += [f"topic read {wire.topic('+', leaf)}" for leaf in ("status", "state")]
+    return "\n".join(rules) + "\n"
+
+
+def configuration(out: Path, plan: Plan) -> str:
+    """mosquitto.conf. Devices and workers have a listener each: a device cannot pass for a worker or another."""
+    lines = [
+        "# written by h2t2 broker-config; run: mosquitto -c " + str(out / "mosquitto.conf"),
+        "per_listener_settings true",
+        "set_tcp_nodelay true",
+        "persistence false",
+        "max_keepalive 3600",
+        "max_inflight_messages 64",
+        "max_queued_messages 256",
+        "# nothing larger than the largest request",
+        f"max_packet_size {wire.MAX_REQUEST + 256}",
+        "log_type error",
+        "log_type warning",
+        "log_type notice",
+    ]
+    for group, port in zip(("devices", "workers"), plan.ports):
+        lines += [
+            "",
+            f"# {group}",
+            f"listener {port} {plan.bind}",
+            "allow_anonymous false",
+            f"acl_file {out / (group + '.acl')}",
+        ]
+        lines.append(f"max_connections {10000 if group == 'devices' else 256}")
+        if group == "devices":
+            lines.append("use_username_as_clientid true")
+        if plan.certs:
+            lines += [f"cafile {out / 'ca.crt'}", f"certfile {out / 'server.crt'}", f"keyfile {out / 'server.key'}"]
+            lines.append("tls_version tlsv1.2")
+        if plan.client_certs:
+            lines += ["require_certificate true", "use_identity_as_username true"]
+        else:
+            lines.append(f"password_file {out / (group + '.passwd')}")
+    return "\n".join(lines) + "\n"

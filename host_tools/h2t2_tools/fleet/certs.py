@@ -1,0 +1,126 @@
+"""`h2t2 certs`: a certificate authority of one's own for development, a broker's certificate, and one a device or worker."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from h2t2.link import wire
+
+from ..common.errors import UserError
+
+
+@dataclass(frozen=True)
+class Authority:
+    """A CA: its certificate and key (P-256, which every board's TLS knows)."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def write_file(path: Path, content: bytes, secret: bool = False) -> Path:
+    """Write a file; a secret one is never readable by others, not even for a moment."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    return path
+
+
+def make(out: Path, hosts: list[str], names: list[str], days: float, day: datetime.datetime | None = None) -> list[Path]:
+    """Write ca.crt, ca.key (kept, where they are there), server.crt, server.key, and NAME.crt, NAME.key of every name.
+
+    hosts: what the broker is called: host names and addresses. days: how long the new certificates hold from `day` (now).
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    start = day or datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=5)
+    end = start + datetime.timedelta(days=days)
+    authority, written = _authority(out, start)
+    alternatives = x509.SubjectAlternativeName([_name_of(host) for host in hosts])
+    written += _issue(out, "server", hosts[0], authority, start, end, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+    for name in names:
+        if not wire.is_device(name) or name in ("ca", "server"):
+            raise UserError(f"name {name!r}: want a device's name, without / + #, and neither ca nor server")
+        written += _issue(out, name, name, authority, start, end, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+    return written
+
+
+def _name_of(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _authority(out: Path, start: datetime.datetime) -> tuple[Authority, list[Path]]:
+    """The authority of this folder, new where there is none."""
+    certificate, key = out / "ca.crt", out / "ca.key"
+    if certificate.exists() and key.exists():
+        try:
+            loaded = load_pem_private_key(key.read_bytes(), None)
+            assert isinstance(loaded, ec.EllipticCurvePrivateKey)
+            return Authority(x509.load_pem_x509_certificate(certificate.read_bytes()), loaded), []
+        except (ValueError, AssertionError):
+            raise UserError(f"{certificate}, {key}: not an authority of h2t2 certs; give another --out") from None
+    made = ec.generate_private_key(ec.SECP256R1())
+    name = _subject("H2T2 development CA")
+    builder = _builder(name, name, made, start, start + datetime.timedelta(days=3650))
+    signed = (
+        builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(sign=True), critical=True)
+        .sign(made, hashes.SHA256())
+    )
+    return Authority(signed, made), _write(out, "ca", signed, made)
+
+
+def _issue(
+    out: Path, stem: str, name: str, authority: Authority, start: datetime.datetime, end: datetime.datetime,
+    use: x509.ObjectIdentifier, alternatives: x509.SubjectAlternativeName | None,
+) -> list[Path]:  # fmt: skip
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(_subject(name), authority.certificate.subject, key, start, end)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_usage(sign=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+    if alternatives:
+        builder = builder.add_extension(alternatives, critical=False)
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    builder = builder.add_extension(issuer, critical=False)
+    return _write(out, stem, builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, start: datetime.datetime, end: datetime.datetime
+) -> x509.CertificateBuilder:
+    public = key.public_key()
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(public)
+    builder = builder.serial_number(x509.random_serial_number()).not_valid_before(start).not_valid_after(end)
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+
+
+def _usage(sign: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=sign, crl_sign=sign, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _write(out: Path, stem: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> list[Path]:
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    return [
+        write_file(out / f"{stem}.crt", certificate.public_bytes(Encoding.PEM)),
+        write_file(out / f"{stem}.key", private, secret=True),
+    ]

@@ -1,0 +1,133 @@
+"""A node's configuration: config.toml in people's numbers, checked, and the integers that the runtime starts from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from h2t2.link import wire
+
+from ..common import policies
+from ..common import toml_file as toml
+from ..common.cost_table import CostTable
+from ..common.errors import UserError
+from .endpoint import PASSWORD, secret
+
+SECRETS = ("password", "wifi_password")
+ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A check that an entry is one of these names."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, value: str) -> str:
+        if value not in self.names:
+            raise ValueError(f"want one of {', '.join(self.names)}")
+        return value
+
+
+class NodeConfig(BaseModel):
+    """Every entry a config.toml may have, with its default; firmware/boards/*/config.toml says what they mean."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    device: Annotated[str, AfterValidator(wire.checked_device)] = "node"
+    broker: str = "localhost"
+    port: int = Field(1883, ge=1, le=65535)
+    user: str = ""
+    password: str = ""
+    keep_alive: int = Field(30, ge=5, le=3600)
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    wifi_name: str = ""
+    wifi_password: str = ""
+    event: int = Field(1, ge=0, le=255)
+    remote_shape: list[int] = Field(min_length=1, max_length=6)
+    model_id: int = Field(ge=0, le=65535)
+    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = policies.NAMES[0]
+    bits: int = Field(policies.DEFAULTS["bits"], ge=1, le=8)
+    beta: float = Field(policies.DEFAULTS["beta"], ge=0, le=1)
+    delta_fp: float = Field(policies.DEFAULTS["delta_fp"], ge=0, le=1)
+    delta_fn: float = Field(policies.DEFAULTS["delta_fn"], ge=0, le=1)
+    eta: float = Field(policies.DEFAULTS["eta"], gt=0, le=5.5)
+    epsilon: float = Field(policies.DEFAULTS["epsilon"], gt=0, le=1)
+    feedback: Annotated[str, AfterValidator(OneOf(policies.FEEDBACK))] = policies.DEFAULTS["feedback"]
+    exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = policies.DEFAULTS["exploration"]
+    half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
+    seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
+    window: int = Field(1, ge=1, le=8)
+    deadline_ms: int = Field(2000, ge=10, le=3600000)
+    when_down: Literal["ask", "raise", "pause"] = "ask"
+    cost: CostTable | None = None
+    snapshot: str = "h2t2.state"
+    snapshot_every: int = Field(500, ge=1)
+    telemetry_every: int = Field(100, ge=0)
+    records: str = "samples.bin"
+    folder: Path = Field(Path("."), exclude=True)  # what ca, cert and key are relative to: where the file is
+
+    def arguments(self) -> dict[str, Any]:
+        """The policy's integer arguments."""
+        numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
+        return policies.arguments(self.policy, {**numbers, "window": policies.tickets(self.window)})
+
+    def content(self, ldl: str = "ldl.h2m") -> dict[str, Any]:
+        """What the runtime starts from (h2t2.node.start); on a board it is config.json. ldl: the local model's file."""
+        names = (
+            "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event",
+            "remote_shape", "model_id", "policy", "window", "deadline_ms", "when_down", "snapshot", "snapshot_every",
+            "telemetry_every", "records",
+        )  # fmt: skip
+        made = {**{name: getattr(self, name) for name in names}, "ldl": ldl, "arguments": self.arguments()}
+        made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
+        if self.cost:
+            made["cost"] = self.cost.arguments()
+        return made
+
+    def certificates(self) -> dict[str, bytes]:
+        """The files beside config.json that a TLS link reads."""
+        names = [name for name in ("ca", "cert", "key") if getattr(self, name)]
+        return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
+
+
+def load(path: Path) -> NodeConfig:
+    """The configuration in a .toml file. UserError naming the entry that is wrong; a secret's value is never in it."""
+    config = toml.load(path, NodeConfig, SECRETS)
+    if any(getattr(config, name) for name in SECRETS):
+        secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
+    given = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
+    config = config.model_copy(update=given)
+    try:
+        config.arguments()
+        for name in ("ca", "cert", "key"):
+            if getattr(config, name):
+                certificate(path.parent / getattr(config, name), name == "key")
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    return config.model_copy(update={"folder": path.parent})
+
+
+def certificate(path: Path, key: bool) -> bytes:
+    """A certificate, or a private key, of a PEM or DER file, as DER, which every MicroPython port reads. UserError if not."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization as form
+
+    content = (secret(path) if key else path).read_bytes() if path.is_file() else None
+    if content is None:
+        raise UserError(f"{path}: no such file")
+    pem = content.lstrip().startswith(b"-----")
+    try:
+        if key:
+            made = form.load_pem_private_key(content, None) if pem else form.load_der_private_key(content, None)
+            return made.private_bytes(form.Encoding.DER, form.PrivateFormat.TraditionalOpenSSL, form.NoEncryption())
+        found = x509.load_pem_x509_certificate(content) if pem else x509.load_der_x509_certificate(content)
+        return found.public_bytes(form.Encoding.DER)
+    except (ValueError, TypeError):
+        raise UserError(f"{path}: not a {'private key' if key else 'certificate'} in PEM or DER, without a password") from None

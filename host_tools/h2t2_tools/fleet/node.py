@@ -1,0 +1,109 @@
+"""`h2t2 node`: an edge node on this machine, fed from a pair's test part, one JSON line a decision."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from h2t2.ldl.quantise import local_input
+from h2t2.link.paho import PahoLink
+from h2t2.node import start
+from h2t2.node.service import SOURCES, Service
+
+from ..common import pairs, policies
+from ..common.errors import UserError
+from .config import NodeConfig
+from .endpoint import Endpoint
+
+Tag = tuple[int, int]  # the number of a sample in the stream, and in the test part
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What a node is fed. order: test samples by number, one after the other. rate: samples a second at most, or None."""
+
+    pair: pairs.Pair
+    order: list[int]
+    rate: float | None = None
+
+
+class Runner:
+    """A node of a configuration, an LDL file and TFLite's kernels, or a bundle, on a stream of test samples."""
+
+    def __init__(self, config: NodeConfig, ldl: str, resolver: str, samples: Samples, out: TextIO) -> None:
+        self.config, self.samples, self.out = config, samples, out
+        self._content = {**config.content(ldl), "resolver": resolver, "telemetry_every": 100}
+        self._started: dict[int, float] = {}  # sample -> when it was handed over
+        self._stream = enumerate(samples.order)
+        self._service: Service
+
+    def run(self, to: Endpoint) -> dict[str, Any]:
+        """Stream the samples, one JSON line each to `out` as decided; the summary."""
+        boot = start.boot_number()
+        link = PahoLink(to.host, to.port, self.config.device, seed=boot >> 2, **to.login)
+        try:
+            self._service = running = start.service(self._content, link, self._act, self._sense, boot=boot, log=_say)
+            try:
+                link.open(self.config.deadline_ms)
+            except OSError as error:
+                _say(f"{error}; deciding locally until it answers")
+            self._first = time.perf_counter()
+            self._print({"start": {"boot": boot, "restored": running.restored, "taught": running.node.policy.taught}})
+            running.run()
+        finally:
+            link.close()
+        policy = running.node.policy
+        return {**start.summary(running, link), "thresholds": policies.thresholds(policy), **policies.learned(policy)}
+
+    def _sense(self) -> tuple[Any, bytes, Tag] | None:
+        for n, index in self._stream:
+            pair, x = self.samples.pair, self.samples.pair.x[index]
+            if self.samples.rate:
+                time.sleep(max(0.0, self._first + n / self.samples.rate - time.perf_counter()))
+            self._started[n] = time.perf_counter()
+            local = local_input(self._service.node.ldl, pair.view(x, "ldl"))
+            return local.ravel().data, pair.remote_tensor(x), (n, index)
+        return None
+
+    def _act(self, tag: Tag, k: int, decision: int, source: int) -> None:
+        n, index = tag
+        node = self._service.node
+        line = {"n": n, "sample": index, "bin": k, "decision": decision, "source": SOURCES[source]}
+        line["ms"] = round((time.perf_counter() - self._started.pop(n)) * 1000, 3)
+        line.update(taught=node.policy.taught, strangers=node.strangers)
+        if n % 20 == 0:
+            line["thresholds"] = policies.thresholds(node.policy)
+        self._print(line)
+
+    def _print(self, line: dict[str, Any]) -> None:
+        print(json.dumps(line), file=self.out, flush=True)
+
+
+def order(path: Path, samples: int) -> list[int]:
+    """The numbers in a file, one a line, each 0..samples - 1. UserError, naming the line, for anything else."""
+    numbers = []
+    for n, line in enumerate(path.read_text().split(), 1):
+        if not line.isdigit() or int(line) >= samples:
+            raise UserError(f"{path}: entry {n}, {line[:20]!r}, is not a test sample, 0..{samples - 1}")
+        numbers.append(int(line))
+    return numbers
+
+
+def _say(text: str) -> None:
+    print(f"h2t2 node: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def output(path: str) -> Iterator[TextIO]:
+    """Standard output for "-", else the file, new."""
+    if path == "-":
+        yield sys.stdout
+    else:
+        with Path(path).open("w") as file:
+            yield file

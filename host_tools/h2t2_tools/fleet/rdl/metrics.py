@@ -1,0 +1,61 @@
+"""What a worker tells Prometheus (/metrics) and a health check (/healthz: 200 while it can answer, else 503)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from h2t2.link import wire
+
+from ...common.errors import UserError
+
+
+class Metrics:
+    """Of one worker; `healthy`: asked by /healthz."""
+
+    def __init__(self, healthy: Callable[[], bool]) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.replies = Counter("h2t2_rdl_replies", "Requests by what became of them", ["status"], registry=registry)
+        for status in (*wire.STATUS, "dropped"):
+            self.replies.labels(status)
+        self.waiting = Gauge("h2t2_rdl_waiting", "Requests in the queue", registry=registry)
+        self.batch = Histogram("h2t2_rdl_batch_size", "Requests a batch", buckets=(1, 2, 4, 8, 16, 32, 64), registry=registry)
+        self.seconds = Histogram("h2t2_rdl_batch_seconds", "From a batch's first request to its replies", registry=registry)
+        self.reloads = Counter("h2t2_rdl_reloads", "Model reloads by outcome", ["outcome"], registry=registry)
+        self.connections = Gauge("h2t2_rdl_connections", "Connections to the broker so far", registry=registry)
+        self.healthy = healthy
+
+    def serve(self, host: str, port: int) -> ThreadingHTTPServer:
+        """Answer on that address from a thread. UserError where it cannot be had."""
+        metrics = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path == "/metrics":
+                    self._send(200, CONTENT_TYPE_LATEST, generate_latest(metrics.registry))
+                elif self.path == "/healthz":
+                    good = metrics.healthy()
+                    self._send(200 if good else 503, "text/plain", b"ok\n" if good else b"not connected to the broker\n")
+                else:
+                    self._send(404, "text/plain", b"/metrics or /healthz\n")
+
+            def _send(self, status: int, kind: str, content: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        try:
+            server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise UserError(f"--metrics {host}:{port}: {error.strerror}") from None
+        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+        return server

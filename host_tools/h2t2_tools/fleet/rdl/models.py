@@ -1,0 +1,128 @@
+"""Remote models a worker can serve: a full-int8 .tflite, an .onnx, or a Python function. One interface; reload in place."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from h2t2.ldl.tflite import TFLiteModel
+
+from ...common.errors import UserError
+
+
+class Model(Protocol):
+    """shape: of one int8 sample, without the batch; None where any is taken."""
+
+    shape: tuple[int, ...] | None
+
+    def scores(self, batch: np.ndarray) -> np.ndarray:
+        """int8 (n, *sample) to the event's scores, (n,), in [0, 1]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model is and how it is read.
+
+    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs. scale, zero_point: what a float
+    model's input is restored with, real = scale (q - zero_point).
+    """
+
+    path: str
+    event: int = 1
+    resolver: str = "reference"
+    scale: float = 1.0
+    zero_point: int = 0
+
+    @property
+    def file(self) -> Path:
+        return Path(self.path.rpartition(":")[0] if _is_function(self.path) else self.path)
+
+    def version(self) -> tuple[int, int]:
+        """Changes when the file does; (0, 0) while there is none."""
+        try:
+            found = os.stat(self.file)
+        except OSError:
+            return 0, 0
+        return found.st_mtime_ns, found.st_size
+
+    def load(self) -> Model:
+        """Raises UserError or ValueError, naming the file, for one that is not such a model."""
+        if not self.file.is_file():
+            raise UserError(f"{self.file}: no such file")
+        if _is_function(self.path):
+            return _Function(self.path)
+        if self.path.endswith(".onnx"):
+            return _Onnx(self)
+        return _TFLite(self)
+
+
+def _is_function(path: str) -> bool:
+    return path.rpartition(":")[0].endswith(".py")
+
+
+class _TFLite:
+    """One sample after the other: TFLite's CPU kernels gain nothing from a batch."""
+
+    def __init__(self, source: Source) -> None:
+        self._model = TFLiteModel(source.path, event=source.event, resolver=source.resolver)
+        self.shape: tuple[int, ...] | None = self._model.input_shape[1:]
+
+    def scores(self, batch: np.ndarray) -> np.ndarray:
+        return np.array([self._model.score(self._model.run(x)) for x in batch])
+
+
+class _Onnx:
+    """Any input and output type; a whole batch at once where its first dimension is free."""
+
+    def __init__(self, source: Source) -> None:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise UserError(f"{source.path}: needs onnxruntime; run: pip install h2t2-edge[onnx]") from None
+        try:
+            self._session = onnxruntime.InferenceSession(source.path, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has a dozen kinds of its own
+            raise UserError(f"{source.path}: not a model onnxruntime can run: {str(error).splitlines()[0]}") from None
+        given = self._session.get_inputs()
+        if len(given) != 1:
+            raise UserError(f"{source.path}: {len(given)} inputs, want one")
+        self._name, self._integers = given[0].name, given[0].type == "tensor(int8)"
+        dimensions = given[0].shape[1:]
+        fixed = all(isinstance(n, int) for n in dimensions)
+        self.shape: tuple[int, ...] | None = tuple(dimensions) if fixed else None
+        self._one_by_one = isinstance(given[0].shape[0], int)
+        self._source = source
+
+    def scores(self, batch: np.ndarray) -> np.ndarray:
+        s = self._source
+        x = batch if self._integers else ((batch.astype(np.float32) - s.zero_point) * s.scale).astype(np.float32)
+        parts = [x[n : n + 1] for n in range(len(x))] if self._one_by_one else [x]
+        made = np.concatenate([np.asarray(self._session.run(None, {self._name: part})[0]) for part in parts])
+        made = made.reshape(len(batch), -1)
+        return made[:, 0 if made.shape[1] == 1 else s.event]
+
+
+class _Function:
+    """FILE.py:FUNCTION, called with an int8 array (n, *sample); it returns n scores."""
+
+    def __init__(self, path: str) -> None:
+        file, _, name = path.rpartition(":")
+        spec = importlib.util.spec_from_file_location("h2t2_rdl_model", file)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+            self._call: Callable[[np.ndarray], Any] = getattr(module, name)
+        except Exception as error:  # a user's own program
+            raise UserError(f"{path}: {type(error).__name__}: {error}") from None
+        self.shape: tuple[int, ...] | None = None
+
+    def scores(self, batch: np.ndarray) -> np.ndarray:
+        return np.asarray(self._call(batch), dtype=float).reshape(-1)

@@ -1,0 +1,33 @@
+"""Data sets by name, each read from the layout its publisher gives it. Nothing is downloaded.
+
+A loader takes the folder (or file) a user names and returns a `Data`; without one, `find` looks in $H2T2_DATA and in
+../shared/data beside the source tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ...common.errors import UserError
+from . import breakhis, cats_dogs, chest_ct, chest_xray, phishing, scikit
+from .data import Data, find
+
+LOADERS: dict[str, Callable[[Path | None], Data]] = {
+    "phishing": phishing.load,
+    "chest_xray": chest_xray.load,
+    "chest_ct": chest_ct.load,
+    "breakhis": breakhis.load,
+    "cats_dogs": cats_dogs.load,
+    "breast_cancer": scikit.breast_cancer,
+    "digits": scikit.digits,
+}
+
+__all__ = ["LOADERS", "Data", "find", "load"]
+
+
+def load(name: str, folder: Path | None = None) -> Data:
+    """The data set of that name. UserError, saying what was looked for and where, where it cannot be read."""
+    if name not in LOADERS:
+        raise UserError(f"data set {name}: not one of {', '.join(LOADERS)}")
+    return LOADERS[name](folder)

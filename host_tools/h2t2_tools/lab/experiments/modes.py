@@ -1,0 +1,38 @@
+"""`modes`: excess cost over the offline optimal pair of the paper's setting, of `all` and `anytime`, and of calibrating."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ...common import plots
+from ..replay import FIELDS, write_csv
+from ..simulation.policies import H2T2, Calibrating
+from .setting import MODES, PAPER, Setting, lines
+
+POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Calibrating())
+
+
+def run(setting: Setting) -> list[Path]:
+    traces = setting.traces()
+    rows = setting.table(traces, POLICIES, setting.betas)
+    write_csv(setting.out / "modes.csv", ("trace", *FIELDS), rows)
+    names = [policy.name for policy in POLICIES]
+    means = []
+    for title in [*traces, "mean"]:
+        excess = {
+            name: float(np.mean([r["regret"] for r in rows if r["policy"] == name and title in (r["trace"], "mean")]))
+            for name in names
+        }
+        means.append({"trace": title, **excess, **{f"{name} / paper": excess[name] / excess[PAPER.name] for name in names[1:]}})
+    write_csv(setting.out / "modes_mean.csv", tuple(means[0]), means)
+    figure = setting.out / "modes.png"
+    plots.panels(
+        figure,
+        {title: lines([r for r in rows if r["trace"] == title], names) for title in traces},
+        ("beta", "regret"),
+        ("cost of an offload, β", "excess cost a sample over θ*"),
+        f"Excess over the offline optimal pair, {setting.samples:,} samples, {setting.runs} runs",
+    )
+    return [figure, setting.out / "modes.csv", setting.out / "modes_mean.csv"]

@@ -1,0 +1,42 @@
+"""`plane`: false-positive against false-negative rate, and cost, of every single-threshold and every two-threshold policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ...common import plots
+from .. import catalogue
+from ..replay import write_csv
+from ..simulation.policies.offline_pair import thresholds
+from ..simulation.stream import Costs, Stream, outcome
+from .setting import DELTA_FN, DELTA_FP, Setting
+
+BETA, BITS = 0.3, 4
+
+
+def run(setting: Setting) -> list[Path]:
+    rows = []
+    for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
+        trace = catalogue.find(name, setting.data)
+        stream = Stream(trace.score, trace.label, np.full(len(trace.label), BETA))
+        costs = Costs.binary(BETA, DELTA_FP, DELTA_FN)
+        events, n = (trace.label == 1).mean(), 2**BITS
+        bins = stream.bins(BITS)
+        best = thresholds(stream, costs, BITS)
+        confidence = np.maximum(trace.score, 1 - trace.score)
+        guess = (trace.score >= 0.5).astype(int)
+        tried = [("one threshold", "", np.where(confidence < theta, -1, guess)) for theta in np.linspace(0.5, 1.0, 51)]
+        for i in range(n):
+            for j in range(i, n):
+                kind = "two thresholds" if (i, j) != best else "best two thresholds"
+                tried.append((kind, f"{i} {j}", np.where(bins < i, 0, np.where(bins < j, -1, 1))))
+        for kind, at, actions in tried:
+            result = outcome(actions, stream, costs)
+            rates = {"fpr": result.fp / (1 - events), "fnr": result.fn / events}
+            rows.append({"trace": title, "kind": kind, "pair": at, **rates, "cost": result.cost, "offload": result.offload})
+    write_csv(setting.out / "plane.csv", tuple(rows[0]), rows)
+    figure = setting.out / "plane.png"
+    plots.plane(figure, rows, f"Single- and two-threshold policies, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}")
+    return [figure, setting.out / "plane.csv"]

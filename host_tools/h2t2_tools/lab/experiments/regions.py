@@ -1,0 +1,33 @@
+"""`regions`: what the calibrated rule (Theorem 3) does with every output of a three-class model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from h2t2.core.numbers import ONE
+from h2t2.core.rules import CalibratedMulticlass
+
+from ...common import plots
+from ..replay import write_csv
+from ..simulation.policies.calibrated import multiclass_rule
+from .setting import Setting
+
+BETA = 0.4
+COSTS = ((0.0, 0.7, 0.9), (1.0, 0.0, 0.5), (0.8, 1.0, 0.0))  # costs[i][j]: predicting j when the class is i
+
+
+def run(setting: Setting) -> list[Path]:
+    steps = 60 if setting.quick else 200
+    matrix = np.round(np.array(COSTS) * ONE).astype(np.int64)
+    CalibratedMulticlass(matrix.tolist())
+    f = [(a, b, steps - a - b) for a in range(steps + 1) for b in range(steps + 1 - a)]
+    scores = np.round(np.array(f) / steps * 16384).astype(np.int64)
+    actions = np.zeros(len(f), np.int64)
+    multiclass_rule(scores, np.full(len(f), round(BETA * ONE)), matrix, actions)
+    rows = [{"f0": a / steps, "f1": b / steps, "action": int(at)} for (a, b, _), at in zip(f, actions)]
+    write_csv(setting.out / "regions.csv", tuple(rows[0]), rows)
+    figure = setting.out / "regions.png"
+    plots.simplex(figure, rows, f"Calibrated rule of three classes, β = {BETA}")
+    return [figure, setting.out / "regions.csv"]

@@ -1,0 +1,121 @@
+"""`shift`: abrupt and gradual drift through real traces; the learners with and without `half_life`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import plots
+from .. import catalogue
+from ..replay import write_csv
+from ..simulation.policies import Calibrating, OfflinePair
+from ..simulation.stream import Costs, Stream, charged, draw
+from ..simulation.sweep import device_seed
+from ..traces import Trace
+from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, Setting
+
+SEQUENCES = (
+    ("phishing_weak", "x_ract", "chest_xray"),
+    ("chest_xray", "logistic_dogs", "phishing"),
+    ("resnet_dogs", "breach", "phishing_weak"),
+    ("breakhis", "x_ract", "resnet_dogs"),
+    ("phishing", "chest_xray_weak", "breach"),
+)
+BETAS = (0.1, 0.3, 0.5)
+POLICIES = (
+    PAPER,
+    replace(PAPER, half_life=1000, label="H2T2 (paper), half-life 1000"),
+    MODES,
+    replace(MODES, half_life=500),
+    Calibrating(),
+    Calibrating(half_life=2000),
+)
+BLOCKS = 30
+
+
+def abrupt(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
+    """One trace after the other."""
+    return _joined([draw(trace, samples // len(traces), seed * 16 + n, beta) for n, trace in enumerate(traces)])
+
+
+def gradual(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
+    """From each trace to the next by a share of samples that rises evenly."""
+    parts = [draw(trace, samples, seed * 16 + n, beta) for n, trace in enumerate(traces)]
+    at = np.linspace(0, len(traces) - 1, samples)
+    which = np.minimum(np.floor(at + np.random.default_rng([seed, 3]).random(samples)), len(traces) - 1).astype(int)
+    rows = np.arange(samples)
+    return Stream(
+        np.stack([part.score for part in parts])[which, rows],
+        np.stack([part.label for part in parts])[which, rows],
+        np.full(samples, beta),
+    )
+
+
+def _joined(parts: list[Stream]) -> Stream:
+    return Stream(*(np.concatenate([getattr(part, what) for part in parts]) for what in ("score", "label", "beta")))
+
+
+def _part(stream: Stream, start: int, stop: int) -> Stream:
+    return Stream(stream.score[start:stop], stream.label[start:stop], stream.beta[start:stop])
+
+
+def run(setting: Setting) -> list[Path]:
+    samples = 3000 if setting.quick else 30000
+    runs = 2 if setting.quick else 10
+    block = samples // BLOCKS
+    rows: list[dict[str, Any]] = []
+    curves: dict[str, dict[str, np.ndarray]] = {}
+    for drift, make, pieces in (("abrupt", abrupt, 3), ("gradual", gradual, 10)):
+        for names in SEQUENCES:
+            traces = [catalogue.find(name, setting.data) for name in names]
+            for beta in BETAS:
+                costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+                excess = np.zeros((len(POLICIES), samples // block))
+                static = 0.0  # what the best pair of all costs above those of the stretches
+                for seed in range(runs):
+                    stream = make(traces, samples, seed, beta)
+                    edges = np.linspace(0, samples, pieces + 1).astype(int)
+                    # the best pair of every stretch on its own
+                    best = np.concatenate(
+                        [
+                            charged(OfflinePair().act(part, costs, 0), part, costs)[0]
+                            for part in (_part(stream, start, stop) for start, stop in zip(edges, edges[1:]))
+                        ]
+                    )
+                    static += (charged(OfflinePair().act(stream, costs, 0), stream, costs)[0] - best).mean() / runs
+                    for n, policy in enumerate(POLICIES):
+                        paid = charged(policy.act(stream, costs, device_seed(seed, beta)), stream, costs)[0]
+                        excess[n] += (paid - best)[: samples // block * block].reshape(-1, block).mean(1) / runs
+                for policy, values in zip(POLICIES, excess):
+                    where = {"drift": drift, "sequence": " > ".join(names), "beta": beta}
+                    both = {"excess": float(values.mean() - static), "excess_stretches": float(values.mean())}
+                    rows.append({**where, "policy": policy.name, **both})
+                    lines = curves.setdefault(drift, {})
+                    lines[policy.name] = lines.get(policy.name, 0) + values / len(SEQUENCES) / len(BETAS)
+    write_csv(setting.out / "shift.csv", tuple(rows[0]), rows)
+    means: list[dict[str, Any]] = []
+    for drift in curves:
+        for over in ("excess", "excess_stretches"):
+            means.append({"drift": drift, "over": "θ* of the whole" if over == "excess" else "θ* of each stretch"})
+            for policy in POLICIES:
+                mine = [r[over] for r in rows if (r["drift"], r["policy"]) == (drift, policy.name)]
+                means[-1][policy.name] = float(np.mean(mine))
+    write_csv(setting.out / "shift_mean.csv", tuple(means[0]), means)
+    figure = setting.out / "shift.png"
+    at = (np.arange(samples // block) + 0.5) * block
+    plots.panels(
+        figure,
+        {
+            f"{drift} drift": {
+                name: [{"t": t, "excess": v} for t, v in zip(at, values)] for name, values in curves[drift].items()
+            }
+            for drift in curves
+        },
+        ("t", "excess"),
+        ("round", "excess cost over the best pair of each stretch"),
+        f"Drift: mean of {len(SEQUENCES)} sequences of traces, β = {', '.join(map(str, BETAS))}, {runs} runs",
+    )
+    return [figure, setting.out / "shift.csv", setting.out / "shift_mean.csv"]

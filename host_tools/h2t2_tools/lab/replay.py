@@ -1,0 +1,108 @@
+"""`h2t2 replay`: every policy over one trace, for each cost of an offload."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.units import q15
+
+from ..common import plots
+from ..common.errors import UserError
+from . import catalogue, traces
+from .simulation import policies
+from .simulation.names import BINARY, MULTICLASS
+from .simulation.sweep import Result, grid, sweep
+from .traces import Trace
+
+FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret")
+
+
+def trace(name: str) -> Trace:
+    """A file of that path, or a trace at hand of that name."""
+    path = Path(name)
+    return traces.load(path) if path.suffix in (".csv", ".npz") else catalogue.find(name)
+
+
+def row(result: Result) -> dict[str, Any]:
+    """One line of a report: FIELDS."""
+    name, beta = result.job.key
+    numbers = {"policy": name, "beta": beta}
+    for what in ("cost", "fp", "fn", "offload"):
+        numbers |= {what: result.mean(what), f"{what}_sd": result.deviation(what)}
+    return {**numbers, "regret": None if math.isnan(result.regret) else result.regret}
+
+
+def write_csv(path: Path, fields: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    """Rows as CSV, the numbers as they are."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fields, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:
+    """The error costs, (K, K): of K classes the last is the event, whose misses cost delta_fn; every other error delta_fp."""
+    for name, value in (("delta-fp", delta_fp), ("delta-fn", delta_fn)):
+        q15(value, name)
+    matrix = np.full((classes, classes), delta_fp)
+    matrix[-1] = delta_fn
+    np.fill_diagonal(matrix, 0)
+    return matrix
+
+
+def run(
+    source: Trace,
+    betas: list[float],
+    deltas: tuple[float, float],
+    bits: int,
+    wanted: list[str],
+    half_life: int,
+    size: tuple[int, int, int],
+    out: Path,
+    progress: Callable[[int, int], None],
+) -> dict[str, Any]:
+    """The report, a CSV and a picture of it in `out`. size: runs, samples, seed of the first run."""
+    runs, samples, seed = size
+    fitting = BINARY if source.score.ndim == 1 else MULTICLASS
+    names = list(fitting) if "all" in wanted else list(dict.fromkeys(wanted))
+    for name in names:
+        if name not in fitting:
+            raise UserError(f"--policy {name}: not for a trace of {source.classes} classes; {', '.join(fitting)} are")
+    if seed < 0 or half_life < 0:
+        raise UserError("--seed and --half-life are 0 or more")
+    chosen = [policies.make(name, bits, half_life) for name in names]
+    betas = [float("nan")] if source.beta is not None else betas  # a trace's own costs are used as they are
+    jobs = grid(
+        source, chosen, [0.3 if math.isnan(b) else b for b in betas], costs(source.classes, *deltas), samples, runs, seed
+    )
+    done = 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+        progress(done, len(jobs))
+
+    rows = [row(result) for result in sweep(jobs, count)]
+    rows.sort(key=lambda r: r["beta"])
+    table = out / f"{_plain(source.name)}.csv"
+    write_csv(table, FIELDS, rows)
+    figure = table.with_suffix(".png")
+    plots.curves(
+        figure,
+        {policy.name: [r for r in rows if r["policy"] == policy.name] for policy in chosen},
+        ("beta", "cost"),
+        ("cost of an offload, β", "average cost a sample"),
+        f"{source.name}: {samples:,} samples, {runs} runs",
+    )
+    return {"trace": source.name, "own_beta": source.beta is not None, "rows": rows, "csv": str(table), "figure": str(figure)}
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "_" for c in name) or "trace"

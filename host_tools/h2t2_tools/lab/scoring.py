@@ -1,0 +1,79 @@
+"""`h2t2 score`: a model's scores of a data set, as a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.tflite import TFLiteModel
+
+from ..common.errors import UserError
+from . import datasets, traces
+from .datasets.data import arrays
+from .traces import Trace
+
+
+def score(
+    model: Path,
+    data: str,
+    folder: Path | None,
+    event: int | None,
+    columns: list[int] | None,
+    scale: float | None,
+    progress: Callable[[int, int], None],
+) -> Trace:
+    """The trace of the data's test part. data: a data set's name, or an .npz of x and y; scale: what x is divided by.
+
+    A model of two outputs (or `event` given) gives the scores of class 1; one of more gives all class scores.
+    """
+    if scale is not None and scale <= 0:
+        raise UserError(f"--scale {scale:g}: want a number above 0")
+    if data.endswith(".npz"):
+        x, y = arrays(Path(data), "x", "y")
+        name = Path(data).stem
+    else:
+        loaded = datasets.load(data, folder)
+        x, y, name = loaded.x_test, loaded.y_test, loaded.name
+    if columns is not None:
+        if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in columns):
+            raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
+        x = x[:, columns]
+    ldl = TFLiteModel(str(model), event=0)
+    want = int(np.prod(ldl.input_shape))
+    if len(x) != len(y) or int(np.prod(x.shape[1:])) != want:
+        raise UserError(
+            f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {ldl.input_shape[1:]}"
+        )
+    divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
+    if event is not None and not 0 <= event < ldl.classes:
+        raise UserError(f"--event {event}: {model} has outputs 0..{ldl.classes - 1}")
+    scores = np.zeros((len(x), ldl.classes))
+    for n, sample in enumerate(x):
+        scores[n] = ldl.scores(ldl.quantise(sample.astype(np.float32) / divisor))
+        if n % 64 == 63 or n + 1 == len(x):
+            progress(n + 1, len(x))
+    if ldl.classes > 2 and event is None:
+        return traces.checked(Trace(name, scores, y.ravel().astype(np.int64)), data)
+    picked = scores[:, event if event is not None else ldl.classes - 1]
+    return traces.checked(Trace(name, picked, (y.ravel() == event if ldl.classes > 2 else y.ravel()).astype(np.int64)), data)
+
+
+def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+    """Accuracy, and false positives and negatives as shares of all samples; scores: (n,) of class 1, labels: (n,)."""
+    guess = scores >= 0.5
+    return {
+        "accuracy": float(np.mean(guess == labels)),
+        "fp": float(np.mean(guess & (labels == 0))),
+        "fn": float(np.mean(~guess & (labels == 1))),
+    }
+
+
+def summary(trace: Trace) -> dict[str, Any]:
+    """samples, classes, accuracy; and for two classes FP and FN as shares of all samples."""
+    report: dict[str, Any] = {"samples": len(trace.label), "classes": trace.classes}
+    if trace.classes == 2 and trace.score.ndim == 1:
+        return {**report, **confusion(trace.score, trace.label)}
+    return {**report, "accuracy": float((trace.score.argmax(1) == trace.label).mean())}

@@ -1,0 +1,103 @@
+"""What a policy is run on: samples drawn from a trace, with their costs, in the numbers each kind of policy reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from h2t2.core.numbers import ONE
+
+from ..traces import Trace
+
+Q14 = 16384
+
+
+@dataclass(frozen=True)
+class Costs:
+    """beta: of an offload; matrix: (K, K), [i, j] for predicting j when the class is i; all in [0, 1]."""
+
+    beta: float
+    matrix: tuple[tuple[float, ...], ...]
+
+    @staticmethod
+    def binary(beta: float, delta_fp: float, delta_fn: float) -> Costs:
+        return Costs(beta, ((0.0, delta_fp), (delta_fn, 0.0)))
+
+    @property
+    def delta_fp(self) -> float:
+        return self.matrix[0][1]
+
+    @property
+    def delta_fn(self) -> float:
+        return self.matrix[1][0]
+
+    @cached_property
+    def q15(self) -> np.ndarray:
+        """The matrix in Q15, (K, K) int64."""
+        return np.round(np.array(self.matrix) * ONE).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """score: (T,) of class 1, or (T, K); label: (T,) true (remote) classes; beta: (T,); delay: (T,) in rounds, -1 lost."""
+
+    score: np.ndarray
+    label: np.ndarray
+    beta: np.ndarray
+    delay: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @cached_property
+    def q14(self) -> np.ndarray:
+        """Class scores in Q14, (T, K) int64."""
+        score = np.stack([1 - self.score, self.score], 1) if self.score.ndim == 1 else self.score
+        return np.round(score * Q14).astype(np.int64)
+
+    @cached_property
+    def beta_q15(self) -> np.ndarray:
+        return np.round(self.beta * ONE).astype(np.int64)
+
+    def bins(self, bits: int) -> np.ndarray:
+        """floor(f 2^bits), at most 2^bits - 1, (T,) int64; binary scores only."""
+        return np.minimum((self.score * 2**bits).astype(np.int64), 2**bits - 1)
+
+
+def draw(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
+    """`samples` of a trace, uniformly with replacement, as in the paper. A trace's own beta, where it has one, is used."""
+    picked = np.random.default_rng([seed, 1]).integers(0, len(trace.label), samples)
+    betas = np.full(samples, beta) if trace.beta is None else trace.beta[picked]
+    return Stream(trace.score[picked], trace.label[picked], betas)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Averages a sample of one run: cost, false positives and negatives (multiclass: fp is every error), offload share."""
+
+    cost: float
+    fp: float
+    fn: float
+    offload: float
+
+
+def charged(actions: np.ndarray, stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(cost, class acted on, whether offloaded) a sample, equations (1) and (2) of the paper; actions: Policy.act's.
+
+    An offload costs beta and gives the right class; where its label is lost, the fallback class is acted on besides.
+    """
+    offload = actions < 0
+    fallback = np.where(offload, -1 - actions, actions)
+    answered = offload if stream.delay is None else offload & (stream.delay >= 0)
+    acted = np.where(answered, stream.label, fallback)
+    return np.array(costs.matrix)[stream.label, acted] + stream.beta * offload, acted, offload
+
+
+def outcome(actions: np.ndarray, stream: Stream, costs: Costs) -> Outcome:
+    """The averages of a run."""
+    cost, acted, offload = charged(actions, stream, costs)
+    wrong = acted != stream.label
+    fn = wrong & (acted == 0) if len(costs.matrix) == 2 else np.zeros_like(wrong)
+    return Outcome(float(cost.mean()), float((wrong & ~fn).mean()), float(fn.mean()), float(offload.mean()))

@@ -1,0 +1,64 @@
+"""Writes a bundle (.h2m), which h2t2.ldl.bundle runs: header, steps, score table, constants; little-endian, 4-byte aligned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import pack
+from zlib import crc32
+
+import numpy as np
+
+from h2t2.ldl import bundle as ldl
+
+from .plan import CODES, Plan, place, plan
+from .tflite import load
+
+
+def scores(scale: float, zero: int) -> bytes:
+    """floor(f 256), at most 255, of every int8 output: the score in 8 bits, 256 bytes."""
+    f = np.clip(scale * (np.arange(-128, 128) - zero), 0, 1)
+    return bytes(np.minimum(np.floor(f * 256), 255).astype(np.uint8))
+
+
+def from_tflite(path: Path) -> bytes:
+    """The bundle of an int8 .tflite. UserError, saying why, for one that no board can run."""
+    return write(plan(load(path)))
+
+
+def write(made: Plan) -> bytes:
+    """The bundle of a plan."""
+    graph = made.graph
+    x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    start = ldl.HEADER_SIZE + sum(ldl.STEP_SIZE + 4 * len(step.p) for step in made.steps)
+    constants = bytearray(scores(float(y.scale[0]), int(y.zero[0])))
+
+    def put(data: bytes) -> int:
+        """Where the data begins in the bundle; 0 for none."""
+        if not data:
+            return 0
+        constants.extend(bytes(-len(constants) % 4))
+        constants.extend(data)
+        return start + len(constants) - len(data)
+
+    table = b""
+    for step in made.steps:
+        p = place(made, step)
+        if step.weights:
+            p[6] = put(step.weights)
+        bias = put(step.bias.astype("<i4").tobytes()) if step.bias is not None else 0
+        limbs, shifts = b"", b""
+        for m, exponent in step.multipliers:
+            if exponent < -30:  # what it gives is 0 for every accumulator a board may have, and 2^30 is no small int
+                m = exponent = 0
+            limbs += pack("<HHH", m >> 20, m >> 10 & 1023, m & 1023)
+            shifts += bytes([max(0, exponent), max(0, -exponent)])
+        at = put(limbs + shifts)
+        channels = len(step.bias) if step.bias is not None else 0
+        after = at + len(limbs) if at else 0
+        table += pack(ldl.STEP, CODES[step.kernel], len(p), bias, at, after, channels) + pack(f"<{len(p)}i", *p)
+    offsets = made.offsets
+    body = pack("<IIIIII", made.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
+    body += pack(ldl.ENDS, float(x.scale[0]), int(x.zero[0]))
+    body += table + bytes(constants)
+    size = ldl.CHECKED + len(body)
+    return pack("<4sHHII", ldl.MAGIC, ldl.VERSION, len(made.steps), size, crc32(body)) + body

@@ -1,0 +1,78 @@
+"""Calibration and test data: read from .npy, .npz or a folder of images, and refused where a model cannot be judged by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...common.errors import UserError
+from ...lab.datasets import images
+from ...lab.datasets.data import arrays
+
+FEWEST = 10  # samples: of fewer, the extremes say nothing
+
+
+@dataclass(frozen=True)
+class Samples:
+    """x: (n, *shape) float32; y: (n,) class numbers, or None."""
+
+    path: Path
+    x: np.ndarray
+    y: np.ndarray | None
+
+
+def load(path: Path, shape: tuple[int, ...], scale: float | None) -> Samples:
+    """Samples for a model of that input shape; scale: what x is divided by (None: 255 for bytes, else 1).
+
+    .npy: x; .npz: x and, if there, y; a folder: images, the class being the folder's place in alphabetical order.
+    UserError, naming the reason, for data that is missing, has the wrong shape, holds NaN, is constant or too little.
+    """
+    if scale is not None and not scale > 0:
+        raise UserError(f"--scale {scale:g}: want a number above 0")
+    x, y = _read(path, shape)
+    if x.dtype.kind not in "fiub":
+        raise UserError(f"{path}: x is {x.dtype}, want numbers")
+    size = int(np.prod(shape))
+    if x.ndim < 2 or int(np.prod(x.shape[1:])) != size:
+        raise UserError(f"{path}: samples of shape {x.shape[1:]}; the model takes {shape}")
+    if len(x) < FEWEST:
+        raise UserError(f"{path}: {len(x)} samples; at least {FEWEST} are needed, a hundred or more are better")
+    if y is not None and len(y) != len(x):
+        raise UserError(f"{path}: {len(x)} samples and {len(y)} labels")
+    divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
+    x = (x.reshape(len(x), *shape) / divisor).astype(np.float32)
+    bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
+    if bad.any():
+        raise UserError(
+            f"{path}: {int(bad.sum())} of {len(x)} samples hold NaN or infinity, the first is sample {int(np.argmax(bad))}"
+        )
+    if (x == x[0]).all():
+        what = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
+        raise UserError(f"{path}: {what}: ranges cannot be learned from constant data")
+    return Samples(path, x, None if y is None else y.ravel().astype(np.int64))
+
+
+def _read(path: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
+    if path.is_dir():
+        if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
+            raise UserError(f"{path}: a folder holds images; the model takes {shape}")
+        if shape[0] != shape[1]:
+            raise UserError(f"{path}: images are scaled to squares; the model takes {shape}: give an .npz instead")
+        names = sorted({part.parts[0] for part in (p.relative_to(path) for p in path.rglob("*.*")) if len(part.parts) > 1})
+        classes = {name: n for n, name in enumerate(names)}
+        x, y = images.read(path, lambda parts: classes[parts[0]] if len(parts) > 1 else 0, shape[0], shape[2:] == (3,))
+        return x, y if len(names) > 1 else None
+    if path.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False), None
+        except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"{path}: not an .npy file: {error}") from None
+    if path.suffix == ".npz":
+        x = arrays(path, "x")[0]
+        try:
+            return x, arrays(path, "y")[0]
+        except UserError:
+            return x, None
+    raise UserError(f"{path}: want an .npy, an .npz with x (and y), or a folder of images")

@@ -1,0 +1,97 @@
+"""Keras files and SavedModel folders, run and quantised by TensorFlow (extra `train`)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common.errors import UserError
+from .quiet import quiet
+from .source import Source
+
+
+def _tensorflow() -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        with quiet():
+            import tensorflow
+    except ImportError:
+        raise UserError(
+            "Keras and SavedModel sources need TensorFlow, the extra `train`: pip install 'h2t2-edge[train]' "
+            "(or export a float .tflite, which needs only the extra `convert`)"
+        ) from None
+    return tensorflow
+
+
+def keras_file(path: Path) -> Source:
+    """A .keras or .h5 file."""
+    tf = _tensorflow()
+    with quiet():
+        try:
+            model = tf.keras.models.load_model(path, compile=False)
+        except (ValueError, OSError, TypeError, KeyError) as error:
+            raise UserError(f"{path}: Keras cannot load it: {str(error).splitlines()[0]}") from None
+    shape = _shape(path, model.inputs, model.outputs)
+
+    def scores(x: np.ndarray) -> np.ndarray:
+        return np.asarray(model.predict(x, verbose=0, batch_size=64), float).reshape(len(x), -1)
+
+    return Source("Keras model", path, shape, path.stat().st_size, scores, lambda x: to_int8(model, x))
+
+
+def saved_model(path: Path) -> Source:
+    """A SavedModel folder: its serving_default signature."""
+    tf = _tensorflow()
+    with quiet():
+        try:
+            loaded = tf.saved_model.load(str(path))
+            signature = loaded.signatures["serving_default"]
+        except (ValueError, OSError, KeyError) as error:
+            raise UserError(f"{path}: no SavedModel with a serving_default signature: {str(error).splitlines()[0]}") from None
+    inputs = list(signature.structured_input_signature[1].items())
+    shape = _shape(path, [spec for _, spec in inputs], list(signature.structured_outputs.values()))
+
+    def scores(x: np.ndarray) -> np.ndarray:
+        parts = [signature(**{inputs[0][0]: tf.constant(part)}) for part in np.array_split(x, -(-len(x) // 64))]
+        return np.concatenate([np.asarray(next(iter(part.values())), float).reshape(-1, _width(part)) for part in parts])
+
+    def quantise(x: np.ndarray) -> bytes:
+        return _converted(tf, tf.lite.TFLiteConverter.from_saved_model(str(path)), x)
+
+    size = sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
+    return Source("SavedModel", path, shape, size, scores, quantise)
+
+
+def _width(part: dict[str, Any]) -> int:
+    return int(np.prod(next(iter(part.values())).shape[1:]))
+
+
+def _shape(path: Path, inputs: list[Any], outputs: list[Any]) -> tuple[int, ...]:
+    if len(inputs) != 1 or len(outputs) != 1:
+        raise UserError(f"{path}: {len(inputs)} inputs and {len(outputs)} outputs, want one of each")
+    shape = tuple(inputs[0].shape)[1:]
+    if not shape or any(size is None for size in shape):
+        raise UserError(f"{path}: its input has the shape {tuple(inputs[0].shape)}: a board needs fixed sizes")
+    return tuple(int(size) for size in shape)
+
+
+def to_int8(model: Any, calibration: np.ndarray) -> bytes:
+    """Full-integer int8 .tflite (int8 in and out) of a Keras model; calibration: (n, ...) float32 inputs."""
+    tf = _tensorflow()
+    return _converted(tf, tf.lite.TFLiteConverter.from_keras_model(model), calibration)
+
+
+def _converted(tf: Any, converter: Any, calibration: np.ndarray) -> bytes:
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([row[None].astype(np.float32)] for row in calibration)
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = tf.int8
+    converter.inference_output_type = tf.int8
+    with quiet():
+        try:
+            return bytes(converter.convert())
+        except (ValueError, RuntimeError, tf.errors.OpError) as error:
+            raise UserError(f"TensorFlow's converter refuses the model: {str(error).splitlines()[0]}") from None

@@ -1,0 +1,83 @@
+"""A float .tflite: run by the TFLite interpreter, quantised by ai-edge-quantizer. No TensorFlow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.tflite import Interpreter
+
+from ...common.errors import UserError
+from ..tflite import load
+from .quiet import quiet
+from .source import Source
+
+
+def tflite_file(path: Path) -> Source:
+    """The source of a file. UserError for one that is damaged, is int8 already, or has not one input and one output."""
+    graph = load(path)
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        raise UserError(f"{path}: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs, want one of each")
+    end = graph.tensors[graph.inputs[0]]
+    if end.dtype == "int8":
+        raise UserError(f"{path}: is int8 already; `h2t2 inspect` tells what it takes, `h2t2 bundle` prepares it for a board")
+    if end.dtype != "float32":
+        raise UserError(f"{path}: its input is {end.dtype}, want a float32 model")
+    if any(size < 1 for size in end.shape):
+        raise UserError(f"{path}: its input has the shape {end.shape}: fix every size before exporting")
+    return from_bytes("float .tflite", path, path.read_bytes(), path.stat().st_size)
+
+
+def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source:
+    """The source of a float .tflite in memory."""
+    with quiet():
+        try:
+            interpreter = Interpreter(model_content=content, num_threads=1)
+            interpreter.allocate_tensors()
+        except (ValueError, RuntimeError) as error:
+            raise UserError(f"{path}: the interpreter refuses it: {str(error).splitlines()[0]}") from None
+    shape = tuple(int(n) for n in interpreter.get_input_details()[0]["shape"][1:])
+
+    def scores(x: np.ndarray) -> np.ndarray:
+        return np.stack([_run(interpreter, row) for row in x])
+
+    return Source(kind, path, shape, file_bytes, scores, lambda calibration: quantised(content, calibration, path))
+
+
+def _run(interpreter: Any, x: np.ndarray) -> np.ndarray:
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x[None].astype(np.float32))
+    interpreter.invoke()
+    return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), float).ravel()
+
+
+def quantised(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
+    """A float .tflite as full int8. Ranges are the extremes seen: the quantizer's own default, a moving average of each
+    sample's extremes, collapses for a tensor of one number such as a binary classifier's logit."""
+    try:
+        with quiet():
+            from ai_edge_quantizer import calibrator, quantizer, recipe, recipe_manager
+            from ai_edge_quantizer.utils import qsv_utils, tfl_interpreter_utils
+    except ImportError:
+        raise UserError("quantising without TensorFlow needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+    with quiet():
+        try:
+            interpreter = tfl_interpreter_utils.create_tfl_interpreter(content)
+            signatures = interpreter.get_signature_list()
+            key = next(iter(signatures), None) or tfl_interpreter_utils.DEFAULT_SIGNATURE_KEY
+            name = signatures[key]["inputs"][0] if signatures else interpreter.get_input_details()[0]["name"]
+            chosen = recipe.static_wi8_ai8()
+            manager = recipe_manager.RecipeManager()
+            manager.load_quantization_recipe(chosen)
+            watched = calibrator.Calibrator(
+                content,
+                mode=calibrator.CalibrationMode.CALIBRATION_PRESERVE_ALL_TENSORS,
+                num_threads=1,
+                qsv_update_func=qsv_utils.min_max_update,
+            )
+            watched.calibrate({key: [{name: row[None].astype(np.float32)} for row in calibration]}, manager)
+            made = quantizer.Quantizer(content, chosen).quantize(watched.get_model_qsvs())
+        except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
+            raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
+    return bytes(made.quantized_model)

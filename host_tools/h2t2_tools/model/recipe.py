@@ -1,0 +1,141 @@
+"""What every training recipe in models/ shares: arguments, int8 conversion, evaluation, a model's files, its card.
+
+TensorFlow is imported by the recipes (extra `train`), never by the runtime or the demo.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.tflite import TFLiteModel
+
+from ..lab import traces
+from ..lab.scoring import confusion
+from .convert.from_keras import to_int8
+
+
+def write_pair(
+    folder: Path,
+    about: dict[str, Any],
+    models: dict[str, Any],
+    columns: dict[str, list[int] | None],
+    train: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+) -> None:
+    """Quantise the Keras models {"ldl", "rdl"}, evaluate both on the test part and write what a pair consists of:
+
+    ldl.tflite, rdl.tflite, test.npz (x float32, y uint8), pair.json, README.md (the card).
+    `columns[name]` picks the features of x a model reads (None: all of them).
+    """
+    x, y = test
+    rows = {}
+    for name, keras_model in models.items():
+        picked = train if columns[name] is None else train[:, columns[name]]
+        path = folder / f"{name}.tflite"
+        path.write_bytes(to_int8(keras_model, picked))
+        mine = x if columns[name] is None else x[:, columns[name]]
+        model = TFLiteModel(str(path), event=about["event_index"][name])
+        scores = np.array([model.score(model.run(model.quantise(row))) for row in mine])
+        exact = np.asarray(keras_model.predict(mine, verbose=0))[:, about["event_index"][name]]
+        rows[name] = {
+            "parameters": int(keras_model.count_params()),
+            "bytes": path.stat().st_size,
+            "float": confusion(exact, y),
+            "int8": confusion(scores, y),
+        }
+    np.savez_compressed(folder / "test.npz", x=x.astype(np.float32), y=y.astype(np.uint8))
+    pair = {**about, "columns": columns, "metrics": rows, "test_samples": len(y)}
+    (folder / "pair.json").write_text(json.dumps(pair, indent=1) + "\n")
+    (folder / "README.md").write_text(_card(pair))
+
+
+def _card(pair: dict[str, Any]) -> str:
+    lines = [
+        f"# {pair['name']}: {pair['title']}",
+        "",
+        f"- Event (class 1): {pair['event']}",
+        f"- Data: {pair['data']}",
+        f"- Licence: {pair['licence']}",
+        f"- LDL: {pair['ldl']}",
+        f"- RDL: {pair['rdl']}",
+        f"- Test part: {pair['test_samples']} samples neither model saw (`test.npz`)",
+        f"- Made by: `python models/{pair['name']}/train.py` (extra `train`)",
+        "",
+        "| model | numbers | parameters | .tflite bytes | accuracy | FP | FN |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in pair["metrics"].items():
+        for kind in ("float", "int8"):
+            m = row[kind]
+            lines.append(
+                f"| {name.upper()} | {kind} | {row['parameters']} | {row['bytes'] if kind == 'int8' else ''} "
+                f"| {m['accuracy']:.1%} | {m['fp']:.1%} | {m['fn']:.1%} |"
+            )
+    return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])
+
+
+def arguments(about: str, folder: Path, epochs: int) -> argparse.Namespace:
+    """A recipe's command line: data (a folder, or None), out (a folder), epochs."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--data", type=Path, help="folder of the data set as published (looked for when not given)")
+    parser.add_argument("--out", type=Path, default=folder, help="where the files go (%(default)s)")
+    parser.add_argument("--epochs", type=int, default=epochs, help="(%(default)s)")
+    return parser.parse_args()
+
+
+def scored(model: Path, x: np.ndarray, event: int) -> np.ndarray:
+    """The int8 model's scores of class 1, in [0, 1], for float inputs x (n, ...)."""
+    ldl = TFLiteModel(str(model), event=event)
+    return np.array([ldl.score(ldl.run(ldl.quantise(row))) for row in x], np.float32)
+
+
+def write_ldl(
+    out: Path,
+    about: dict[str, Any],
+    keras_model: Any,
+    calibration: np.ndarray,
+    test: tuple[np.ndarray, np.ndarray],
+    event: int,
+    ship: bool,
+) -> Path:
+    """Quantise an LDL and write what it leaves: trace.npz (scores and labels of the test part), README.md, ldl.tflite.
+
+    about: title, event, data, licence, ldl, paper (accuracy, FP, FN of its row, or None). ship: whether the licence of the
+    data lets the model be committed; else ldl.tflite is there to use and .gitignore keeps it out. Returns its path.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "ldl.tflite"
+    path.write_bytes(to_int8(keras_model, calibration))
+    x, y = test
+    scores = scored(path, x, event)
+    traces.save(out / "trace.npz", traces.Trace(about["title"], scores, y.astype(np.int64)))
+    if not ship:
+        (out / ".gitignore").write_text("ldl.tflite\n")
+    exact = np.asarray(keras_model.predict(x, verbose=0, batch_size=64))[:, event]
+    rows = {"float": confusion(exact, y), "int8": confusion(scores, y)}
+    (out / "README.md").write_text(_ldl_card(out.name, about, keras_model.count_params(), path.stat().st_size, len(y), rows))
+    return path
+
+
+def _ldl_card(name: str, about: dict[str, Any], parameters: int, size: int, count: int, rows: dict[str, Any]) -> str:
+    lines = [
+        f"# {name}: {about['title']}",
+        "",
+        f"- Event (class 1): {about['event']}",
+        f"- Data: {about['data']}",
+        f"- Licence: {about['licence']}",
+        f"- LDL: {about['ldl']}; {parameters} parameters, {size} bytes as int8 .tflite",
+        f"- Test part: {count} samples; `trace.npz` holds the int8 model's scores of them and the labels",
+        "",
+        "| | accuracy | FP | FN |",
+        "|---|---|---|---|",
+    ]
+    paper = [("the paper's", about["paper"])] if about["paper"] else []
+    for kind, row in [*rows.items(), *paper]:
+        lines.append(f"| {kind} | {row['accuracy']:.1%} | {row['fp']:.1%} | {row['fn']:.1%} |")
+    return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])

@@ -1,0 +1,168 @@
+"""Reads a .tflite (schema version 3) into plain Python: tensors, operators, their options. No flatbuffer library needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from struct import error as StructError
+from struct import unpack_from
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.tflite_check import _File as Raw
+from h2t2.ldl.tflite_check import check
+
+from ..common.errors import UserError
+
+TYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64"}
+BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "int8": 1, "float64": 8}
+NAMES = {
+    0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D", 6: "DEQUANTIZE",
+    9: "FULLY_CONNECTED", 14: "LOGISTIC", 17: "MAX_POOL_2D", 18: "MUL", 19: "RELU", 21: "RELU6", 22: "RESHAPE", 25: "SOFTMAX",
+    34: "PAD", 40: "MEAN", 43: "SQUEEZE", 70: "EXPAND_DIMS", 114: "QUANTIZE", 28: "TANH", 39: "TRANSPOSE", 45: "STRIDED_SLICE",
+    77: "SHAPE", 83: "PACK", 23: "RESIZE_BILINEAR", 97: "RESIZE_NEAREST_NEIGHBOR", 117: "HARD_SWISH",
+    41: "SUB", 98: "LEAKY_RELU", 37: "BATCH_TO_SPACE_ND", 38: "SPACE_TO_BATCH_ND",
+}  # fmt: skip
+FUSED = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
+
+# option name -> (field, struct code, default), by operator
+_WINDOW = {"padding": (0, "<b", 0), "stride_w": (1, "<i", 1), "stride_h": (2, "<i", 1)}
+_OPTIONS: dict[str, dict[str, tuple[int, str, int]]] = {
+    "CONV_2D": {**_WINDOW, "fused": (3, "<b", 0), "dilation_w": (4, "<i", 1), "dilation_h": (5, "<i", 1)},
+    "DEPTHWISE_CONV_2D": {
+        **_WINDOW, "multiplier": (3, "<i", 1), "fused": (4, "<b", 0), "dilation_w": (5, "<i", 1), "dilation_h": (6, "<i", 1),
+    },
+    "AVERAGE_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
+    "MAX_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
+    "FULLY_CONNECTED": {"fused": (0, "<b", 0)},
+    "ADD": {"fused": (0, "<b", 0)},
+    "MUL": {"fused": (0, "<b", 0)},
+    "CONCATENATION": {"axis": (0, "<i", 0), "fused": (1, "<b", 0)},
+    "MEAN": {"keep_dims": (0, "<b", 0)},
+    "SOFTMAX": {"beta": (0, "<f", 0)},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """shape: as stored (batch first); data: a constant's array, or None; scale, zero: (channels,) or (1,), empty: none."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    data: np.ndarray | None
+    scale: np.ndarray
+    zero: np.ndarray
+    axis: int
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def bytes(self) -> int:
+        return self.size * BYTES.get(self.dtype, 1)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """inputs, outputs: tensor indices, -1 for one left out; options: by name, see _OPTIONS."""
+
+    name: str
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Graph:
+    path: str
+    file_bytes: int
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def load(path: Path) -> Graph:
+    """The first graph of the model. UserError for a file that is none, or is damaged."""
+    try:
+        content = path.read_bytes()
+        check(content)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path}: {error}") from None
+    try:
+        return _Reader(content).graph(str(path))
+    except (UserError, ValueError, IndexError, OverflowError, StructError) as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+class _Reader:
+    def __init__(self, content: bytes) -> None:
+        self.raw = Raw(content)
+        self.content = content
+
+    def value(self, table: int, field: int, code: str, default: Any) -> Any:
+        at = self.raw.field(table, field)
+        return unpack_from(code, self.content, at)[0] if at else default
+
+    def vector(self, table: int, field: int, dtype: str) -> np.ndarray:
+        at = self.raw.field(table, field)
+        if not at:
+            return np.zeros(0, dtype)
+        start, count = self.raw.vector(at, np.dtype(dtype).itemsize)
+        return np.frombuffer(self.content, dtype, count, start).copy()
+
+    def tables(self, table: int, field: int) -> list[int]:
+        at = self.raw.field(table, field)
+        if not at:
+            return []
+        start, count = self.raw.vector(at, 4)
+        return [part + self.raw.number(part) for part in range(start, start + 4 * count, 4)]
+
+    def graph(self, path: str) -> Graph:
+        model = self.raw.number(0)
+        codes = [self.code(table) for table in self.tables(model, 1)]
+        buffers = self.tables(model, 4)
+        graph = self.tables(model, 2)[0]
+        tensors = tuple(self.tensor(n, table, buffers) for n, table in enumerate(self.tables(graph, 0)))
+        operators = tuple(self.operator(table, codes) for table in self.tables(graph, 3))
+        ends = [tuple(int(n) for n in self.vector(graph, field, "<i4")) for field in (1, 2)]
+        return Graph(path, len(self.content), tensors, operators, ends[0], ends[1])
+
+    def code(self, table: int) -> tuple[str, int]:
+        number = max(self.value(table, 0, "<b", 0), self.value(table, 3, "<i", 0))
+        return NAMES.get(number, f"operator {number}"), self.value(table, 2, "<i", 1)
+
+    def tensor(self, index: int, table: int, buffers: list[int]) -> Tensor:
+        dtype = TYPES.get(self.value(table, 1, "<b", 0), "unknown")
+        shape = tuple(int(n) for n in self.vector(table, 0, "<i4"))
+        name = bytes(self.vector(table, 3, "u1")).decode("utf-8", "replace")
+        number = self.value(table, 2, "<I", 0)
+        raw = self.vector(buffers[number], 0, "u1") if number < len(buffers) else np.zeros(0, "u1")
+        data = None
+        if len(raw) and dtype in BYTES:
+            if len(raw) != int(np.prod(shape, dtype=np.int64)) * BYTES[dtype]:
+                raise UserError(f"tensor {name}: {len(raw)} bytes of data do not fill the shape {shape} of {dtype}")
+            data = raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+        at = self.raw.field(table, 4)
+        scale, zero, axis = np.zeros(0), np.zeros(0, np.int64), 0
+        if at:
+            quantization = at + self.raw.number(at)
+            scale, zero = self.vector(quantization, 2, "<f4"), self.vector(quantization, 3, "<i8")
+            axis = self.value(quantization, 6, "<i", 0)
+        return Tensor(index, name, shape, dtype, data, scale, zero, axis)
+
+    def operator(self, table: int, codes: list[tuple[str, int]]) -> Operator:
+        name, version = codes[self.value(table, 0, "<I", 0)]
+        ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2)]
+        at = self.raw.field(table, 4)
+        options = {}
+        for option, (field, code, default) in _OPTIONS.get(name, {}).items():
+            options[option] = self.value(at + self.raw.number(at), field, code, default) if at else default
+        return Operator(name, version, ends[0], ends[1], options)

@@ -1,0 +1,102 @@
+"""Writes a .tflite (schema version 3) from the same plain Python that tflite_file reads. Needs the extra `convert`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..common.errors import UserError
+from .tflite import NAMES, TYPES, Graph, Operator, Tensor
+
+# operator -> (its table of options in the schema, option name -> attribute)
+_WINDOW = {"padding": "padding", "stride_w": "strideW", "stride_h": "strideH", "fused": "fusedActivationFunction"}
+_DILATION = {"dilation_w": "dilationWFactor", "dilation_h": "dilationHFactor"}
+_POOL = {**_WINDOW, "filter_w": "filterWidth", "filter_h": "filterHeight"}
+_OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
+    "CONV_2D": ("Conv2DOptions", {**_WINDOW, **_DILATION}),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", {**_WINDOW, **_DILATION, "multiplier": "depthMultiplier"}),
+    "AVERAGE_POOL_2D": ("Pool2DOptions", _POOL),
+    "MAX_POOL_2D": ("Pool2DOptions", _POOL),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", {"fused": "fusedActivationFunction"}),
+    "ADD": ("AddOptions", {"fused": "fusedActivationFunction"}),
+    "MUL": ("MulOptions", {"fused": "fusedActivationFunction"}),
+    "CONCATENATION": ("ConcatenationOptions", {"axis": "axis", "fused": "fusedActivationFunction"}),
+    "MEAN": ("ReducerOptions", {"keep_dims": "keepDims"}),
+    "SOFTMAX": ("SoftmaxOptions", {"beta": "beta"}),
+}
+_CODES = {name: code for code, name in NAMES.items()}
+_TYPES = {name: code for code, name in TYPES.items()}
+
+
+def write(graph: Graph) -> bytes:
+    """The file's bytes; `tflite.load` reads the same graph back. One signature, "serving_default", names the ends."""
+    try:
+        import flatbuffers
+        from ai_edge_litert import schema_py_generated as schema
+    except ImportError:
+        raise UserError("writing a .tflite needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+    model = schema.ModelT()
+    model.version, model.description = 3, b"h2t2"
+    model.buffers = [schema.BufferT()]
+    kinds = list(dict.fromkeys((operator.name, operator.version) for operator in graph.operators))
+    model.operatorCodes = [_code(schema, *kind) for kind in kinds]
+    sub = schema.SubGraphT()
+    sub.tensors = [_tensor(schema, model, tensor) for tensor in graph.tensors]
+    sub.inputs, sub.outputs = list(graph.inputs), list(graph.outputs)
+    sub.operators = [
+        _operator(schema, operator, kinds.index((operator.name, operator.version))) for operator in graph.operators
+    ]
+    model.subgraphs = [sub]
+    signature = schema.SignatureDefT()
+    signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
+    signature.inputs, signature.outputs = (
+        [_named(schema, graph.tensors[n]) for n in ends] for ends in (graph.inputs, graph.outputs)
+    )
+    model.signatureDefs = [signature]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
+
+
+def _code(schema: Any, name: str, version: int) -> Any:
+    code = schema.OperatorCodeT()
+    code.builtinCode = _CODES[name]
+    code.deprecatedBuiltinCode = min(127, _CODES[name])
+    code.version = version
+    return code
+
+
+def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
+    made = schema.TensorT()
+    made.name, made.shape, made.type = tensor.name.encode(), list(tensor.shape), _TYPES[tensor.dtype]
+    made.buffer = 0
+    if tensor.data is not None:
+        made.buffer = len(model.buffers)
+        buffer = schema.BufferT()
+        buffer.data = np.frombuffer(np.ascontiguousarray(tensor.data).tobytes(), np.uint8)
+        model.buffers.append(buffer)
+    if len(tensor.scale):
+        made.quantization = schema.QuantizationParametersT()
+        made.quantization.scale = [float(s) for s in tensor.scale]
+        made.quantization.zeroPoint = [int(z) for z in tensor.zero]
+        made.quantization.quantizedDimension = tensor.axis
+    return made
+
+
+def _operator(schema: Any, operator: Operator, code: int) -> Any:
+    made = schema.OperatorT()
+    made.opcodeIndex, made.inputs, made.outputs = code, list(operator.inputs), list(operator.outputs)
+    if operator.name in _OPTIONS:
+        table, attributes = _OPTIONS[operator.name]
+        made.builtinOptionsType = getattr(schema.BuiltinOptions, table)
+        made.builtinOptions = getattr(schema, table + "T")()
+        for option, value in operator.options.items():
+            setattr(made.builtinOptions, attributes[option], value)
+    return made
+
+
+def _named(schema: Any, tensor: Tensor) -> Any:
+    made = schema.TensorMapT()
+    made.name, made.tensorIndex = tensor.name.encode(), tensor.index
+    return made

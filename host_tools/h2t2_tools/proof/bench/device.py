@@ -1,0 +1,59 @@
+"""`h2t2 bench device`: instructions and heap of the core on an emulated micro:bit, a Cortex-M0 with 16 KB of RAM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+
+from ...boards.microbit.emulated import NANOSECONDS, Microbit
+from ...common import places, policies
+from ..validate import samples
+
+MODES: dict[str, dict[str, Any]] = {
+    "Algorithm 1": policies.PAPER,
+    "all + anytime": {},
+}
+
+
+def device(rounds: int = 200) -> list[dict[str, Any]]:
+    """Rows a mode: instructions a step and heap bytes on the emulated micro:bit, window 1, b = 4; actions equal the host's."""
+    rows = []
+    for mode, options in MODES.items():
+        made = H2T2(window=1, **options)
+        bins, labels = (column.tolist() for column in samples(4, rounds, 1))
+        with Microbit(count=True) as board:
+            board.prepare()
+            names = board.load(places.RUNTIME, made)
+            used = board.heap() - board.base
+            actions, instructions = [], []
+            decide, learn, ticket = (names[name] for name in ("decide", "learn", "ticket"))
+            clock = 1000 / NANOSECONDS  # instructions a microsecond of the board's clock
+            empty = min(int(board.run("L();t=T();t=T()-t;U();print(t)")) for _ in range(3)) * clock
+            for k, label in zip(bins, labels):
+                # the heap is locked all through the step
+                said = board.run(f"L();t=T();a=p.{decide}({k});t=T()-t;U();print(a,t)").split()
+                actions.append(int(said[0]))
+                spent = int(said[1]) * clock - empty
+                if actions[-1] == OFFLOAD:
+                    said = board.run(f"L();t=T();p.{learn}(p.{ticket},{label},-1);t=T()-t;U();print(t)").split()
+                    spent += int(said[0]) * clock - empty
+                instructions.append(spent)
+        expected = []
+        for k, label in zip(bins, labels):
+            expected.append(made.decide(k))
+            if expected[-1] == OFFLOAD:
+                made.learn(made.ticket, label)
+        rows.append(
+            {
+                "mode": mode,
+                "rounds": rounds,
+                "heap_bytes": used,
+                "instructions_mean": float(np.mean(instructions)),
+                "instructions_worst": max(instructions),
+                "same_as_host": actions == expected,
+            }
+        )
+    return rows

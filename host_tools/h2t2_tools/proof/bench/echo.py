@@ -1,0 +1,21 @@
+"""The other end of `h2t2 bench offload`'s raw echo, a process of its own: python -m h2t2_tools.proof.bench.echo HOST PORT."""
+
+from __future__ import annotations
+
+import sys
+
+from h2t2.link.paho import make_client
+
+
+def main(host: str, port: int) -> None:
+    """Send every message on echo/request back on echo/reply, for ever."""
+    client = make_client("echo-peer")
+    client.on_message = lambda client, _data, message: client.publish("echo/reply", message.payload, qos=1)
+    client.on_connect = lambda client, *_: client.subscribe("echo/request", qos=1)
+    client.on_subscribe = lambda *_: print("ready", file=sys.stderr, flush=True)
+    client.connect(host, port)
+    client.loop_forever()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

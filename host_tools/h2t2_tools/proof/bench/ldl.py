@@ -1,0 +1,125 @@
+"""`h2t2 bench ldl`: one inference, by TFLite's kernels and by the integer interpreter, here, on MicroPython and on an emulated
+micro:bit, in one run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from h2t2.core.rng import Rng
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.tflite import TFLiteModel
+
+from ...boards.emulators import MICROBIT, UNIX
+from ...boards.microbit.emulated import NANOSECONDS, Microbit
+from ...common import places
+from ...model.bundle import from_tflite
+from ...model.inspect import inspect
+
+
+def rows(path: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Rows {what, us, macs_per_second, crc, heap, instructions}: the same `runs` inputs each.
+
+    heap: bytes at most, beside the bundle, or None where that is not measured; instructions: of the emulated board, whose time
+    is not ours (us None there).
+    """
+    macs = inspect(path)["multiply_accumulates"]
+    blob = from_tflite(path)
+    made: list[dict[str, Any]] = []
+
+    def row(what: str, us: float | None, crc: int, heap: int | None, instructions: float | None = None) -> None:
+        speed = macs / us * 1e6 if us else None
+        numbers = {"us": us, "macs_per_second": speed, "crc": crc, "heap": heap, "instructions": instructions}
+        made.append({"what": what, **numbers})
+
+    for resolver in ("reference", "optimised"):
+        progress(f"TFLite {resolver}")
+        before = _resident()
+        model = TFLiteModel(str(path), event=0, resolver=resolver)
+        inputs = _inputs(np.int8, model.input_shape, runs)
+        model.run(inputs[0])
+        grown = None if before is None else max(0, (_resident() or 0) - before)
+        started = time.perf_counter()
+        outputs = [model.outputs(x).tobytes() for x in inputs]
+        us = (time.perf_counter() - started) / runs * 1e6
+        row(f"TFLite {resolver}", us, _crc(outputs), grown)
+    progress("integer interpreter, CPython")
+    tracemalloc.start()
+    board = Int8Model(blob, 0)
+    board.run(_inputs(None, (board.input_size,), 1)[0])
+    heap = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    outputs = []
+    started = time.perf_counter()
+    for x in _inputs(None, (board.input_size,), runs):
+        board.run(x)
+        outputs.append(bytes((u - 128) & 255 for u in board.arena[board.output : board.output + board.classes]))
+    row("ours, CPython", (time.perf_counter() - started) / runs * 1e6, _crc(outputs), heap)
+    if UNIX.missing() is None:
+        progress("integer interpreter, MicroPython")
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "model.h2m").write_bytes(blob)
+            script = Path(folder) / "bench.py"
+            source = (places.on_device() / "ldl_bench.py").read_text()
+            script.write_text(f"BUNDLE = {str(Path(folder) / 'model.h2m')!r}\nRUNS = {runs}\n{source}")
+            for line in UNIX.run(script, [], places.RUNTIME.parent, timeout=600).splitlines():
+                kind, us_text, crc, heap_text = line.split()
+                row(f"ours, MicroPython {kind}", float(us_text), int(crc), int(heap_text))
+    if MICROBIT.missing() is None and len(blob) + len(board.arena) < FITS:
+        progress("integer interpreter, emulated micro:bit")
+        instructions, crc_text, used = _microbit(board, runs)
+        row("ours, emulated micro:bit", None, crc_text, used, instructions)
+    return made
+
+
+FITS = 3500  # bytes of bundle and arena an emulated micro:bit can hold beside the kernels
+
+
+def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
+    """(instructions an inference, CRC of the outputs, bytes of heap with the bundle) of an LDL alone, the heap locked."""
+    with Microbit(count=True) as board:
+        board.prepare()
+        board.run("g=None")
+        run, arena = board.load_ldl(places.RUNTIME, model)
+        used = board.heap() - board.base
+        empty = min(int(board.run("L();t=T();t=T()-t;U();print(t)")) for _ in range(3))
+        spent = crc = 0
+        for x in _inputs(None, (model.input_size,), runs):
+            board.run(f"a={bytes((q + 256) % 256 for q in x)!r}")
+            spent += int(board.run(f"L();t=T();{run}(a);t=T()-t;U();print(t)")) - empty
+            outputs = board.run(f"print({arena}[{model.output}:{model.output + model.classes}])")
+            crc = crc32(ast.literal_eval(outputs.strip().removeprefix("bytearray(").removesuffix(")")), crc)
+    return spent * 1000 / NANOSECONDS / runs, crc, used
+
+
+def _resident() -> int | None:
+    """Bytes of this process in memory, where the system tells."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None
+
+
+def _inputs(dtype: Any, shape: tuple[int, ...], runs: int) -> list[Any]:
+    """The same pseudo-random int8 inputs for everybody: of the device's own generator."""
+    rng = Rng(9)
+    size = int(np.prod(shape))
+    each = [np.array([rng.draw() >> 7 for _ in range(size)], np.uint8) for _ in range(runs)]
+    return [x.view(np.int8).reshape(shape) if dtype is not None else x.view(np.int8).tolist() for x in each]
+
+
+def _crc(outputs: list[bytes]) -> int:
+    """Of the outputs as the arena holds them, q + 128."""
+    crc = 0
+    for output in outputs:
+        crc = crc32(bytes((b + 128) & 255 for b in output), crc)
+    return crc

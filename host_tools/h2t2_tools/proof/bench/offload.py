@@ -1,0 +1,198 @@
+"""`h2t2 bench offload`: our link against a raw paho echo, through the same Mosquitto, in one run."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2.link import wire
+from h2t2.link.mqtt import MqttLink
+from h2t2.link.paho import PahoLink, make_client
+
+from ...common import pairs
+from ...common.errors import Failure
+from ...fleet import broker
+
+PAIR = "breast_cancer"
+TURNS = 8
+Trips = Callable[[float], list[float]]  # seconds to measure -> seconds of each round trip
+
+
+def run(seconds: float, devices: int, doing: Callable[[str], None]) -> dict[str, Any]:
+    """{"payload", "rows"}: round trips a second, p50 and p99 (ms), ratio to the echo. Needs mosquitto."""
+    pair = pairs.load(PAIR)
+    rdl = TFLiteModel(str(pair.rdl))
+    tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
+    shape = rdl.input_shape[1:]
+
+    def request(n: int, boot: int) -> bytes:
+        return wire.encode_request(pair.about.model_id, boot, n, shape, tensors[n % len(tensors)])
+
+    rows: list[dict[str, Any]] = []
+
+    def add(what: str, times: list[float], took: float) -> None:
+        rate = len(times) / took
+        p50, p99 = np.percentile(np.array(times) * 1000, [50, 99])
+        base = rows[0]["rate"] if rows else rate
+        rows.append({"what": what, "rate": rate, "p50": float(p50), "p99": float(p99), "ratio": rate / base})
+
+    def worker(n: int) -> list[str]:
+        return ["-m", "h2t2_tools", "rdl", "--pair", PAIR, "--broker", f"mqtt://{host}:{port}", f"--workers={n}"]
+
+    with broker.running("mosquitto") as url:
+        host, port = broker.parse(url)
+        with _process(["-m", "h2t2_tools.proof.bench.echo", host, str(port)]), _process(worker(1)), ExitStack() as stack:
+            echo = stack.enter_context(_echo(host, port, request(1, 1)))
+            links = [stack.enter_context(_device(host, port, request, window)) for window in (1, 8)]
+            what = ["raw paho echo, one client", "one device (paho link), window 1", "one device (paho link), window 8"]
+            times: list[list[float]] = [[], [], []]
+            took = [0.0, 0.0, 0.0]
+            for turn in range(TURNS):  # in turns: what else the machine does meets each of them alike
+                for n, trips in enumerate([echo, *links]):
+                    doing(f"{what[n]}, {turn + 1} of {TURNS}")
+                    began = time.perf_counter()
+                    times[n] += trips(seconds / TURNS)
+                    took[n] += time.perf_counter() - began
+            for n in range(3):
+                add(what[n], times[n], took[n])
+        for workers in (1, 2):
+            with _process(worker(workers)):
+                name = f"{devices} devices (board link), {workers} worker{'s' if workers > 1 else ''}"
+                doing(name)
+                add(name, *_fleet(host, port, request, devices, seconds))
+    return {"pair": PAIR, "payload": len(request(1, 1)), "rows": rows}
+
+
+@contextmanager
+def _process(arguments: list[str]) -> Iterator[None]:
+    """A Python process that has said it is ready on standard error; ended with the context."""
+    process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert process.stderr
+        said = ""
+        while "ready" not in said:
+            said = process.stderr.readline()
+            if not said:
+                raise Failure(f"{' '.join(arguments[:3])} ended before it was ready")
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@contextmanager
+def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
+    """What paho alone can do: publish, wait for the same bytes back, as its documentation shows it."""
+    replies: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    client = make_client("echo-client")
+    ready = threading.Event()
+    client.on_message = lambda _c, _d, message: replies.put(bytes(message.payload))
+    client.on_connect = lambda client, *_: client.subscribe("echo/reply", qos=1)
+    client.on_subscribe = lambda *_: ready.set()
+    client.connect(host, port)
+    client.loop_start()
+
+    def trips(seconds: float) -> list[float]:
+        times: list[float] = []
+        began = now = time.perf_counter()
+        while now - began < seconds:
+            client.publish("echo/request", payload, qos=1)
+            replies.get(timeout=5)
+            then, now = now, time.perf_counter()
+            times.append(now - then)
+        return times
+
+    try:
+        if not ready.wait(5):
+            raise Failure("the broker does not answer")
+        trips(0.2)
+        yield trips
+    finally:
+        client.disconnect()
+        client.loop_stop()
+
+
+@contextmanager
+def _device(host: str, port: int, request: Callable[[int, int], bytes], window: int) -> Iterator[Trips]:
+    """One device with so many offloads in flight: every reply makes room for the next request."""
+    link = PahoLink(host, port, f"bench-{window}", deadline_ms=5000)
+    numbers = itertools.count(1)
+
+    def trips(seconds: float) -> list[float]:
+        sent: dict[int, float] = {}
+        times: list[float] = []
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or sent:
+            while len(sent) < window and time.perf_counter() < end:
+                n = next(numbers)
+                sent[n] = time.perf_counter()
+                if not link.send(request(n, 7)):
+                    raise Failure(f"window {window}: the link refused a request: {link.trouble or 'busy'}")
+            times.append(_taken(link.receive(5000), sent))
+        return times
+
+    try:
+        link.open()
+        trips(0.2)
+        yield trips
+    finally:
+        link.close()
+
+
+def _taken(payload: bytes | None, sent: dict[int, float]) -> float:
+    if payload is None:
+        raise Failure("no reply within 5 s")
+    status, _, sequence, _, _ = wire.decode_reply(payload)
+    if status != wire.OK:
+        raise Failure(f"the worker answers: {wire.STATUS[status]}")
+    return time.perf_counter() - sent.pop(sequence)
+
+
+def _fleet(
+    host: str, port: int, request: Callable[[int, int], bytes], devices: int, seconds: float
+) -> tuple[list[float], float]:
+    """So many devices, each with one offload in flight and a connection of its own, driven by one thread."""
+    links = [MqttLink(host, port, f"fleet-{n}", deadline_ms=10000) for n in range(devices)]
+    sent: list[dict[int, float]] = [{} for _ in links]
+    times: list[float] = []
+    try:
+        for link in links:
+            link.open()
+        n = 0
+        began = time.perf_counter()
+        last = began
+        while True:
+            now = time.perf_counter()
+            running = now - began < seconds
+            if not running and not any(sent):
+                return times, now - began
+            if now - last > 5:
+                raise Failure("no reply within 5 s")
+            for link, out in zip(links, sent):
+                if not out:
+                    if running:
+                        n += 1
+                        out[n] = time.perf_counter()
+                        link.send(request(n, 9))
+                    continue
+                payload = link.receive(0)
+                if payload is not None:
+                    times.append(_taken(payload, out))
+                    last = time.perf_counter()
+    finally:
+        for link in links:
+            link.close()

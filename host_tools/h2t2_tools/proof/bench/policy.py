@@ -1,0 +1,152 @@
+"""`h2t2 bench policy`: a step of the dense matrix, of the O(2^b) form and of the tree core, here and on MicroPython."""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.numbers import ONE
+
+from ...boards.emulators import UNIX
+from ...common import places, policies
+from ..validate import samples
+
+BITS = (4, 6, 8, 10, 12)
+BETA, EPSILON, ETA = 0.3, 1 / 16, 1.0
+Step = Callable[[int, int], int]
+
+
+def dense(bits: int) -> Step:
+    """Algorithm 1 on the (N, N) matrix of weights: NumPy, slices updated in place, W summed each round as printed."""
+    n = 2**bits
+    w = np.triu(np.ones((n, n)))
+    rng = np.random.default_rng(1)
+    charge = math.exp(-ETA * BETA)
+
+    def step(k: int, label: int) -> int:
+        both, one = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
+        total = float(w.sum())
+        q, p = float(both.sum()), float(one.sum())
+        psi = rng.random() * total
+        explore = rng.random() < EPSILON
+        np.multiply(both, charge, out=both)
+        if explore:
+            part, cost = (one, 0.7) if label == 0 else (w[k + 1 :, k + 1 :], 1.0)
+            part *= math.exp(-ETA * cost / EPSILON)
+        if total < 1e-200:
+            np.divide(w, total, out=w)
+        return OFFLOAD if psi <= q or explore else int(psi <= q + p)
+
+    return step
+
+
+def linear(bits: int) -> Step:
+    """Algorithm 1 with the factorised weights and no tree: NumPy, O(2^b) a step."""
+    n = 2**bits
+    a, b = np.zeros(n), np.zeros(n)  # natural units
+    rng = np.random.default_rng(1)
+
+    def step(k: int, label: int) -> int:
+        u, v = np.exp(a.min() - a), np.exp(b.min() - b)
+        lower = np.cumsum(u)
+        both = lower[k] * v[k + 1 :].sum()
+        pairs = lower * v  # (i <= j, j)
+        one = pairs[: k + 1].sum()
+        total = pairs.sum()
+        psi = rng.random() * total
+        explore = rng.random() < EPSILON
+        a[k + 1 :] -= ETA * BETA
+        b[k + 1 :] += ETA * BETA
+        if explore and label:
+            a[k + 1 :] += ETA / EPSILON
+        elif explore:
+            b[k + 1 :] -= ETA * 0.7 / EPSILON
+        return OFFLOAD if psi <= both or explore else int(psi <= both + one)
+
+    return step
+
+
+def tree(bits: int) -> Step:
+    """The device's core, on this CPython."""
+    policy = H2T2(bits=bits, beta=round(BETA * ONE), epsilon=round(EPSILON * ONE), **policies.PAPER)
+    decide, learn = policy.decide, policy.learn
+
+    def step(k: int, label: int) -> int:
+        action = decide(k)
+        if action == OFFLOAD:
+            learn(policy.ticket, label)
+        return action
+
+    return step
+
+
+def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> tuple[float, int]:
+    """(microseconds a step, the best of `repeat` runs; checksum of the actions)."""
+    bins, labels = (column.tolist() for column in samples(bits, rounds, 1))
+    best = math.inf
+    for _ in range(repeat):
+        step = make(bits)
+        started = time.perf_counter()
+        actions = [step(k, y) for k, y in zip(bins, labels)]
+        best = min(best, (time.perf_counter() - started) / rounds * 1e6)
+    return best, zlib.crc32(bytes(action & 255 for action in actions))
+
+
+def simulator(bits: int, rounds: int) -> tuple[float, int]:
+    """As _time(), of the learner that numba compiled: the same decisions as the tree core, so the same checksum."""
+    from ...lab.simulation.policies import H2T2 as Compiled
+    from ...lab.simulation.stream import Costs, Stream
+
+    bins, labels = samples(bits, rounds, 1)
+    stream = Stream((bins + 0.5) / 2**bits, labels, np.full(rounds, BETA))
+    compiled, costs = Compiled(bits, eta=ETA, epsilon=EPSILON), Costs.binary(BETA, 0.7, 1.0)
+    best = math.inf
+    for _ in range(4):  # the first compiles
+        started = time.perf_counter()
+        actions = compiled.act(stream, costs, 1)
+        best = min(best, (time.perf_counter() - started) / rounds * 1e6)
+    return best, zlib.crc32(bytes(max(action, OFFLOAD) & 255 for action in actions.tolist()))
+
+
+def policy(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Rows {where, kind, bits, us, crc, rounds}: time a step (decide + learn) of each form, at each b."""
+    rows = []
+    for bits in BITS:
+        for kind, make, rounds in (
+            ("dense NumPy matrix", dense, {10: 1000, 12: 60}.get(bits, 5000)),
+            ("O(2^b) NumPy", linear, 5000),
+            ("tree core", tree, 20000),
+        ):
+            progress(f"CPython, b = {bits}, {kind}")
+            us, crc = _time(make, bits, rounds, 5)
+            rows.append({"where": "CPython", "kind": kind, "bits": bits, "us": us, "crc": crc, "rounds": rounds})
+        progress(f"CPython, b = {bits}, compiled simulator")
+        us, crc = simulator(bits, 20000)
+        rows.append({"where": "CPython", "kind": "compiled simulator", "bits": bits, "us": us, "crc": crc, "rounds": 20000})
+    if UNIX.missing() is None:
+        progress("MicroPython unix")
+        script = places.on_device() / "policy_bench.py"
+        for line in UNIX.run(script, [], places.RUNTIME.parent).splitlines():
+            name, bits_text, us_text, crc_text = line.split()
+            kind = {"tree": "tree core", "dense": "dense lists"}[name]
+            row = {"where": "MicroPython unix", "kind": kind, "bits": int(bits_text)}
+            rows.append({**row, "us": float(us_text), "crc": int(crc_text)})
+    return rows
+
+
+def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """The claims, each as the ratio of two times of one run."""
+    times = {(row["where"], row["kind"], row["bits"]): row["us"] for row in rows}
+    lines = []
+    for (where, kind, bits), us in times.items():
+        mine = times[(where, "tree core", bits)]
+        if kind != "tree core":
+            lines.append(f"{where}, b = {bits}: {kind} takes {us / mine:.2f} times as long as the tree core")
+    growth = times[("CPython", "tree core", 12)] / times[("CPython", "tree core", 4)]
+    return [*lines, f"CPython: b = 12 takes {growth:.2f} times as long as b = 4"]

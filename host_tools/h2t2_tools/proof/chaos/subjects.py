@@ -1,0 +1,223 @@
+"""The nodes of `h2t2 chaos`: real processes that are killed and started again, and an account of what each decided."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from h2t2.ldl.tflite import TFLiteModel
+
+from ...boards import emulators, kinds
+from ...boards.targets import Folder
+from ...common import pairs, places
+from ...common.errors import Failure
+from ...fleet.config import NodeConfig
+from ...model import bundle
+
+RATE = 140  # samples a second: slower than any node, so that outages meet many samples and not all of them
+EVERY = 50  # samples between two snapshots
+NO_ROOM = 64  # bytes a file may have while the "disk" is full
+EPSILON = 0.3  # three of ten samples are offloaded whatever has been learned: the link is what is tested
+JUMPING = """import sys
+from h2t2_tools.proof.on_device.chaos_clock import install
+install()
+from h2t2_tools.cli.main import main
+sys.exit(main())"""
+
+
+@dataclass
+class Account:
+    """Of one node over all its lives. taught_twice: lessons that no new decision accounts for."""
+
+    samples: int
+    decided: dict[int, str] = field(default_factory=dict)  # sample -> where the decision came from
+    twice: int = 0  # decisions for a sample that had one
+    taught: int = 0
+    taught_twice: int = 0
+    strangers: int = 0
+    worst_ms: float = 0.0
+    lives: int = 0
+    restored: int = 0
+    unreadable: int = 0
+    unsaved: int = 0
+
+
+class Subject:
+    """A node that streams `order` (numbers of test samples) and is done when each has a decision.
+
+    A sample in hand when the node is killed is handed to the next life, and its time counts from there.
+    """
+
+    name = ""
+
+    def __init__(self, folder: Path, order: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
+        self.folder, self.order, self.broker, self.deadline_ms = folder, order, broker, deadline_ms
+        self.account = Account(len(order))
+        self.said: list[str] = []
+        self.ended = False
+        self._todo: list[int] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._readers: list[threading.Thread] = []
+        self._lessons = 0  # remote labels that taught, over all lives
+        self._last = {"taught": 0, "strangers": 0}
+
+    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
+        """The command line and environment of a life that streams those of `order`."""
+        raise NotImplementedError
+
+    def progress(self) -> float:
+        return len(self.account.decided) / len(self.order)
+
+    def start(self) -> None:
+        """A new life, for what has no decision yet."""
+        self._todo = [n for n in range(len(self.order)) if n not in self.account.decided]
+        command, environment = self.command(self._todo)
+        # without restore_signals SIGXFSZ stays ignored, as CPython has it: a full disk is then an error, not the end
+        self._process = process = subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            restore_signals=False, start_new_session=True,
+        )  # fmt: skip
+        self.account.lives += 1
+        self._readers = [threading.Thread(target=target, args=(process,), daemon=True) for target in (self._read, self._listen)]
+        for reader in self._readers:
+            reader.start()
+
+    def kill(self) -> None:
+        """As power does."""
+        self._end(lambda process: process.kill())
+
+    def finish(self, seconds: float) -> None:
+        """Wait for the end of a life that has decided everything."""
+        try:
+            self._end(lambda process: process.wait(seconds))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failure(f"{self.name}: all is decided, and it does not end") from None
+
+    def _end(self, how: Any) -> None:
+        process = self._process
+        if process is None:
+            return
+        how(process)
+        process.wait()
+        for reader in self._readers:
+            reader.join(10)
+        self._process = None
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def disk_full(self, full: bool) -> None:
+        """No file of the node may grow beyond NO_ROOM bytes: what is written of a snapshot is cut off there."""
+        if self._process and self._process.poll() is None:
+            hard = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (NO_ROOM if full else hard, hard))
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        """Take a life's lines; the last may be cut off by the kill, and then it was no decision."""
+        assert process.stdout
+        for text in process.stdout:
+            try:
+                row = json.loads(text)
+            except ValueError:
+                self._note(text)
+                continue
+            if not isinstance(row, dict):
+                self._note(text)
+            elif "start" in row:
+                self._begin(row["start"])
+            elif "n" in row and text.endswith("\n"):
+                self._decided(row)
+            elif "summary" in row:
+                self.ended = True
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stderr
+        for text in process.stderr:
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        self.said.append(text.strip())
+        self.account.unsaved += "snapshot not saved" in text
+        self.account.unreadable += "snapshot not used" in text
+
+    def _begin(self, row: dict[str, Any]) -> None:
+        account = self.account
+        account.restored += row["restored"]
+        account.unreadable += account.lives > 1 and not row["restored"] and len(account.decided) > 2 * EVERY
+        # what a snapshot knows must be lessons whose decisions have come out
+        account.taught_twice += max(0, row["taught"] - self._lessons)
+        self._last = {"taught": row["taught"], "strangers": 0}
+
+    def _decided(self, row: dict[str, Any]) -> None:
+        account = self.account
+        n = self._todo[row["n"]]
+        account.twice += n in account.decided
+        account.decided[n] = row["source"]
+        account.worst_ms = max(account.worst_ms, row["ms"])
+        lessons = row["taught"] - self._last["taught"]
+        account.taught += lessons
+        account.taught_twice += max(0, lessons - (row["source"] == "remote"))
+        self._lessons += lessons
+        account.strangers += row["strangers"] - self._last["strangers"]
+        self._last = {"taught": row["taught"], "strangers": row["strangers"]}
+
+
+class PiNode(Subject):
+    """`h2t2 node` as a Pi runs it: CPython, the TFLite interpreter, paho. On this machine's processor."""
+
+    name = "pi"
+
+    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
+        path = self.folder / "order"
+        path.write_text("\n".join(str(self.order[n]) for n in todo))
+        host, port = self.broker
+        return [
+            sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
+            "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path), "--rate", str(RATE),
+            "--deadline", str(self.deadline_ms),
+            "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
+        ], None  # fmt: skip
+
+
+class UnixNode(Subject):
+    """A board's own files on MicroPython's unix port: integer LDL, the board's MQTT link."""
+
+    name = "unix"
+
+    def __init__(self, folder: Path, order: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
+        super().__init__(folder, order, broker, deadline_ms)
+        missing = emulators.UNIX.missing()
+        if missing:
+            raise Failure(f"unix: {missing}")
+        pair = pairs.load("breast_cancer")
+        ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+        rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+        local = [ldl.quantise(pair.view(x, "ldl")).tobytes() for x in pair.x]
+        self._records = [mine + rdl.quantise(x).tobytes() for mine, x in zip(local, pair.x)]
+        model = folder / "ldl.h2m"
+        model.write_bytes(bundle.from_tflite(pair.ldl))
+        config = NodeConfig(
+            device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
+            model_id=pair.about.model_id, exploration="epsilon", epsilon=EPSILON, window=8,
+            deadline_ms=deadline_ms, snapshot_every=EVERY,
+        )  # fmt: skip
+        target = Folder(folder)
+        for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
+            target.write(path, content)
+        for name in ("chaos_clock.py", "chaos_node.py"):
+            target.write(name, (places.on_device() / name).read_bytes())
+
+    def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
+        (self.folder / "samples.bin").write_bytes(b"".join(self._records[self.order[n]] for n in todo))
+        script = self.folder / "chaos_node.py"
+        return [*emulators.UNIX.command(script, []), str(RATE)], emulators.UNIX.environment(self.folder)
+
+
+KINDS: dict[str, type[Subject]] = {"pi": PiNode, "unix": UnixNode}

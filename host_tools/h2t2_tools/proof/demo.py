@@ -1,0 +1,239 @@
+"""`h2t2 demo`: a broker, an RDL worker and a node on this machine, real samples through them, and what it all cost."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from h2t2.ldl.tflite import TFLiteModel
+
+from ..common import pairs
+from ..common.errors import Failure
+from ..fleet import broker
+from ..lab.simulation.policies import FullOffload, NoOffload, offline_pair, offline_single
+from ..lab.simulation.stream import Costs, Stream, charged, outcome
+
+LABELS = {"h2t2": "H2T2", "calibrating": "calibrating"}
+COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
+
+
+@contextmanager
+def _child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str]]:
+    """An `h2t2` process of its own that is gone when the context ends, however it ends."""
+    command = [sys.executable, "-m", "h2t2_tools", *arguments]
+    # its own session: Ctrl-C reaches this process alone, which then ends its children in order
+    process = subprocess.Popen(command, text=True, start_new_session=True, **streams)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_ready(worker: subprocess.Popen[str]) -> None:
+    assert worker.stderr is not None
+    noise = []
+    late = threading.Timer(60, worker.kill)
+    late.start()
+    try:
+        for line in worker.stderr:
+            if line.startswith("h2t2 rdl: ready"):
+                return
+            noise.append(line)
+    finally:
+        late.cancel()
+    raise Failure("the RDL worker ended before it was ready: " + "".join(noise[-3:]).strip())
+
+
+def run(
+    pair: pairs.Pair, policy: str, numbers: dict[str, Any], samples: int, kind: str, window: int, out: Path
+) -> dict[str, Any]:
+    """Run the demo with the policy of that name; writes decisions.csv and two pictures into `out`; returns the report.
+
+    numbers: people's policy numbers, as units.policy takes them.
+    """
+    started = time.perf_counter()
+    remote = labels(pair)
+    with ExitStack() as stack:
+        url = stack.enter_context(broker.running(kind))
+        host, port = broker.parse(url)
+        if not broker.wait_for_port(host, port, 3):
+            raise Failure(f"broker {url} is not reachable; is it running, and is the port right?")
+        chosen = ["--pair", str(pair.folder), "--broker", url]
+        worker = stack.enter_context(_child(["rdl", *chosen], stderr=subprocess.PIPE))
+        _wait_ready(worker)
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in numbers.items()]
+        command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
+        command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
+        node = stack.enter_context(_child(command, stdout=subprocess.PIPE))
+        lines, summary = _follow(node, remote, samples, numbers)
+    return _report(pair, policy, numbers, remote, lines, summary, out, time.perf_counter() - started)
+
+
+def _follow(
+    node: subprocess.Popen[str], remote: np.ndarray, samples: int, numbers: dict[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Read the node's decisions as they come, showing progress; (decisions, summary). remote: as labels() gives it."""
+    lines: list[dict[str, Any]] = []
+    summary: dict[str, Any] = {}
+    cost, offloaded, thresholds = 0.0, 0, "-"
+    console = Console(stderr=True)
+    columns = [
+        TextColumn("samples"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    ]
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=samples)
+        assert node.stdout is not None
+        for text in node.stdout:
+            line = json.loads(text)
+            if "n" not in line:
+                summary = line.get("summary", summary)
+                continue
+            line["cost"] = price(line, int(remote[line["sample"]]), numbers)
+            lines.append(line)
+            cost += line["cost"]
+            offloaded += line["source"] != "local"
+            if "thresholds" in line:
+                thresholds = "thresholds {} and {} of {}".format(*line["thresholds"], 2 ** numbers["bits"])
+            n = len(lines)
+            progress.update(task, advance=1, description=f"offload {offloaded / n:.0%}  cost {cost / n:.4f}  {thresholds}")
+    if node.wait() or not summary:
+        raise Failure(f"the node ended after {len(lines)} of {samples} samples (exit status {node.returncode})")
+    return lines, summary
+
+
+def labels(pair: pairs.Pair) -> np.ndarray:
+    """The RDL's label of every test sample, (n,) in {0, 1}: what costs are measured against."""
+    model = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+    scores = [model.score(model.run(model.quantise(pair.view(x, "rdl")))) for x in pair.x]
+    return (np.array(scores) >= 0.5).astype(int)
+
+
+def price(line: dict[str, Any], remote: int, numbers: dict[str, Any]) -> float:
+    """What a decision cost: beta if it was offloaded (answered or not), and delta for a wrong local or fallback class."""
+    cost = numbers["beta"] if line["source"] != "local" else 0.0
+    if line["source"] != "remote" and line["decision"] != remote:
+        cost += numbers["delta_fp"] if line["decision"] else numbers["delta_fn"]
+    return float(cost)
+
+
+def _report(
+    pair: pairs.Pair,
+    policy: str,
+    numbers: dict[str, Any],
+    remote_all: np.ndarray,
+    lines: list[dict[str, Any]],
+    summary: dict[str, Any],
+    out: Path,
+    seconds: float,
+) -> dict[str, Any]:
+    lines.sort(key=lambda line: line["n"])
+    index = np.array([line["sample"] for line in lines])
+    remote, truth = remote_all[index], pair.y[index]
+    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"], bits=numbers["bits"])
+    outputs = [ldl.run(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x]
+    scores = np.array([ldl.score(q) for q in outputs])[index]
+    stream = Stream(scores, remote, np.full(len(lines), numbers["beta"]))
+    costs = Costs.binary(numbers["beta"], numbers["delta_fp"], numbers["delta_fn"])
+    best = offline_pair.thresholds(stream, costs, numbers["bits"])
+    mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
+    label = LABELS[policy]
+    policies = {
+        label: mine,
+        "no offload": NoOffload().act(stream, costs, 0),
+        "full offload": FullOffload().act(stream, costs, 0),
+        "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
+        "best pair (offline)": offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0),
+    }
+    rows = {}
+    per_sample = {}
+    for name, actions in policies.items():
+        per_sample[name], final, _ = charged(actions, stream, costs)
+        rows[name] = {**vars(outcome(actions, stream, costs)), "true_error": float(np.mean(final != truth))}
+    del per_sample[label]
+    own = np.array([line["cost"] for line in lines])  # also counts offloads that fell back
+    rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
+    out.mkdir(parents=True, exist_ok=True)
+    _write_csv(out / "decisions.csv", lines, scores, remote, truth)
+    from ..common import plots
+
+    plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.about.name}: beta = {numbers['beta']:g}")
+    if "a" in summary:
+        title = f"{pair.about.name}: expert weights after {len(lines)} samples"
+        plots.weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
+    else:
+        title = f"{pair.about.name}: what each score bin holds, after {len(lines)} samples"
+        plots.intervals(out / "intervals.png", np.array(summary["intervals"]), summary["region"], summary["switch"], title)
+    wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, remote))
+    return {
+        "pair": pair.about.name,
+        "policy": label,
+        "samples": len(lines),
+        "decided_once": len({line["n"] for line in lines}) == len(lines),
+        "offloads": summary["offloads"],
+        "answered": summary["replies"],
+        "fallbacks": summary["fallbacks"],
+        "replies_unlike_the_rdl": int(wrong),
+        "numbers": numbers,
+        "thresholds": summary["thresholds"],
+        "best_pair": list(best),
+        "best_single": offline_single.threshold(stream, costs),
+        "policies": rows,
+        "seconds": seconds,
+        "out": str(out),
+    }
+
+
+def _write_csv(path: Path, lines: list[dict[str, Any]], scores: np.ndarray, remote: np.ndarray, truth: np.ndarray) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for line, score, label, true in zip(lines, scores, remote, truth):
+            row = {**line, "score": f"{score:.6f}", "rdl_label": label, "true_label": true, "cost": f"{line['cost']:g}"}
+            writer.writerow([row[name] for name in COLUMNS])
+
+
+def show(report: dict[str, Any]) -> None:
+    """The report as a table for people."""
+    console = Console()
+    numbers = report["numbers"]
+    table = Table(
+        title=f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, "
+        f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
+    )
+    for name in ("policy", "average cost", "FP", "FN", "offloaded", "wrong (true labels)"):
+        table.add_column(name, justify="left" if name == "policy" else "right")
+    for name, row in report["policies"].items():
+        shares = [f"{row[key]:.1%}" for key in ("fp", "fn", "offload", "true_error")]
+        table.add_row(name, f"{row['cost']:.4f}", *shares, style="bold" if name == report["policy"] else "")
+    console.print(table)
+    console.print("Cost, FP and FN are against the RDL's answer, as in the paper; the last column against the true labels.")
+    console.print(
+        f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "
+        f"answered: {report['answered']}, fell back: {report['fallbacks']}. {report['seconds']:.1f} s."
+    )
+    console.print(f"Pictures and decisions.csv: {report['out']}/")

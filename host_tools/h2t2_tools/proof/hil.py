@@ -1,0 +1,70 @@
+"""`h2t2 hil`: runs the HIL tests with pytest and shows what they wrote, a board a row; and as an HTML page."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..common.errors import UserError
+
+
+def run(folder: Path, boards: list[str], port: str | None, extra: list[str], out: Path) -> tuple[int, list[dict[str, Any]]]:
+    """(pytest's exit status, one row a test). folder: hil/ of a source tree; out: for hil.jsonl and hil.html."""
+    if not (folder / "boards.toml").is_file():
+        raise UserError(f"{folder}: no boards.toml; run this in a source tree, or name its hil folder with --hil")
+    out.mkdir(parents=True, exist_ok=True)
+    lines = out / "hil.jsonl"
+    lines.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", str(folder), "--hil-report", str(lines.resolve())]
+    command += [word for board in boards for word in ("--board", board)]
+    command += ["--port", port] if port else []
+    done = subprocess.run([*command, *extra], stdout=sys.stderr, env=dict(os.environ))
+    rows = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
+    if done.returncode > 1 or not rows:
+        raise UserError("pytest ran no test; see its words above")
+    (out / "hil.html").write_text(page(rows))
+    return done.returncode, rows
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A board a row: {"board", "firmware", "emulated", "passed", "failed", "skipped", "seconds"}."""
+    made = []
+    for board in dict.fromkeys(row["board"] for row in rows):
+        mine = [row for row in rows if row["board"] == board]
+        counts = {what: sum(row["outcome"] == what for row in mine) for what in ("passed", "failed", "skipped")}
+        firmware = next((row["firmware"] for row in mine if row["firmware"]), "")
+        seconds = round(sum(row["seconds"] for row in mine), 1)
+        made.append({"board": board, "firmware": firmware, "emulated": mine[0]["emulated"], **counts, "seconds": seconds})
+    return made
+
+
+FIXED = ("log", "test", "board", "emulated", "firmware", "outcome", "reason", "seconds", "commit", "time")
+STYLE = """body{font:15px/1.5 sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:1em 0}
+td,th{border:1px solid #ccc;padding:.3em .7em;text-align:left}.passed{background:#e7f4ea}.failed{background:#fbe3e4}
+.skipped{background:#f4f1de}"""
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The report as one HTML page without scripts."""
+
+    def cell(value: Any) -> str:
+        return f"<td>{html.escape(str(value))}</td>"
+
+    lines = [f"<!doctype html><meta charset=utf-8><title>HIL report</title><style>{STYLE}</style><h1>Hardware in the loop</h1>"]
+    lines.append(f"<p>Commit {html.escape(rows[0]['commit'])}, {html.escape(rows[0]['time'])}.</p><table><tr>")
+    boards = summary(rows)
+    lines += [f"<th>{name}</th>" for name in boards[0]]
+    for row in boards:
+        named = {**row, "emulated": "emulated" if row["emulated"] else "real"}
+        lines.append("<tr>" + "".join(cell(value) for value in named.values()))
+    lines.append("</table><table><tr><th>board<th>test<th>outcome<th>seconds<th>figures<th>why")
+    for row in rows:
+        figures = ", ".join(f"{key} {value}" for key, value in row.items() if key not in FIXED)
+        cells = [row["board"], row["test"], row["outcome"], row["seconds"], figures, row["reason"]]
+        lines.append(f"<tr class={row['outcome']}>" + "".join(map(cell, cells)))
+    return "\n".join([*lines, "</table>", ""])

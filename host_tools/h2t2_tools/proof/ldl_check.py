@@ -1,0 +1,101 @@
+"""`h2t2 ldl-check`: the integer interpreter against TFLite's reference kernels, byte for byte, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.tflite import Interpreter, OpResolverType, TFLiteModel
+
+from ..model.bundle import write
+from ..model.plan import plan
+from ..model.tflite import Graph, load
+
+
+def oracle() -> str:
+    """Which library's reference kernels are the oracle here."""
+    return str(Interpreter.__module__).split(".")[0]
+
+
+def compare(
+    path: Path, inputs: np.ndarray | None, samples: int, seed: int, layers: bool, progress: Callable[[int, int], None]
+) -> dict[str, Any]:
+    """{"samples", "bytes", "differ", "first", "bins", "oracle", ..}; inputs: (n, ...) int8 of the model's own, or None: random.
+
+    differ: output bytes unlike the oracle's; with layers, of every step, and `first` names the first that differs. bins:
+    samples whose 4-bit policy bin is another with the optimised kernels a Pi runs.
+    """
+    made = plan(load(path))
+    graph = made.graph
+    blob = write(made)
+    model = Int8Model(blob, event=0)
+    content = path.read_bytes()
+    kind = OpResolverType.BUILTIN_REF
+    interpreter = Interpreter(
+        model_content=content, experimental_op_resolver_type=kind, experimental_preserve_all_tensors=layers, num_threads=1
+    )
+    interpreter.allocate_tensors()
+    whole = load(path)
+    real = whole.inputs != graph.inputs  # its ends are float: the same numbers are given as such
+    optimised = None if real else TFLiteModel(str(path), event=model.classes - 1, resolver="optimised")
+    shape = graph.tensors[graph.inputs[0]].shape
+    if inputs is None:
+        inputs = np.random.default_rng(seed).integers(-128, 128, (samples, *shape[1:])).astype(np.int8)
+    differ = total = bins = 0
+    first: str | None = None
+    event = model.classes - 1
+    for n, x in enumerate(inputs):
+        scale, zero = model.input_quantisation()
+        given = (np.float32(scale) * (x.astype(np.float32) - zero)) if real else x
+        interpreter.set_tensor(whole.inputs[0], given.reshape(shape))
+        interpreter.invoke()
+        arena = model.arena
+        arena[model.input : model.input + model.input_size] = (x.ravel().astype(np.int16) + 128).astype(np.uint8).tobytes()
+        for number, (step, (run, p, k)) in enumerate(zip(made.steps, model.steps)):
+            run(arena, model.blob, p, k)
+            if layers and step.kernel != "concatenate" and not _overwritten(interpreter, graph, step.tensor):
+                wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[step.tensor])
+                differ += wrong
+                total += size
+                if wrong and first is None:
+                    first = f"sample {n}, step {number} ({step.kernel}, tensor {graph.tensors[step.tensor].name})"
+        if not layers:
+            wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[graph.outputs[0]])
+            differ += wrong
+            total += size
+        q = arena[model.output + event] - 128
+        bins += optimised is not None and model.bin(q) != optimised.bin(optimised.run(x.reshape(shape)))
+        progress(n + 1, len(inputs))
+    return {
+        "model": str(path),
+        "oracle": oracle(),
+        "samples": len(inputs),
+        "bytes": total,
+        "differ": int(differ),
+        "first": first,
+        "bins": int(bins),
+        "bundle_bytes": len(blob),
+        "arena_bytes": made.arena,
+        "steps": len(made.steps),
+    }
+
+
+def _overwritten(interpreter: Any, graph: Graph, tensor: int) -> bool:
+    """Whether the oracle computed a later tensor in this one's memory (ADD, MUL, SOFTMAX do): it is judged by that one then."""
+    for operator in graph.operators:
+        if operator.name in ("ADD", "MUL", "SOFTMAX") and tensor in operator.inputs:
+            later = interpreter.get_tensor(operator.outputs[0])
+            return bool(np.array_equal(interpreter.get_tensor(tensor), later))
+    return False
+
+
+def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor: Any) -> tuple[int, int]:
+    """(bytes unlike the oracle's, how many) of a tensor that was just written."""
+    at = offsets[tensor.index]
+    mine = np.frombuffer(bytes(arena[at : at + tensor.size]), np.uint8).astype(np.int16) - 128
+    theirs = interpreter.get_tensor(tensor.index).ravel().astype(np.int16)
+    return int((mine != theirs).sum()), tensor.size

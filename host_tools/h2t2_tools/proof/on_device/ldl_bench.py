@@ -1,0 +1,40 @@
+# Times a bundle's inference on MicroPython: plain, and in machine code where the port has viper. BUNDLE and RUNS stand before.
+# Prints "kind microseconds CRC-32-of-the-outputs bytes-of-heap" lines; the heap is locked while an inference runs, so what it
+# uses after loading is the most it uses.
+import gc
+from binascii import crc32
+from time import ticks_diff, ticks_us
+
+from micropython import heap_lock, heap_unlock
+
+from h2t2.core.rng import Rng
+from h2t2.ldl import bundle as ldl
+from h2t2.ldl import kernels
+
+
+def run(kind, steps, runs):
+    ldl.STEPS = steps
+    gc.collect()
+    before = gc.mem_alloc()
+    with open(BUNDLE, "rb") as file:  # noqa: F821
+        blob = file.read()
+    model = ldl.Int8Model(blob, 0)
+    gc.collect()
+    heap = gc.mem_alloc() - before - len(blob)
+    rng = Rng(9)
+    inputs = [bytes([rng.draw() >> 7 for _ in range(model.input_size)]) for _ in range(runs)]
+    crc = spent = 0
+    for x in inputs:
+        start = ticks_us()
+        heap_lock()
+        model.run(x)
+        heap_unlock()
+        spent += ticks_diff(ticks_us(), start)
+        crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc) & 0xFFFFFFFF
+    print(kind, spent / runs, crc, heap)
+
+
+fast = ldl.STEPS
+if fast is not kernels.STEPS:
+    run("viper", fast, RUNS)  # noqa: F821
+run("plain", kernels.STEPS, RUNS)  # noqa: F821

@@ -1,0 +1,64 @@
+# Times the tree core and the dense matrix in plain lists, on MicroPython. Prints "kind bits microseconds-a-step checksum".
+from time import ticks_diff, ticks_us
+
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.rng import Rng
+
+
+def stream(bits, rounds):
+    rng = Rng(5)
+    return [(rng.draw() + rng.draw() >> 1) >> 15 - bits for _ in range(rounds)]
+
+
+def tree(bits, rounds):
+    policy = H2T2(bits=bits, feedback="explored", exploration="epsilon")
+    bins = stream(bits, rounds)
+    crc = 0
+    start = ticks_us()
+    for k in bins:
+        action = policy.decide(k)
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, 1)
+        crc = (crc * 31 + action) % 16777213
+    return ticks_diff(ticks_us(), start) / rounds, crc
+
+
+def dense(bits, rounds):
+    """Algorithm 1 on the matrix of experts, floats, one list a row."""
+    n = 1 << bits
+    w = [[1.0] * n for _ in range(n)]
+    rng = Rng(1)
+    bins = stream(bits, rounds)
+    charge = 2.718281828**-0.3
+    crc = 0
+    start = ticks_us()
+    for k in bins:
+        zero = one = both = 0.0
+        for i in range(n):
+            row = w[i]
+            for j in range(i, n):
+                if k < i:
+                    zero += row[j]
+                elif j <= k:
+                    one += row[j]
+                else:
+                    both += row[j]
+        psi = rng.draw() / 32768 * (zero + one + both)
+        explore = rng.draw() < 2048
+        action = OFFLOAD if psi <= both or explore else 1 if psi <= both + one else 0
+        for i in range(k + 1):
+            row = w[i]
+            for j in range(k + 1, n):
+                row[j] *= charge
+        if explore:
+            for i in range(k + 1, n):
+                row = w[i]
+                for j in range(i, n):
+                    row[j] *= 1.1e-7
+        crc = (crc * 31 + action) % 16777213
+    return ticks_diff(ticks_us(), start) / rounds, crc
+
+
+for kind, run, sizes in (("tree", tree, ((4, 2000), (6, 2000), (8, 2000))), ("dense", dense, ((4, 2000), (6, 200), (8, 20)))):
+    for bits, rounds in sizes:
+        print(kind, bits, *run(bits, rounds))

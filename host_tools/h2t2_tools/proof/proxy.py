@@ -1,0 +1,159 @@
+"""`h2t2 proxy`: stands between MQTT clients and a broker and makes the link bad: drops, doubles, delays, corrupts, stalls."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from dataclasses import dataclass, field
+
+from ..common.errors import UserError
+
+PUBLISH = 3
+
+
+@dataclass
+class Faults:
+    """Chances (0 to 1) for each PUBLISH packet; delay_ms: (least, most), which also reorders; late: chance of up to late_ms
+    more; stall: nothing passes either way.
+
+    May be changed while the proxy runs. Counters: what was done to how many packets.
+    """
+
+    drop: float = 0.0
+    double: float = 0.0
+    corrupt: float = 0.0
+    delay_ms: tuple[int, int] = (0, 0)
+    late: float = 0.0
+    late_ms: int = 30000
+    up: bool = False  # also from client to broker, not only down
+    stall: bool = False
+    passed: int = 0
+    dropped: int = 0
+    doubled: int = 0
+    corrupted: int = 0
+    delayed: int = 0
+    connections: int = 0
+    seed: int = field(default=1)
+
+    def check(self) -> Faults:
+        """UserError, naming it, for a chance outside 0 to 1 or a delay that runs backwards."""
+        for name in ("drop", "double", "corrupt", "late"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"--{name} {getattr(self, name):g} is not between 0 and 1")
+        if not 0 <= self.delay_ms[0] <= self.delay_ms[1]:
+            raise UserError(f"--delay {self.delay_ms[0]} {self.delay_ms[1]}: want the least first, in milliseconds")
+        return self
+
+
+class Proxy:
+    """Listens on a local port until stop(); `port`: which one."""
+
+    def __init__(self, host: str, port: int, faults: Faults, listen: int = 0) -> None:
+        self.host, self.broker_port, self.faults = host, port, faults.check()
+        self._random = random.Random(faults.seed)
+        self._ready = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._listen = listen
+        self._open: set[asyncio.StreamWriter] = set()
+        self.port = 0
+        self._trouble: OSError | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        self._ready.wait(10)
+        if self._trouble:
+            raise UserError(f"port {listen}: {self._trouble.strerror}")
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self._listen))
+        except OSError as error:
+            self._trouble = error
+            self._ready.set()
+            return
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+        server.close()
+
+    def stop(self) -> None:
+        """End every connection."""
+        if self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._end)
+        self._thread.join(5)
+
+    def _end(self) -> None:
+        for writer in self._open:
+            writer.transport.abort()
+        self._loop.call_later(0.01, self._loop.stop)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.faults.connections += 1
+        try:
+            far_reader, far_writer = await asyncio.open_connection(self.host, self.broker_port)
+        except OSError:
+            writer.close()
+            return
+        pumps = [
+            asyncio.ensure_future(self._pump(reader, far_writer, True)),
+            asyncio.ensure_future(self._pump(far_reader, writer, False)),
+        ]
+        self._open |= {writer, far_writer}
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for pump in pumps:
+            pump.cancel()
+        self._open -= {writer, far_writer}
+        for end in (writer, far_writer):
+            end.close()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, up: bool) -> None:
+        try:
+            while True:
+                packet = await _packet(reader)
+                while self.faults.stall:
+                    await asyncio.sleep(0.02)
+                await self._pass_on(packet, writer, up)
+        except (asyncio.IncompleteReadError, OSError):
+            return
+
+    async def _pass_on(self, packet: bytes, writer: asyncio.StreamWriter, up: bool) -> None:
+        f, chance = self.faults, self._random.random
+        if packet[0] >> 4 != PUBLISH or (up and not f.up):
+            _write(writer, packet)
+            return
+        if chance() < f.drop:
+            f.dropped += 1
+            return
+        if chance() < f.corrupt:
+            f.corrupted += 1
+            at = self._random.randrange(max(2, len(packet) - 12), len(packet))
+            packet = packet[:at] + bytes([packet[at] ^ 1 << self._random.randrange(8)]) + packet[at + 1 :]
+        copies = 2 if chance() < f.double else 1
+        f.doubled += copies - 1
+        f.passed += 1
+        for _ in range(copies):
+            delay = self._random.uniform(*f.delay_ms) / 1000
+            if chance() < f.late:
+                f.delayed += 1
+                delay += chance() * f.late_ms / 1000
+            if delay:
+                self._loop.call_later(delay, _write, writer, packet)
+            else:
+                _write(writer, packet)
+
+
+def _write(writer: asyncio.StreamWriter, packet: bytes) -> None:
+    if not writer.is_closing():  # the connection may be gone by now
+        writer.write(packet)
+
+
+async def _packet(reader: asyncio.StreamReader) -> bytes:
+    """One whole MQTT control packet."""
+    head = await reader.readexactly(2)
+    size, shift = head[1] & 127, 7
+    while head[-1] & 128:
+        head += await reader.readexactly(1)
+        size |= (head[-1] & 127) << shift
+        shift += 7
+    return head + await reader.readexactly(size)
