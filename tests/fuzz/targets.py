@@ -26,7 +26,7 @@ from h2t2_tools.fleet.config import SECRETS, NodeConfig
 from h2t2_tools.model import bundle as bundles
 
 ROOT = Path(__file__).parents[2]
-MODELS = ROOT / "tests/models"
+MODELS = ROOT / "tests/material"
 
 
 def request(data):

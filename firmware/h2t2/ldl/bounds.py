@@ -1,44 +1,44 @@
-# Whether a bundle's steps stay inside the arena and the bundle: machine code does not look. Set-up only.
+# Whether a bundle's steps stay inside the arena and the bundle: machine code does not look. Set-up only. What the parameters of
+# a step are, kernels.py says.
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
-
-
-def _area(p, *at):
-    size = 1
-    for n in at:
-        size *= p[n]
-    return size
-
-
-def _reach(name, p):
-    """(input bytes, output bytes, bytes of the bundle at p[6], channels of constants) of a step."""
-    if name == "fully_connected":
-        return p[7], p[8], p[7] * p[8], p[8]
-    if name == "conv_2d":
-        return _area(p, 7, 8, 9), _area(p, 10, 11, 12), _area(p, 9, 12, 13, 14), p[12]
-    if name == "depthwise_conv_2d":
-        if p[12] != p[9] * p[21]:
-            raise ValueError("bundle: %d channels from %d" % (p[12], p[9]))
-        return _area(p, 7, 8, 9), _area(p, 10, 11, 12), _area(p, 12, 13, 14), p[12]
-    if name == "pool_2d":
-        return _area(p, 7, 8, 9), _area(p, 10, 11, 9), 0, 0
-    if name == "mean":
-        return p[7] * p[8], p[8], 0, 1
-    if name in ("add", "multiply"):
-        return p[8], p[8], 0, 3 if name == "add" else 1
-    if name == "pad":
-        return _area(p, 7, 8, 9), _area(p, 9, 10, 11), 0, 0
-    if name == "concatenate":
-        return p[7] * p[8], (p[7] - 1) * p[9] + p[8], 0, 0
-    if name == "softmax":
-        return p[7] * p[8], p[7] * p[8], 1024, 0
-    return p[7], p[7], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
-
-
 WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
 LENGTHS = {
     "fully_connected": 9, "conv_2d": 21, "depthwise_conv_2d": 22, "pool_2d": 20, "mean": 9, "add": 9, "multiply": 9,
     "rescale": 8, "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
 }  # fmt: skip
+
+
+def _reach(name, own):
+    """(input bytes, output bytes, bytes of the bundle at the seventh parameter, channels of constants) of a step.
+
+    own: its parameters from the eighth on.
+    """
+    if name == "fully_connected":
+        inputs, outputs = own
+        return inputs, outputs, inputs * outputs, outputs
+    if name in ("conv_2d", "depthwise_conv_2d"):
+        height, width, depth, out_height, out_width, channels, kernel_height, kernel_width = own[:8]
+        taps = channels * kernel_height * kernel_width
+        if name == "conv_2d":
+            taps *= depth
+        elif channels != depth * own[14]:
+            raise ValueError("bundle: %d channels from %d" % (channels, depth))
+        return height * width * depth, out_height * out_width * channels, taps, channels
+    if name in ("pool_2d", "pad"):
+        height, width, depth, out_height, out_width = own[:5]
+        return height * width * depth, out_height * out_width * depth, 0, 0
+    if name == "mean":
+        positions, channels = own
+        return positions * channels, channels, 0, 1
+    if name in ("add", "multiply"):
+        return own[1], own[1], 0, 3 if name == "add" else 1
+    if name == "concatenate":
+        runs, size, step = own
+        return runs * size, (runs - 1) * step + size, 0, 0
+    if name == "softmax":
+        classes, rows = own
+        return classes * rows, classes * rows, 1024, 0
+    return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
 
 
 def inside(start, size, limit):
@@ -52,17 +52,19 @@ def check(name, p, k, arena, blob):
     if len(p) != LENGTHS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
     for n, value in enumerate(p):
-        if value < 0 or (n in (2, 3, 4, 5) and value > 255):
+        if value < 0 or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
             raise ValueError("bundle: %s, parameter %d is %d" % (name, n, value))
-    source, made, weights, channels = _reach(name, p)
-    inside(p[0], source, arena)
-    inside(p[1], made, arena)
+    x, y, _, _, _, _, other = p[:7]
+    own = p[7:]
+    source, made, weights, channels = _reach(name, own)
+    inside(x, source, arena)
+    inside(y, made, arena)
     if name in ("add", "multiply"):
-        inside(p[6], p[8], arena)
+        inside(other, source, arena)
     elif weights:
-        inside(p[6], weights, len(blob))
+        inside(other, weights, len(blob))
     if name == "softmax":
-        _exponentials(blob[p[6] : p[6] + 1024], p[7])
+        _exponentials(blob[other : other + 1024], own[0])
     if channels or name in WEIGHTED:
         if not isinstance(k, tuple) or len(k[1]) < 3 * channels or len(k[2]) < 2 * channels:
             raise ValueError("bundle: %s lacks constants" % name)

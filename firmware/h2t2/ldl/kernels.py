@@ -1,26 +1,32 @@
-# The operators of the integer LDL: int8 in, int8 out, the bytes of TFLite's reference kernels. Integers only; no bundle here.
+# The operators of the integer LDL: int8 in, int8 out, the bytes of TFLite's reference kernels. Integers only.
 #
-# Activations and weights are bytes u = q + 128, so that no sign has to be put back. p: a step's parameters (array "i"),
-# No two values are assigned at once: small ports make a tuple of them.
-# k: its constants (bias: array "i", multipliers: array "H" of three limbs a channel, shifts: bytes left, right a channel).
+# Activations and weights are bytes u = q + 128, so that no sign has to be put back. Every kernel takes the arena, the bundle,
+# its step's parameters p (array "i") and its constants k: the bias (array "i"), multipliers (array "H" of three limbs a
+# channel) and shifts (bytes: left, right a channel). The parameters of a step are what its kernel's first line says, in that
+# order: this is their one description, which the host's plan reads (model/plan.py). The first six are always the places of
+# input and output in the arena, their zero points, and the least and greatest byte of the output (its fused activation); the
+# seventh, if any, is the place of weights or of a table in the bundle, or of another input in the arena.
+#
+# No two values are assigned at once but from p and k: small ports make a tuple of them, and a step allocates nothing. What the
+# micro:bit's build asks of this file is written in core/__init__.py.
 from array import array
 
 
-def requantise(x, at, limbs, shifts):
-    """x times channel `at`'s multiplier, rounded twice as gemmlowp does; |x| << left < 2^29, right <= 30: every intermediate
-    is below 2^30.
+def requantise(x, channel, limbs, shifts):
+    """x times a channel's multiplier, rounded twice as gemmlowp does; |x| << left < 2^29, right <= 30: every intermediate is
+    below 2^30.
 
     The multiplier (31 bits) is a 2^20 + b 2^10 + c. First rounding: (x m + nudge) / 2^31 toward zero, nudge 2^30 or, for
     x < 0, 1 - 2^30. Second: a right shift, half away from zero.
     """
-    c = 3 * at
+    c = 3 * channel
     a = limbs[c]
     b = limbs[c + 1]
     c = limbs[c + 2]
     negative = x < 0
     if negative:
         x = -x
-    x <<= shifts[2 * at]
+    x <<= shifts[2 * channel]
     h = x >> 15
     x &= 32767
     s = x * c
@@ -31,191 +37,178 @@ def requantise(x, at, limbs, shifts):
     if negative and not low:
         s -= 1
     x = (s >> 11) + (h * a << 4)
-    c = shifts[2 * at + 1]
+    c = shifts[2 * channel + 1]
     if c:
         x = x + (1 << c - 1) >> c
     return -x if negative else x
 
 
-def _put(arena, to, y, p):
-    """Clamp y + zero point (p[3], a byte) to p[4]..p[5] and store it."""
-    y += p[3]
-    arena[to] = p[4] if y < p[4] else p[5] if y > p[5] else y
-
-
-# p: 0 input, 1 output, 2 input zero point, 3 output zero point, 4 low, 5 high, 6 weights, 7.. of its own (bytes, offsets)
+def _put(arena, to, y, low, high):
+    """Clamp y to the fused activation's bounds, and store it."""
+    arena[to] = low if y < low else high if y > high else y
 
 
 def fully_connected(arena, blob, p, k):
-    """7: inputs, 8: outputs."""
+    """FULLY_CONNECTED of one row."""
+    x, y, zero, offset, low, high, w, inputs, outputs = p
     bias, limbs, shifts = k
-    x = p[0]
-    y = p[1]
-    zero = p[2]
-    w = p[6]
-    n = p[7]
-    for o in range(p[8]):
+    for o in range(outputs):
         acc = bias[o]
-        for i in range(n):
+        for i in range(inputs):
             acc += (arena[x + i] - zero) * (blob[w + i] - 128)
-        w += n
-        _put(arena, y + o, requantise(acc, o, limbs, shifts), p)
+        w += inputs
+        _put(arena, y + o, requantise(acc, o, limbs, shifts) + offset, low, high)
 
 
 def conv_2d(arena, blob, p, k):
-    """7, 8, 9: input height, width, channels; 10, 11, 12: output's; 13, 14: kernel; 15, 16: stride; 17, 18: padding before;
-    19, 20: dilation."""
+    """CONV_2D; filters lie as output channel, row, column, input channel. Padding is what stands before the input."""
+    (
+        x, y, zero, offset, low, high, weights, height, width, depth, out_height, out_width, channels, kernel_height,
+        kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x,
+    ) = p  # fmt: skip
     bias, limbs, shifts = k
-    height = p[7]
-    width = p[8]
-    depth = p[9]
-    zero = p[2]
-    to = p[1]
-    for oy in range(p[10]):
-        top = oy * p[15] - p[17]
-        for ox in range(p[11]):
-            left = ox * p[16] - p[18]
-            w = p[6]
-            for o in range(p[12]):
+    for oy in range(out_height):
+        for ox in range(out_width):
+            w = weights
+            for o in range(channels):
                 acc = bias[o]
-                for ky in range(p[13]):
-                    iy = top + ky * p[19]
-                    if 0 <= iy < height:
-                        for kx in range(p[14]):
-                            ix = left + kx * p[20]
-                            if 0 <= ix < width:
-                                x = p[0] + (iy * width + ix) * depth
-                                at = w + (ky * p[14] + kx) * depth
-                                for i in range(depth):
-                                    acc += (arena[x + i] - zero) * (blob[at + i] - 128)
-                w += p[13] * p[14] * depth
-                _put(arena, to, requantise(acc, o, limbs, shifts), p)
-                to += 1
+                iy = oy * stride_y - pad_y
+                for _ in range(kernel_height):
+                    ix = ox * stride_x - pad_x
+                    for _ in range(kernel_width):
+                        if 0 <= iy < height and 0 <= ix < width:
+                            at = x + (iy * width + ix) * depth
+                            for i in range(depth):
+                                acc += (arena[at + i] - zero) * (blob[w + i] - 128)
+                        w += depth
+                        ix += dilation_x
+                    iy += dilation_y
+                _put(arena, y, requantise(acc, o, limbs, shifts) + offset, low, high)
+                y += 1
 
 
 def depthwise_conv_2d(arena, blob, p, k):
-    """As conv_2d; 21: multiplier, output channels a channel of the input."""
+    """DEPTHWISE_CONV_2D; filters lie as row, column, output channel; `many` output channels a channel of the input."""
+    (
+        x, y, zero, offset, low, high, weights, height, width, depth, out_height, out_width, channels, kernel_height,
+        kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, many,
+    ) = p  # fmt: skip
     bias, limbs, shifts = k
-    height = p[7]
-    width = p[8]
-    depth = p[9]
-    zero = p[2]
-    to = p[1]
-    many = p[21]
-    for oy in range(p[10]):
-        top = oy * p[15] - p[17]
-        for ox in range(p[11]):
-            left = ox * p[16] - p[18]
-            for o in range(p[12]):
+    for oy in range(out_height):
+        for ox in range(out_width):
+            for o in range(channels):
                 acc = bias[o]
-                for ky in range(p[13]):
-                    iy = top + ky * p[19]
-                    if 0 <= iy < height:
-                        for kx in range(p[14]):
-                            ix = left + kx * p[20]
-                            if 0 <= ix < width:
-                                x = arena[p[0] + (iy * width + ix) * depth + o // many] - zero
-                                acc += x * (blob[p[6] + (ky * p[14] + kx) * p[12] + o] - 128)
-                _put(arena, to, requantise(acc, o, limbs, shifts), p)
-                to += 1
+                w = weights + o
+                iy = oy * stride_y - pad_y
+                for _ in range(kernel_height):
+                    ix = ox * stride_x - pad_x
+                    for _ in range(kernel_width):
+                        if 0 <= iy < height and 0 <= ix < width:
+                            acc += (arena[x + (iy * width + ix) * depth + o // many] - zero) * (blob[w] - 128)
+                        w += channels
+                        ix += dilation_x
+                    iy += dilation_y
+                _put(arena, y, requantise(acc, o, limbs, shifts) + offset, low, high)
+                y += 1
 
 
 def pool_2d(arena, blob, p, k):
-    """As conv_2d up to 18; 19: 1 for the average, 0 for the greatest. Taps in the padding do not count."""
-    height = p[7]
-    width = p[8]
-    depth = p[9]
-    to = p[1]
-    for oy in range(p[10]):
-        top = oy * p[15] - p[17]
-        for ox in range(p[11]):
-            left = ox * p[16] - p[18]
-            for o in range(depth):
-                total = count = 0
-                best = 0
-                for ky in range(p[13]):
-                    iy = top + ky
-                    if 0 <= iy < height:
-                        for kx in range(p[14]):
-                            ix = left + kx
-                            if 0 <= ix < width:
-                                x = arena[p[0] + (iy * width + ix) * depth + o]
-                                count += 1
-                                total += x - 128
-                                if x > best:
-                                    best = x
-                if p[19]:
+    """AVERAGE_POOL_2D (average is 1) and MAX_POOL_2D (0). Taps in the padding do not count."""
+    (
+        x, y, _, _, low, high, _, height, width, depth, out_height, out_width, channels, kernel_height, kernel_width, stride_y,
+        stride_x, pad_y, pad_x, average,
+    ) = p  # fmt: skip
+    for oy in range(out_height):
+        for ox in range(out_width):
+            for o in range(channels):
+                total = count = best = 0
+                iy = oy * stride_y - pad_y
+                for _ in range(kernel_height):
+                    ix = ox * stride_x - pad_x
+                    for _ in range(kernel_width):
+                        if 0 <= iy < height and 0 <= ix < width:
+                            u = arena[x + (iy * width + ix) * depth + o]
+                            count += 1
+                            total += u - 128
+                            if u > best:
+                                best = u
+                        ix += 1
+                    iy += 1
+                if average:
                     best = (total + count // 2) // count if total > 0 else -((count // 2 - total) // count)
                     best += 128
-                arena[to] = p[4] if best < p[4] else p[5] if best > p[5] else best
-                to += 1
+                _put(arena, y, best, low, high)
+                y += 1
 
 
 def mean(arena, blob, p, k):
-    """Over height and width; 7: positions, 8: channels."""
+    """MEAN over height and width."""
+    x, y, zero, offset, low, high, _, positions, channels = p
     _, limbs, shifts = k
-    n = p[7]
-    depth = p[8]
-    for o in range(depth):
-        acc = -n * p[2]
-        for i in range(n):
-            acc += arena[p[0] + i * depth + o]
-        _put(arena, p[1] + o, requantise(acc, 0, limbs, shifts), p)
+    for o in range(channels):
+        acc = -positions * zero
+        for i in range(positions):
+            acc += arena[x + i * channels + o]
+        _put(arena, y + o, requantise(acc, 0, limbs, shifts) + offset, low, high)
 
 
 def add(arena, blob, p, k):
-    """Two inputs of one shape; 6: the other's place, 7: its zero point, 8: numbers. Multipliers: of each input, the sum."""
+    """ADD of two inputs of one shape. Multipliers: of each input, then of the sum."""
+    x, y, zero, offset, low, high, other, other_zero, count = p
     _, limbs, shifts = k
-    for i in range(p[8]):
-        acc = requantise((arena[p[0] + i] - p[2]) << 20, 0, limbs, shifts)
-        acc += requantise((arena[p[6] + i] - p[7]) << 20, 1, limbs, shifts)
-        _put(arena, p[1] + i, requantise(acc, 2, limbs, shifts), p)
+    for i in range(count):
+        acc = requantise((arena[x + i] - zero) << 20, 0, limbs, shifts)
+        acc += requantise((arena[other + i] - other_zero) << 20, 1, limbs, shifts)
+        _put(arena, y + i, requantise(acc, 2, limbs, shifts) + offset, low, high)
 
 
 def multiply(arena, blob, p, k):
-    """As add."""
+    """MUL of two inputs of one shape."""
+    x, y, zero, offset, low, high, other, other_zero, count = p
     _, limbs, shifts = k
-    for i in range(p[8]):
-        acc = (arena[p[0] + i] - p[2]) * (arena[p[6] + i] - p[7])
-        _put(arena, p[1] + i, requantise(acc, 0, limbs, shifts), p)
+    for i in range(count):
+        acc = (arena[x + i] - zero) * (arena[other + i] - other_zero)
+        _put(arena, y + i, requantise(acc, 0, limbs, shifts) + offset, low, high)
 
 
 def rescale(arena, blob, p, k):
-    """QUANTIZE from int8 to int8, RELU, RELU6; 7: numbers."""
+    """QUANTIZE from int8 to int8, RELU and RELU6."""
+    x, y, zero, offset, low, high, _, count = p
     _, limbs, shifts = k
-    for i in range(p[7]):
-        _put(arena, p[1] + i, requantise(arena[p[0] + i] - p[2], 0, limbs, shifts), p)
+    for i in range(count):
+        _put(arena, y + i, requantise(arena[x + i] - zero, 0, limbs, shifts) + offset, low, high)
 
 
 def pad(arena, blob, p, k):
-    """7, 8, 9: input height, width, channels; 10, 11: output's; 12, 13: rows and columns before. Fills with p[3]."""
-    depth = p[9]
-    to = p[1]
-    for oy in range(p[10]):
-        iy = oy - p[12]
-        for ox in range(p[11]):
-            ix = ox - p[13]
-            inside = 0 <= iy < p[7] and 0 <= ix < p[8]
-            x = p[0] + (iy * p[8] + ix) * depth
+    """PAD of height and width with the output's zero point."""
+    x, y, _, offset, _, _, _, height, width, depth, out_height, out_width, rows_before, columns_before = p
+    for oy in range(out_height):
+        iy = oy - rows_before
+        for ox in range(out_width):
+            ix = ox - columns_before
+            inside = 0 <= iy < height and 0 <= ix < width
+            at = x + (iy * width + ix) * depth
             for i in range(depth):
-                arena[to] = arena[x + i] if inside else p[3]
-                to += 1
+                arena[y] = arena[at + i] if inside else offset
+                y += 1
 
 
 def concatenate(arena, blob, p, k):
-    """One input of a CONCATENATION, of the output's quantisation; 7: runs, 8: bytes of a run, 9: bytes of the output's run."""
-    for i in range(p[7]):
-        for j in range(p[8]):
-            arena[p[1] + i * p[9] + j] = arena[p[0] + i * p[8] + j]
+    """One input of a CONCATENATION whose inputs all have the output's quantisation: runs of `size` bytes, `step` apart."""
+    x, y, _, _, _, _, _, runs, size, step = p
+    for i in range(runs):
+        for j in range(size):
+            arena[y + i * step + j] = arena[x + i * size + j]
 
 
 def look_up(arena, blob, p, k):
-    """LOGISTIC and every other function of one number; 6: its table of 256 bytes, 7: numbers."""
-    for i in range(p[7]):
-        arena[p[1] + i] = blob[p[6] + arena[p[0] + i]]
+    """LOGISTIC, and every other function of one number: a table of 256 bytes."""
+    x, y, _, _, _, _, table, count = p
+    for i in range(count):
+        arena[y + i] = blob[table + arena[x + i]]
 
 
-_half = array("i", [0, 0])
+_half = array("i", [0, 0])  # the result of _product(): a tuple would be heap
 
 
 def _product(x, y):
@@ -276,29 +269,27 @@ def share(r, e, odd, shift):
 
 
 def softmax(arena, blob, p, k):
-    """p[8] rows of p[7] numbers, in gemmlowp's fixed point; 6: a table, exp of minus 0..255 steps, Q0.31 in 4 bytes each."""
-    n = p[7]
-    w = p[6]
-    for row in range(p[8]):
-        x = p[0] + row * n
-        y = p[1] + row * n
-        top = 0
-        for i in range(n):
+    """SOFTMAX row by row, in gemmlowp's fixed point. Its table: exp of minus 0..255 steps, Q0.31 in four bytes each."""
+    x, y, _, _, _, _, table, classes, rows = p
+    for _ in range(rows):
+        top = total = 0
+        for i in range(classes):
             if arena[x + i] > top:
                 top = arena[x + i]
-        total = 0
-        for i in range(n):
-            at = w + (top - arena[x + i] << 2)
+        for i in range(classes):
+            at = table + (top - arena[x + i] << 2)
             total += ((blob[at + 3] << 16 | blob[at + 2] << 8 | blob[at + 1]) >> 3) + 1 >> 1  # rounded to Q12.19
         bits = 31
         while total >> 32 - bits:
             bits -= 1
         r = reciprocal(total, bits)
-        for i in range(n):
-            at = w + (top - arena[x + i] << 2)
+        for i in range(classes):
+            at = table + (top - arena[x + i] << 2)
             e = blob[at + 3] << 23 | blob[at + 2] << 15 | blob[at + 1] << 7 | blob[at] >> 1
             e = share(r, e, blob[at] & 1, 35 - bits)
             arena[y + i] = 255 if e > 255 else e
+        x += classes
+        y += classes
 
 
 # a step's code in a bundle is its place here; 0 does nothing

@@ -1,6 +1,8 @@
-# The heavy operators of the integer LDL as machine code (MicroPython's viper emitter): the bytes of kernels.py, which says what
-# the parameters are. Native words are of 32 or 64 bits: every value here fits 31, and biases are read as two halves, since a
-# 32-bit load is signed on one and not on the other. Requantising is written out three times: a call would cost more.
+# The heavy operators of the integer LDL as machine code, by MicroPython's viper emitter: the same bytes as kernels.py.
+#
+# Native words have 32 or 64 bits, so every value here fits 31. Biases are read as two halves, since a 32-bit load is signed on
+# one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
+# Parameters stand in the order in which kernels.py unpacks them.
 import micropython
 
 from . import kernels
@@ -16,19 +18,22 @@ def fully_connected(arena, blob, p, k):
     shifts = ptr8(k[2])
     zero = int(q[2])
     y = int(q[1])
-    at = int(q[6])
+    f = int(q[6])
     n = int(q[7])
     outputs = int(q[8])
     start = int(q[0])
+    offset = int(q[3])
+    lowest = int(q[4])
+    highest = int(q[5])
     o = 0
     while o < outputs:
         acc = (int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])
         x = start
         end = start + n
         while x < end:
-            acc += (a[x] - zero) * (w[at] - 128)
+            acc += (a[x] - zero) * (w[f] - 128)
             x += 1
-            at += 1
+            f += 1
         # requantise, as kernels.requantise
         negative = acc < 0
         if negative:
@@ -53,11 +58,11 @@ def fully_connected(arena, blob, p, k):
             acc = acc + (1 << s - 1) >> s
         if negative:
             acc = 0 - acc
-        acc += int(q[3])
-        if acc < int(q[4]):
-            acc = int(q[4])
-        if acc > int(q[5]):
-            acc = int(q[5])
+        acc += offset
+        if acc < lowest:
+            acc = lowest
+        if acc > highest:
+            acc = highest
         a[y + o] = acc
         o += 1
 
@@ -87,13 +92,16 @@ def conv_2d(arena, blob, p, k):
     kernel_x = int(q[14])
     step_y = int(q[19])
     step_x = int(q[20])
+    stride_y = int(q[15])
+    stride_x = int(q[16])
+    pad_x = int(q[18])
     top = 0 - int(q[17])
     while rows:
         rows -= 1
-        left = 0 - int(q[18])
+        left = 0 - pad_x
         ox = 0
         while ox < columns:
-            at = weights
+            f = weights
             o = 0
             while o < channels:
                 acc = (int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])
@@ -108,15 +116,15 @@ def conv_2d(arena, blob, p, k):
                                 x = start + (iy * width + ix) * depth
                                 end = x + depth
                                 while x < end:
-                                    acc += (a[x] - zero) * (w[at] - 128)
+                                    acc += (a[x] - zero) * (w[f] - 128)
                                     x += 1
-                                    at += 1
+                                    f += 1
                             else:
-                                at += depth
+                                f += depth
                             ix += step_x
                             kx += 1
                     else:
-                        at += kernel_x * depth
+                        f += kernel_x * depth
                     iy += step_y
                     ky += 1
                 negative = acc < 0
@@ -150,9 +158,9 @@ def conv_2d(arena, blob, p, k):
                 a[to] = acc
                 to += 1
                 o += 1
-            left += int(q[16])
+            left += stride_x
             ox += 1
-        top += int(q[15])
+        top += stride_y
 
 
 @micropython.viper
@@ -169,6 +177,7 @@ def depthwise_conv_2d(arena, blob, p, k):
     offset = int(q[3])
     lowest = int(q[4])
     highest = int(q[5])
+    weights = int(q[6])
     height = int(q[7])
     width = int(q[8])
     depth = int(q[9])
@@ -180,10 +189,13 @@ def depthwise_conv_2d(arena, blob, p, k):
     step_y = int(q[19])
     step_x = int(q[20])
     many = int(q[21])
+    stride_y = int(q[15])
+    stride_x = int(q[16])
+    pad_x = int(q[18])
     top = 0 - int(q[17])
     while rows:
         rows -= 1
-        left = 0 - int(q[18])
+        left = 0 - pad_x
         ox = 0
         while ox < columns:
             o = 0
@@ -191,7 +203,7 @@ def depthwise_conv_2d(arena, blob, p, k):
             part = 0
             while o < channels:
                 acc = (int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])
-                at = int(q[6]) + o
+                f = weights + o
                 iy = top
                 ky = 0
                 while ky < kernel_y:
@@ -201,13 +213,13 @@ def depthwise_conv_2d(arena, blob, p, k):
                         kx = 0
                         while kx < kernel_x:
                             if ix >= 0 and ix < width:
-                                acc += (a[x] - zero) * (w[at] - 128)
+                                acc += (a[x] - zero) * (w[f] - 128)
                             x += step_x * depth
                             ix += step_x
-                            at += channels
+                            f += channels
                             kx += 1
                     else:
-                        at += kernel_x * channels
+                        f += kernel_x * channels
                     iy += step_y
                     ky += 1
                 negative = acc < 0
@@ -245,9 +257,9 @@ def depthwise_conv_2d(arena, blob, p, k):
                 if part == many:
                     part = 0
                     source += 1
-            left += int(q[16])
+            left += stride_x
             ox += 1
-        top += int(q[15])
+        top += stride_y
 
 
 STEPS = tuple([globals().get(name, step) for name, step in zip(kernels.NAMES, kernels.STEPS)])

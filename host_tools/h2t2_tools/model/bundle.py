@@ -10,7 +10,7 @@ import numpy as np
 
 from h2t2.ldl import bundle as ldl
 
-from .plan import CODES, Plan, place, plan
+from .plan import CODES, SEVENTH, Plan, place, plan
 from .tflite import load
 
 
@@ -44,7 +44,7 @@ def write(made: Plan) -> bytes:
     for step in made.steps:
         p = place(made, step)
         if step.weights:
-            p[6] = put(step.weights)
+            p[SEVENTH] = put(step.weights)
         bias = put(step.bias.astype("<i4").tobytes()) if step.bias is not None else 0
         limbs, shifts = b"", b""
         for m, exponent in step.multipliers:

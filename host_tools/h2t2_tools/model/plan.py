@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,12 +16,26 @@ from ..common.errors import UserError
 from .tflite import FUSED, Graph, Operator, Tensor
 
 SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
+INPUT, OUTPUT, SEVENTH, FIRST_OWN = 0, 1, 6, 7  # what the first parameters of every step are: see h2t2/ldl/kernels.py
+
+
+def _layouts() -> dict[str, list[str]]:
+    """The names of every kernel's parameters in their order, as the kernel itself unpacks them from p."""
+    made = {}
+    for function in ast.parse(inspect.getsource(kernels)).body:
+        for part in getattr(function, "body", []):
+            if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p" and isinstance(part.targets[0], ast.Tuple):
+                made[function.name] = [name.id for name in part.targets[0].elts]  # type: ignore[attr-defined]
+    return made
+
+
+LAYOUTS = _layouts()
 CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
 
 
 @dataclass
 class Step:
-    """kernel: its name; p: parameters; p[0], p[1] (and `others`) are tensors until the plan puts offsets there."""
+    """kernel: its name; p: parameters. Those that are places in the arena are tensors until place() is called."""
 
     kernel: str
     p: list[int]
@@ -27,7 +43,13 @@ class Step:
     weights: bytes = b""  # u = q + 128, or a table
     bias: np.ndarray | None = None
     multipliers: list[tuple[int, int]] = field(default_factory=list)  # (31-bit, exponent), value m 2^(exponent - 31)
-    others: dict[int, int] = field(default_factory=dict)  # place in p -> tensor whose offset goes there
+    other: int | None = None  # the tensor of a second input, whose place is the seventh parameter
+    start: int = 0  # where in its output it writes: an input of a CONCATENATION
+
+    @property
+    def reads(self) -> list[int]:
+        """The tensors it reads."""
+        return [self.p[INPUT], *([] if self.other is None else [self.other])]
 
 
 @dataclass
@@ -142,7 +164,7 @@ def _plan(graph: Graph) -> Plan:
     root = _roots(alias)
     offsets, arena = _place(graph, steps, root)
     computed = {root(graph.inputs[0]), *(root(step.tensor) for step in steps)}
-    read = {tensor for step in steps for tensor in (step.p[0], *(t for at, t in step.others.items() if at >= 0))}
+    read = {tensor for step in steps for tensor in step.reads}
     for tensor in {*read, graph.inputs[0], graph.outputs[0]}:
         if root(tensor) not in computed or tensor not in offsets:
             raise ValueError(f"tensor {tensor} is never computed")
@@ -163,10 +185,10 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int]) -> tuple
     first: dict[int, int] = {root(graph.inputs[0]): -1}
     last: dict[int, int] = {root(graph.outputs[0]): len(steps)}
     for n, step in enumerate(steps):
-        for tensor in (step.p[0], *(other for at, other in step.others.items() if at >= 0)):
+        for tensor in step.reads:
             last[root(tensor)] = max(n, last.get(root(tensor), n))
-        first.setdefault(root(step.p[1]), n)
-        last.setdefault(root(step.p[1]), n)
+        first.setdefault(root(step.p[OUTPUT]), n)
+        last.setdefault(root(step.p[OUTPUT]), n)
     placed: list[tuple[int, int, int, int]] = []  # offset, size, first, last
     offsets: dict[int, int] = {}
     for tensor in sorted(first, key=lambda t: -graph.tensors[t].size):
@@ -214,9 +236,17 @@ def _bounds(tensor: Tensor, fused: int) -> tuple[int, int]:
     return max(low, -128) + 128, min(high, 127) + 128
 
 
-def _common(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, list[int]]:
-    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
-    return x, y, [x.index, y.index, _zero(x), _zero(y), *_bounds(y, operator.options.get("fused", 0)), 0]
+def _parameters(kernel: str, x: Tensor, y: Tensor, fused: int, **own: int) -> list[int]:
+    """A step's parameters: those that all have, then its own, by the names and in the order its kernel unpacks them."""
+    names = LAYOUTS[kernel]
+    if set(own) != set(names[FIRST_OWN:]):
+        raise ValueError(f"{kernel}: parameters {sorted(own)}, want {sorted(names[FIRST_OWN:])}")
+    return [x.index, y.index, _zero(x), _zero(y), *_bounds(y, fused), 0, *(own[name] for name in names[FIRST_OWN:])]
+
+
+def _ends(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, int]:
+    """Its first input, its first output and its fused activation."""
+    return graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]], operator.options.get("fused", 0)
 
 
 def _bytes(tensor: Tensor) -> bytes:
@@ -231,32 +261,42 @@ def _bias(graph: Graph, operator: Operator, channels: int) -> np.ndarray:
 
 
 def _fully_connected(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     w = graph.tensors[operator.inputs[1]]
     outputs, inputs = w.shape
     if len(w.scale) == 1:  # one scale: the product is taken in float32
         real = [float(np.float32(x.scale[0]) * np.float32(w.scale[0])) / float(y.scale[0])] * outputs
     else:
         real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
-    p += [inputs, outputs]
+    p = _parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs)
     return [Step("fully_connected", p, y.index, _bytes(w), _bias(graph, operator, outputs), [multiplier(r) for r in real])]
 
 
-def _window(operator: Operator, x: Tensor, y: Tensor, ky: int, kx: int) -> list[int]:
-    """Parameters 7 to 18 of conv_2d."""
+def _window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) -> dict[str, int]:
+    """The parameters that convolutions and pools have in common; height, width: of the kernel."""
     o = operator.options
     before = []
     for size, out, kernel, stride, dilation in (
-        (x.shape[1], y.shape[1], ky, o["stride_h"], o.get("dilation_h", 1)),
-        (x.shape[2], y.shape[2], kx, o["stride_w"], o.get("dilation_w", 1)),
+        (x.shape[1], y.shape[1], height, o["stride_h"], o.get("dilation_h", 1)),
+        (x.shape[2], y.shape[2], width, o["stride_w"], o.get("dilation_w", 1)),
     ):
         total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size) if o["padding"] == 0 else 0
         before.append(total // 2)
-    return [*x.shape[1:4], *y.shape[1:4], ky, kx, o["stride_h"], o["stride_w"], *before]
+    return {
+        **_sizes(x, y), "channels": y.shape[3], "kernel_height": height, "kernel_width": width,
+        "stride_y": o["stride_h"], "stride_x": o["stride_w"], "pad_y": before[0], "pad_x": before[1],
+    }  # fmt: skip
+
+
+def _sizes(x: Tensor, y: Tensor) -> dict[str, int]:
+    """Sizes of two images, batch first."""
+    return {
+        "height": x.shape[1], "width": x.shape[2], "depth": x.shape[3], "out_height": y.shape[1], "out_width": y.shape[2],
+    }  # fmt: skip
 
 
 def _conv(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     w = graph.tensors[operator.inputs[1]]
     depthwise = operator.name == "DEPTHWISE_CONV_2D"
     channels = y.shape[3]
@@ -265,65 +305,71 @@ def _conv(graph: Graph, operator: Operator) -> list[Step]:
             f"{graph.path}: a grouped convolution (filters of {w.shape[3]} of {x.shape[3]} channels) is not supported"
         )
     scales = np.broadcast_to(w.scale, channels)
-    p += [*_window(operator, x, y, w.shape[1], w.shape[2]), operator.options["dilation_h"], operator.options["dilation_w"]]
+    own = _window(operator, x, y, w.shape[1], w.shape[2])
+    own |= {"dilation_y": operator.options["dilation_h"], "dilation_x": operator.options["dilation_w"]}
     if depthwise:
-        p.append(channels // x.shape[3])
+        own["many"] = channels // x.shape[3]
     real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
     kernel = "depthwise_conv_2d" if depthwise else "conv_2d"
+    p = _parameters(kernel, x, y, fused, **own)
     return [Step(kernel, p, y.index, _bytes(w), _bias(graph, operator, channels), [multiplier(r) for r in real])]
 
 
 def _pool(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
-    p += _window(operator, x, y, operator.options["filter_h"], operator.options["filter_w"])
-    return [Step("pool_2d", [*p, int(operator.name == "AVERAGE_POOL_2D")], y.index)]
+    x, y, fused = _ends(graph, operator)
+    own = _window(operator, x, y, operator.options["filter_h"], operator.options["filter_w"])
+    own["average"] = int(operator.name == "AVERAGE_POOL_2D")
+    return [Step("pool_2d", _parameters("pool_2d", x, y, fused, **own), y.index)]
 
 
 def _mean(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     axes = graph.tensors[operator.inputs[1]].data
     if axes is None or sorted(int(a) % len(x.shape) for a in axes.ravel()) != [1, 2] or len(x.shape) != 4:
         raise UserError(f"{graph.path}: MEAN: only over height and width")
     count = x.shape[1] * x.shape[2]
     m, exponent = multiplier(float(x.scale[0]) / float(y.scale[0]))
     shift = min(count.bit_length() - 1, 32, 31 + exponent)
-    return [Step("mean", [*p, count, x.shape[3]], y.index, multipliers=[((m << shift) // count, exponent - shift)])]
+    p = _parameters("mean", x, y, fused, positions=count, channels=x.shape[3])
+    return [Step("mean", p, y.index, multipliers=[((m << shift) // count, exponent - shift)])]
 
 
 def _pair(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     other = graph.tensors[operator.inputs[1]]
     if other.shape != x.shape or other.data is not None or x.data is not None:
         raise UserError(f"{graph.path}: {operator.name}: only of two activations of one shape")
-    return x, other, y, [*p, _zero(other), x.size]
+    kernel = {"ADD": "add", "MUL": "multiply"}[operator.name]
+    return x, other, y, _parameters(kernel, x, y, fused, other_zero=_zero(other), count=x.size)
 
 
 def _add(graph: Graph, operator: Operator) -> list[Step]:
     x, other, y, p = _pair(graph, operator)
     twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
     real = [float(x.scale[0]) / twice, float(other.scale[0]) / twice, twice / (2**20 * float(y.scale[0]))]
-    return [Step("add", p, y.index, multipliers=[multiplier(r) for r in real], others={6: other.index})]
+    return [Step("add", p, y.index, multipliers=[multiplier(r) for r in real], other=other.index)]
 
 
 def _mul(graph: Graph, operator: Operator) -> list[Step]:
     x, other, y, p = _pair(graph, operator)
     real = float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])
-    return [Step("multiply", p, y.index, multipliers=[multiplier(real)], others={6: other.index})]
+    return [Step("multiply", p, y.index, multipliers=[multiplier(real)], other=other.index)]
 
 
 def _rescale(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
-    p[4:6] = _bounds(y, {"RELU": 1, "RELU6": 3}.get(operator.name, 0))
+    x, y, _ = _ends(graph, operator)
     real = float(x.scale[0]) / float(y.scale[0])
-    return [Step("rescale", [*p, x.size], y.index, multipliers=[multiplier(real)])]
+    p = _parameters("rescale", x, y, {"RELU": 1, "RELU6": 3}.get(operator.name, 0), count=x.size)
+    return [Step("rescale", p, y.index, multipliers=[multiplier(real)])]
 
 
 def _pad(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     around = graph.tensors[operator.inputs[1]].data
     if around is None or around.shape != (4, 2) or around[0].any() or around[3].any():
         raise UserError(f"{graph.path}: PAD: only of height and width, by constants")
-    return [Step("pad", [*p, *x.shape[1:4], *y.shape[1:3], int(around[1][0]), int(around[2][0])], y.index)]
+    before = {"rows_before": int(around[1][0]), "columns_before": int(around[2][0])}
+    return [Step("pad", _parameters("pad", x, y, fused, **_sizes(x, y), **before), y.index)]
 
 
 def _concatenate(graph: Graph, operator: Operator) -> list[Step]:
@@ -336,25 +382,25 @@ def _concatenate(graph: Graph, operator: Operator) -> list[Step]:
         if x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0] or x.data is not None:
             raise UserError(f"{graph.path}: CONCATENATION: only of activations with the output's quantisation")
         size = x.size // runs
-        p = [x.index, y.index, _zero(x), _zero(y), 0, 255, 0, runs, size, y.size // runs]
-        steps.append(Step("concatenate", p, y.index, others={-1: start}))
+        p = _parameters("concatenate", x, y, 0, runs=runs, size=size, step=y.size // runs)
+        steps.append(Step("concatenate", p, y.index, start=start))
         start += size
     return steps
 
 
 def _logistic(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     table = []
     for q in range(-128, 128):
         value = np.float32(x.scale[0]) * np.float32(q - int(x.zero[0]))
         real = np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-float(value), 88.7))))  # of more, float32 knows no exp
         z = float(np.float32(real / np.float32(y.scale[0])))
         table.append(min(max(int(math.copysign(math.floor(abs(z) + 0.5), z)) + int(y.zero[0]), -128), 127) + 128)
-    return [Step("look_up", [*p, x.size], y.index, bytes(table))]
+    return [Step("look_up", _parameters("look_up", x, y, fused, count=x.size), y.index, bytes(table))]
 
 
 def _softmax(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, p = _common(graph, operator)
+    x, y, fused = _ends(graph, operator)
     if x.shape[-1] > 2047:
         raise UserError(f"{graph.path}: SOFTMAX over {x.shape[-1]} classes: 2047 at most")
     beta = float(operator.options["beta"])
@@ -367,7 +413,8 @@ def _softmax(graph: Graph, operator: Operator) -> list[Step]:
             table.append(0)
             continue
         table.append(exp_on_negative(doubling_high(difference << exponent, m)))
-    return [Step("softmax", [*p, x.shape[-1], x.size // x.shape[-1]], y.index, np.array(table, "<u4").tobytes())]
+    p = _parameters("softmax", x, y, fused, classes=x.shape[-1], rows=x.size // x.shape[-1])
+    return [Step("softmax", p, y.index, np.array(table, "<u4").tobytes())]
 
 
 def doubling_high(x: int, y: int) -> int:
@@ -422,10 +469,8 @@ _MAKERS: dict[str, Callable[[Graph, Operator], list[Step]]] = {
 def place(made: Plan, step: Step) -> list[int]:
     """A step's parameters with the tensors' offsets in the arena."""
     p = list(step.p)
-    p[0], p[1] = made.offsets[p[0]], made.offsets[p[1]]
-    for at, value in step.others.items():
-        if at < 0:
-            p[1] += value  # a part of the output
-        else:
-            p[at] = made.offsets[value]
+    p[INPUT] = made.offsets[p[INPUT]]
+    p[OUTPUT] = made.offsets[p[OUTPUT]] + step.start
+    if step.other is not None:
+        p[SEVENTH] = made.offsets[step.other]
     return p

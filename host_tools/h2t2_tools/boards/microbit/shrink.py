@@ -357,7 +357,7 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
     listed = []
     for step, p, k in model.steps:
         values = list(p)
-        values[6] = max(0, values[6] - base)  # weights or a table
+        values[6] = max(0, values[6] - base)  # the place of weights or a table
         given = tuple(tuple(part) if part is not None and n < 2 else bytes(part or b"") for n, part in enumerate(k)) if k else 0
         listed.append(f"({mapping[step.__name__]},{tuple(values)!r},{given!r})".replace(", ", ","))
     data = bytes(model.blob[base:])
@@ -384,28 +384,31 @@ def _literal(value: Any) -> str:
 READ_OUTSIDE = {"offload", "one", "local", "ticket", "taught", "lost", "refused", "decide", "learn", "lose"}
 
 
-def _drop_unused(parts: list[ast.stmt]) -> None:
-    """Leave out functions and methods that nothing reaches from READ_OUTSIDE, then attributes that nothing reads."""
+def reached(parts: list[ast.stmt]) -> set[str]:
+    """Names of the functions and methods that a step uses, straight or through others; what only checks is not among them."""
     functions: dict[str, list[ast.FunctionDef]] = {}
     for part in parts:
         for node in ast.walk(part):
             if isinstance(node, ast.FunctionDef):
                 functions.setdefault(node.name, []).append(node)
-    reached: set[str] = set()
+    found: set[str] = set()
     waiting = sorted(READ_OUTSIDE & set(functions))
     while waiting:
         name = waiting.pop()
-        if name in reached:
-            continue
-        reached.add(name)
-        for node in (node for function in functions[name] for node in ast.walk(function)):
-            called = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            if called in functions:
-                waiting.append(called)
+        if name not in found and not name.startswith("checked_"):
+            found.add(name)
+            nodes = [node for function in functions[name] for node in ast.walk(function)]
+            waiting += sorted({getattr(node, "attr", getattr(node, "id", "")) for node in nodes} & set(functions))
+    return found
+
+
+def _drop_unused(parts: list[ast.stmt]) -> None:
+    """Leave out functions and methods that nothing reaches from READ_OUTSIDE, then attributes that nothing reads."""
+    used = reached(parts)
     for part in parts:
         if isinstance(part, ast.ClassDef):
-            part.body = [m for m in part.body if isinstance(m, ast.FunctionDef) and m.name in reached]
-    parts[:] = [part for part in parts if not isinstance(part, ast.FunctionDef) or part.name in reached]
+            part.body = [m for m in part.body if isinstance(m, ast.FunctionDef) and m.name in used]
+    parts[:] = [part for part in parts if not isinstance(part, ast.FunctionDef) or part.name in used]
     nodes = [node for part in parts for node in ast.walk(part)]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)} | READ_OUTSIDE
     for node in nodes:

@@ -1,6 +1,6 @@
 """Makes the small int8 models of this folder (extra `train`): every operator the integer interpreter has, in random shapes.
 
-python tests/models/make.py
+python tests/material/make.py
 """
 
 from pathlib import Path

@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from support import ROOT
 
 FOLDER = ROOT / "firmware/h2t2/core"
+
+
 CORE = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2", "rules", "calibrating", "pairwise")
+
+
 BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
+
+
 LOW, HIGH = -(2**30), 2**30 - 1
 
 

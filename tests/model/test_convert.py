@@ -21,8 +21,9 @@ from h2t2_tools.model.convert import judge
 from h2t2_tools.model.convert.quiet import quiet
 from h2t2_tools.proof import ldl_check
 
-pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install -e .[convert]")
-CNN = ROOT / "tests/models/float/cnn.tflite"
+pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
+
+CNN = ROOT / "tests/material/float/cnn.tflite"
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ from h2t2.core.pairwise import Pairwise
 from h2t2.node import snapshot
 
 COSTS = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
+
+
 MAKERS = {
     "paper": paper,
     "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),

@@ -10,15 +10,14 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support import ROOT, mosquitto, until, worker
+from support import mosquitto, until, worker
 
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2.link.paho import PahoLink
 from h2t2_tools.common import pairs
-from h2t2_tools.common.errors import Failure, UserError
+from h2t2_tools.common.errors import Failure
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.rdl.models import Source
@@ -97,45 +96,6 @@ def test_a_batch_is_answered_like_its_requests_alone():
     labels = [wire.decode_reply(reply)[3] for reply in together[::4]]
     assert labels == [int(model.score(model.run(model.quantise(x))) >= 0.5) for x in pair.x[:40]]
     assert one.counts["ok"] == 40 and one.counts["model not served here"] == 40
-
-
-def test_a_function_of_ones_own_is_a_model_and_may_fail(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "def mean(x): return (x.reshape(len(x), -1).mean(1) + 128) / 255\n"
-        "def wrong(x): raise KeyError('no')\n"
-        "def few(x): return [0.5]\n"
-        "def nan(x): return [float('nan')] * len(x)\n"
-    )
-    payloads = [wire.encode_request(1, 2, n, (4,), bytes([n] * 4)) for n in (10, 20, 120)]
-    answers = Worker(Source(f"{tmp_path}/mine.py:mean").load(), 1).answers(payloads)
-    assert [wire.decode_reply(reply)[3] for reply in answers] == [1, 1, 1]
-    scores = [wire.decode_reply(reply)[4] / 32768 for reply in answers]
-    assert np.allclose(scores, [(n + 128) / 255 for n in (10, 20, 120)], atol=1e-4)
-    for name in ("wrong", "few", "nan"):
-        said = []
-        answers = Worker(Source(f"{tmp_path}/mine.py:{name}").load(), 1, said.append).answers(payloads)
-        assert [wire.decode_reply(reply)[0] for reply in answers] == [wire.FAILED] * 3 and said
-    for path in (f"{tmp_path}/mine.py:absent", f"{tmp_path}/nowhere.py:f"):
-        with pytest.raises(UserError, match=re.escape(path.split(":")[0])):
-            Source(path).load()
-
-
-@pytest.mark.parametrize("name", ["mean", "mean_int8_one"])
-def test_onnx_models(name):
-    """A float model with a free batch, an int8 one for single samples: the mean of four numbers (tests/models/make_onnx.py)."""
-    pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
-    model = Source(str(ROOT / f"tests/models/{name}.onnx"), event=0, scale=1 / 255, zero_point=-128).load()
-    assert model.shape == (4,)
-    batch = np.array([[-128] * 4, [127] * 4, [0, 1, 2, 3]], np.int8)
-    expected = (batch.astype(float).mean(1) + 128) / 255
-    assert np.allclose(model.scores(batch), expected, atol=1e-6)
-
-
-def test_a_damaged_onnx_file_is_refused(tmp_path):
-    pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
-    (tmp_path / "bad.onnx").write_bytes(b"not a model")
-    with pytest.raises(UserError, match="bad.onnx"):
-        Source(str(tmp_path / "bad.onnx")).load()
 
 
 SLOW = "import time\ndef slow(x):\n    time.sleep(0.05 * len(x))\n    return [0.75] * len(x)\n"
@@ -348,19 +308,3 @@ def test_topics_that_are_no_devices_are_not_answered(url):
 def test_no_broker_is_a_failure_at_the_start():
     with pytest.raises(Failure, match="not reachable"):
         Server(Source(str(pairs.load("digits").rdl)), 1, Endpoint("127.0.0.1", broker.free_port()), Options())
-
-
-def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
-    if broker.mosquitto() is None:
-        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    command = [sys.executable, "-m", "h2t2_tools", "bench", "offload", "--seconds", "0.5", "--devices", "6", "--json", "-"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0, run.stderr
-    rows = json.loads(run.stdout)["rows"]
-    assert [row["what"].split(",")[0] for row in rows[:3]] == [
-        "raw paho echo",
-        "one device (paho link)",
-        "one device (paho link)",
-    ]
-    assert "6 devices" in rows[3]["what"] and "2 workers" in rows[4]["what"] and rows[0]["ratio"] == 1
-    assert all(row["rate"] > 10 and 0 < row["p50"] <= row["p99"] for row in rows)

@@ -19,7 +19,11 @@ from h2t2_tools.fleet import config as board_config
 from h2t2_tools.model import bundle
 
 MESSAGES = 100_000
+
+
 WARM_UP = 6_000  # of which buffers, tables and the allocator have their size
+
+
 GROWTH = 3 << 20  # bytes; one leaked message of 30 in 100 bytes would be as much
 
 

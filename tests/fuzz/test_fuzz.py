@@ -1,17 +1,16 @@
 """Untrusted bytes: every fuzzing target on bytes at random and on good inputs with a few of their bytes changed."""
 
-import sys
 from functools import lru_cache
 
 import pytest
+import targets  # noqa: E402
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import ROOT
 
-sys.path.insert(0, str(ROOT / "tests/fuzz"))
-import targets  # noqa: E402
-
 seeds = lru_cache(targets.seeds)
+
+
 EDITS = st.lists(
     st.tuples(st.floats(0, 1, exclude_max=True), st.sampled_from("=+-"), st.binary(min_size=1, max_size=5)), max_size=4
 )

@@ -1,0 +1,72 @@
+"""A board's configuration, and the lists of what goes onto it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+from h2t2.link.cost import LinkCost
+from h2t2_tools.boards import kinds, packages
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import config as board_config
+
+
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w", "microbit"])
+def test_the_commented_configurations_are_right(name):
+    config = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
+    board = config.content()
+    assert board["arguments"]["beta"] == 6554 and board["remote_shape"] == [30]
+
+
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
+def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
+    text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
+    before, table = text.split("# [cost]\n")
+    (tmp_path / "c.toml").write_text(before + "[cost]\n" + re.sub(r"(?m)^# ", "", table))
+    board = board_config.load(tmp_path / "c.toml").content()
+    assert len(board["cost"]) == 4 and LinkCost(*board["cost"]).paid(1000, 1024) > board["cost"][0] > 0
+
+
+@pytest.mark.parametrize(
+    "line, word",
+    [
+        ("beta = 2.0", "beta 2.0"),
+        ("bits = 9", "bits 9"),
+        ("colour = 1", "colour"),
+        ('device = "a/b"', "device"),
+        ("beta = ", "not TOML"),
+        ('password = ["secret-word"]', "password"),
+    ],
+)
+def test_a_wrong_entry_is_named_and_no_secret_told(line, word, tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text(f"remote_shape = [30]\nmodel_id = 1\n{line}\n")
+    with pytest.raises(UserError) as error:
+        board_config.load(path)
+    assert word in str(error.value) and "secret-word" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
+def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
+    """package.json (mip) is what `make packages` writes, and the manifest freezes what `h2t2 flash` copies."""
+    folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]
+    assert (folder / "package.json").read_text() == packages.content(kind), "run: make packages"
+    for path, source in json.loads(packages.content(kind))["urls"]:
+        assert (folder / source).is_file(), path
+    frozen = []
+
+    def run(path, **options):
+        if "$" in path:
+            return
+        monkeypatch.chdir(Path(path).parent)  # as MicroPython's manifestfile.py does
+        exec(Path(path).read_text(), {**names, "options": type("Options", (), options)})
+
+    names = {
+        "include": lambda path, **options: run(path if "$" in path else str((folder / path).resolve()), **options),
+        "package": lambda package, base_path, files: frozen.extend(f"{package}/{file}" for file in files),
+        "module": lambda path, base_path: frozen.append(path),
+    }
+    run(str(folder / "manifest.py"))
+    assert frozen == [*kinds.modules(kind), "main.py", "finish.py"] and len(frozen) > 25

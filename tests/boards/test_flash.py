@@ -1,0 +1,138 @@
+"""`h2t2 flash` and `h2t2 boards`."""
+
+import json
+import subprocess
+
+import pytest
+from support import ROOT
+
+from h2t2_tools.boards import flash, kinds, targets
+from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import places
+from h2t2_tools.common.errors import Failure, UserError
+from h2t2_tools.fleet import config as board_config
+from h2t2_tools.model import bundle
+
+CONFIG = ROOT / "firmware/boards/unix/config.toml"
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "ldl.h2m"
+    path.write_bytes(bundle.from_tflite(places.models() / "breast_cancer/ldl.tflite"))
+    return path
+
+
+def put(model, folder, **changes):
+    config = board_config.load(CONFIG).model_copy(update=changes)
+    return flash.flash(kinds.KINDS["unix"], str(folder), model, config, None, False, False, lambda *_: None)
+
+
+def test_flash_copies_only_what_changed(model, tmp_path):
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    first = put(model, tmp_path / "device")
+    assert first["copied"] == len(first["files"]) and first["found"]["platform"] == "linux"
+    assert put(model, tmp_path / "device")["copied"] == 0
+    again = put(model, tmp_path / "device", beta=0.4)
+    assert [row["path"] for row in again["files"] if row["changed"]] == ["config.json"]
+    assert json.loads((tmp_path / "device/config.json").read_text())["arguments"]["beta"] == 13107
+    assert not list((tmp_path / "device").rglob("*.new"))
+
+
+def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
+    """Cut off while copying: the old runtime is whole, repeating copies only the rest. Cut at the end: main.py finishes it."""
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    device = tmp_path / "device"
+    put(model, device)
+    old = {path: path.read_bytes() for path in device.rglob("*") if path.is_file()}
+    write = targets.Folder.write
+    real = kinds.payload
+
+    def newer(*arguments):
+        return {path: data + b"\n" if path.endswith(".py") else data for path, data in real(*arguments).items()}
+
+    monkeypatch.setattr(flash, "payload", newer)
+    copied = []
+    for stop in (0, 1, 7, 9):
+        count = [0]
+
+        def cut(self, path, data, stop=stop, count=count):
+            if path.endswith(".new"):
+                count[0] += 1
+                if count[0] > stop:
+                    raise Failure("the board is gone")
+                copied.append(path)
+            write(self, path, data)
+
+        monkeypatch.setattr(targets.Folder, "write", cut)
+        with pytest.raises(Failure, match="left with what it ran before.*repeat the same command"):
+            put(model, device)
+        assert {path: path.read_bytes() for path in old} == old
+    monkeypatch.setattr(targets.Folder, "write", write)
+    assert len(copied) == 17 == len(set(copied))
+
+    def half(self, paths):  # the power goes while the new files are put in place
+        write(self, "flash.todo", "\n".join(paths).encode())
+        for path in paths[:5]:
+            (self.path / (path + ".new")).replace(self.path / path)
+        raise Failure("the board is gone")
+
+    monkeypatch.setattr(targets.Folder, "replace", half)
+    with pytest.raises(Failure):
+        put(model, device)
+    command = UNIX.command(device / "main.py", [])
+    run = subprocess.run(command, cwd=device, env=UNIX.environment(device), capture_output=True, text=True, timeout=60)
+    assert "samples.bin" in run.stdout + run.stderr  # it booted, and misses its records
+    assert not list(device.rglob("*.new")) and not (device / "flash.todo").exists()
+    assert (device / "main.py").read_bytes().endswith(b"\n\n")
+
+
+@pytest.mark.parametrize("name", ["esp32", "pico_w"])
+def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, capsys):
+    config = ROOT / f"firmware/boards/{name}/config.toml"
+    command = ["flash", "--board", name, "--model", str(model), "--config", str(config), "--dry-run", "--mpy", "--json", "-"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    report = json.loads(out)
+    paths = [row["path"] for row in report["files"]]
+    assert {"main.py", "config.json", "ldl.h2m", "h2t2/core/policy.mpy", "h2t2/link/wifi.mpy"} <= set(paths) and paths[
+        -1
+    ] == "main.py"
+    assert 20_000 < report["flash_bytes"] < 60_000 and '"password"' not in out
+    assert report["heap_bytes"] is None or 20_000 < report["heap_bytes"] < 100_000
+
+
+def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
+    base = ["flash", "--board", "unix", "--model", str(model), "--config", str(CONFIG)]
+    for extra, word in (
+        ([], "name the folder"),
+        (["--port", str(tmp_path / "d"), "--model", str(tmp_path / "no.h2m")], "no such file"),
+        (["--port", str(tmp_path / "d"), "--config", str(tmp_path / "no.toml")], "no such file"),
+        (["--port", str(model)], "File exists"),
+    ):
+        assert main([*base, *extra]) == 2
+        err = capsys.readouterr().err
+        assert word in err and "Traceback" not in err
+    (tmp_path / "bad.h2m").write_bytes(model.read_bytes()[:100])
+    assert main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
+    assert "bundle" in capsys.readouterr().err
+    found = targets.Found("rp2", (1, 21, 0), 10_000, 5_000, 6)
+    kind = kinds.KINDS["pico_w"]
+    rows = [{"path": "a", "bytes": 9000, "changed": True}]
+    for changes, word in (
+        ({"platform": "esp32"}, "says it is 'esp32'"),
+        ({}, "needs 1.22.0"),
+        ({"version": (1, 25, 0)}, "9,000 bytes to copy, 5,000 free"),
+        ({"version": (1, 25, 0), "flash": 10**6}, "47,000 bytes of heap, 10,000 are free"),
+        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5"),
+    ):
+        with pytest.raises(UserError, match=word):
+            flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, 47_000, True)
+
+
+def test_boards_lists_nothing_where_nothing_is_plugged_in(capsys):
+    assert main(["boards", "--json", "-"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), list)

@@ -1,0 +1,68 @@
+"""`h2t2 gateway`."""
+
+import os
+import time
+import tty
+
+import pytest
+from support import worker
+
+from h2t2.link import frames, wire
+from h2t2.link.serial import SerialLink
+from h2t2_tools.boards.gateway import Line, Out, parse
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet import broker
+from h2t2_tools.fleet.endpoint import Endpoint
+
+
+def test_one_gateway_serves_many_lines(tmp_path):
+    """Two devices on two ptys, one gateway: each gets the replies to its own requests, noise on one troubles neither."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+
+    class Pty:
+        def __init__(self):
+            self.end, other = os.openpty()
+            tty.setraw(other)
+            os.set_blocking(self.end, False)
+            self.port = os.ttyname(other)
+
+        def read(self):
+            try:
+                return os.read(self.end, 4096)
+            except BlockingIOError:
+                return None
+
+        def write(self, data):
+            os.write(self.end, data)
+
+    pair = pairs.load("digits")
+    said, decided = [], []
+    with broker.running("mosquitto") as url, worker(url):
+        ends = [Pty(), Pty()]
+        out = Out(said.append, decided.append)
+        lines = [Line(end.port, f"dev{n}", Endpoint(*broker.parse(url)), 115200, False, out) for n, end in enumerate(ends)]
+        links = [SerialLink(end, f"dev{n}") for n, end in enumerate(ends)]
+        for sequence in range(1, 21):
+            ends[0].write(b"noise" * (sequence % 3))
+            for n, link in enumerate(links):
+                assert link.send(wire.encode_request(pair.about.model_id, 70 + n, sequence, (8, 8, 1), bytes(64)))
+            for n, link in enumerate(links):
+                assert wire.decode_reply(link.receive(5000))[:3] == (wire.OK, 70 + n, sequence)
+        ends[1].write(frames.encode(frames.DECISION, b"\5\1\0"))
+        for _ in range(100):
+            if decided:
+                break
+            time.sleep(0.02)
+        counters = [line.stop() for line in lines]
+    assert decided == [{"device": "dev1", "n": 0, "bin": 5, "decision": 1, "source": "local"}]
+    assert [c.requests for c in counters] == [c.replies for c in counters] == [20, 20]
+    assert counters[0].noise > 5 and counters[1].noise == 0 and any("hello from dev1" in text for text in said)
+
+
+def test_gateway_ports():
+    assert parse("/dev/ttyACM0") == ("/dev/ttyACM0", "ttyACM0")
+    assert parse("/dev/ttyACM0=hall") == ("/dev/ttyACM0", "hall")
+    assert parse("socket://h:1=x") == ("socket://h:1", "x")
+    assert main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 2

@@ -1,0 +1,33 @@
+"""The rules that the micro:bit's build demands of the runtime: the sources keep them, and breaking one is noticed."""
+
+import shutil
+
+import pytest
+
+from h2t2_tools.boards.microbit.rules import violations
+from h2t2_tools.common.places import RUNTIME
+
+# what is broken: (file, text in it, what it becomes)
+BROKEN = {
+    "a name of another's": ("core/tickets.py", "self.window = window\n", "self.window = self.unit = window\n"),
+    "a used method of another's": ("core/rng.py", "    def draw(", "    def charge(self):\n        pass\n\n    def draw("),
+    "a bare raise": ("core/tickets.py", "        self.lost += 1\n        return", "        raise KeyError\n        return"),
+    "two values at once": ("core/experts.py", "        a = b = 0  # losses", "        a, b = 0, 0  # losses"),
+    "a constant in small letters": ("core/tickets.py", "FIELDS = 5", "FIELDS = 5\nfive = 5"),
+    "an import in a function": ("ldl/kernels.py", "    for i in range(count):", "    import gc\n    for i in range(count):"),
+    "too many locals": ("ldl/kernels.py", "    bias, limbs, shifts = k\n", "".join(f"    v{n} = 0\n" for n in range(50))),
+}
+
+
+def test_the_runtime_keeps_the_rules():
+    assert violations(RUNTIME) == []
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_breaking_a_rule_is_noticed(rule, tmp_path):
+    path, old, new = BROKEN[rule]
+    shutil.copytree(RUNTIME, tmp_path / "h2t2")
+    source = (tmp_path / "h2t2" / path).read_text()
+    assert old in source
+    (tmp_path / "h2t2" / path).write_text(source.replace(old, new))
+    assert violations(tmp_path / "h2t2")

@@ -1,0 +1,20 @@
+"""What the tests of int8 share."""
+
+import pytest
+from support import ROOT
+
+from h2t2_tools.common import places
+from h2t2_tools.proof import ldl_check
+
+MADE = sorted((ROOT / "tests/material").glob("*.tflite"))
+
+
+RUN = [path for path in MADE if path.stem != "dilated"]
+
+
+SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
+
+
+def need_oracle():
+    if ldl_check.oracle() != "tflite_runtime":
+        pytest.skip("the oracle is tflite-runtime 2.14, which this Python has not")

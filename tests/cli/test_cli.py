@@ -1,0 +1,66 @@
+"""The command line: wrong use, and help."""
+
+import pytest
+
+from h2t2_tools.cli.main import main
+
+WRONG_USE = [
+    (["demo", "--model", "no_such_model"], "no_such_model"),
+    (["demo", "--no-such-option"], "no-such-option"),
+    (["demo", "--broker", "http://localhost"], "mqtt://"),
+    (["demo", "--broker", "mqtt://localhost:99999"], "99999"),
+    (["demo", "--beta", "1.5"], "beta"),
+    (["demo", "--eta", "0"], "eta"),
+    (["demo", "--epsilon", "7"], "epsilon"),
+    (["demo", "--samples", "0"], "samples"),
+    (["demo", "--corollary", "100", "--beta", "0"], "corollary"),
+    (["node", "--device", "a/b"], "device"),
+    (["node", "--broker", "mqtt://me:secret-word@localhost"], "--user"),
+    (["node", "--password-file", "/nowhere/at/all"], "/nowhere/at/all"),
+    (["node", "--ca", "ca.crt"], "mqtts://"),
+    (["node", "--broker", "mqtts://localhost", "--ca", "/nowhere/ca.crt"], "/nowhere/ca.crt"),
+    (["node", "--broker", "mqtts://localhost", "--cert", "a"], "--key"),
+    (["rdl", "--metrics", "x"], "--metrics"),
+    (["rdl", "--model", "/nowhere/big.onnx"], "/nowhere/big.onnx"),
+    (["command", "kitchen"], "one of"),
+    (["command", "kitchen", "--pause", "-1"], "pause"),
+    (["broker-config", "--device", "a", "a"], "'a'"),
+    (["broker-config", "--device", "a", "--client-certs"], "--certs"),
+    (["proxy", "--broker", "mqtts://localhost"], "no TLS"),
+    (["validate", "--bits", "99"], "bits"),
+    ([], "COMMAND"),
+]
+
+
+@pytest.mark.parametrize("arguments, word", WRONG_USE)
+def test_wrong_use_gets_status_2_and_names_the_argument(arguments, word, capfd):
+    try:
+        status = main(arguments)
+    except SystemExit as stop:
+        status = stop.code
+    errors = capfd.readouterr().err
+    assert status == 2
+    assert word in errors and "Traceback" not in errors and "secret-word" not in errors
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "demo",
+        "node",
+        "rdl",
+        "command",
+        "certs",
+        "broker-config",
+        "chaos",
+        "validate",
+        "emulators",
+        "bench policy",
+        "bench device",
+        "bench offload",
+    ],
+)
+def test_help_shows_examples(command, capsys):
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    assert f"examples:\n  h2t2 {command}" in capsys.readouterr().out

@@ -1,0 +1,88 @@
+"""The core on every interpreter: the vector file, and a step that allocates nothing."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from interpreters import need
+from support import ROOT
+
+from h2t2_tools.boards.emulators import ARM32, UNIX, WASM
+
+VECTORS = ROOT / "tests/vectors/core.jsonl"
+
+
+REPLAY = ROOT / "tests/portable/replay.py"
+
+
+CORE = sorted((ROOT / "firmware/h2t2").rglob("*.py"))
+
+
+def expected():
+    return [json.loads(line) for line in VECTORS.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("emulator", [UNIX, ARM32, WASM], ids=lambda e: e.name)
+def test_vectors_on_micropython(emulator):
+    out = need(emulator).run(REPLAY, CORE, ROOT / "firmware")
+    assert [json.loads(line) for line in out.splitlines()] == expected()
+
+
+def pythons():
+    """CPython 3.10 to 3.13, as far as this machine has them: on the PATH or in pyenv."""
+    found = {}
+    for minor in (10, 11, 12, 13):
+        name = f"python3.{minor}"
+        homes = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"))
+        path = str(homes[-1]) if homes else shutil.which(name)
+        found[name] = path
+    return found
+
+
+@pytest.mark.parametrize("name, path", pythons().items())
+def test_vectors_on_cpython(name, path):
+    if path is None:
+        pytest.skip(f"no {name} on this machine")
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "firmware")}
+    run = subprocess.run([path, str(REPLAY)], capture_output=True, text=True, env=env, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert [json.loads(line) for line in run.stdout.splitlines()] == expected()
+
+
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
+def test_a_step_allocates_nothing(emulator, tmp_path):
+    """decide, learn, lose and a halving of every policy with the heap locked, 300 rounds each."""
+    script = tmp_path / "locked.py"
+    script.write_text(
+        """
+import gc, micropython
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.calibrating import Calibrating
+from h2t2.core.pairwise import Pairwise
+costs = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
+scores = [[16384, 0, 0], [5000, 5000, 6384], [0, 9000, 7384]]
+def locked(policy, inputs):
+    policy.decide(inputs[0])
+    n = action = 0
+    gc.collect()
+    micropython.heap_lock()
+    while n < 300:
+        action = policy.decide(inputs[n % len(inputs)])
+        if action == OFFLOAD:
+            if n % 5:
+                policy.learn(policy.ticket, n & 1, 7000)
+            else:
+                policy.lose(policy.ticket)
+        n += 1
+    micropython.heap_unlock()
+for options in ({"feedback": "explored", "exploration": "epsilon"}, {"half_life": 20}, {"bits": 8, "rdl_fp": 900}):
+    locked(H2T2(**options), [0, 1, 2, 3])
+locked(Calibrating(half_life=20), [1, 9, 15])
+locked(Pairwise(costs, feedback="all"), scores)
+print("none")
+"""
+    )
+    assert need(emulator).run(script, [], ROOT / "firmware") == "none\n"

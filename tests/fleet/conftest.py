@@ -1,0 +1,5 @@
+"""Fixtures of this folder."""
+
+from secured import fleet
+
+__all__ = ["fleet"]

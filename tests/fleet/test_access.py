@@ -1,0 +1,174 @@
+"""A broker set up by `h2t2 broker-config`: who reaches what."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from secured import NAMES, Client, links, options
+from support import until
+
+from h2t2.link import wire
+from h2t2.link.paho import PahoLink
+from h2t2_tools.fleet.endpoint import PASSWORD
+
+
+@links
+def test_an_offload_through_the_secured_broker(fleet, kind):
+    """Device, worker and operator, each with its own login: request, reply and command arrive."""
+    host = "localhost"
+    link = kind(host, fleet.devices, "dev-a", **fleet.login("dev-a"))
+    link.open()
+    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request")])
+    operator = Client(fleet.workers, fleet.login("operator"), [wire.topic("+", "state")])
+    assert until(lambda: worker.subscribed and operator.subscribed)
+    assert link.send(b"request")
+    assert until(lambda: link.receive(10) is None and worker.heard) and worker.heard == [
+        (wire.topic("dev-a", "request"), b"request")
+    ]
+    worker.publish(wire.topic("dev-a", "reply"), b"reply")
+    assert link.receive(5000) == b"reply"
+    operator.publish(wire.topic("dev-a", "command"), b"{}")
+    assert until(lambda: link.receive(10) is None and link.command() == b"{}")
+    link.report("{}")
+    assert until(lambda: link.receive(10) is None and operator.heard)
+    for one in (worker, operator, link):
+        one.close()
+
+
+def test_a_device_reaches_its_own_topics_only(fleet):
+    """Device A reads and writes nothing of device B's; nor may it reply, command, or hear requests."""
+    everything = ["h2t2/1/dev-b/#", "h2t2/1/+/request", "h2t2/1/+/reply", "#", "$SYS/#", "$share/rdl/h2t2/1/+/request"]
+    a = Client(fleet.devices, fleet.login("dev-a"), everything)
+    b = Client(fleet.devices, fleet.login("dev-b"), [wire.topic("dev-b", leaf) for leaf in ("reply", "command")])
+    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", leaf) for leaf in ("request", "status", "state")])
+    assert until(lambda: a.subscribed and b.subscribed and worker.subscribed)
+    for leaf in ("request", "reply", "command", "status", "state"):
+        a.publish(wire.topic("dev-b", leaf), b"forged")
+        a.publish(wire.topic("dev-a", leaf), b"own")
+    b.publish(wire.topic("dev-b", "request"), b"private")
+    worker.publish(wire.topic("dev-b", "reply"), b"label")
+    assert until(lambda: b.heard and len(worker.heard) >= 2)
+    time.sleep(0.3)
+    assert b.heard == [(wire.topic("dev-b", "reply"), b"label")]
+    assert worker.heard == [(wire.topic("dev-a", "request"), b"own"), (wire.topic("dev-b", "request"), b"private")]
+    assert not [topic for topic, _ in a.heard if "dev-b" in topic or topic.endswith("request")]
+    assert not [payload for _, payload in a.heard if payload in (b"own", b"private", b"label")]
+    for one in (a, b, worker):
+        one.close()
+
+
+def test_a_device_cannot_be_a_worker_or_take_anothers_place(fleet):
+    """On the workers' port a device is refused; with another's client id on its own port it does not push that one out."""
+    login = fleet.login("dev-a")
+    if fleet.client_certs:  # the certificate is genuine: the access list gives it nothing there
+        worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request")])
+        a = Client(fleet.workers, login, [wire.topic("+", "request")])
+        b = Client(fleet.devices, fleet.login("dev-b"), [wire.topic("dev-b", "reply")])
+        assert until(lambda: worker.subscribed and a.subscribed and b.subscribed)
+        b.publish(wire.topic("dev-b", "request"), b"private")
+        a.publish(wire.topic("dev-b", "reply"), b"forged")
+        assert until(lambda: worker.heard)
+        time.sleep(0.2)
+        assert a.heard == b.heard == []
+        for one in (worker, a, b):
+            one.close()
+    else:
+        a = Client(fleet.workers, login)
+        assert until(lambda: a.refused)
+        a.close()
+    link = PahoLink("localhost", fleet.devices, "dev-b", **fleet.login("dev-b"))
+    link.open()
+    thief = Client(fleet.devices, login, client_id="dev-b")
+    assert until(lambda: thief.up)
+    time.sleep(0.3)
+    assert link.is_connected() and link.connections == 1
+    for one in (thief, link):
+        one.close()
+
+
+@links
+def test_without_the_right_login_nobody_connects(fleet, kind):
+    """No login, a wrong password, a password of somebody else, an unknown user; no certificate, one of another authority."""
+    logins = [{"tls": fleet.tls()}]
+    if fleet.client_certs:
+        logins += [{"tls": fleet.tls("dev-a", "foreign")}, {"tls": fleet.tls(), "user": "dev-a", "password": "x"}]
+    else:
+        logins += [
+            {"tls": fleet.tls(), "user": "dev-a", "password": "wrong"},
+            {"tls": fleet.tls(), "user": "dev-a", "password": fleet.password("dev-b")},
+            {"tls": fleet.tls(), "user": "stranger", "password": fleet.password("dev-a")},
+            {"tls": fleet.tls(), "user": "rdl", "password": fleet.password("rdl")},  # a worker, on the devices' port
+        ]
+    for login in logins:
+        link = kind("localhost", fleet.devices, "dev-a", deadline_ms=3000, **login)
+        with pytest.raises(OSError) as error:
+            link.open()
+        assert fleet.client_certs or login.get("password", "?") not in str(error.value)
+        assert not link.is_connected() and link.connections == 0
+        link.close()
+
+
+def run(fleet, *words, password=None, timeout=40):
+    environment = {**os.environ, **({PASSWORD: password} if password else {})}
+    return subprocess.run(
+        [sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=timeout, env=environment
+    )
+
+
+def test_a_worker_without_certificate_or_password_cannot_connect(fleet):
+    """`h2t2 rdl` itself: status 1 and a reason, no traceback, no password told."""
+    url = f"mqtts://localhost:{fleet.workers}"
+    attempts = [["--ca", fleet.folder / "certs/ca.crt"]]
+    if fleet.client_certs:
+        attempts.append(options(fleet, "rdl", "foreign"))
+    else:
+        attempts.append(["--ca", fleet.folder / "certs/ca.crt", "--user", "rdl"])
+        attempts.append([*options(fleet, "dev-a")])
+    for words in attempts:
+        done = run(fleet, "rdl", "--broker", url, *words)
+        assert done.returncode == 1 and "h2t2: broker localhost" in done.stderr and "Traceback" not in done.stderr
+        assert not [name for name in NAMES if not fleet.client_certs and fleet.password(name) in done.stderr]
+
+
+def test_node_worker_and_operator_with_their_commands(fleet):
+    """The whole thing as a user runs it; secrets by file and by environment, none in what is printed."""
+    command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", f"mqtts://localhost:{fleet.workers}"]
+    worker = subprocess.Popen([*command, *map(str, options(fleet, "rdl"))], stderr=subprocess.PIPE, text=True)
+    try:
+        assert "ready" in worker.stderr.readline()
+        words = [
+            "node",
+            "--broker",
+            f"mqtts://localhost:{fleet.devices}",
+            "--device",
+            "dev-a",
+            "--samples",
+            "60",
+            "--beta",
+            "0",
+        ]
+        if fleet.client_certs:
+            done = run(fleet, *words, *options(fleet, "dev-a"))
+        else:
+            own = ["--ca", fleet.folder / "certs/ca.crt", "--user", "dev-a"]
+            done = run(fleet, *words, *own, password=fleet.password("dev-a"))
+        summary = json.loads(done.stdout.splitlines()[-1])["summary"]
+        assert summary["replies"] > 20 and summary["fallbacks"] == 0, done.stderr
+        told = run(
+            fleet,
+            "command",
+            "dev-a",
+            "--beta",
+            "0.25",
+            "--broker",
+            f"mqtts://localhost:{fleet.workers}",
+            *options(fleet, "operator"),
+        )
+        assert told.returncode == 0 and "8192" in told.stdout, told.stderr
+    finally:
+        worker.terminate()
+        words = done.stdout + done.stderr + worker.communicate(timeout=10)[1]
+    assert fleet.client_certs or not [name for name in NAMES if fleet.password(name) in words]

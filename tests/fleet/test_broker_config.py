@@ -1,0 +1,43 @@
+"""What `h2t2 broker-config` and `h2t2 certs` write."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from h2t2_tools.cli.main import main
+
+
+def test_what_broker_config_writes(tmp_path, capsys):
+    """Passwords are kept when it runs again, secrets are their owner's alone, and no password is in the report."""
+    out = tmp_path / "b"
+    assert main(["broker-config", "--out", str(out), "--device", "a", "b", "--json", "-"]) == 0
+    first = capsys.readouterr()
+    assert main(["broker-config", "--out", str(out), "--device", "a", "b", "c"]) == 0
+    again = capsys.readouterr()
+    passwords = {path.name: path.read_text().strip() for path in (out / "secrets").iterdir()}
+    assert set(passwords) == {"a", "b", "c", "rdl", "operator"} and len(set(passwords.values())) == 5
+    assert not [word for word in passwords.values() if word in first.out + first.err + again.out + again.err]
+    assert all(Path(path).stat().st_mode & 0o077 == 0 for path in json.loads(first.out)["secrets"])
+    assert min(len(word) for word in passwords.values()) >= 32 and "certs" in again.err
+    assert not [word for word in passwords.values() if word in (out / "devices.passwd").read_text()]
+    for text in ("allow_anonymous false", "max_packet_size", "max_connections", "use_username_as_clientid true"):
+        assert text in (out / "mosquitto.conf").read_text()
+
+
+def test_certs_keep_their_authority(tmp_path, capsys):
+    out = tmp_path / "c"
+    assert main(["certs", "--out", str(out), "--host", "broker.lan", "192.168.1.9", "--name", "a"]) == 0
+    authority = (out / "ca.crt").read_bytes()
+    assert main(["certs", "--out", str(out), "--name", "b"]) == 0
+    assert (out / "ca.crt").read_bytes() == authority
+    assert all(path.stat().st_mode & 0o077 == 0 for path in out.glob("*.key"))
+    done = subprocess.run(
+        ["openssl", "verify", "-CAfile", out / "ca.crt", out / "a.crt", out / "b.crt", out / "server.crt"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 or "not found" in done.stderr, done.stderr
+    assert main(["certs", "--out", str(out), "--name", "x/y"]) == 2
+    (out / "ca.key").write_text("nonsense")
+    assert main(["certs", "--out", str(out), "--name", "z"]) == 2
+    assert "Traceback" not in capsys.readouterr().err

@@ -1,0 +1,43 @@
+"""`h2t2 node` by itself."""
+
+import json
+import socket
+
+import pytest
+from command_line import h2t2
+from support import ROOT, worker
+
+from h2t2_tools.fleet import broker
+from h2t2_tools.proof import ldl_check
+
+
+@pytest.mark.parametrize("command", [["demo"], ["rdl"], ["command", "dev", "--reset"]])
+def test_a_broker_out_of_reach_gets_status_1(command):
+    run = h2t2(*command, "--broker", f"mqtt://127.0.0.1:{broker.free_port()}")
+    assert run.returncode == 1
+    assert "not reachable" in run.stderr and "Traceback" not in run.stderr
+
+
+def test_a_node_without_a_broker_decides_locally():
+    """Nobody listens, or somebody who never answers: every sample is decided, and it is said once why."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for port in (broker.free_port(), silent.getsockname()[1]):
+            run = h2t2("node", "--samples", 40, "--beta", 0, "--deadline", 300, "--broker", f"mqtt://127.0.0.1:{port}")
+            decisions = [json.loads(line) for line in run.stdout.splitlines() if '"n"' in line]
+            assert run.returncode == 0 and run.stderr.count("deciding locally until it answers") == 1
+            assert len(decisions) == 40 and {line["source"] for line in decisions} == {"local", "fallback"}
+            assert max(line["ms"] for line in decisions) < 300
+
+
+def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
+    """The same decisions from the .h2m as from the .tflite it was made of, offloading to a real broker and worker."""
+    if ldl_check.oracle() != "tflite_runtime":
+        pytest.skip("the oracle is tflite-runtime 2.14, which this Python has not")
+    h2t2("bundle", ROOT / "models/digits/ldl.tflite", "--out", tmp_path / "digits.h2m")
+    seen = []
+    with broker.running("amqtt") as url, worker(url):
+        for extra in ((), ("--ldl", tmp_path / "digits.h2m")):
+            run = h2t2("node", "--pair", "digits", "--broker", url, "--samples", 60, *extra)
+            lines = [json.loads(line) for line in run.stdout.splitlines()]
+            seen.append([(line["bin"], line["decision"], line["source"]) for line in lines if "bin" in line])
+    assert seen[0] == seen[1] and {source for _, _, source in seen[0]} == {"local", "remote"}

@@ -1,0 +1,200 @@
+"""TLS on every link: who is believed and who is not."""
+
+import datetime
+import socket
+import ssl
+import subprocess
+
+import pytest
+from secured import Client, links
+from support import ROOT
+
+from h2t2.link import tls as secure
+from h2t2.link import wire
+from h2t2.link.paho import PahoLink
+from h2t2_tools.boards import kinds
+from h2t2_tools.boards.emulators import ARM32, UNIX
+from h2t2_tools.fleet import broker, certs
+from h2t2_tools.fleet import config as board_config
+
+
+@links
+def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path):
+    """Its certificate is expired, not valid yet, of a foreign authority, of another name: no connection, and why."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    cases = {
+        "expired": certs_of(tmp_path / "expired", ["localhost"], day=now - datetime.timedelta(days=9), days=2),
+        "early": certs_of(tmp_path / "early", ["localhost"], day=now + datetime.timedelta(days=2), days=9),
+        "other": certs_of(tmp_path / "other", ["elsewhere.example"]),
+        "good": certs_of(tmp_path / "good", ["localhost"]),
+    }
+    foreign = certs_of(tmp_path / "foreign", ["localhost"])
+    for name, folder in cases.items():
+        port = broker.free_port()
+        with serving(folder, port, tmp_path):
+            for authority in (folder, foreign):
+                link = kind("localhost", port, "dev", deadline_ms=3000, tls=secure.context(str(authority / "ca.crt")))
+                if name == "good" and authority is folder:
+                    link.open()
+                    assert link.is_connected()
+                else:
+                    with pytest.raises(OSError, match="(?i)certificate"):
+                        link.open()
+                    assert link.connections == 0
+                link.close()
+            unverified = kind("localhost", port, "dev", deadline_ms=3000, tls=secure.context(verify=False))
+            unverified.open()  # on request only
+            unverified.close()
+
+
+def certs_of(folder, hosts, day=None, days=30):
+    certs.make(folder, hosts, ["dev"], days, day)
+    return folder
+
+
+class serving:
+    """A Mosquitto with TLS only, by that folder's server certificate; require: clients show one of ours."""
+
+    def __init__(self, folder, port, out, require=False):
+        lines = [
+            f"listener {port} 127.0.0.1",
+            "allow_anonymous true",
+            f"cafile {folder}/ca.crt",
+            f"certfile {folder}/server.crt",
+        ]
+        lines += [f"keyfile {folder}/server.key", f"require_certificate {str(require).lower()}"]
+        (out / "m.conf").write_text("\n".join(lines) + "\n")
+        for part in (out, *out.parents[:3]):
+            part.chmod(0o755)
+        (folder / "server.key").chmod(0o644)  # Mosquitto gives root up before it reads it
+        self.port, self.config, self.log = port, out / "m.conf", out / "m.log"
+
+    def __enter__(self):
+        log = self.log.open("w")
+        self.process = subprocess.Popen([broker.mosquitto(), "-c", str(self.config)], stdout=log, stderr=log)
+        assert broker.wait_for_port("127.0.0.1", self.port, 10), self.log.read_text()
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+def test_an_expired_or_foreign_client_certificate_is_refused(tmp_path):
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    good = certs_of(tmp_path / "good", ["localhost"])
+    certs.make(good, ["localhost"], ["old"], 2, now - datetime.timedelta(days=9))
+    certs.make(good, ["localhost"], [], 30)
+    foreign = certs_of(tmp_path / "foreign", ["localhost"])
+    with serving(good, port := broker.free_port(), tmp_path, require=True):
+        for folder, name, passes in ((good, "dev", True), (good, "old", False), (foreign, "dev", False)):
+            tls = secure.context(str(good / "ca.crt"), str(folder / f"{name}.crt"), str(folder / f"{name}.key"))
+            link = PahoLink("localhost", port, "dev", deadline_ms=3000, tls=tls)
+            if passes:
+                link.open()
+            else:
+                with pytest.raises(OSError):
+                    link.open()
+            assert link.is_connected() == passes
+            link.close()
+
+
+@links
+def test_plain_text_on_the_tls_port_is_refused(fleet, kind):
+    link = kind("localhost", fleet.devices, "dev-a", deadline_ms=2000, user="dev-a", password="x")
+    with pytest.raises(OSError):
+        link.open()
+    assert link.connections == 0
+    link.close()
+    with socket.create_connection(("localhost", fleet.devices)) as raw:
+        raw.settimeout(5)
+        raw.sendall(b"\x10\x0e\x00\x04MQTT\x04\x02\x00\x3c\x00\x02ab")
+        try:
+            answer = raw.recv(100)
+        except ConnectionResetError:
+            answer = b""
+        assert not answer.startswith(b"\x20")  # no CONNACK
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+    old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    old.maximum_version = ssl.TLSVersion.TLSv1_1
+    with socket.create_connection(("localhost", fleet.devices)) as raw, pytest.raises((ssl.SSLError, OSError)):
+        old.wrap_socket(raw, server_hostname="localhost")
+
+
+BOARD = """import json, os, sys
+os.chdir(sys.argv[0].rsplit("/", 1)[0])
+from h2t2.node import start
+with open("config.json") as file:
+    config = json.load(file)
+link = start.mqtt_link(config)
+try:
+    link.open()
+except OSError as error:
+    print("refused", error)
+    sys.exit()
+link.send(b"request")
+print("reply", link.receive(5000), link.connections)
+link.close()
+"""
+
+
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
+def test_a_board_speaks_tls(emulator, fleet, tmp_path):
+    """MicroPython, x86-64 and emulated 32-bit ARM, with the files `h2t2 flash` puts on a board; a foreign broker is refused."""
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    login = {"ca": str(fleet.folder / "certs/ca.crt")}
+    if fleet.client_certs:
+        login.update(cert=str(fleet.folder / "certs/dev-a.crt"), key=str(fleet.folder / "certs/dev-a.key"))
+    else:
+        login.update(user="dev-a", password=fleet.password("dev-a"))
+    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request")])
+    worker.client.on_message = lambda client, _d, message: client.publish(wire.topic("dev-a", "reply"), b"label", qos=1)
+    for name, authority, said in (("good", "certs", "reply b'label' 1"), ("bad", "foreign", "refused")):
+        folder = tmp_path / name
+        folder.mkdir()
+        text = {**login, "ca": str(fleet.folder / authority / "ca.crt")}
+        lines = [f'{key} = "{value}"' for key, value in {"device": "dev-a", "broker": "localhost", **text}.items()]
+        (folder / "config.toml").write_text(
+            "\n".join([f"port = {fleet.devices}", "remote_shape = [30]", "model_id = 1", *lines])
+        )
+        (folder / "config.toml").chmod(0o600)
+        config = board_config.load(folder / "config.toml")
+        material(folder, config)
+        (folder / "main.py").write_text(BOARD)
+        out = emulator.run(folder / "main.py", [], folder, 60)
+        assert out.startswith(said), out
+        assert fleet.client_certs or fleet.password("dev-a") not in out
+    worker.close()
+
+
+def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_path):
+    if UNIX.missing() or broker.mosquitto() is None:
+        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=9)
+    old = certs_of(tmp_path / "old", ["localhost"], day=past, days=2)
+    for folder, why in ((old, "expired"), (certs_of(tmp_path / "other", ["elsewhere.example"]), "does not match")):
+        board = tmp_path / f"board-{folder.name}"
+        board.mkdir()
+        with serving(folder, port := broker.free_port(), tmp_path):
+            lines = [f"port = {port}", "remote_shape = [30]", "model_id = 1", f'ca = "{folder}/ca.crt"']
+            (board / "config.toml").write_text("\n".join(lines))
+            material(board, board_config.load(board / "config.toml"))
+            (board / "main.py").write_text(BOARD)
+            out = UNIX.run(board / "main.py", [], board, 30)
+            assert out.startswith("refused") and why in out
+
+
+def material(folder, config):
+    from h2t2_tools.model import bundle
+
+    model = folder / "m.h2m"
+    model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
+    for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_bytes(content)

@@ -1,0 +1,82 @@
+"""The baselines against their definitions, computed the slow way."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streams import COSTS, made_up
+
+from h2t2.core.rules import Calibrated as DeviceRule
+from h2t2_tools.lab.simulation import policies
+from h2t2_tools.lab.simulation.hedge import single_threshold
+from h2t2_tools.lab.simulation.policies.confidence import local
+from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, draw, outcome
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(0, 2**32 - 1), st.sampled_from([0.05, 1.0, 3.0]))
+def test_the_single_threshold_is_exact_on_the_continuum(rounds, seed, eta):
+    """Against the weights of all intervals between confidences, kept and summed one by one."""
+    rng = np.random.default_rng(seed)
+    confidence = rng.choice(np.round(0.5 + rng.random(8) / 2, 3), rounds)
+    wrong = rng.choice([0.0, 0.7, 1.0], rounds)
+    beta, epsilon = np.full(rounds, 0.3), 0.2
+    psi, zeta = rng.random(rounds), rng.random(rounds)
+    values, ranks = np.unique(confidence, return_inverse=True)
+    edges = np.concatenate([[0.0], values, [1.0]])
+    actions = np.zeros(rounds, np.int64)
+    single_threshold(ranks.astype(np.int64), np.diff(edges), wrong, beta, eta, epsilon, psi, zeta, actions)
+    loss = np.zeros(len(values) + 1)
+    expected = []
+    for t in range(rounds):
+        weight = np.diff(edges) * np.exp(-eta * (loss - loss.min()))
+        offloads = edges[:-1] >= confidence[t] - 1e-12  # thresholds above this confidence
+        q = weight[offloads].sum() / weight.sum()
+        explore = zeta[t] < epsilon
+        expected.append(int(psi[t] <= q or explore))
+        loss[offloads] += beta[t]
+        if explore:
+            loss[~offloads] += wrong[t] / epsilon
+    assert actions.tolist() == expected
+
+
+streams = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 1)), min_size=1, max_size=40)
+
+
+def stream_of(pairs, beta, steps):
+    bins, label = np.array(pairs).T
+    return Stream(bins / steps, label, np.full(len(label), beta)), Costs.binary(beta, 0.7, 1.0)
+
+
+@settings(deadline=None)
+@given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
+def test_the_offline_pair_is_the_best_of_all_pairs(pairs, beta):
+    stream, costs = stream_of(pairs, beta, 8)
+    bins = stream.bins(3)
+    every = [np.where(bins < i, 0, np.where(bins < j, -1, 1)) for i in range(8) for j in range(i, 8)]
+    best = min(outcome(actions, stream, costs).cost for actions in every)
+    assert outcome(policies.OfflinePair(3).act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
+    assert outcome(policies.OfflineBin(3).act(stream, costs, 0), stream, costs).cost <= best + 1e-12
+
+
+@settings(deadline=None)
+@given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
+def test_the_offline_single_is_the_best_of_all_thresholds(pairs, beta):
+    stream, costs = stream_of(pairs, beta, 7)
+    confidence, guess, _ = local(stream, costs)
+    every = [np.where(confidence < theta, -1, guess) for theta in [*confidence, 0, 2]]
+    best = min(outcome(actions, stream, costs).cost for actions in every)
+    assert outcome(policies.OfflineSingle().act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
+
+
+def test_the_calibrated_rule_is_the_devices():
+    stream = draw(made_up(), 500, 1, 0.3)
+    rule = DeviceRule(*(round(x * 32768) for x in (0.7, 1.0)))
+    expected = [rule.decide(int(f), round(0.3 * 32768)) for f in stream.q14[:, 1]]
+    assert policies.Calibrated().act(stream, COSTS, 0).tolist() == expected
+
+
+def test_what_a_lost_label_costs():
+    stream = Stream(np.full(3, 0.5), np.array([1, 0, 1]), np.full(3, 0.3), np.array([-1, -1, 4]))
+    cost, acted, offload = charged(np.array([-1, -2, -1]), stream, COSTS)
+    assert cost == pytest.approx([1.3, 1.0, 0.3]) and acted.tolist() == [0, 1, 1] and offload.all()

@@ -1,0 +1,146 @@
+"""The compiled learners are the device's own."""
+
+import json
+
+import numpy as np
+import pytest
+from portable import replay as vectors
+from streams import COSTS, made_up
+from support import ROOT
+
+from h2t2.core.h2t2 import H2T2 as Device
+from h2t2.core.rng import Rng
+from h2t2_tools.lab.simulation import policies, twin
+from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
+from h2t2_tools.lab.simulation.policies.h2t2 import options
+from h2t2_tools.lab.simulation.stream import Stream, draw
+
+LINES = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
+
+
+def arrivals_of(actions, labels):
+    """The vector file's own schedule of labels (tests/portable/replay.py), as the twin takes it; sets the late ones' labels."""
+    starts, rounds, costs, waiting = [0], [], [], None
+    for n, action in enumerate(actions):
+        if action == "-" and n % 7 == 3:
+            waiting = n
+        elif action == "-":
+            rounds.append(n)
+            costs.append(twin.LOSE if n % 7 == 5 else twin.AS_CHARGED)
+            if n % 7 != 5 and waiting is not None:
+                rounds += [waiting, waiting]
+                costs += [16384, 16384]
+                labels[waiting] = labels[n]  # the file teaches a late ticket the label of the moment
+                waiting = None
+        starts.append(len(rounds))
+    return tuple(np.array(part, np.int64) for part in (starts, rounds, costs))
+
+
+@pytest.mark.parametrize("n", range(len(vectors.RUNS)))
+def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
+    kind, rounds, _, given_options = vectors.RUNS[n]
+    want = LINES[n]
+    if kind == "rng":
+        state = twin.seeded(given_options["seed"])
+        assert [int(twin._draw(state)) for _ in range(rounds)] == want["draws"]
+        return
+    stream = Rng(7)
+    if kind == "calibrated":
+        f, many = zip(*((stream.draw() >> 1, vectors.scores(stream, 4)) for _ in range(rounds)))
+        betas = np.arange(rounds) * 82
+        one, four = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
+        binary_rule(np.array(f), betas, 22938, 32768, one)
+        multiclass_rule(np.array(many), betas, np.array(vectors.COSTS), four)
+        assert "".join("01-"[a] + "0123-"[b] for a, b in zip(one, four)) == want["actions"]
+        return
+    device = vectors.make(kind, rounds, given_options)
+    bits = given_options.get("bits", 4)
+    scores, bins, labels = [], [], []
+    for _ in range(rounds):
+        first = stream.draw()
+        if kind == "pairwise":
+            scores.append(vectors.scores(stream, 4))
+            labels.append(stream.draw() % 4)
+        else:
+            bins.append(first << bits >> 15)
+            labels.append(1 if stream.draw() < first else 0)
+    betas = np.full(rounds, device.beta)
+    actions = np.zeros(rounds, np.int64)
+    labels = np.array(labels)
+    late = arrivals_of(want["actions"], labels)
+    if kind == "calibrating":
+        numbers = (
+            bits,
+            device.delta_fp,
+            device.delta_fn,
+            device.half_life,
+            8,
+            device.rdl_fp,
+            32768 - device.clear - device.rdl_fp,
+        )
+        counts = twin.calibrate(np.array(bins), labels, betas, numbers, twin.seeded(rounds), *late, actions)
+        classes = actions
+    elif kind == "pairwise":
+        a, b, bins = twin.pairs_of(np.array(scores), np.array(vectors.COSTS), bits)
+        rates = np.array([[[row[x], row[y]] for row in device.loss] for x, y in device.pairs])
+        trees = b * (b - 1) // 2 + a
+        counts = twin.h2t2(trees, bins, labels, betas, rates, options(device), twin.seeded(rounds), *late, actions)
+        classes = np.where(actions & 1, b, a)
+    else:
+        rates = np.array(device.rates).reshape(1, 2, 2)
+        trees = np.zeros(rounds, np.int64)
+        counts = twin.h2t2(trees, np.array(bins), labels, betas, rates, options(device), twin.seeded(rounds), *late, actions)
+        classes = actions
+    assert "".join("-" if x >= twin.ASKED else "0123"[c] for x, c in zip(actions, classes)) == want["actions"]
+    assert list(counts) == want["counts"]
+
+
+@pytest.mark.parametrize("feedback", ["explored", "all"])
+def test_it_stays_the_device_beyond_the_cap(feedback):
+    """30,000 rounds at the largest learning rate: the unit of the losses doubles several times."""
+    policy = policies.H2T2(3, eta=5.5, epsilon=0.01, feedback=feedback)
+    stream = draw(made_up(), 30000, 3, 0.3)
+    device = policy.device(stream, COSTS, 9)
+    expected = []
+    for k, label in zip(stream.bins(3).tolist(), stream.label.tolist()):
+        expected.append(device.decide(k))
+        if expected[-1] < 0:
+            device.learn(device.ticket, label)
+            expected[-1] = -1 - device.local
+    assert policy.act(stream, COSTS, 9).tolist() == expected and device.experts.unit > 1
+
+
+def test_late_labels_reach_the_learner_in_their_round():
+    stream = draw(made_up(), 2000, 3, 0.3)
+    delay = np.random.default_rng(1).integers(-1, 40, 2000)
+    late = Stream(stream.score, stream.label, stream.beta, delay)
+    policy = policies.H2T2(4, window=16, feedback="all")
+    device = Device(**{**_arguments(policy, late), "window": 16})
+    out, expected = {}, []
+    for n, k in enumerate(late.bins(4).tolist()):
+        expected.append(device.decide(k))
+        if expected[-1] < 0:
+            out[n] = device.ticket
+            expected[-1] = -1 - device.local
+        for r in range(n + 1):
+            if delay[r] == n - r and r in out:
+                device.learn(out[r], int(late.label[r]))
+    assert policy.act(late, COSTS, 5).tolist() == expected
+
+
+def _arguments(policy, stream):
+    from h2t2 import units
+    from h2t2_tools.common.corollary import corollary
+
+    epsilon = corollary(policy.bits, len(stream), COSTS.beta)[0]
+    return units.policy(
+        bits=policy.bits,
+        beta=0.3,
+        delta_fp=0.7,
+        delta_fn=1.0,
+        eta=1.0,
+        epsilon=epsilon,
+        seed=5,
+        feedback=policy.feedback,
+        exploration=policy.exploration,
+    )

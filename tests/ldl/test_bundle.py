@@ -1,0 +1,177 @@
+"""Bundles: what is damaged or a stranger's is refused, and the same bytes come out on every interpreter."""
+
+import importlib.util
+from struct import pack_into
+from zlib import crc32
+
+import pytest
+import random_models
+from bundles import RUN, SHIPPED, need_oracle
+from support import ROOT
+
+from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
+from h2t2.ldl.open import open_ldl
+from h2t2_tools.boards.emulators import ARM32, UNIX
+from h2t2_tools.common import pairs, places
+from h2t2_tools.model import bundle
+from h2t2_tools.proof import ldl_check
+
+
+def content(name="digits"):
+    path = places.models() / name / "ldl.tflite"
+    return bundle.from_tflite(path)
+
+
+def test_a_damaged_or_newer_bundle_is_refused_by_name():
+    good = content()
+    Int8Model(good)
+    for at in range(0, len(good), 7):
+        bad = bytearray(good)
+        bad[at] ^= 16
+        with pytest.raises(ValueError, match="bundle"):
+            Int8Model(bytes(bad))
+    for size in range(0, len(good), 13):
+        with pytest.raises(ValueError, match="bundle"):
+            Int8Model(good[:size])
+    newer = bytearray(good)
+    newer[4] = 9
+    with pytest.raises(ValueError, match="format 9, this runtime reads 1"):
+        Int8Model(newer)
+
+
+def resealed(blob, at, value):
+    """The bundle with one 32-bit word changed and the checksum made right again: a stranger's, not a damaged one."""
+    bad = bytearray(blob)
+    pack_into("<i", bad, at, value)
+    pack_into("<I", bad, 12, crc32(bytes(bad[16:])))
+    return bytes(bad)
+
+
+def test_a_strangers_bundle_cannot_reach_outside_its_memory():
+    """Any word of the header and the steps changed, the checksum right: refused, or it runs inside its own arena."""
+    good = content()
+    model = Int8Model(good)
+    steps = sum(STEP_SIZE + 4 * len(p) for _, p, _ in model.steps)
+    refused = ran = 0
+    for at in range(16, HEADER_SIZE + steps, 4):
+        for value in (-1, 2**28, 2**31 - 1, -(2**31), 97):
+            try:
+                bad = Int8Model(resealed(good, at, value))
+            except ValueError as error:
+                refused += "bundle" in str(error)
+                continue
+            except MemoryError:
+                pytest.fail(f"word {at} = {value} took memory")
+            assert len(bad.arena) <= 2**26
+            bad.arena = Guarded(bad.arena)
+            assert -128 <= bad.run(bytes(bad.input_size)) <= 127
+            ran += 1
+    assert refused > 200 and ran > 50
+
+
+class Guarded(bytearray):
+    """An arena as machine code sees it: what reaches outside raises here, a negative place as well."""
+
+    def __getitem__(self, at):
+        assert isinstance(at, slice) or 0 <= at < len(self)
+        return super().__getitem__(at)
+
+    def __setitem__(self, at, value):
+        assert isinstance(at, slice) or 0 <= at < len(self)
+        super().__setitem__(at, value)
+
+
+def test_wrong_inputs_are_refused():
+    model = Int8Model(content())
+    with pytest.raises(ValueError, match="takes 64"):
+        model.run(bytes(63))
+    with pytest.raises(ValueError, match="no class 2"):
+        Int8Model(content(), event=2)
+
+
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
+def test_the_same_bytes_on_micropython(emulator, tmp_path):
+    """Every made model, ten inputs each, all outputs, the heap locked while one runs: x86-64 and 32-bit ARM."""
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    paths, expected = [], []
+    made = []
+    if importlib.util.find_spec("ai_edge_litert"):
+        for seed in range(40):
+            made.append(tmp_path / f"{seed}.tflite")
+            made[-1].write_bytes(random_models.random_model(seed))
+    for path in [*RUN, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
+        blob = bundle.from_tflite(path)
+        paths.append(tmp_path / f"{path.parent.name}-{path.stem}.h2m")
+        paths[-1].write_bytes(blob)
+        expected.append(_crc(blob))
+    script = tmp_path / "run.py"
+    script.write_text(
+        f"PATHS = {[str(path) for path in paths]}"
+        """
+from binascii import crc32
+from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
+from h2t2.ldl.open import open_ldl
+from h2t2.core.rng import Rng
+from micropython import heap_lock, heap_unlock
+for path in PATHS:
+    with open(path, "rb") as file:
+        model = Int8Model(file.read(), 0)
+    rng = Rng(9)
+    crc = 0
+    for _ in range(10):
+        x = [(rng.draw() >> 7) - 128 for _ in range(model.input_size)]
+        heap_lock()
+        model.run(x)
+        heap_unlock()
+        crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc) & 0xFFFFFFFF
+    print(crc)
+"""
+    )
+    out = emulator.run(script, [], ROOT / "firmware")
+    assert [int(line) for line in out.split()] == expected
+
+
+def _crc(blob):
+    from h2t2.core.rng import Rng
+
+    model, rng, crc = Int8Model(blob, 0), Rng(9), 0
+    for _ in range(10):
+        model.run([(rng.draw() >> 7) - 128 for _ in range(model.input_size)])
+        crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc)
+    return crc
+
+
+def test_scores_and_bins_are_those_of_the_pi(tmp_path):
+    need_oracle()
+    from h2t2.ldl.tflite import TFLiteModel
+
+    for name in ("breast_cancer", "digits"):
+        pair = pairs.load(name)
+        pi = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+        board = Int8Model(content(name), event=pair.about.event_index["ldl"])
+        for x in pair.x[:50]:
+            q = pi.quantise(pair.view(x, "ldl"))
+            assert board.bin(board.run(q.ravel().tolist())) == pi.bin(pi.run(q))
+
+
+def test_one_interface_for_every_kind_of_model(tmp_path):
+    """.tflite, .h2m and a function give the same bins; anything else is refused by name."""
+    exact = ldl_check.oracle() == "tflite_runtime"  # ai-edge-litert's kernels round once, and may be a step away
+    pair = pairs.load("breast_cancer")
+    event = pair.about.event_index["ldl"]
+    (tmp_path / "m.h2m").write_bytes(content("breast_cancer"))
+    pi, board = open_ldl(pair.ldl, event), open_ldl(tmp_path / "m.h2m", event)
+    function = open_ldl(lambda x: board.run(x))
+    assert board.input_quantisation() == (pytest.approx(pi.input_scale), pi.input_zero_point)
+    for x in pair.x[:30]:
+        q = pi.quantise(pair.view(x, "ldl")).ravel()
+        bins = {ldl.bin(ldl.run(sample)) for ldl, sample in ((board, q.tolist()), (function, q.tolist()))}
+        assert bins == {pi.bin(pi.run(q))} if exact else len(bins) == 1
+    with pytest.raises(ValueError, match="m.onnx: want a .tflite"):
+        open_ldl("m.onnx")
+    with pytest.raises(ValueError, match="gave 0.5"):
+        open_ldl(lambda x: 0.5).run(None)
+    (tmp_path / "bad.h2m").write_bytes(b"H2M1")
+    with pytest.raises(ValueError, match="bad.h2m: bundle"):
+        open_ldl(tmp_path / "bad.h2m")

@@ -1,0 +1,60 @@
+"""The kernels' arithmetic: gemmlowp's two roundings, products within small ints, softmax without wide integers."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2t2.ldl import kernels
+from h2t2_tools.model import plan
+from h2t2_tools.model.plan import multiplier
+
+
+@given(st.integers(-(2**29) + 1, 2**29 - 1), st.floats(1e-9, 1.0, exclude_max=True))
+def test_requantise_is_gemmlowps_two_roundings(x, real):
+    m, exponent = multiplier(real)
+    left, right = max(0, exponent), max(0, -exponent)
+    if abs(x) << left >= 2**29:
+        return
+    limbs = (m >> 20, m >> 10 & 1023, m & 1023)
+    ab = (x << left) * m
+    high = (ab + 2**30) >> 31 if ab >= 0 else -((-ab + 2**30 - 1) >> 31)
+    half = (abs(high) + (1 << right - 1)) >> right if right else abs(high)
+    assert kernels.requantise(x, 0, limbs, (left, right)) == (half if high >= 0 else -half)
+
+
+def test_products_stay_within_small_ints():
+    """requantise() at its limits: the largest accumulator, multipliers of all ones and of one bit."""
+    seen = []
+
+    class Watched(int):
+        pass
+
+    def watch(value):
+        seen.append(abs(int(value)))
+        return Watched(value)
+
+    for name in ("add", "sub", "mul", "lshift", "rshift", "and", "or"):
+        plain = getattr(int, f"__{name}__")
+        setattr(Watched, f"__{name}__", lambda a, b, plain=plain: watch(plain(int(a), int(b))))
+        setattr(Watched, f"__r{name}__", lambda a, b, plain=plain: watch(plain(int(b), int(a))))
+    for x in (2**29 - 1, -(2**29) + 1, 2**29 - 32768):
+        for limbs in ((2047, 1023, 1023), (1024, 0, 0), (2047, 0, 1023)):
+            for shifts in ((0, 0), (0, 30), (0, 5)):
+                kernels.requantise(Watched(x), 0, tuple(map(Watched, limbs)), tuple(map(Watched, shifts)))
+    assert max(seen) < 2**30 and len(seen) > 100
+
+
+@given(st.integers(1, 12), st.data())
+def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
+    """reciprocal() and share() against the same steps in wide integers."""
+    low = 1 << 31 - bits
+    total = data.draw(st.one_of(st.integers(low, 2 * low - 1), st.sampled_from([low, 2 * low - 1])))
+    high = plan.doubling_high
+    half = total << bits - 1
+    r = 1515870810 + high(half, -1010580540)
+    for _ in range(3):
+        r += high(r, 536870912 - high(half, r)) << 2
+    assert kernels.reciprocal(total, bits) == (r if r < 2**30 else -1)
+    e = data.draw(st.integers(0, 2**31 - 1))
+    for each in (r, 2**30):
+        wide = plan.rounding_shift(high(min(2 * each, 2**31 - 1), e), 35 - bits)
+        assert kernels.share(each if each < 2**30 else -1, e >> 1, e & 1, 35 - bits) == wide

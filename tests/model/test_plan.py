@@ -1,0 +1,37 @@
+"""The plan of a model for a board: multipliers and memory."""
+
+from fractions import Fraction
+
+from bundles import RUN
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2t2_tools.model import plan, tflite
+from h2t2_tools.model.plan import multiplier
+
+
+@given(st.floats(1e-12, 1000.0))
+def test_multiplier_is_the_nearest_of_31_bits(real):
+    m, exponent = multiplier(real)
+    if m:
+        assert 2**30 <= m < 2**31
+        assert abs(Fraction(m) * Fraction(2) ** (exponent - 31) - Fraction(real)) <= Fraction(2) ** (exponent - 32)
+
+
+def test_the_memory_plan_never_lets_living_tensors_touch():
+    for path in RUN:
+        made = plan.plan(tflite.load(path))
+        alive = {made.graph.inputs[0]}
+        for n, step in enumerate(made.steps):
+            reads = set(step.reads)
+            alive = {t for t in alive if any(t in s.reads for s in made.steps[n:])} | reads
+            spans = [(made.offsets[t], made.offsets[t] + made.graph.tensors[t].size, t) for t in alive - {step.p[1]}]
+            start = made.offsets[step.p[1]]
+            end = start + made.graph.tensors[step.p[1]].size
+            for low, high, tensor in spans:
+                shares = (
+                    made.offsets[tensor] == start and made.graph.tensors[tensor].size == end - start and tensor not in reads
+                )
+                assert high <= start or end <= low or shares, (path.stem, step.kernel)
+            assert end <= made.arena
+            alive.add(step.p[1])

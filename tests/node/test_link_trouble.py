@@ -1,0 +1,120 @@
+"""A node whose link is down, silent or slow, and a clock that jumps."""
+
+import pytest
+from scripted import Link, running
+from support import paper
+
+import h2t2.node.commands
+import h2t2.node.service
+from h2t2.link import wire
+from h2t2.link.cost import LinkCost
+from h2t2.node.node import FALLBACK, LOCAL, REMOTE
+from h2t2.node.snapshot import BufferSlot, Store, save
+
+
+def test_while_the_link_is_down_beta_is_raised_and_comes_back():
+    service, node, _, _ = running(paper(beta=3000, epsilon=1, feedback="all"), when_down="raise")
+    node.step(5, (1,), b"x", 0)
+    assert node.policy.beta == 3000
+    node.link.up = False
+    node.step(5, (1,), b"x", 1)
+    assert node.policy.charged == 32768 and node.policy.beta == 3000
+    node.link.up = True
+    node.step(5, (1,), b"x", 2)
+    assert node.policy.beta == 3000
+
+
+def test_a_raised_beta_is_not_what_is_saved():
+    memory = bytearray(4096)
+    store = Store([BufferSlot(memory, 0, 2048), BufferSlot(memory, 2048, 2048)])
+    service, node, _, _ = running(paper(beta=3000), store=store, when_down="raise")
+    node.link.up = False
+    service.run()
+    assert node.policy.charged == 32768 and node.policy.beta == 3000
+    again, node, _, _ = running(paper(beta=3000), store=store)
+    assert again.restored and node.policy.beta == 3000
+
+
+def test_while_the_link_is_down_the_policy_may_rest():
+    service, node, decisions, _ = running(when_down="pause")
+    node.link.up = False
+    before = save(node.policy)
+    service.run(20)
+    assert save(node.policy) == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
+    node.link.up = True
+    service.run()
+    assert {source for *_, source in decisions[20:]} == {REMOTE} and len(decisions) == 30
+    for wrong in ({"when_down": "sleep"}, {"window": 0}, {"window": 9}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            running(**wrong)
+
+
+def test_a_connection_that_never_answers_is_made_anew(monkeypatch):
+    now = [0]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    _, node, decisions, _ = running(window=8)
+    node.link.answers = False
+    for n in range(h2t2.node.node.SILENT):
+        node.step(5, (1,), b"x", n)
+        if node.busy():
+            now[0] += 1000
+            node.poll()
+    assert node.link.renewed == 1 and len(decisions) == h2t2.node.node.SILENT
+
+
+def test_the_clock_may_jump_either_way(monkeypatch):
+    now = [10**6]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    for jump in (600000, -600000):
+        _, node, decisions, _ = running()
+        node.link.answers = False
+        node.step(5, (1,), b"x", 0)
+        now[0] += jump
+        node.poll()
+        assert len(decisions) == 1 and not node.pending  # never later than its deadline
+
+
+class Slow(Link):
+    """Replies after 500 ms of the test's clock."""
+
+    def __init__(self, now):
+        super().__init__()
+        self.now = now
+
+    def receive(self, wait_ms):
+        if self.waiting:
+            self.now[0] += 500
+        return super().receive(wait_ms)
+
+
+def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
+    """beta = 1/4 a second + 1/8 a KiB: half a second and 21 bytes; the correction is learn()'s."""
+    now = [0]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    cost = LinkCost(0, 8192, 4096, 16384)
+    _, node, _, _ = running(cost=cost)
+    node.link = Slow(now)
+    charged = []
+    learn = node.policy.learn
+    node.policy.learn = lambda ticket, label, beta: (
+        charged.append((node.policy.tickets.slots[ticket % 8 * 5 + 2], beta)) or learn(ticket, label, beta)
+    )
+    for n in range(60):
+        node.step(5, (1,), b"x", n)
+        node.poll()
+    size = len(wire.encode_request(1, 9, 1, (1,), b"x"))
+    paid = 8192 * 500 // 1000 + (4096 * (size >> 5) >> 5)
+    assert charged[0] == (16384, paid) and charged[-1][1] == paid
+    assert abs(charged[-1][0] - paid) <= 8 and abs(node.policy.beta - paid) <= 8
+
+
+def test_lost_offloads_raise_what_is_expected(monkeypatch):
+    now = [0]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    _, node, decisions, _ = running(cost=LinkCost(0, 32768, 0, 0))
+    node.link.answers = False
+    for n in range(20):
+        node.step(5, (1,), b"x", n)
+        now[0] += 1000
+        node.poll()
+    assert node.policy.beta > 25000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}

@@ -1,0 +1,25 @@
+"""`h2t2 bench offload`."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from h2t2_tools.fleet import broker
+
+
+def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    command = [sys.executable, "-m", "h2t2_tools", "bench", "offload", "--seconds", "0.5", "--devices", "6", "--json", "-"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    rows = json.loads(run.stdout)["rows"]
+    assert [row["what"].split(",")[0] for row in rows[:3]] == [
+        "raw paho echo",
+        "one device (paho link)",
+        "one device (paho link)",
+    ]
+    assert "6 devices" in rows[3]["what"] and "2 workers" in rows[4]["what"] and rows[0]["ratio"] == 1
+    assert all(row["rate"] > 10 and 0 < row["p50"] <= row["p99"] for row in rows)

@@ -1,0 +1,91 @@
+"""`h2t2 demo`, end to end."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from command_line import h2t2
+
+from h2t2_tools.fleet import broker
+
+
+@pytest.mark.parametrize("model, policy", [("breast_cancer", "h2t2"), ("digits", "h2t2"), ("digits", "calibrating")])
+@pytest.mark.parametrize("kind", ["amqtt", "mosquitto"])
+def test_demo_end_to_end(kind, model, policy, tmp_path):
+    if kind == "mosquitto" and broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    report = tmp_path / "report.json"
+    options = ("--model", model, "--policy", policy, "--broker", kind, "--samples", 2000)
+    run = h2t2("demo", *options, "--out", tmp_path, "--json", report)
+    assert run.returncode == 0, run.stderr
+    result = json.loads(report.read_text())
+    assert result["samples"] == 2000 and result["decided_once"]
+    assert result["offloads"] == result["answered"] > 0
+    assert result["fallbacks"] == result["replies_unlike_the_rdl"] == 0
+    cost = {name: row["cost"] for name, row in result["policies"].items()}
+    mine = cost[result["policy"]]
+    assert cost["best pair (offline)"] < mine < min(cost["no offload"], cost["full offload"])
+    with (tmp_path / "decisions.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["n"]) for row in rows] == list(range(2000))
+    assert np.mean([float(row["cost"]) for row in rows]) == pytest.approx(mine)
+    assert sum(row["source"] == "remote" for row in rows) == result["offloads"]
+    for name in ("running_cost.png", "weights.png" if policy == "h2t2" else "intervals.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_corollary_sets_the_papers_parameters(tmp_path):
+    options = ("--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
+    run = h2t2("demo", *options, "--json", tmp_path / "report.json")
+    assert run.returncode == 0, run.stderr
+    numbers = json.loads((tmp_path / "report.json").read_text())["numbers"]
+    assert (numbers["feedback"], numbers["exploration"]) == ("explored", "epsilon")
+    assert numbers["epsilon"] == pytest.approx(0.09941, abs=1e-5)  # (ln 136 / (2 * .25 * 10^4))^(1/3)
+    assert numbers["eta"] == pytest.approx(0.009883, abs=1e-6)
+
+
+def test_the_same_seed_gives_the_same_decisions(tmp_path):
+    runs = []
+    for name in ("a", "b"):
+        assert h2t2("demo", "--samples", 150, "--seed", 5, "--out", tmp_path / name).returncode == 0
+        with (tmp_path / name / "decisions.csv").open() as file:
+            runs.append([(row["decision"], row["source"]) for row in csv.DictReader(file)])
+    assert runs[0] == runs[1]
+
+
+def children(pid):
+    """Processes of the sessions that a demo started: those that name its broker's address."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            with open(f"/proc/{entry}/stat") as file:
+                parent = int(file.read().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue
+        if b"h2t2_tools" in words and parent == pid:
+            found.append(int(entry))
+    return found
+
+
+def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
+    command = [sys.executable, "-m", "h2t2_tools", "demo", "--samples", "200000", "--out", str(tmp_path)]
+    demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while len(children(demo.pid)) < 2 and time.monotonic() < end:
+        time.sleep(0.1)
+    started = children(demo.pid)
+    assert len(started) == 2
+    time.sleep(1)
+    demo.send_signal(signal.SIGINT)
+    _, errors = demo.communicate(timeout=30)
+    assert demo.returncode == 130
+    assert "Traceback" not in errors and "interrupted" in errors
+    assert not [pid for pid in started if os.path.exists(f"/proc/{pid}")]

@@ -1,0 +1,13 @@
+"""`h2t2 validate`."""
+
+import json
+
+from command_line import h2t2
+
+
+def test_validate_reports_a_row_for_each_b(tmp_path):
+    run = h2t2("validate", "--bits", 2, 4, "--rounds", 500, "--json", tmp_path / "rows.json")
+    assert run.returncode == 0, run.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert [(row["bits"], row["rounds"], row["differ"]) for row in rows] == [(2, 500, 0), (4, 500, 0)]
+    assert all(row["worst_error"] <= 2e-4 for row in rows)

@@ -1,0 +1,100 @@
+"""What the tests of security share."""
+
+import subprocess
+
+import pytest
+
+from h2t2.link import tls as secure
+from h2t2.link.mqtt import MqttLink
+from h2t2.link.paho import PahoLink, make_client
+from h2t2_tools.fleet import broker, broker_config, certs
+
+NAMES = ["dev-a", "dev-b", "rdl", "operator"]
+
+
+links = pytest.mark.parametrize("kind", [PahoLink, MqttLink])
+
+
+class Fleet:
+    """A running Mosquitto of `h2t2 broker-config`, and what its clients need."""
+
+    def __init__(self, folder, client_certs):
+        self.folder = folder
+        certs.make(folder / "certs", ["localhost", "127.0.0.1"], NAMES, 30)
+        certs.make(folder / "foreign", ["localhost"], NAMES, 30)
+        ports = broker.free_port(), broker.free_port()
+        plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], folder / "certs", client_certs, *ports, "127.0.0.1")
+        self.report = broker_config.write(folder / "broker", plan)
+        self.devices, self.workers = ports
+        self.client_certs = client_certs
+        self.process = None
+
+    def start(self):
+        for part in (self.folder, *self.folder.parents[:3]):
+            part.chmod(0o755)
+        log = (self.folder / "log").open("w")
+        self.process = subprocess.Popen([broker.mosquitto(), "-c", self.report["config"]], stdout=log, stderr=log)
+        assert broker.wait_for_port("127.0.0.1", self.devices, 10), (self.folder / "log").read_text()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+    def password(self, name):
+        return (self.folder / "broker/secrets" / name).read_text().strip()
+
+    def tls(self, name=None, authority="certs", **options):
+        """A context that trusts this fleet's authority; name: whose certificate is shown (of `authority`)."""
+        own = (str(self.folder / authority / f"{name}.crt"), str(self.folder / authority / f"{name}.key")) if name else ()
+        return secure.context(str(self.folder / "certs/ca.crt"), *own, **options)
+
+    def login(self, name):
+        """What a client of that name shows: a certificate or a password."""
+        if self.client_certs:
+            return {"tls": self.tls(name)}
+        return {"tls": self.tls(), "user": name, "password": self.password(name)}
+
+
+@pytest.fixture(scope="module", params=["password", "certificate"])
+def fleet(request, tmp_path_factory):
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    one = Fleet(tmp_path_factory.mktemp(request.param), request.param == "certificate")
+    one.start()
+    yield one
+    one.stop()
+
+
+class Client:
+    """A paho client of its own will: what it was allowed, what it heard."""
+
+    def __init__(self, port, login, topics=(), client_id=""):
+        self.heard, self.subscribed, self.refused = [], [], None
+        self.client = client = make_client(client_id, **login)
+        client.on_message = lambda _c, _d, message: self.heard.append((message.topic, bytes(message.payload)))
+        client.on_subscribe = lambda _c, _d, _m, reasons, _p: self.subscribed.extend(reasons)
+        self.up = False
+
+        def connected(client, _data, _flags, reason, _properties):
+            self.refused = reason.is_failure
+            self.up = not reason.is_failure
+            if topics:
+                client.subscribe([(topic, 1) for topic in topics])
+
+        client.on_connect = connected
+        client.connect("localhost", port)
+        client.loop_start()
+
+    def publish(self, topic, payload=b"x"):
+        self.client.publish(topic, payload, qos=1).wait_for_publish(5)
+
+    def close(self):
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+def options(fleet, name, authority="certs"):
+    words = ["--ca", fleet.folder / "certs/ca.crt"]
+    if fleet.client_certs:
+        return [*words, "--cert", fleet.folder / authority / f"{name}.crt", "--key", fleet.folder / authority / f"{name}.key"]
+    return [*words, "--user", name, "--password-file", fleet.folder / "broker/secrets" / name]

@@ -1,0 +1,18 @@
+"""What the tests of simulation share."""
+
+import numpy as np
+
+from h2t2_tools.lab.simulation.stream import Costs
+from h2t2_tools.lab.traces import Trace
+
+COSTS = Costs.binary(0.3, 0.7, 1.0)
+
+
+def made_up(samples=400, seed=1, classes=2):
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, classes, samples)
+    if classes > 2:
+        score = rng.dirichlet(np.ones(classes), samples)
+        score[np.arange(samples), label] += 0.5
+        return Trace("made up", score / score.sum(1, keepdims=True), label)
+    return Trace("made up", np.clip(rng.normal(0.3 + 0.4 * label, 0.2), 0, 1), label)
