@@ -1,11 +1,15 @@
-# make demo: set up and run the main job. make test: set up and run every check.
+# make demo: set up what the demo needs and run it. make test: set up everything and run every check. make docs: the pages.
 VENV := .venv
 BIN := $(VENV)/bin
 TRAIN := .venv-train
+DOCS := .venv-docs
+LOCKS := host_tools/locks
+SETUP := pyproject.toml host_tools/setup.sh
 
-.PHONY: demo test test-train lint setup system lock packages clean
+.PHONY: demo test test-train lint setup system docs lock packages clean
 
-demo: setup
+# a full environment serves the demo as well; without one, only what the demo needs is installed
+demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 	$(BIN)/h2t2 demo
 
 test: setup system lint
@@ -21,29 +25,43 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# strict: a dead link or a reference to nothing fails
+docs: $(DOCS)/.done
+	$(DOCS)/bin/mkdocs build --strict --site-dir results/docs
+
 setup: $(VENV)/.done
 
-$(VENV)/.done: host_tools/requirements.lock pyproject.toml host_tools/setup.sh
-	sh host_tools/setup.sh $(VENV) host_tools/requirements.lock
+$(VENV)/.demo: $(LOCKS)/demo.txt $(SETUP)
+	sh host_tools/setup.sh $(VENV) $<
 	touch $@
 
-$(TRAIN)/.done: host_tools/requirements-train.lock pyproject.toml host_tools/setup.sh
-	sh host_tools/setup.sh $(TRAIN) host_tools/requirements-train.lock
+$(VENV)/.done: $(LOCKS)/dev.txt $(SETUP)
+	sh host_tools/setup.sh $(VENV) $<
+	touch $@
+
+$(TRAIN)/.done: $(LOCKS)/train.txt $(SETUP)
+	sh host_tools/setup.sh $(TRAIN) $<
+	touch $@
+
+$(DOCS)/.done: $(LOCKS)/docs.txt $(SETUP)
+	sh host_tools/setup.sh $(DOCS) $<
 	touch $@
 
 system: setup
 	sh host_tools/system.sh $(BIN)/h2t2
 
-# the lock files: every version and hash, for Python 3.10 to 3.13; no address of any index
+# the lock files: every version and hash, for Python 3.10 to 3.13; no address of any index. Needs uv (pip install uv)
 COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
     --no-emit-find-links --no-header --no-annotate
 lock:
-	$(COMPILE) --group dev -o host_tools/requirements.lock
-	$(COMPILE) --extra train --group test -o host_tools/requirements-train.lock
+	$(COMPILE) --extra demo --group build -o host_tools/locks/demo.txt
+	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
+	$(COMPILE) --extra train --group test -o host_tools/locks/train.txt
+	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
 
 # package.json of every board, from firmware/boards/modules.txt
 packages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 
 clean:
-	rm -rf $(VENV) $(TRAIN) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TRAIN) $(DOCS) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,6 +26,7 @@ def exactly_once(outcome, samples):
     return sorted(row["n"] for row in outcome.decisions) == list(range(samples))
 
 
+@pytest.mark.slow
 @needs("node", "snapshot", "clock")
 def test_power_cut_during_a_snapshot(board, material, rdl, figures):
     """Killed at 12 random moments of a run that saves after every sample: each restart goes on from a valid state."""
@@ -45,6 +46,7 @@ def test_power_cut_during_a_snapshot(board, material, rdl, figures):
     assert restored and "snapshot not used" not in outcome.log and exactly_once(outcome, 200)
 
 
+@pytest.mark.slow
 @needs("node", "clock")
 def test_broker_stopped_and_started_again(board, material, rdl, mosquitto, figures):
     """While it is away the node decides locally; when it is back the node is too, by itself."""
@@ -76,6 +78,7 @@ h2t2.node.start.main()
 """
 
 
+@pytest.mark.slow
 @needs("node", "clock")
 def test_black_holed_link(board, material, rdl, proxy, figures):
     """Nothing passes, nothing is refused: every sample is decided within its deadline, no exception, no stuck loop."""
@@ -90,6 +93,7 @@ def test_black_holed_link(board, material, rdl, proxy, figures):
     assert exactly_once(outcome, 40) and outcome.summary["errors"] == 0
 
 
+@pytest.mark.slow
 @needs("node", "clock")
 def test_late_doubled_reordered_and_corrupt_replies(board, material, rdl, proxy, figures):
     """A third of the replies comes twice, all of them late and out of order, some lost or damaged: a label teaches once."""
@@ -105,6 +109,7 @@ def test_late_doubled_reordered_and_corrupt_replies(board, material, rdl, proxy,
     assert s["strangers"] > 0 and s["fallbacks"] > 0 and faults.doubled > 0
 
 
+@pytest.mark.slow
 @needs("node", "clock")
 def test_the_tick_counter_wraps(board, material, rdl, figures):
     """Started 300 ms before ticks_ms() wraps: deadlines and keep-alive go on, decisions are the host's."""
@@ -137,6 +142,7 @@ print("wrapped", seen[1])
 """
 
 
+@pytest.mark.slow
 @needs("serial")
 def test_noise_on_the_serial_line(board, material, rdl, figures):
     """Bytes turned and put in both ways: frames are lost, never believed; every sample is decided, in step afterwards."""

@@ -13,6 +13,7 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.proof.validate import samples
 
 
+@pytest.mark.slow
 @needs("node")
 def test_decisions_equal_the_hosts(board, material, rdl, figures):
     """200 real samples: bins, decisions and where they came from, as this host decides them from the same seed."""
@@ -30,6 +31,7 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures):
         assert outcome.summary["strangers"] == outcome.summary["fallbacks"] == outcome.summary.get("errors", 0) == 0
 
 
+@pytest.mark.slow
 @needs("node", "clock")
 def test_another_remote_model_answers_nothing(board, material, rdl, figures):
     """The configuration names a model that the worker does not serve: every offload falls back, every sample is decided."""
@@ -48,6 +50,7 @@ def test_a_model_unlike_the_configuration_is_refused(board, material):
         payload(kind, wrong.model, wrong.board_config, wrong.records, False)
 
 
+@pytest.mark.slow
 @needs("core")
 def test_golden_vectors(board):
     """The core's vector file, replayed on the board: integers equal to the host's that made it."""
@@ -57,6 +60,7 @@ def test_golden_vectors(board):
     assert [json.loads(line) for line in out.splitlines()] == expected
 
 
+@pytest.mark.slow
 @needs("node", "clock")
 def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):
     """Free heap after a collection, at 2,000 rounds and at 10,000: not a byte less (64 for a table that grew)."""
@@ -90,6 +94,7 @@ link.close()
 """
 
 
+@pytest.mark.slow
 @needs("serial")
 def test_heap_is_flat_over_500_rounds(board, figures):
     """The core on the micro:bit: 500 decisions and labels, the heap locked in each; what is in use is the same after them."""

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Creates the virtual environment $1 with the packages of the lock file $2 and this project in it. Needs python3 3.10 to 3.13.
+# Puts the packages of the lock file $2 and this project into the virtual environment $1, made where there is none yet.
+# Needs python3 3.10 to 3.13.
 set -eu
 venv=$1
 lock=$2
@@ -13,19 +14,25 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo "$@"; else return 1; fi
 }
 
-rm -rf "$venv"
-# Debian's python3 lacks ensurepip until python3-venv is there
-if "$python" -c 'import ensurepip' 2>/dev/null; then
-    "$python" -m venv "$venv"
-elif "$python" -m pip --version >/dev/null 2>&1; then
-    "$python" -m venv --without-pip "$venv"
-    "$python" -m pip --python "$venv/bin/python" install -q pip
-elif command -v apt-get >/dev/null && as_root apt-get update -q && as_root apt-get install -y -q --no-install-recommends python3-venv; then
-    "$python" -m venv "$venv"
-else
-    echo "h2t2 setup: python3 has neither venv nor pip; run: sudo apt-get install python3-venv" >&2
-    exit 1
-fi
+make_venv() {
+    rm -rf "$venv"
+    # Debian's python3 lacks ensurepip until python3-venv is there
+    if "$python" -c 'import ensurepip' 2>/dev/null; then
+        "$python" -m venv "$venv"
+    elif "$python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m venv --without-pip "$venv"
+        "$python" -m pip --python "$venv/bin/python" install -q pip
+    elif command -v apt-get >/dev/null && as_root apt-get update -q \
+        && as_root apt-get install -y -q --no-install-recommends python3-venv; then
+        "$python" -m venv "$venv"
+    else
+        echo "h2t2 setup: python3 has neither venv nor pip; run: sudo apt-get install python3-venv" >&2
+        exit 1
+    fi
+}
+
+same='import sys; print(sys.version_info[:2])'
+[ "$("$venv/bin/python" -c "$same" 2>/dev/null)" = "$("$python" -c "$same")" ] || make_venv
 here=$(dirname "$0")
 "$venv/bin/python" -m pip install -q --require-hashes -r "$lock"
 "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."

@@ -31,7 +31,7 @@ MAKERS = {
 }  # fmt: skip
 
 
-def policy(**numbers):
+def policy(**numbers) -> dict:
     """A policy's integer arguments from people's numbers: H2T2(**units.policy(beta=0.2, delta_fp=0.7)).
 
     Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn) in [0, 1], eta in (0, 5.5]; every other option as it is.
@@ -39,7 +39,7 @@ def policy(**numbers):
     return {name: MAKERS[name](value, name) if name in MAKERS else value for name, value in numbers.items()}
 
 
-def defaults_of():
+def defaults_of() -> dict:
     """Every option's default in people's numbers, rounded to four places: {"bits": 4, "beta": 0.3, ...}."""
     made = {}
     for name in dir(defaults):

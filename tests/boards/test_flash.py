@@ -90,6 +90,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     assert (device / "main.py").read_bytes().endswith(b"\n\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["esp32", "pico_w"])
 def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, capsys):
     config = ROOT / f"firmware/boards/{name}/config.toml"

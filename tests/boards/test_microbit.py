@@ -15,6 +15,7 @@ from h2t2_tools.model import bundle
 from h2t2_tools.proof.validate import samples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options, unit", [({}, 0), ({"feedback": "all", "exploration": "anytime"}, 0), ({"half_life": 20}, 0), ({}, 2)]
 )
@@ -49,6 +50,7 @@ def test_the_core_on_the_emulated_microbit(options, unit):
     assert made.experts.unit == unit + (unit > 0)
 
 
+@pytest.mark.slow
 def test_a_classifier_and_its_policy_on_the_emulated_microbit():
     """The breast-cancer LDL and the core in 16 KB: bins of real samples, actions and what is learned as on the host."""
     need(MICROBIT)

@@ -25,6 +25,7 @@ def expected():
     return [json.loads(line) for line in VECTORS.read_text().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emulator", [UNIX, ARM32, WASM], ids=lambda e: e.name)
 def test_vectors_on_micropython(emulator):
     out = need(emulator).run(REPLAY, CORE, ROOT / "firmware")

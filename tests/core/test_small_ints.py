@@ -178,6 +178,7 @@ def test_the_core_of_h2t2_stays_under_600_lines_of_code():
     assert lines < 600, lines
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(200)
 def test_no_drift_in_a_million_rounds():
     """After 10^6 charges the region probabilities still are those of the exactly accumulated losses."""

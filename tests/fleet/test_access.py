@@ -60,6 +60,7 @@ def test_a_device_reaches_its_own_topics_only(fleet):
         one.close()
 
 
+@pytest.mark.slow
 def test_a_device_cannot_be_a_worker_or_take_anothers_place(fleet):
     """On the workers' port a device is refused; with another's client id on its own port it does not push that one out."""
     login = fleet.login("dev-a")
@@ -118,6 +119,7 @@ def run(fleet, *words, password=None, timeout=40):
     )
 
 
+@pytest.mark.slow
 def test_a_worker_without_certificate_or_password_cannot_connect(fleet):
     """`h2t2 rdl` itself: status 1 and a reason, no traceback, no password told."""
     url = f"mqtts://localhost:{fleet.workers}"
@@ -133,6 +135,7 @@ def test_a_worker_without_certificate_or_password_cannot_connect(fleet):
         assert not [name for name in NAMES if not fleet.client_certs and fleet.password(name) in done.stderr]
 
 
+@pytest.mark.slow
 def test_node_worker_and_operator_with_their_commands(fleet):
     """The whole thing as a user runs it; secrets by file and by environment, none in what is printed."""
     command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", f"mqtts://localhost:{fleet.workers}"]

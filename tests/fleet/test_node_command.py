@@ -11,6 +11,7 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.proof import ldl_check
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["demo"], ["rdl"], ["command", "dev", "--reset"]])
 def test_a_broker_out_of_reach_gets_status_1(command):
     run = h2t2(*command, "--broker", f"mqtt://127.0.0.1:{broker.free_port()}")
@@ -29,6 +30,7 @@ def test_a_node_without_a_broker_decides_locally():
             assert max(line["ms"] for line in decisions) < 300
 
 
+@pytest.mark.slow
 def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     """The same decisions from the .h2m as from the .tflite it was made of, offloading to a real broker and worker."""
     if ldl_check.oracle() != "tflite_runtime":

@@ -12,6 +12,7 @@ from h2t2_tools.fleet import config as board_config
 from h2t2_tools.fleet.endpoint import PASSWORD, secret
 
 
+@pytest.mark.slow
 def test_secrets_are_absent_from_every_log_at_debug_level(fleet, tmp_path):
     """Root logger at DEBUG, paho's own log, Mosquitto's log, what node, worker and board configuration print and represent."""
     script = """

@@ -92,6 +92,7 @@ print(json.dumps({"summary": start.telemetry(running.node), "errors": running.er
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_hundred_thousand_malformed_messages(tmp_path):
     if broker.mosquitto() is None or UNIX.missing():

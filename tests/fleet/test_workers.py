@@ -153,6 +153,7 @@ def test_what_was_taken_is_answered_before_the_end(url, tmp_path):
         link.close()
 
 
+@pytest.mark.slow
 def test_the_model_is_replaced_under_load_without_losing_a_request(url, tmp_path):
     """By a changed file, by SIGHUP; a broken file leaves the old model in service."""
     path = tmp_path / "model.py"
@@ -213,6 +214,7 @@ def test_metrics_and_health(tmp_path):
         assert until(lambda: get(port, "/healthz")[0] == 200)
 
 
+@pytest.mark.slow
 def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, tmp_path):
     """Three workers; one is killed with requests in flight, and started again by the parent."""
     (tmp_path / "slow.py").write_text(SLOW.replace("0.05", "0.01"))
@@ -247,6 +249,7 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
         link.close()
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_parent_that_was_killed(url):
     with worker(url, "digits", "--workers", "2") as process:
         found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
@@ -257,6 +260,7 @@ def test_workers_end_with_a_parent_that_was_killed(url):
         assert until(lambda: not [pid for pid in children if Path(f"/proc/{pid}/exe").exists()])
 
 
+@pytest.mark.slow
 def test_a_device_is_not_stuck_by_a_worker_that_is_gone(url):
     """No worker at all: every sample falls back within its deadline, and when one comes offloads are answered again."""
     command = [

@@ -32,6 +32,7 @@ def test_bytes_at_random(name, data):
     targets.TARGETS[name](data.draw(st.binary(max_size=400)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", targets.TARGETS)
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

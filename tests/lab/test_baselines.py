@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from streams import COSTS, made_up
 
 from h2t2.core.rules import Calibrated as DeviceRule
-from h2t2_tools.lab.simulation import policies
 from h2t2_tools.lab.simulation.hedge import single_threshold
+from h2t2_tools.lab.simulation.policies.calibrated import Calibrated
 from h2t2_tools.lab.simulation.policies.confidence import local
+from h2t2_tools.lab.simulation.policies.offline_bin import OfflineBin
+from h2t2_tools.lab.simulation.policies.offline_pair import OfflinePair
+from h2t2_tools.lab.simulation.policies.offline_single import OfflineSingle
 from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, draw, outcome
 
 
@@ -55,8 +58,8 @@ def test_the_offline_pair_is_the_best_of_all_pairs(pairs, beta):
     bins = stream.bins(3)
     every = [np.where(bins < i, 0, np.where(bins < j, -1, 1)) for i in range(8) for j in range(i, 8)]
     best = min(outcome(actions, stream, costs).cost for actions in every)
-    assert outcome(policies.OfflinePair(3).act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
-    assert outcome(policies.OfflineBin(3).act(stream, costs, 0), stream, costs).cost <= best + 1e-12
+    assert outcome(OfflinePair(3).act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
+    assert outcome(OfflineBin(3).act(stream, costs, 0), stream, costs).cost <= best + 1e-12
 
 
 @settings(deadline=None)
@@ -66,14 +69,14 @@ def test_the_offline_single_is_the_best_of_all_thresholds(pairs, beta):
     confidence, guess, _ = local(stream, costs)
     every = [np.where(confidence < theta, -1, guess) for theta in [*confidence, 0, 2]]
     best = min(outcome(actions, stream, costs).cost for actions in every)
-    assert outcome(policies.OfflineSingle().act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
+    assert outcome(OfflineSingle().act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
 
 
 def test_the_calibrated_rule_is_the_devices():
     stream = draw(made_up(), 500, 1, 0.3)
     rule = DeviceRule(*(round(x * 32768) for x in (0.7, 1.0)))
     expected = [rule.decide(int(f), round(0.3 * 32768)) for f in stream.q14[:, 1]]
-    assert policies.Calibrated().act(stream, COSTS, 0).tolist() == expected
+    assert Calibrated().act(stream, COSTS, 0).tolist() == expected
 
 
 def test_what_a_lost_label_costs():

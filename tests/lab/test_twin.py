@@ -10,9 +10,9 @@ from support import ROOT
 
 from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
-from h2t2_tools.lab.simulation import policies, twin
+from h2t2_tools.lab.simulation import twin
 from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
-from h2t2_tools.lab.simulation.policies.h2t2 import options
+from h2t2_tools.lab.simulation.policies.h2t2 import H2T2, options
 from h2t2_tools.lab.simulation.stream import Stream, draw
 
 LINES = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
@@ -98,7 +98,7 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
 @pytest.mark.parametrize("feedback", ["explored", "all"])
 def test_it_stays_the_device_beyond_the_cap(feedback):
     """30,000 rounds at the largest learning rate: the unit of the losses doubles several times."""
-    policy = policies.H2T2(3, eta=5.5, epsilon=0.01, feedback=feedback)
+    policy = H2T2(3, eta=5.5, epsilon=0.01, feedback=feedback)
     stream = draw(made_up(), 30000, 3, 0.3)
     device = policy.device(stream, COSTS, 9)
     expected = []
@@ -114,7 +114,7 @@ def test_late_labels_reach_the_learner_in_their_round():
     stream = draw(made_up(), 2000, 3, 0.3)
     delay = np.random.default_rng(1).integers(-1, 40, 2000)
     late = Stream(stream.score, stream.label, stream.beta, delay)
-    policy = policies.H2T2(4, window=16, feedback="all")
+    policy = H2T2(4, window=16, feedback="all")
     device = Device(**{**_arguments(policy, late), "window": 16})
     out, expected = {}, []
     for n, k in enumerate(late.bins(4).tolist()):

@@ -59,6 +59,7 @@ def test_offloads(kind, broker_url):
         assert not link.send(b"x") and link.refused == 1
 
 
+@pytest.mark.slow
 @both
 def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
     link = kind(mosquitto.host, mosquitto.port, "dev")
@@ -91,6 +92,7 @@ def test_it_says_why_it_cannot(kind, mosquitto):
     proxy.stop()
 
 
+@pytest.mark.slow
 @both
 def test_a_silent_broker_is_given_up(kind, mosquitto):
     """Connected, then nothing passes: keep-alive notices, nothing blocks."""

@@ -10,6 +10,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.proof.bench import policy as bench
 
 
+@pytest.mark.slow
 def test_bench_device_counts_on_the_emulated_microbit(tmp_path):
     if MICROBIT.missing():
         pytest.skip(MICROBIT.missing())
@@ -22,6 +23,7 @@ def test_bench_device_counts_on_the_emulated_microbit(tmp_path):
         assert 3_000 < row["heap_bytes"] <= (5_120 if paper else 5_632)
 
 
+@pytest.mark.slow
 def test_bench_policy_compares_all_forms_in_one_run(monkeypatch, capsys):
     monkeypatch.setattr(bench, "BITS", (4, 12))
     assert main(["bench", "policy", "--json", "-"]) == 0

@@ -9,6 +9,7 @@ import pytest
 from h2t2_tools.fleet import broker
 
 
+@pytest.mark.slow
 def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")

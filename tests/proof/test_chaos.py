@@ -14,6 +14,7 @@ from h2t2_tools.proof.chaos.report import figures
 from h2t2_tools.proof.chaos.subjects import Subject
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_everything_that_goes_wrong(tmp_path):
     """Both nodes, 2,000 samples each, every kind of fault as often as in the long run: exit status 0."""

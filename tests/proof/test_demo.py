@@ -15,6 +15,7 @@ from command_line import h2t2
 from h2t2_tools.fleet import broker
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model, policy", [("breast_cancer", "h2t2"), ("digits", "h2t2"), ("digits", "calibrating")])
 @pytest.mark.parametrize("kind", ["amqtt", "mosquitto"])
 def test_demo_end_to_end(kind, model, policy, tmp_path):
@@ -40,6 +41,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_corollary_sets_the_papers_parameters(tmp_path):
     options = ("--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
     run = h2t2("demo", *options, "--json", tmp_path / "report.json")
@@ -50,6 +52,7 @@ def test_the_corollary_sets_the_papers_parameters(tmp_path):
     assert numbers["eta"] == pytest.approx(0.009883, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_decisions(tmp_path):
     runs = []
     for name in ("a", "b"):
@@ -75,9 +78,17 @@ def children(pid):
     return found
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
     command = [sys.executable, "-m", "h2t2_tools", "demo", "--samples", "200000", "--out", str(tmp_path)]
-    demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    demo = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell starts what it puts into the background with Ctrl-C ignored, and that would be inherited
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     end = time.monotonic() + 60
     while len(children(demo.pid)) < 2 and time.monotonic() < end:
         time.sleep(0.1)

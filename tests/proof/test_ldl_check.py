@@ -22,6 +22,7 @@ def test_every_layer_is_the_reference_kernels_byte_for_byte(path):
     assert report["bytes"] > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 90, 10))
 def test_random_models_over_every_operator(first, tmp_path):
     """Ten models each: shapes, strides, dilations, paddings, fused activations, per-channel and per-tensor scales drawn."""
@@ -57,6 +58,7 @@ def test_float_ends_are_left_to_the_host(seed, tmp_path):
     assert report["bytes"] > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [random_models.mobilenet_v1, random_models.resnet_8], ids=lambda f: f.__name__)
 def test_known_networks(made, tmp_path):
     """MobileNet v1 of 96x96 and ResNet-8 of 32x32, random weights, every layer."""

@@ -13,7 +13,7 @@ ONE_Q20 = 1048576  # 1.0 in Q20, the format of p and its interval
 FLOOR = 655  # .02 in Q15: how often a forgetting policy looks wherever it is
 
 
-def square_root(x):
+def square_root(x: int) -> int:
     """floor(sqrt(x)) for 0 <= x < 2^30, fifteen steps."""
     root = 0
     bit = 16384

@@ -6,7 +6,7 @@ from .policy import OFFLOAD, Policy, checked_integer, checked_options
 from .tickets import BETA, BIN, CHANCE
 
 
-def log2e(x):
+def log2e(x: int) -> int:
     """x * log2(e) for 0 <= x < 2^29 / log2(e), to nearest but one: natural units to octaves."""
     return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))
 

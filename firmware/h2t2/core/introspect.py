@@ -2,7 +2,7 @@
 from .numbers import exp2
 
 
-def exponents(experts, i):
+def exponents(experts, i: int) -> tuple:
     """(a_i, b_i) in Q28 octaves, any size of integer: u_i = 2^-a_i weighs i as lower threshold, v_i = 2^-b_i as upper."""
     a = b = 0
     bits = 14 + experts.unit
@@ -18,19 +18,20 @@ def exponents(experts, i):
     return a, b
 
 
-def weights(experts):
+def weights(experts) -> tuple:
     """The marginal weights (u, v): two lists of N integers, each relative to its heaviest, which is 32768."""
     rows = [exponents(experts, i) for i in range(experts.n)]
     low = min([a for a, _ in rows]), min([b for _, b in rows])
     return tuple([[exp2(min(row[n] - low[n] >> 14, 1073741823), 0) + 8192 >> 14 for row in rows] for n in (0, 1)])
 
 
-def likely(experts):
+def likely(experts) -> tuple:
     """The heaviest pair of thresholds (i, j), i <= j, in bins: 0 below i, offload from i to j - 1, 1 from j on. O(2^b b).
 
     Of equally heavy pairs the one that offloads most: the smallest i, the largest j.
     """
-    best = pair = low = None
+    best = low = None
+    pair = 0, 0
     i = 0
     for j in range(experts.n):
         a, b = exponents(experts, j)

@@ -44,7 +44,7 @@ BEND = tuple(
 )
 
 
-def log_add(x, y, unit):
+def log_add(x: int, y: int, unit: int) -> int:
     """log2(2^x + 2^y), within .8 units of the last place; |x|, |y| <= 2^28, or one of them NONE (+- 2^28).
 
     unit: x and y count 2^unit of the last place of a logarithm, 0..9.
@@ -67,7 +67,7 @@ def log_add(x, y, unit):
     return x
 
 
-def exp2(x, unit):
+def exp2(x: int, unit: int) -> int:
     """2^-x in Q29, within 1.4e-5 of itself; x: 0..2^30 - 1 times 2^unit of a logarithm's last place."""
     i = x >> 14 - unit
     if i > 29:
@@ -78,7 +78,7 @@ def exp2(x, unit):
     return CURVE[x] - d * (SLOPE[x] - (d * BEND[x] >> 10)) >> i
 
 
-def times(x, q15):
+def times(x: int, q15: int) -> int:
     """x * q15 / 2^15 for 0 <= x <= 2^29, 0 <= q15 <= 2^15, rounded down."""
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
@@ -86,7 +86,7 @@ def times(x, q15):
 loss = [0, 0]  # result of scale() and divide(): Q14 octaves, fine word
 
 
-def scale(x, q15):
+def scale(x: int, q15: int) -> None:
     """x * q15 / 2^15 octaves into `loss`, rounded down; x in Q26, |x| < 2^29, q15 0..2^15."""
     a = x if x > 0 else -x
     b = (a & 32767) * q15
@@ -94,7 +94,7 @@ def scale(x, q15):
     _put(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3)
 
 
-def divide(x, p):
+def divide(x: int, p: int) -> None:
     """x / p octaves into `loss`, within 2^-18 of itself and saturated at 2^12 octaves; x as in scale(), p Q29, 2^14..2^29."""
     a = x if x > 0 else -x
     shift = 0

@@ -108,7 +108,7 @@ class Pairwise(H2T2):
             tree.rebuild(not tree.unit, True)
 
 
-def ratio(a, b):
+def ratio(a: int, b: int) -> int:
     """a / b in Q15, to nearest, for 0 <= a <= b and 2^15 <= b < 2^30 (the low 8 bits of both are dropped)."""
     b >>= 8
     a >>= 8

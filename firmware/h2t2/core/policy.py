@@ -52,11 +52,19 @@ class Policy:
         self.age = 0  # rounds since the last halving by half_life
         self.taught = 0  # labels learned from
         self.ticket = self.local = 0
-        self.options = ()
+        self.options = ()  # type: tuple[int, ...]
 
     def lose(self, ticket: int) -> int:
         """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""
         return self.tickets.lose(ticket)
+
+    def cells(self) -> int:
+        """How many cells a ticket may name."""
+        raise NotImplementedError
+
+    def restored(self) -> None:
+        """After restore(): what follows from the state is computed anew."""
+        raise NotImplementedError
 
     def parts(self):
         """What changes while it runs: (scalars, arrays, bins).
@@ -130,7 +138,7 @@ class Policy:
         self.age = self.taught = self.ticket = self.local = 0
 
 
-def within(value, least, most):
+def within(value, least: int, most: int) -> int:
     """The value, or ValueError where it is outside least..most."""
     if not least <= value <= most:
         raise ValueError("%d is not in %d..%d" % (value, least, most))

@@ -20,7 +20,7 @@ class Rng:
             self.y = 172 * (self.y + self.x) % 30307 or 1
             self.z = 170 * (self.z + self.y) % 30323 or 1
 
-    def draw(self):
+    def draw(self) -> int:
         """The next 15-bit draw, uniform on 0..32767."""
         self.x = x = 171 * self.x % 30269
         self.y = y = 172 * self.y % 30307

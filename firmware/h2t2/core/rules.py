@@ -16,7 +16,7 @@ class Calibrated:
         self.delta_fp = delta_fp
         self.delta_fn = delta_fn
 
-    def decide(self, f, beta):
+    def decide(self, f, beta: int) -> int:
         """0, 1 or OFFLOAD for a score f in Q14 (0..16384, the probability of class 1) at this round's cost beta (Q15)."""
         zero = f * self.delta_fn  # expected costs of predicting 0 and 1, Q29
         one = (16384 - f) * self.delta_fp
@@ -34,7 +34,7 @@ class CalibratedMulticlass:
     def __init__(self, costs):
         self.costs = checked(costs)
 
-    def decide(self, f, beta):
+    def decide(self, f, beta: int) -> int:
         """The class, or OFFLOAD, for scores f: K integers in Q14 that sum to at most 32767 (16384 is 1)."""
         best = 0
         least = 1073741823  # 2^30 - 1, above any cost

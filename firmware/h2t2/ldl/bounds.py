@@ -41,13 +41,13 @@ def _reach(name, own):
     return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
 
 
-def inside(start, size, limit):
+def inside(start: int, size: int, limit: int) -> None:
     """Raise ValueError unless start .. start + size lies in 0 .. limit."""
     if not 0 <= start <= start + size <= limit:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
-def check(name, p, k, arena, blob):
+def check(name: str, p, k, arena, blob: bytes) -> None:
     """Raise ValueError unless a step (kernel's name, parameters, constants) stays inside `arena` bytes and the bundle."""
     if len(p) != LENGTHS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))

@@ -71,18 +71,19 @@ class Int8Model:
             inside(limbs, shifts - limbs, len(blob))
             p = array("i", bytes(blob[at : at + 4 * count]))
             at += 4 * count
-            k = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
+            k = None  # type: tuple | None
             if limbs:
                 n = (shifts - limbs) // 6
-                k = k, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n]
+                biases = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
+                k = (biases, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n])
             check(NAMES[code], p, k, head[5], blob)
             self.steps.append((STEPS[code], p, k))
 
-    def input_quantisation(self):
+    def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point. A float: for hosts."""
         return unpack_from(ENDS, self.blob, HEADER_SIZE - 8)
 
-    def run(self, x):
+    def run(self, x) -> int:
         """int8 input tensor (bytes or array of the input's size, signed) to the event's int8 output, -128..127."""
         if len(x) != self.input_size:
             raise ValueError("sample of %d numbers: the model takes %d" % (len(x), self.input_size))
@@ -95,6 +96,6 @@ class Int8Model:
             step(arena, self.blob, p, k)
         return arena[self.output + self.event] - 128
 
-    def bin(self, q):
+    def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output."""
         return self.blob[self.scores + q + 128] >> 8 - self.bits

@@ -13,19 +13,19 @@ class CallableModel:
         self.score = score
         self.bits = bits
 
-    def run(self, x):
+    def run(self, x) -> int:
         """The int8 score of a sample; ValueError where the function gives anything else."""
         q = self.score(x)
         if not isinstance(q, int) or not -128 <= q <= 127:
             raise ValueError("the LDL's function gave %r, want an integer in -128..127" % (q,))
         return q
 
-    def bin(self, q):
+    def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1."""
         return q + 128 >> 8 - self.bits
 
 
-def open_ldl(model, event=1, bits=4, resolver="reference"):
+def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference"):
     """An LDL from a .tflite (by tflite-runtime; resolver: its kernels), a .h2m bundle (integer interpreter) or a callable.
 
     Raises ValueError, naming the file, for a model that cannot be used; OSError where it cannot be read.

@@ -60,23 +60,23 @@ class TFLiteModel:
         if not self._bins:
             raise ValueError("bits %d: an int8 score has at most 8" % bits)
 
-    def input_quantisation(self):
+    def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point."""
         return self.input_scale, self.input_zero_point
 
-    def quantise(self, x):
+    def quantise(self, x) -> np.ndarray:
         """Float sample (any shape of the right size) to the model's int8 input: round(x / scale) + zero point, clipped."""
         return local_input(self, x)
 
-    def run(self, x):
+    def run(self, x) -> int:
         """int8 input tensor (array of the input's size) to the event's int8 output, -128..127. ValueError for a wrong size."""
         return int(self.outputs(x)[self.event])
 
-    def scores(self, x):
+    def scores(self, x) -> np.ndarray:
         """int8 input tensor to all outputs' scores in [0, 1], float64 (classes,): host use."""
         return np.clip(self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point), 0.0, 1.0)
 
-    def outputs(self, x):
+    def outputs(self, x) -> np.ndarray:
         """int8 input tensor to all int8 outputs, (classes,). ValueError for a wrong size."""
         x = np.asarray(x)
         if x.dtype != np.int8 or x.size != self.input_size:
@@ -85,10 +85,10 @@ class TFLiteModel:
         self._interpreter.invoke()
         return self._interpreter.get_tensor(self._output).reshape(-1)
 
-    def bin(self, q):
+    def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""
         return self._bins[q + 128]
 
-    def score(self, q):
+    def score(self, q: int) -> float:
         """The score in [0, 1] an int8 output stands for (host use: reports and traces)."""
         return float(min(max(self.output_scale * (q - self.output_zero_point), 0.0), 1.0))

@@ -12,11 +12,11 @@ class Backoff:
         self.rng = Rng(seed)
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """After a connection that worked: the next wait is the first one again."""
         self.wait_ms = FIRST_MS
 
-    def draw(self):
+    def draw(self) -> int:
         """The next wait, milliseconds."""
         half = self.wait_ms >> 1
         self.wait_ms = min(2 * self.wait_ms, LONGEST_MS)

@@ -5,7 +5,7 @@ DECISION = 68  # D: bin, decision, source (0 local, 1 remote, 2 fallback), a byt
 LONGEST = 65536  # bytes of a frame on the line, unless its reader says less
 
 
-def crc16(data, crc=65535):
+def crc16(data: bytes | memoryview, crc: int = 65535) -> int:
     """CRC-16-CCITT (polynomial 0x1021) of bytes."""
     for byte in data:
         crc ^= byte << 8
@@ -14,7 +14,7 @@ def crc16(data, crc=65535):
     return crc
 
 
-def encode(kind, payload):
+def encode(kind: int, payload: bytes) -> bytes:
     """The bytes of a frame: zero, COBS block, zero. The zero before it ends whatever noise came first."""
     data = bytes([kind]) + bytes(payload)
     crc = crc16(data)
@@ -50,7 +50,7 @@ class Decoder:
         self.over = False
         self.frames = self.noise = 0
 
-    def feed(self, data):
+    def feed(self, data: bytes) -> list:
         """[(kind, payload)] of the frames that end in these bytes."""
         found = []
         for byte in data:
@@ -71,7 +71,7 @@ class Decoder:
         return found
 
 
-def decode(block):
+def decode(block) -> tuple | None:
     """(kind, payload) of a COBS block without its zeros, or None for noise."""
     out = bytearray()
     at = 0

@@ -18,7 +18,7 @@ UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is ref
 AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
 
 
-def packet(kind, body):
+def packet(kind: int, body) -> bytes:
     """An MQTT control packet: its fixed header with the length in base 128, then the body."""
     head = bytearray([kind])
     n = len(body)
@@ -29,7 +29,7 @@ def packet(kind, body):
             return bytes(head) + body
 
 
-def text(s):
+def text(s) -> bytes:
     """A length-prefixed UTF-8 string, or bytes as they are."""
     data = s if isinstance(s, bytes) else s.encode()
     return bytes([len(data) >> 8, len(data) & 255]) + data
@@ -74,10 +74,10 @@ class MqttLink:
         self.connections = self.oversize = self.dropped = self.refused = 0
         self.trouble = ""  # why the last attempt failed
 
-    def is_connected(self):
+    def is_connected(self) -> bool:
         return self.state == UP
 
-    def open(self, wait_ms=0):
+    def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
         end = ticks_add(ticks_ms(), wait_ms or self.deadline_ms)
         while self.state != UP:
@@ -85,7 +85,7 @@ class MqttLink:
             if ticks_diff(ticks_ms(), end) >= 0 or (self.state == DOWN and self.trouble):
                 raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
 
-    def send(self, payload):
+    def send(self, payload: bytes) -> bool:
         """Publish a request; False while the link is down or its packets pile up (nothing is queued then)."""
         if self.state == UP:
             self._advance(0)
@@ -95,7 +95,7 @@ class MqttLink:
         self._publish("request", payload, 1, False)
         return self.state == UP
 
-    def receive(self, wait_ms):
+    def receive(self, wait_ms: int) -> bytes | None:
         """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
         end = ticks_add(ticks_ms(), wait_ms)
         while True:
@@ -106,21 +106,21 @@ class MqttLink:
             if left <= 0:
                 return None
 
-    def command(self):
+    def command(self) -> bytes | None:
         """The next command payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
 
-    def report(self, message):
+    def report(self, message: str) -> None:
         """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
         if self.state == UP and len(self.pending) < PENDING:
             self._publish("state", message.encode(), 0, True)
 
-    def renew(self):
+    def renew(self) -> None:
         """End the connection and make another."""
         if self.state == UP:
             self._drop("made anew")
 
-    def close(self):
+    def close(self) -> None:
         """Say "offline" and disconnect."""
         if self.state == UP:
             self._publish("status", b"offline", 0, True)

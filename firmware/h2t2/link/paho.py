@@ -2,12 +2,14 @@
 # reconnects; callbacks only fill queues; what the node calls never waits for the network.
 import select
 import socket
+import ssl
 from collections import deque
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, RLock, Thread
 from time import monotonic
 
 import paho.mqtt.client as mqtt
+from paho.mqtt.properties import Properties
 
 from . import wire
 from .backoff import Backoff
@@ -18,12 +20,12 @@ AT_ONCE = 64  # packets a session reads before it looks at its other work
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 
 
-class _Client(mqtt.Client):
+class Client(mqtt.Client):
     """paho takes the memory a packet claims; this one ends the connection instead where that is more than `limit` bytes."""
 
     limit = 1 << 20
     oversize = 0
-    properties = None  # of its CONNECT packet (MQTT 5)
+    properties: Properties | None = None  # of its CONNECT packet (MQTT 5)
     is_tls = False
 
     def __init__(self, *arguments, **options):
@@ -42,10 +44,20 @@ class _Client(mqtt.Client):
         return super()._sock_recv(bufsize)
 
 
-def make_client(client_id, protocol=mqtt.MQTTv311, tls=None, user=None, password=None, limit=1 << 20, manual_ack=False):
+def make_client(
+    client_id: str,
+    protocol: mqtt.MQTTProtocolVersion = mqtt.MQTTv311,
+    tls: ssl.SSLContext | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    limit: int = 1 << 20,
+    manual_ack: bool = False,
+) -> Client:
     """A paho client that sets TCP_NODELAY: without it every QoS 1 round trip waits 44 ms. tls: an ssl.SSLContext."""
-    client = _Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol, manual_ack=manual_ack)
-    client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    client = Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id, protocol=protocol, manual_ack=manual_ack)
+    client.on_socket_open = lambda _client, _data, sock: sock.setsockopt(  # type: ignore[attr-defined]
+        socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+    )
     client.suppress_exceptions = False
     client.limit = limit
     if tls:
@@ -93,17 +105,17 @@ class Session:
         self._thread = Thread(target=self._run, name="mqtt session", daemon=True)
         self._thread.start()
 
-    def open(self, wait_ms=0):
+    def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
         self.tried.wait(wait_ms / 1000 if wait_ms else self._deadline + 1)
         if not self.up.is_set():
             raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
 
-    def unacknowledged(self):
+    def unacknowledged(self) -> int:
         """Publications of this connection that the broker has not acknowledged."""
         return self._sent - self._acknowledged
 
-    def publish(self, topic, payload, qos=1, retain=False):
+    def publish(self, topic: str, payload: bytes | str, qos: int = 1, retain: bool = False) -> bool:
         """False while the connection is down."""
         client = self.client
         if client is None or not self.up.is_set():
@@ -112,13 +124,13 @@ class Session:
             self._sent += 1
         return client.publish(topic, payload, qos=qos, retain=retain).rc == mqtt.MQTT_ERR_SUCCESS
 
-    def renew(self):
+    def renew(self) -> None:
         """End the connection and make another."""
         if self.up.is_set():
             self._refusal = "made anew"
             self._wake()
 
-    def close(self):
+    def close(self) -> None:
         """Say farewell and disconnect."""
         self._closing.set()
         self._wake()
@@ -246,32 +258,32 @@ class PahoLink:
             wire.topic(device, leaf) for leaf in ("request", "reply", "command", "status", "state")
         ]
         self._made = "h2t2-" + device, mqtt.MQTTv311, tls, user, password, buffer
-        self._replies = SimpleQueue()
-        self._commands = deque()
+        self._replies: SimpleQueue[bytes] = SimpleQueue()
+        self._commands: deque[bytes] = deque()
         self._session = Session(
             host, port, self._client, (self._reply, self._command), keep_alive, deadline_ms, seed, self._online, self._offline
         )
 
     @property
-    def connections(self):
+    def connections(self) -> int:
         return self._session.connections
 
     @property
-    def oversize(self):
+    def oversize(self) -> int:
         return self._session.oversize
 
     @property
-    def trouble(self):
+    def trouble(self) -> str:
         return self._session.trouble
 
-    def is_connected(self):
+    def is_connected(self) -> bool:
         return self._session.up.is_set()
 
-    def open(self, wait_ms=0):
+    def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
         self._session.open(wait_ms)
 
-    def send(self, payload):
+    def send(self, payload: bytes) -> bool:
         """Publish a request; False while the link is down or too many are not acknowledged (nothing is queued then)."""
         session = self._session
         if session.unacknowledged() < UNACKNOWLEDGED and session.publish(self._request, payload):
@@ -279,27 +291,27 @@ class PahoLink:
         self.refused += 1
         return False
 
-    def receive(self, wait_ms):
+    def receive(self, wait_ms: int) -> bytes | None:
         """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
         try:
             return self._replies.get(wait_ms > 0, wait_ms / 1000)
         except Empty:
             return None
 
-    def command(self):
+    def command(self) -> bytes | None:
         """The next command payload (JSON, not checked), or None."""
         return self._commands.popleft() if self._commands else None
 
-    def report(self, message):
+    def report(self, message: str) -> None:
         """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
         if self._session.unacknowledged() < UNACKNOWLEDGED:
             self._session.publish(self._state, message, 0, True)
 
-    def renew(self):
+    def renew(self) -> None:
         """End the connection and make another."""
         self._session.renew()
 
-    def close(self):
+    def close(self) -> None:
         """Say "offline" and disconnect."""
         self._session.close()
 

@@ -18,7 +18,7 @@ class SerialLink:
         self.dropped = 0
         self._send(frames.HELLO, device.encode())
 
-    def is_connected(self):
+    def is_connected(self) -> bool:
         return True
 
     def _send(self, kind, payload):
@@ -28,11 +28,11 @@ class SerialLink:
             return False
         return True
 
-    def send(self, payload):
+    def send(self, payload: bytes) -> bool:
         """Send a request; False when the line is gone."""
         return self._send(frames.REQUEST, payload)
 
-    def receive(self, wait_ms):
+    def receive(self, wait_ms: int) -> bytes | None:
         """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
         end = ticks_add(ticks_ms(), wait_ms)
         while True:
@@ -50,16 +50,16 @@ class SerialLink:
             if ticks_diff(end, ticks_ms()) <= 0:
                 return None
 
-    def command(self):
+    def command(self) -> bytes | None:
         """The next command payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
 
-    def report(self, message):
+    def report(self, message: str) -> None:
         """Send telemetry (JSON text)."""
         self._send(frames.STATE, message.encode())
 
-    def renew(self):
+    def renew(self) -> None:
         """Nothing to make anew: a line has no connection."""
 
-    def close(self):
+    def close(self) -> None:
         """Nothing to close: the line is the caller's."""

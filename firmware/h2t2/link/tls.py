@@ -8,7 +8,7 @@ else:
     import ssl
 
 
-def context(ca=None, cert=None, key=None, verify=True):
+def context(ca: str | None = None, cert: str | None = None, key: str | None = None, verify: bool = True) -> "ssl.SSLContext":
     """A TLS client context. ca: file of the authority's certificate (DER; CPython: None for the system's own).
 
     cert, key: files of the device's certificate and key (DER; CPython: PEM), where the broker wants one.
@@ -37,7 +37,7 @@ def context(ca=None, cert=None, key=None, verify=True):
             if not BOARD:
                 made.load_cert_chain(cert, key)
             else:
-                with open(cert, "rb") as one, open(key, "rb") as other:
+                with open(cert, "rb") as one, open(key or "", "rb") as other:
                     made.load_cert_chain(one.read(), other.read())
     except (OSError, ValueError) as error:
         raise ValueError("%s: not a certificate or key that can be used: %s" % (name, error)) from None

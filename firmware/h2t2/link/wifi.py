@@ -4,9 +4,9 @@ import network
 from ..clock import ticks_add, ticks_diff, ticks_ms
 
 
-def join(name, password, deadline_ms=20000):
+def join(name: str, password: str, deadline_ms: int = 20000) -> bool:
     """Connect as a station; True when there is an address within the deadline. The radio goes on trying by itself."""
-    from time import sleep_ms
+    from time import sleep_ms  # type: ignore[attr-defined]
 
     station = network.WLAN(network.STA_IF)
     station.active(True)

@@ -24,7 +24,7 @@ def topic(device: str, leaf: str) -> str:
     return "h2t2/1/" + device + "/" + leaf
 
 
-def device_of(name: str):
+def device_of(name: str) -> str | None:
     """The device in a topic as topic() makes it, or None where it is no such topic."""
     parts = name.split("/")
     return parts[2] if len(parts) == 4 and is_device(parts[2]) and name == topic(parts[2], parts[3]) else None
@@ -55,14 +55,14 @@ def encode_request(model: int, boot: int, sequence: int, shape, tensor) -> bytes
     return head + bytes(tensor)
 
 
-def peek_request(payload):
+def peek_request(payload: bytes) -> tuple | None:
     """(boot, sequence) of a payload long enough to hold them, else None: enough to answer a malformed request."""
     if len(payload) < REQUEST_HEADER:
         return None
     return unpack_from("<II", payload, 4)
 
 
-def decode_request(payload):
+def decode_request(payload: bytes) -> tuple:
     """(model, boot, sequence, shape, tensor memoryview) of a request. ValueError, saying what is wrong, for anything else."""
     if len(payload) < REQUEST_HEADER:
         raise ValueError("request of %d bytes is shorter than its header" % len(payload))
@@ -90,7 +90,7 @@ def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) 
     return pack(_REPLY, VERSION, status, boot, sequence, label, score)
 
 
-def decode_reply(payload):
+def decode_reply(payload: bytes) -> tuple:
     """(status, boot, sequence, label, score) of a reply. ValueError for anything that is not one."""
     if len(payload) != REPLY_SIZE:
         raise ValueError("reply of %d bytes, want %d" % (len(payload), REPLY_SIZE))

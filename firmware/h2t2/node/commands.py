@@ -10,7 +10,7 @@ LONGEST_PAUSE = 86400  # seconds
 COSTS = "beta", "delta_fp", "delta_fn"
 
 
-def parse(payload):
+def parse(payload: bytes) -> tuple:
     """(what, value) of a command's JSON. ValueError, saying what is wrong, for anything else.
 
     {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768; {"snapshot": true}; {"reset": true};
@@ -55,7 +55,7 @@ class Limit:
         self.left = BURST
         self.since = ticks_ms()
 
-    def passes(self):
+    def passes(self) -> bool:
         now = ticks_ms()
         waited = ticks_diff(now, self.since)
         if waited < 0 or self.left == BURST:  # the clock has jumped, or nothing to refill

@@ -57,11 +57,11 @@ class Node:
         if beta != self.policy.charged:
             self.policy.set_charge(beta)
 
-    def busy(self):
+    def busy(self) -> bool:
         """True while as many offloads are out as the window holds."""
         return len(self.pending) >= self.window
 
-    def step(self, x, shape, remote, tag):
+    def step(self, x, shape, remote, tag) -> None:
         """Decide one sample. x: the LDL's input; remote: the int8 tensor an offload sends, of this shape; tag: the caller's."""
         if self.busy():
             raise RuntimeError("node: %d offloads are in flight already; poll first" % len(self.pending))
@@ -85,7 +85,7 @@ class Node:
         if not self.link.send(payload):
             self._fall_back(ticket)
 
-    def poll(self, wait_ms=0):
+    def poll(self, wait_ms: int = 0) -> None:
         """Take what replies have come, waiting at most wait_ms for the first; decide locally what is past its deadline."""
         for _ in range(AT_ONCE):  # a flood must not keep the samples waiting
             payload = self.link.receive(wait_ms)
@@ -105,7 +105,7 @@ class Node:
                 self.silent = 0
                 self.link.renew()
 
-    def drop(self):
+    def drop(self) -> None:
         """Decide locally all that is in flight."""
         for ticket in list(self.pending):
             self._fall_back(ticket)

@@ -9,7 +9,7 @@ from .snapshot import restore, save
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
 
 
-def telemetry(node):
+def telemetry(node) -> dict:
     """The counters of a node, for its retained state."""
     return {
         "samples": node.samples,
@@ -60,7 +60,7 @@ class Service:
         except (ValueError, OSError) as error:
             self.log("snapshot not used: %s" % error)
 
-    def save(self):
+    def save(self) -> None:
         """Write a snapshot over the older of the two; what cannot be written is counted and said, and work goes on."""
         try:
             self.store.save(save(self.node.policy))
@@ -69,7 +69,7 @@ class Service:
             self.unsaved += 1
             self.log("snapshot not saved: %s" % error)
 
-    def run(self, samples=0, idle_ms=5):
+    def run(self, samples: int = 0, idle_ms: int = 5) -> None:
         """Work through `samples` samples (0: until the sensor has none), then wait for what is still in flight."""
         node = self.node
         left = samples

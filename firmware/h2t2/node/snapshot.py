@@ -15,7 +15,7 @@ _NIBBLES = (
 )  # fmt: skip
 
 
-def crc24(data):
+def crc24(data: bytes | memoryview) -> int:
     """CRC-24 of RFC 4880 section 6.1 (polynomial 0x864CFB, start 0xB704CE): fits a 31-bit small int."""
     crc = 0xB704CE
     for byte in data:
@@ -86,12 +86,12 @@ class Store:
         found.sort(reverse=True)
         return found
 
-    def load(self):
+    def load(self) -> bytes | None:
         """The newest complete blob, or None where there is none."""
         found = self._load()
         return found[0][2] if found else None
 
-    def save(self, blob):
+    def save(self, blob: bytes) -> None:
         """Write a blob over the older slot."""
         found = self._load()
         serial, newest, _ = found[0] if found else (0, 1, None)
@@ -105,14 +105,14 @@ class FileSlot:
     def __init__(self, path):
         self.path = path
 
-    def read(self):
+    def read(self) -> bytes:
         try:
             with open(self.path, "rb") as file:
                 return file.read()
         except OSError:
             return b""
 
-    def write(self, data):
+    def write(self, data: bytes) -> None:
         with open(self.path, "wb") as file:
             file.write(data)
             file.flush()
@@ -126,15 +126,15 @@ class BufferSlot:
     def __init__(self, buffer, start, size):
         self.view = memoryview(buffer)[start : start + size]
 
-    def read(self):
+    def read(self) -> bytes:
         return bytes(self.view)
 
-    def write(self, data):
+    def write(self, data: bytes) -> None:
         if len(data) > len(self.view):
             raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (len(data), len(self.view)))
         self.view[: len(data)] = data
 
 
-def file_store(path):
+def file_store(path: str) -> Store:
     """A Store in the files <path>.0 and <path>.1."""
     return Store([FileSlot(path + ".0"), FileSlot(path + ".1")])

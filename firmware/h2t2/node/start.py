@@ -15,7 +15,7 @@ from .snapshot import file_store
 WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
 
 
-def show(tag, k, decision, source):
+def show(tag, k: int, decision: int, source: int) -> None:
     """What a board does with a decision unless it is told otherwise: one JSON line."""
     print('{"n": %d, "bin": %d, "decision": %d, "source": "%s"}' % (tag, k, decision, SOURCES[source]))
 
@@ -66,7 +66,7 @@ def boot_number() -> int:
     return int.from_bytes(os.urandom(4), "little") >> 2
 
 
-def summary(running: Service, link):
+def summary(running: Service, link) -> dict:
     """What a node has counted, at its end: telemetry, and what its service and its link know."""
     made = telemetry(running.node)
     for owner, names in (
@@ -103,7 +103,7 @@ def mqtt_link(config):
     )
 
 
-def main(path="config.json"):
+def main(path: str = "config.json") -> None:
     """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary."""
     with open(path) as file:
         config = json.load(file)

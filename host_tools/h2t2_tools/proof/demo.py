@@ -25,7 +25,9 @@ from h2t2.ldl.tflite import TFLiteModel
 from ..common import pairs
 from ..common.errors import Failure
 from ..fleet import broker
-from ..lab.simulation.policies import FullOffload, NoOffload, offline_pair, offline_single
+from ..lab.simulation.policies import offline_pair, offline_single
+from ..lab.simulation.policies.full_offload import FullOffload
+from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 
 LABELS = {"h2t2": "H2T2", "calibrating": "calibrating"}

@@ -29,7 +29,7 @@ class Metrics:
         self.connections = Gauge("h2t2_rdl_connections", "Connections to the broker so far", registry=registry)
         self.healthy = healthy
 
-    def serve(self, host: str, port: int) -> ThreadingHTTPServer:
+    def serve(self, host: str, port: int) -> None:
         """Answer on that address from a thread. UserError where it cannot be had."""
         metrics = self
 
@@ -54,8 +54,11 @@ class Metrics:
                 pass
 
         try:
-            server = ThreadingHTTPServer((host, port), Handler)
+            self._server = ThreadingHTTPServer((host, port), Handler)
         except OSError as error:
             raise UserError(f"--metrics {host}:{port}: {error.strerror}") from None
-        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
-        return server
+        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
@@ -23,9 +24,11 @@ from h2t2.link.paho import IDLE_MS, Session, make_client
 
 from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
-from .metrics import Metrics
 from .models import Model, Source
 from .worker import Worker
+
+if TYPE_CHECKING:
+    from .metrics import Metrics
 
 PLAIN = wire.topic("+", "request")
 UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
@@ -60,7 +63,6 @@ class Server:
         self.source, self.endpoint, self.options = source, endpoint, options
         self._version = source.version()
         self.worker = Worker(source.load(), model_id, self._say)
-        self.metrics = Metrics(self._healthy)
         self._inbox: deque[tuple[str, bytes]] = deque()
         self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
         self._due = 0.0  # when the batch that is being gathered is to be answered
@@ -69,8 +71,17 @@ class Server:
         self._reload = threading.Event()
         self._next: queue.SimpleQueue[Model] = queue.SimpleQueue()
         self.shared = True
-        self._listener = self.metrics.serve(*options.metrics) if options.metrics else None
+        self._metrics = self._listen() if options.metrics else None
         self._connect()
+
+    def _listen(self) -> Metrics:
+        """The metrics, served. They need prometheus_client, of the extra `fleet`: imported where they are asked for."""
+        from .metrics import Metrics
+
+        assert self.options.metrics
+        made = Metrics(self._healthy)
+        made.serve(*self.options.metrics)
+        return made
 
     def _healthy(self) -> bool:
         return hasattr(self, "session") and self.session.up.is_set() and not self._stop.is_set()
@@ -152,8 +163,8 @@ class Server:
         while self.session.unacknowledged() > 0 and self.session.up.is_set() and time.monotonic() < end:
             time.sleep(0.01)
         self.session.close()
-        if self._listener:
-            self._listener.shutdown()
+        if self._metrics:
+            self._metrics.stop()
 
     def _leave(self) -> None:
         """Unsubscribe, and wait until the broker sends no more."""
@@ -189,15 +200,14 @@ class Server:
         started = time.perf_counter()
         if not self._next.empty():
             self.worker.model = self._next.get()
-        before = dict(self.worker.counts) if self._listener else {}
+        before = dict(self.worker.counts) if self._metrics else {}
         for (topic, _), reply in zip(batch, self.worker.answers([payload for _, payload in batch])):
             if reply is not None:
                 self.session.publish(topic, reply)
-        if self._listener:
-            self._count(before, len(batch), time.perf_counter() - started)
+        if self._metrics:
+            self._count(self._metrics, before, len(batch), time.perf_counter() - started)
 
-    def _count(self, before: dict[str, int], batch: int, seconds: float) -> None:
-        metrics = self.metrics
+    def _count(self, metrics: Metrics, before: dict[str, int], batch: int, seconds: float) -> None:
         for status, n in self.worker.counts.items():
             if n > before.get(status, 0):
                 metrics.replies.labels(status).inc(n - before.get(status, 0))
@@ -221,11 +231,15 @@ class Server:
             try:
                 self._next.put(self.source.load())
             except (UserError, ValueError, OSError) as error:
-                self.metrics.reloads.labels("failed").inc()
+                self._reloaded("failed")
                 self._say(f"the model stays as it was: {error}")
             else:
-                self.metrics.reloads.labels("done").inc()
+                self._reloaded("done")
                 self._say(f"reloaded {self.source.path}")
+
+    def _reloaded(self, outcome: str) -> None:
+        if self._metrics:
+            self._metrics.reloads.labels(outcome).inc()
 
     def _say(self, text: str) -> None:
         with suppress(BrokenPipeError):  # whoever listened may be gone

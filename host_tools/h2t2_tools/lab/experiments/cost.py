@@ -8,7 +8,11 @@ from ...common import plots
 from .. import catalogue
 from ..replay import FIELDS, write_csv
 from ..scoring import summary
-from ..simulation.policies import FullOffload, NoOffload, OfflinePair, OfflineSingle, SingleThreshold
+from ..simulation.policies.full_offload import FullOffload
+from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.offline_pair import OfflinePair
+from ..simulation.policies.offline_single import OfflineSingle
+from ..simulation.policies.single_threshold import SingleThreshold
 from .setting import PAPER, Setting, lines
 
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PAPER)

@@ -11,7 +11,7 @@ import numpy as np
 from ...common import plots
 from .. import catalogue
 from ..replay import row, write_csv
-from ..simulation.policies import Calibrating
+from ..simulation.policies.calibrating import Calibrating
 from ..simulation.stream import Costs, Stream, draw
 from ..simulation.sweep import Job, sweep
 from ..traces import Trace

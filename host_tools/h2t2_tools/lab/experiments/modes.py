@@ -8,7 +8,8 @@ import numpy as np
 
 from ...common import plots
 from ..replay import FIELDS, write_csv
-from ..simulation.policies import H2T2, Calibrating
+from ..simulation.policies.calibrating import Calibrating
+from ..simulation.policies.h2t2 import H2T2
 from .setting import MODES, PAPER, Setting, lines
 
 POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Calibrating())

@@ -7,7 +7,12 @@ from pathlib import Path
 from ...common import plots
 from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
-from ..simulation.policies import Calibrated, FullOffload, NoOffload, OfflineSingle, Pairwise, SingleThreshold
+from ..simulation.policies.calibrated import Calibrated
+from ..simulation.policies.full_offload import FullOffload
+from ..simulation.policies.no_offload import NoOffload
+from ..simulation.policies.offline_single import OfflineSingle
+from ..simulation.policies.pairwise import Pairwise
+from ..simulation.policies.single_threshold import SingleThreshold
 from ..simulation.sweep import grid, sweep
 from .setting import DELTA_FN, DELTA_FP, Setting, lines
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import catalogue
 from ..replay import row
-from ..simulation.policies import H2T2, Policy
+from ..simulation.policies.base import Policy
+from ..simulation.policies.h2t2 import H2T2
 from ..simulation.sweep import grid, sweep
 from ..traces import Trace
 

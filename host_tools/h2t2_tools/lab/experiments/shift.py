@@ -11,7 +11,8 @@ import numpy as np
 from ...common import plots
 from .. import catalogue
 from ..replay import write_csv
-from ..simulation.policies import Calibrating, OfflinePair
+from ..simulation.policies.calibrating import Calibrating
+from ..simulation.policies.offline_pair import OfflinePair
 from ..simulation.stream import Costs, Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace

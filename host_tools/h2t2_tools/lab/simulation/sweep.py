@@ -15,7 +15,8 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from ..traces import Trace
-from .policies import OfflinePair, Policy
+from .policies.base import Policy
+from .policies.offline_pair import OfflinePair
 from .stream import Costs, Outcome, Stream, draw, outcome
 
 Make = Callable[[Any, int, int, float], Stream]  # (source, samples, seed, beta) -> Stream

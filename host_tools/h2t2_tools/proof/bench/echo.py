@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 
+import paho.mqtt.client as mqtt
+
 from h2t2.link.paho import make_client
 
 
 def main(host: str, port: int) -> None:
     """Send every message on echo/request back on echo/reply, for ever."""
     client = make_client("echo-peer")
-    client.on_message = lambda client, _data, message: client.publish("echo/reply", message.payload, qos=1)
+
+    def back(client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+        client.publish("echo/reply", message.payload, qos=1)
+
+    client.on_message = back
     client.on_connect = lambda client, *_: client.subscribe("echo/request", qos=1)
     client.on_subscribe = lambda *_: print("ready", file=sys.stderr, flush=True)
     client.connect(host, port)

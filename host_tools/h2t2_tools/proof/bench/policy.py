@@ -100,7 +100,7 @@ def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> t
 
 def simulator(bits: int, rounds: int) -> tuple[float, int]:
     """As _time(), of the learner that numba compiled: the same decisions as the tree core, so the same checksum."""
-    from ...lab.simulation.policies import H2T2 as Compiled
+    from ...lab.simulation.policies.h2t2 import H2T2 as Compiled
     from ...lab.simulation.stream import Costs, Stream
 
     bins, labels = samples(bits, rounds, 1)

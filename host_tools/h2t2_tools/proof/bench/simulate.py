@@ -10,7 +10,7 @@ import numpy as np
 
 from h2t2.core.h2t2 import OFFLOAD
 
-from ...lab.simulation.policies import H2T2
+from ...lab.simulation.policies.h2t2 import H2T2
 from ...lab.simulation.stream import Costs, Stream
 from ..validate import samples
 from .policy import dense

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from ....common.errors import UserError
 from ..names import NAMES
 from .base import Policy
-from .calibrated import Calibrated
-from .calibrating import Calibrating
-from .full_offload import FullOffload
-from .h2t2 import H2T2
-from .no_offload import NoOffload
-from .offline_bin import OfflineBin
-from .offline_pair import OfflinePair
-from .offline_single import OfflineSingle
-from .pairwise import Pairwise
-from .single_threshold import SingleThreshold
+
+# name on the command line: (file, class, its options beside those of its kind)
+_MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "no-offload": ("no_offload", "NoOffload", {}),
+    "full-offload": ("full_offload", "FullOffload", {}),
+    "single": ("single_threshold", "SingleThreshold", {}),
+    "offline-single": ("offline_single", "OfflineSingle", {}),
+    "offline-pair": ("offline_pair", "OfflinePair", {}),
+    "offline-bin": ("offline_bin", "OfflineBin", {}),
+    "calibrated": ("calibrated", "Calibrated", {}),
+    "h2t2": ("h2t2", "H2T2", {}),
+    "h2t2-all": ("h2t2", "H2T2", {"feedback": "all", "exploration": "anytime"}),
+    "calibrating": ("calibrating", "Calibrating", {}),
+    "pairwise": ("pairwise", "Pairwise", {}),
+}
 
 
 def make(name: str, bits: int, half_life: int = 0) -> Policy:
-    """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime."""
-    made: dict[str, Policy] = {
-        "no-offload": NoOffload(),
-        "full-offload": FullOffload(),
-        "single": SingleThreshold(),
-        "offline-single": OfflineSingle(),
-        "offline-pair": OfflinePair(bits),
-        "offline-bin": OfflineBin(bits),
-        "calibrated": Calibrated(),
-        "h2t2": H2T2(bits, half_life=half_life),
-        "h2t2-all": H2T2(bits, feedback="all", exploration="anytime", half_life=half_life),
-        "calibrating": Calibrating(bits, half_life),
-        "pairwise": Pairwise(bits, half_life=half_life),
-    }
-    if name not in made:
+    """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime.
+
+    Only what is asked for is imported: the compiled learners need numba, the baselines do not.
+    """
+    if name not in _MADE:
         raise UserError(f"policy {name}: not one of {', '.join(NAMES)}")
-    return made[name]
-
-
-__all__ = [
-    "Calibrated", "Calibrating", "FullOffload", "H2T2", "NoOffload", "OfflineBin", "OfflinePair", "OfflineSingle", "Pairwise",
-    "Policy", "SingleThreshold", "make",
-]  # fmt: skip
+    file, kind, options = _MADE[name]
+    made = getattr(import_module(f".{file}", __package__), kind)
+    known = made.__dataclass_fields__
+    given = {"bits": bits, "half_life": half_life, **options}
+    return made(**{key: value for key, value in given.items() if key in known})

@@ -1,0 +1,86 @@
+"""The base install: the wheel in an empty environment, a node and a worker from it, through a real broker."""
+
+import json
+import re
+import subprocess
+import sys
+import venv
+
+import pytest
+from support import ROOT, mosquitto
+
+pytestmark = pytest.mark.slow
+
+
+def run(*command, **options):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=600, **options)
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """An environment that holds the wheel and what it depends on, in the versions of the lock file, and nothing else."""
+    folder = tmp_path_factory.mktemp("light")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
+    wheel = next(folder.glob("*.whl"))
+    versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
+    (folder / "constraints.txt").write_text("\n".join(versions) + "\n")
+    venv.create(folder / "venv", with_pip=True)
+    run(folder / "venv/bin/python", "-m", "pip", "install", "-q", wheel, "-c", folder / "constraints.txt", cwd=folder)
+    return folder / "venv"
+
+
+def test_it_holds_little_and_says_so(base, capsys):
+    """Installed size of the base, without pip itself; the README names it."""
+    site = next(base.glob("lib/python3.*/site-packages"))
+    sizes = {}
+    for path in site.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            package = path.relative_to(site).parts[0].partition("-")[0].removesuffix(".libs")
+            sizes[package] = sizes.get(package, 0) + path.stat().st_size
+    mine = {name: size for name, size in sizes.items() if name not in ("pip", "setuptools", "_distutils_hack", "__pycache__")}
+    with capsys.disabled():
+        largest = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in sorted(mine.items(), key=lambda i: -i[1])[:4])
+        print(f"\nbase install: {sum(mine.values()) / 1e6:.0f} MB ({largest})")
+    for heavy in ("matplotlib", "numba", "llvmlite", "sklearn", "onnxruntime", "tensorflow", "cryptography", "rich", "amqtt"):
+        assert heavy not in sizes, heavy
+    assert sum(mine.values()) < 200e6
+
+
+def test_a_node_and_a_worker_run_from_it(base, tmp_path):
+    with mosquitto(tmp_path) as broker:
+        command = [base / "bin/h2t2", "rdl", "--pair", "breast_cancer", "--broker", broker.url]
+        worker = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+        try:
+            assert "ready" in worker.stderr.readline()
+            out = run(base / "bin/h2t2", "node", "--broker", broker.url, "--samples", "200", cwd=tmp_path)
+        finally:
+            worker.terminate()
+            worker.communicate(timeout=30)
+    summary = json.loads(out.splitlines()[-1])["summary"]
+    assert summary["samples"] == 200 and summary["taught"] == summary["replies"] == summary["offloads"] > 20
+
+
+@pytest.mark.parametrize(
+    "words, extra",
+    [
+        (["demo", "--samples", "10"], "demo"),
+        (["replay", "phishing"], "lab"),
+        (["certs"], "fleet"),
+        (["boards"], "boards"),
+        (["rdl", "--metrics", "9100"], "fleet"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_command_whose_extra_is_missing_says_how_to_get_it(base, words, extra, tmp_path):
+    done = subprocess.run([base / "bin/h2t2", *words], capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert done.returncode == 2 and f"pip install 'h2t2-edge[{extra}]'" in done.stderr, done.stderr[-400:]
+    assert "Traceback" not in done.stderr
+
+
+def test_every_command_has_its_help_without_any_extra(base, tmp_path):
+    words = re.findall(r"^    ([a-z-]+)", run(base / "bin/h2t2", "--help", cwd=tmp_path), re.M)
+    assert {"node", "rdl", "demo", "flash", "bench"} <= set(words) and len(words) > 20
+    for word in words:
+        assert "usage: h2t2" in run(base / "bin/h2t2", word, "--help", cwd=tmp_path)
