@@ -27,6 +27,13 @@ from h2t2_tools.proof import ldl_check
 ROOT = Path(__file__).parents[1]
 PAIR = "breast_cancer"
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ENTRIES = tomllib.loads((Path(__file__).parent / "boards.toml").read_text())["board"]
+
 
 @dataclass
 class Material:

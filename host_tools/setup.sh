@@ -34,5 +34,5 @@ make_venv() {
 same='import sys; print(sys.version_info[:2])'
 [ "$("$venv/bin/python" -c "$same" 2>/dev/null)" = "$("$python" -c "$same")" ] || make_venv
 here=$(dirname "$0")
-"$venv/bin/python" -m pip install -q --require-hashes -r "$lock"
+"$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$lock"
 "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."

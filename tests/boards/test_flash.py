@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from support import ROOT
@@ -134,6 +135,19 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
             flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, 47_000, True)
 
 
-def test_boards_lists_nothing_where_nothing_is_plugged_in(capsys):
+def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkeypatch):
+    """Serial ports without a USB number are the machine's own, not boards; the others in the order of their names."""
+
+    def port(device, vid, about):
+        return SimpleNamespace(device=device, vid=vid, pid=5, description=about)
+
+    plugged = [port("/dev/ttyACM1", 0x2E8A, "Board in FS mode"), port("/dev/ttyACM0", 0x0D28, "DAPLink")]
+    monkeypatch.setattr(flash.list_ports, "comports", lambda: [*plugged, port("/dev/ttyS0", None, "n/a")])
     assert main(["boards", "--json", "-"]) == 0
-    assert isinstance(json.loads(capsys.readouterr().out), list)
+    assert json.loads(capsys.readouterr().out) == [
+        {"port": "/dev/ttyACM0", "about": "DAPLink", "usb": "0d28:0005"},
+        {"port": "/dev/ttyACM1", "about": "Board in FS mode", "usb": "2e8a:0005"},
+    ]
+    monkeypatch.setattr(flash.list_ports, "comports", lambda: [])
+    assert main(["boards"]) == 0
+    assert capsys.readouterr().out == "no board is plugged in; emulated ones: h2t2 emulators\n"

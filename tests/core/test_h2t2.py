@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support import paper
 
 from h2t2 import units
-from h2t2.core.h2t2 import OFFLOAD
+from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2_tools.common.corollary import corollary
 from h2t2_tools.proof import validate
 
@@ -146,3 +146,40 @@ def test_corollary_1():
     assert epsilon == pytest.approx(0.062623, abs=1e-5)
     assert eta == pytest.approx(0.0078444, abs=1e-6)
     units.policy(epsilon=epsilon, eta=eta)
+
+
+def test_the_rounds_of_the_anytime_exploration_stop_at_their_most():
+    """2^24 - 1 rounds, then t, its root and epsilon stay as they are; with a half-life at twice that."""
+    policy = H2T2()
+    policy.t, policy.root = 16777214, 1023
+    for _ in range(3):
+        policy.decide(3)
+    assert (policy.t, policy.root, policy.epsilon) == (16777215, 1023, 64)
+    forgetting = H2T2(half_life=5)
+    for _ in range(40):
+        forgetting.decide(3)
+    assert forgetting.t == 10 and forgetting.root == 8 and forgetting.epsilon == 65536 // 8
+
+
+@pytest.mark.parametrize(
+    "name, value, hint",
+    [
+        ("beta", 0.2, "h2t2.units.q15(0.2)"),
+        ("delta_fn", 1.0, "h2t2.units.q15(1.0)"),
+        ("eta", 1.5, "h2t2.units.q26(1.5)"),
+        ("epsilon", 0.1, "h2t2.units.q15(0.1)"),
+    ],
+)
+def test_a_float_is_told_how_it_is_given(name, value, hint):
+    with pytest.raises(ValueError, match=f"{name} {value} is a float: give Q") as caught:
+        H2T2(**{name: value})
+    assert hint in str(caught.value)
+    assert getattr(units, hint.split(".")[2].split("(")[0])(value) > 0  # what the hint says is there
+
+
+def test_costs_in_peoples_numbers():
+    policy = H2T2(**units.policy(bits=4, beta=0.2, delta_fp=0.7, delta_fn=1, eta=1, half_life=9))
+    assert (policy.beta, policy.delta_fp, policy.delta_fn, policy.half_life) == (6554, 22938, 32768, 9)
+    assert units.defaults_of()["beta"] == 0.3 and units.defaults_of()["feedback"] == "all"
+    with pytest.raises(ValueError, match="beta 1.5 is not between 0 and 1"):
+        units.policy(beta=1.5)

@@ -1,6 +1,7 @@
 """The calibrated rules, pairwise H2T2 and the calibrating policy against plain float arithmetic."""
 
 import itertools
+from copy import copy
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import paper
 
+from h2t2.core import calibrating
 from h2t2.core.calibrating import Calibrating, square_root
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
@@ -99,20 +101,36 @@ def test_pairwise_lose_answers_with_a_class_of_the_pair():
     assert policy.lose(5) == -1
 
 
-def test_k_up_to_16():
-    n = 16
-    policy = Pairwise(
-        [[0 if i == j else 32768 for j in range(n)] for i in range(n)], bits=2, feedback="all", exploration="epsilon"
-    )
+@pytest.mark.parametrize("n", [3, 7, 16])
+def test_pairwise_is_a_binary_learner_a_pair(n):
+    """Up to 16 classes, against K (K - 1) / 2 separate H2T2 learners fed with exact expected costs, on the same draws."""
+    costs = [[0 if i == j else 32768 - 100 * ((3 * i + 5 * j) % 7) for j in range(n)] for i in range(n)]
+    policy = Pairwise(costs, bits=2, seed=3)
+    apart = {}  # pair -> a learner of its own, whose draws and rounds are the pairwise policy's
     rng = np.random.default_rng(0)
-    for _ in range(300):
-        f = np.floor(rng.dirichlet(np.ones(n)) * 16384).astype(int).tolist()
+    seen = set()
+    for _ in range(400):
+        f = np.floor(rng.dirichlet(np.full(n, 0.3)) * 16384).astype(int).tolist()
+        expected = [sum(f[i] * costs[i][j] for i in range(n)) for j in range(n)]
+        a, b = sorted(sorted(range(n), key=lambda j: (expected[j], j))[:2])
+        share = expected[a] / (expected[a] + expected[b])
+        learner = apart.setdefault((a, b), H2T2(bits=2, seed=3, delta_fp=costs[0][1], delta_fn=costs[1][0]))
+        learner.rng, learner.t, learner.root = copy(policy.rng), policy.t, policy.root
         action = policy.decide(f)
-        assert action == OFFLOAD or 0 <= action < n
+        k = min(int(share * 4), 3)
+        if abs(share * 4 - round(share * 4)) < 1e-3:
+            k = policy.k  # on a boundary: the integers may be on either side of it
+        assert policy.k == k and policy.pairs[b * (b - 1) // 2 + a] == (a, b)
+        local = learner.decide(k)
+        assert action == (OFFLOAD if local == OFFLOAD else (a, b)[local]) and policy.local == (a, b)[learner.local]
+        seen.add(action)
         if action == OFFLOAD:
-            policy.learn(policy.ticket, int(rng.integers(n)))
+            label = int(rng.integers(n))
+            learner.rates = [policy.loss[label][a], policy.loss[label][b]] * 2
+            assert policy.learn(policy.ticket, label) and learner.learn(learner.ticket, 0)
+    assert OFFLOAD in seen and len(seen) > 3
     with pytest.raises(ValueError, match="label"):
-        policy.learn(1, 16)
+        policy.learn(1, n)
 
 
 @given(st.integers(0, 2**30 - 1))
@@ -182,3 +200,17 @@ def test_rates_that_leave_nothing_are_refused():
     for kind, (fp, fn) in itertools.product((H2T2, Calibrating), ((16384, 16384), (32768, 0), (20000, 20000))):
         with pytest.raises(ValueError, match="rdl_fp"):
             kind(rdl_fp=fp, rdl_fn=fn)
+
+
+def test_the_counts_of_a_full_bin_are_halved():
+    """At 32,768 labels: the share of events stays, newer labels weigh twice, and no count leaves a small int."""
+    policy = Calibrating(bits=1, beta=0)
+    full = calibrating.FULL // calibrating.UNIT
+    for n in range(full - 1):
+        assert policy.decide(0) == OFFLOAD
+        policy.learn(policy.ticket, n % 4 == 0)
+    assert policy.labels[0] == calibrating.FULL - calibrating.UNIT
+    events = policy.events[0]
+    policy.decide(0)
+    policy.learn(policy.ticket, 1)
+    assert policy.labels[0] == calibrating.FULL // 2 and policy.events[0] == (events + calibrating.UNIT) // 2

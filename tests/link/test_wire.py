@@ -60,3 +60,23 @@ def test_a_huge_shape_is_refused_before_it_is_believed():
 def test_a_tensor_that_does_not_fit_its_shape_is_not_sent(shape, tensor):
     with pytest.raises(ValueError, match="tensor"):
         wire.encode_request(1, 2, 3, shape, tensor)
+
+
+def test_a_reply_is_within_its_bounds():
+    """The score is a Q15 probability; a label goes with the status ok and with no other; the status is a known one."""
+    assert wire.decode_reply(wire.encode_reply(wire.OK, 1, 2, 0, 32768)) == (wire.OK, 1, 2, 0, 32768)
+    for status, label, score in ((wire.OK, 1, 32769), (wire.OK, 1, 65535), (wire.OK, -1, 0), (wire.FAILED, 1, 0), (99, -1, 0)):
+        with pytest.raises(ValueError, match="reply with"):
+            wire.decode_reply(wire.encode_reply(status, 1, 2, label, score))
+
+
+@pytest.mark.parametrize("name, good", [("kitchen", True), ("é" * 32, True), ("é" * 33, False), ("x" * 65, False), ("", False),
+                                        ("a/b", False), ("a+", False), ("#", False), ("a\0", False)])  # fmt: skip
+def test_device_names_are_judged_by_their_bytes(name, good):
+    assert wire.is_device(name) == good
+    if good:
+        assert wire.checked_device(name) == name and wire.device_of(wire.topic(name, "reply")) == name
+    else:
+        with pytest.raises(ValueError, match="device name"):
+            wire.checked_device(name)
+        assert wire.device_of(wire.topic(name, "reply")) is None

@@ -118,3 +118,25 @@ def test_lost_offloads_raise_what_is_expected(monkeypatch):
         now[0] += 1000
         node.poll()
     assert node.policy.beta > 25000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}
+
+
+def test_one_answer_and_the_count_of_silent_offloads_begins_anew(monkeypatch):
+    """31 offloads without an answer, one with: the connection stays; 32 in a row end it."""
+    now = [0]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    _, node, _, _ = running(window=8)
+    silent = h2t2.node.node.SILENT
+
+    def offload(count, answered):
+        node.link.answers = answered
+        for _ in range(count):
+            node.step(5, (1,), b"x", 0)
+            now[0] += 0 if answered else 1000
+            node.poll()
+
+    offload(silent - 1, False)
+    offload(1, True)
+    offload(silent - 1, False)
+    assert node.link.renewed == 0
+    offload(1, False)
+    assert node.link.renewed == 1
