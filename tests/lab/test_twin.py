@@ -10,7 +10,7 @@ from support import ROOT
 
 from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
-from h2t2_tools.lab.simulation import twin
+from h2t2_tools.lab.simulation import tree_twin, twin
 from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
 from h2t2_tools.lab.simulation.policies.h2t2 import H2T2, options
 from h2t2_tools.lab.simulation.stream import Stream, draw
@@ -42,7 +42,7 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
     want = LINES[n]
     if kind == "rng":
         state = twin.seeded(given_options["seed"])
-        assert [int(twin._draw(state)) for _ in range(rounds)] == want["draws"]
+        assert [int(tree_twin.draw(state)) for _ in range(rounds)] == want["draws"]
         return
     stream = Rng(7)
     if kind == "calibrated":

@@ -31,7 +31,11 @@ def test_everything_that_goes_wrong(tmp_path):
         assert row["lives"] == 11 and row["labels taught"] > 50 and row["by fallback"] > 50 and row["saves that failed"] > 0
     faults = report["faults"]
     assert (faults["broker kills"], faults["worker kills"], faults["node kills"]) == (20, 10, 20)
-    assert faults["replies dropped"] > 10 and faults["doubled"] > 10 and faults["black holes"] == 3
+    assert faults["black holes"] == 3
+    # how many replies there are depends on how fast they come; of those, one in twenty is dropped, and one doubled
+    for what in ("replies dropped", "doubled"):
+        expected = 0.05 * faults["replies"]
+        assert faults["replies"] > 100 and abs(faults[what] - expected) < 6 * expected**0.5, faults
 
 
 def account(lines, lives=1, restored=False, taught=0):

@@ -133,7 +133,7 @@ def parse(port: str) -> tuple[str, str]:
     return line, device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
 
 
-def run(
+def relay(
     ports: list[str], endpoint: Endpoint, baud: int, pace: bool, restart: bool, seconds: float | None, out: Out
 ) -> dict[str, dict[str, int]]:
     """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""

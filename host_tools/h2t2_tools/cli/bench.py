@@ -20,12 +20,12 @@ SIDES = ("left", *["right"] * 6)
 
 
 def _policy(args: argparse.Namespace) -> None:
-    from ..proof.bench import policy as bench
+    from ..proof.bench import policy
 
     with progress() as bar:
         task = bar.add_task("measuring", total=None)
-        rows = bench.policy(lambda what: bar.update(task, description=what))
-    lines = bench.ratios(rows)
+        rows = policy.measure(lambda what: bar.update(task, description=what))
+    lines = policy.ratios(rows)
     write_json(args.json, {"rows": rows, "ratios": lines})
     if args.json != "-":
         table(
@@ -50,7 +50,7 @@ def _add_policy(commands: Any) -> None:
 def _device(args: argparse.Namespace) -> None:
     from ..proof.bench import device
 
-    rows = device.device(args.rounds)
+    rows = device.measure(args.rounds)
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
@@ -77,11 +77,11 @@ def _add_device(commands: Any) -> None:
 
 
 def _simulate(args: argparse.Namespace) -> None:
-    from ..proof.bench import simulate as bench_simulate
+    from ..proof.bench import simulate
 
     with progress() as bar:
         task = bar.add_task("measuring", total=None)
-        rows = bench_simulate.rows(lambda what: bar.update(task, description=what))
+        rows = simulate.measure(lambda what: bar.update(task, description=what))
     write_json(args.json, rows)
     if args.json != "-":
         table(
@@ -118,11 +118,11 @@ def _add_simulate(commands: Any) -> None:
 
 
 def _ldl(args: argparse.Namespace) -> None:
-    from ..proof.bench import ldl as ldl_bench
+    from ..proof.bench import ldl
 
     with progress() as bar:
         task = bar.add_task("measuring", total=None)
-        rows = ldl_bench.rows(Path(args.model), args.runs, lambda what: bar.update(task, description=what))
+        rows = ldl.measure(Path(args.model), args.runs, lambda what: bar.update(task, description=what))
     write_json(args.json, rows)
     if args.json != "-":
         table(
@@ -157,11 +157,11 @@ def _add_ldl(commands: Any) -> None:
 
 
 def _offload(args: argparse.Namespace) -> None:
-    from ..proof.bench import offload as bench_offload
+    from ..proof.bench import offload
 
     with progress() as bar:
         task = bar.add_task("measuring", total=None)
-        report = bench_offload.run(args.seconds, args.devices, lambda what: bar.update(task, description=what))
+        report = offload.measure(args.seconds, args.devices, lambda what: bar.update(task, description=what))
     write_json(args.json, report)
     if args.json != "-":
         names = ["round trips/s", "p50 ms", "p99 ms", "of the echo"]

@@ -137,7 +137,7 @@ def _gateway(args: argparse.Namespace) -> None:
         lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True),
         lambda line: print(json.dumps(line), flush=True),
     )
-    counters = gateway.run(args.port, endpoint_of(args), args.baud, not args.fast, args.restart, args.seconds, out)
+    counters = gateway.relay(args.port, endpoint_of(args), args.baud, not args.fast, args.restart, args.seconds, out)
     for device, counts in counters.items():
         out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     write_json(args.json, counters)

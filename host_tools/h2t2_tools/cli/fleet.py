@@ -60,7 +60,7 @@ def _node(args: argparse.Namespace) -> None:
     samples = node.Samples(pair, order, args.rate)
     with node.output(args.out) as out:
         runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out)
-        print(json.dumps({"summary": runner.run(endpoint_of(args))}), file=out, flush=True)
+        print(json.dumps({"summary": runner.stream(endpoint_of(args))}), file=out, flush=True)
 
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +124,7 @@ def _rdl(args: argparse.Namespace) -> None:
     else:
         one = words(args, "workers", "metrics", "json")  # a password comes by file or environment, never here
         addresses = [[f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else [] for n in range(args.workers)]
-        counts = pool.run([one + address for address in addresses], say, say)
+        counts = pool.supervise([one + address for address in addresses], say, say)
     say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
     write_json(args.json, counts)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
+from ..common.policies import DEFAULTS
 from ..lab.experiments.names import NAMES as EXPERIMENTS
 from ..lab.simulation.names import NAMES as POLICIES
 from .options import (
@@ -43,16 +44,12 @@ def _replay(args: argparse.Namespace) -> None:
     out = Path(args.out)
     with progress() as bar:
         task = bar.add_task("replaying")
-        report = replay.run(
-            replay.trace(args.trace),
-            [beta for part in args.beta for beta in part],
-            (args.delta_fp, args.delta_fn),
-            args.bits,
-            args.policy,
-            args.half_life,
-            (args.runs, args.samples, args.seed),
-            out,
-            lambda done, total: bar.update(task, completed=done, total=total),
+        plan = replay.Plan(
+            [beta for part in args.beta for beta in part], args.delta_fp, args.delta_fn, args.bits, tuple(args.policy),
+            args.half_life, args.runs, args.samples, args.seed,
+        )  # fmt: skip
+        report = replay.replay(
+            replay.trace(args.trace), plan, out, lambda done, total: bar.update(task, completed=done, total=total)
         )
     write_json(args.json, report)
     if args.json != "-":
@@ -85,9 +82,11 @@ def _add_replay(commands: Any) -> None:
     )
     p.add_argument("trace", help="a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name")
     p.add_argument("--beta", type=_betas, nargs="+", default=[_betas("0.05:0.6:0.05")], help="first:last:step (0.05:0.6:0.05)")
-    p.add_argument("--delta-fp", type=float, default=0.7, help="cost of a false alarm, 0..1 (0.7)")
-    p.add_argument("--delta-fn", type=float, default=1.0, help="cost of a missed event, 0..1 (1)")
-    p.add_argument("--bits", type=int, choices=range(1, 13), default=4, metavar="b", help="score bits, 1..12 (4)")
+    p.add_argument("--delta-fp", type=float, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
+    p.add_argument("--delta-fn", type=float, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
+    p.add_argument(
+        "--bits", type=int, choices=range(1, 13), default=DEFAULTS["bits"], metavar="b", help="score bits, 1..12 (%(default)s)"
+    )
     p.add_argument("--policy", nargs="+", choices=["all", *POLICIES], default=["all"], metavar="P", help=" ".join(POLICIES))
     p.add_argument("--half-life", type=int, default=0, help="of the learners that forget, in rounds (0: never)")
     p.add_argument("--runs", type=positive, default=25, help="(25)")
@@ -151,7 +150,7 @@ def _experiment(args: argparse.Namespace) -> None:
         rows = []
         for name in names:
             bar.update(task, description=name)
-            rows.append({"name": name, **experiments.run(name, out, args.quick, args.data and Path(args.data))})
+            rows.append({"name": name, **experiments.perform(name, out, args.quick, args.data and Path(args.data))})
             bar.advance(task)
     write_json(args.json, rows)
     if args.json != "-":

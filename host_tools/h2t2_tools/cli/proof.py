@@ -32,7 +32,7 @@ def _demo(args: argparse.Namespace) -> None:
     pair = pairs.load(args.model)
     numbers = policy_numbers(args, pair.about.beta)
     policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
-    report = demo.run(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
+    report = demo.demonstrate(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
     write_json(args.json, report)
     if args.json != "-":
         demo.show(report)
@@ -148,9 +148,9 @@ def _add_ldl_check(commands: Any) -> None:
 
 
 def _hil(args: argparse.Namespace) -> None:
-    from ..proof import hil as hil_report
+    from ..proof import hil
 
-    status, rows = hil_report.run(Path(args.hil), args.board or ["emulated"], args.port, args.pytest, Path(args.out))
+    status, rows = hil.run_tests(Path(args.hil), args.board or ["emulated"], args.port, args.pytest, Path(args.out))
     write_json(args.json, rows)
     if args.json != "-":
         header = dict.fromkeys(("board", "firmware"), "left") | dict.fromkeys(
@@ -158,7 +158,7 @@ def _hil(args: argparse.Namespace) -> None:
         )
         body = [
             [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in list(header)[1:])]
-            for row in hil_report.summary(rows)
+            for row in hil.summary(rows)
         ]
         table("hardware in the loop", header, body)
         print(Path(args.out) / "hil.html")
@@ -195,7 +195,7 @@ def _chaos(args: argparse.Namespace) -> None:
                 tasks[name] = bar.add_task(name, total=total)
             bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
 
-        report = chaos.run(args.node, args.samples * (10 if args.long else 1), args.deadline, args.seed, show)
+        report = chaos.unleash(args.node, args.samples * (10 if args.long else 1), args.deadline, args.seed, show)
     write_json(args.json, report)
     if args.json != "-":
         rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]

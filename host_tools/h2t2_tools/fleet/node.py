@@ -43,7 +43,7 @@ class Runner:
         self._stream = enumerate(samples.order)
         self._service: Service
 
-    def run(self, to: Endpoint) -> dict[str, Any]:
+    def stream(self, to: Endpoint) -> dict[str, Any]:
         """Stream the samples, one JSON line each to `out` as decided; the summary."""
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, seed=boot >> 2, **to.login)

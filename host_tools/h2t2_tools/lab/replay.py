@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from h2t2.units import q15
 
 from ..common import plots
 from ..common.errors import UserError
+from ..common.policies import DEFAULTS
 from . import catalogue, traces
 from .simulation import policies
 from .simulation.names import BINARY, MULTICLASS
+from .simulation.policies.base import Policy
 from .simulation.sweep import Result, grid, sweep
 from .traces import Trace
 
@@ -57,31 +60,27 @@ def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:
     return matrix
 
 
-def run(
-    source: Trace,
-    betas: list[float],
-    deltas: tuple[float, float],
-    bits: int,
-    wanted: list[str],
-    half_life: int,
-    size: tuple[int, int, int],
-    out: Path,
-    progress: Callable[[int, int], None],
-) -> dict[str, Any]:
-    """The report, a CSV and a picture of it in `out`. size: runs, samples, seed of the first run."""
-    runs, samples, seed = size
-    fitting = BINARY if source.score.ndim == 1 else MULTICLASS
-    names = list(fitting) if "all" in wanted else list(dict.fromkeys(wanted))
-    for name in names:
-        if name not in fitting:
-            raise UserError(f"--policy {name}: not for a trace of {source.classes} classes; {', '.join(fitting)} are")
-    if seed < 0 or half_life < 0:
-        raise UserError("--seed and --half-life are 0 or more")
-    chosen = [policies.make(name, bits, half_life) for name in names]
-    betas = [float("nan")] if source.beta is not None else betas  # a trace's own costs are used as they are
-    jobs = grid(
-        source, chosen, [0.3 if math.isnan(b) else b for b in betas], costs(source.classes, *deltas), samples, runs, seed
-    )
+@dataclass(frozen=True)
+class Plan:
+    """What to replay a trace with. wanted: names of policies, or "all"; runs of `samples` each, the first with `seed`."""
+
+    betas: list[float]
+    delta_fp: float = DEFAULTS["delta_fp"]
+    delta_fn: float = DEFAULTS["delta_fn"]
+    bits: int = DEFAULTS["bits"]
+    wanted: tuple[str, ...] = ("all",)
+    half_life: int = 0
+    runs: int = 25
+    samples: int = 10000
+    seed: int = 0
+
+
+def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    """The report, a CSV and a picture of it in `out`."""
+    chosen = _chosen(source, plan)
+    betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs are used as they are
+    matrix = costs(source.classes, plan.delta_fp, plan.delta_fn)
+    jobs = grid(source, chosen, betas, matrix, plan.samples, plan.runs, plan.seed)
     done = 0
 
     def count() -> None:
@@ -99,9 +98,21 @@ def run(
         {policy.name: [r for r in rows if r["policy"] == policy.name] for policy in chosen},
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"{source.name}: {samples:,} samples, {runs} runs",
+        f"{source.name}: {plan.samples:,} samples, {plan.runs} runs",
     )
     return {"trace": source.name, "own_beta": source.beta is not None, "rows": rows, "csv": str(table), "figure": str(figure)}
+
+
+def _chosen(source: Trace, plan: Plan) -> list[Policy]:
+    """The policies of a plan. UserError for one that a trace of so many classes cannot be played with."""
+    fitting = BINARY if source.score.ndim == 1 else MULTICLASS
+    names = list(fitting) if "all" in plan.wanted else list(dict.fromkeys(plan.wanted))
+    for name in names:
+        if name not in fitting:
+            raise UserError(f"--policy {name}: not for a trace of {source.classes} classes; {', '.join(fitting)} are")
+    if plan.seed < 0 or plan.half_life < 0:
+        raise UserError("--seed and --half-life are 0 or more")
+    return [policies.make(name, plan.bits, plan.half_life) for name in names]
 
 
 def _plain(name: str) -> str:

@@ -67,7 +67,7 @@ def _wait_ready(worker: subprocess.Popen[str]) -> None:
     raise Failure("the RDL worker ended before it was ready: " + "".join(noise[-3:]).strip())
 
 
-def run(
+def demonstrate(
     pair: pairs.Pair, policy: str, numbers: dict[str, Any], samples: int, kind: str, window: int, out: Path
 ) -> dict[str, Any]:
     """Run the demo with the policy of that name; writes decisions.csv and two pictures into `out`; returns the report.

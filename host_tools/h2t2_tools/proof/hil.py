@@ -13,7 +13,9 @@ from typing import Any
 from ..common.errors import UserError
 
 
-def run(folder: Path, boards: list[str], port: str | None, extra: list[str], out: Path) -> tuple[int, list[dict[str, Any]]]:
+def run_tests(
+    folder: Path, boards: list[str], port: str | None, extra: list[str], out: Path
+) -> tuple[int, list[dict[str, Any]]]:
     """(pytest's exit status, one row a test). folder: hil/ of a source tree; out: for hil.jsonl and hil.html."""
     if not (folder / "boards.toml").is_file():
         raise UserError(f"{folder}: no boards.toml; run this in a source tree, or name its hil folder with --hil")

@@ -21,7 +21,7 @@ PARENT = "H2T2_RDL_PARENT"  # tells a worker whose it is: it ends when that proc
 AGAIN = 1.0  # seconds before a worker that died is started again
 
 
-def run(commands: list[list[str]], ready: Callable[[str], None], say: Callable[[str], None]) -> dict[str, int]:
+def supervise(commands: list[list[str]], ready: Callable[[str], None], say: Callable[[str], None]) -> dict[str, int]:
     """Run `h2t2 rdl` with each of those arguments until SIGTERM or SIGINT, passed on like SIGHUP; the sum of their counts.
 
     Failure where one ends before it was ready the first time.

@@ -150,7 +150,7 @@ class Server:
         """Read the model's file again; the old model serves until the new one is ready, and on where it is not usable."""
         self._reload.set()
 
-    def run(self) -> None:
+    def serve_until_stopped(self) -> None:
         """Until stop(), and all that was taken by then is answered."""
         watcher = threading.Thread(target=self._watch, name="model watcher", daemon=True)
         watcher.start()
@@ -259,5 +259,5 @@ def serve(source: Source, model_id: int, endpoint: Endpoint, options: Options, r
     signal.signal(signal.SIGHUP, lambda *_: server.reload())
     note = "" if server.shared else "; this broker speaks MQTT 3.1.1 only: run a single worker"
     ready(f"ready: {source.path} as model {model_id} on {endpoint.host}:{endpoint.port}{note}")
-    server.run()
+    server.serve_until_stopped()
     return dict(server.worker.counts)

@@ -10,7 +10,7 @@ from typing import Any
 from .names import NAMES as ALL
 
 
-def run(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, Any]:
+def perform(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, Any]:
     """Run one of ALL: {"seconds", "files"}. quick: fewer runs and points; data: a folder of traces to prefer."""
     from .setting import Setting
 
@@ -18,5 +18,5 @@ def run(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, Any]:
         raise ValueError(f"experiment {name}: not one of {', '.join(ALL)}")
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    files = import_module(f".{name}", __package__).run(Setting(out, quick, data))
+    files = import_module(f".{name}", __package__).perform(Setting(out, quick, data))
     return {"seconds": time.perf_counter() - started, "files": [str(file) for file in files]}

@@ -17,7 +17,7 @@ from .setting import DELTA_FN, DELTA_FP, MATRIX, PAPER, Setting
 BETA = 0.3
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     widths = [2, 4, 8] if setting.quick else [1, 2, 3, 4, 5, 6, 7, 8, 10]
     traces = setting.traces(weak=False)
     rows: list[dict[str, Any]] = []

@@ -18,7 +18,7 @@ from .setting import PAPER, Setting, lines
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), OfflinePair(), PAPER)
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     traces = setting.traces()
     rows = setting.table(traces, POLICIES, setting.betas)
     write_csv(setting.out / "cost.csv", ("trace", *FIELDS), rows)

@@ -14,7 +14,7 @@ from .setting import MATRIX, PAPER, Setting
 BETA = 0.4
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     etas = [0.01, 0.1, 1.0, 4.0] if setting.quick else [0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 5.0]
     star = corollary(4, setting.samples, BETA)[1]
     rows = []

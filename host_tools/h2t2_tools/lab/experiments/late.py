@@ -31,7 +31,7 @@ def late(source: tuple[Trace, int, float], samples: int, seed: int, beta: float)
     return replace(stream, delay=delay)
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     delays = [0, 10, 1000] if setting.quick else [0, 1, 3, 10, 30, 100, 300, 1000]
     losses = [0.0, 0.5] if setting.quick else [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
     policies = (replace(PAPER, window=WINDOW), replace(MODES, window=WINDOW), Calibrating(window=WINDOW))

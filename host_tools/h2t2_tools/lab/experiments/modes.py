@@ -15,7 +15,7 @@ from .setting import MODES, PAPER, Setting, lines
 POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Calibrating())
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     traces = setting.traces()
     rows = setting.table(traces, POLICIES, setting.betas)
     write_csv(setting.out / "modes.csv", ("trace", *FIELDS), rows)

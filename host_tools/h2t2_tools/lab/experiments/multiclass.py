@@ -19,7 +19,7 @@ from .setting import DELTA_FN, DELTA_FP, Setting, lines
 POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), Calibrated(), Pairwise())
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     rows = []
     for classes in (3, 4, 10):
         trace = catalogue.find(f"digits_{classes}", setting.data)

@@ -16,7 +16,7 @@ from .setting import DELTA_FN, DELTA_FP, Setting
 BETA, BITS = 0.3, 4
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     rows = []
     for title, name in (("BreakHis", "breakhis"), ("Synthetic", "synthetic")):
         trace = catalogue.find(name, setting.data)

@@ -18,7 +18,7 @@ BETA = 0.4
 COSTS = ((0.0, 0.7, 0.9), (1.0, 0.0, 0.5), (0.8, 1.0, 0.0))  # costs[i][j]: predicting j when the class is i
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     steps = 60 if setting.quick else 200
     matrix = np.round(np.array(COSTS) * ONE).astype(np.int64)
     CalibratedMulticlass(matrix.tolist())

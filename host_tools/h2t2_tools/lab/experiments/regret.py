@@ -26,7 +26,7 @@ def bound(horizon: int) -> float:
     return (epsilon * BETA + eta / (2 * epsilon)) * horizon + math.log(experts(4)) / eta
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     powers = (2, 2.5, 3, 3.5, 4) if setting.quick else (2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6)
     horizons = [round(10**power) for power in powers]
     policies = {

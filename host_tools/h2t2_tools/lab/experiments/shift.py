@@ -63,7 +63,7 @@ def _part(stream: Stream, start: int, stop: int) -> Stream:
     return Stream(stream.score[start:stop], stream.label[start:stop], stream.beta[start:stop])
 
 
-def run(setting: Setting) -> list[Path]:
+def perform(setting: Setting) -> list[Path]:
     samples = 3000 if setting.quick else 30000
     runs = 2 if setting.quick else 10
     block = samples // BLOCKS

@@ -57,7 +57,7 @@ class Result:
         return float(np.mean([o.cost - b for o, b in zip(self.outcomes, self.best)])) if self.best else float("nan")
 
 
-def run(job: Job) -> Result:
+def play(job: Job) -> Result:
     """All runs of one job."""
     outcomes, best = [], []
     for r in range(job.runs):
@@ -88,7 +88,7 @@ def sweep(jobs: Sequence[Job], progress: Callable[[], None] = lambda: None) -> l
 
 
 def _numbered(number: int, job: Job) -> tuple[int, Result]:
-    return number, run(job)
+    return number, play(job)
 
 
 def _counted(done: Iterable[tuple[int, Result]], progress: Callable[[], None]) -> Iterator[tuple[int, Result]]:

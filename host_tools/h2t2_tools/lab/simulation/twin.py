@@ -1,264 +1,101 @@
-"""The device's learners compiled with numba: the same integers, the same draws, the same decisions.
-
-The arithmetic (log_add, exp2, times, square_root, ratio, ..) is the device's own source, compiled as it stands; what is
-written again here is what works on objects: tree, tickets, rounds. tests/test_simulation.py replays the vector file.
-"""
+"""The device's learners compiled with numba: the same draws, the same decisions. tests/lab replays the vector file on them."""
 
 from __future__ import annotations
-
-from types import FunctionType
-from typing import Any
 
 import numba
 import numpy as np
 
-from h2t2.core import calibrating, experts, numbers, pairwise, rng, rules
+from h2t2.core import calibrating, numbers, pairwise, rng, rules
 
-ONE, ONE_Q29, NONE, FINE = numbers.ONE, numbers.ONE_Q29, numbers.NONE, numbers.FINE
+from . import tree_twin as trees
+from .tree_twin import compiled, draw, times
+
+ONE, ONE_Q29 = numbers.ONE, numbers.ONE_Q29
 FULL, UNIT, FLOOR, ONE_Q20 = calibrating.FULL, calibrating.UNIT, calibrating.FLOOR, calibrating.ONE_Q20
-CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST
 AS_CHARGED, LOSE = -1, -2  # what may stand in place of an arrival's cost
 ASKED = 2  # in `actions`: 0 and 1 are the local classes, ASKED and ASKED + 1 an offload with that one to fall back to
 
-
-def _compiled(function: Any, **names: Any) -> Any:
-    """A device function, compiled; names: what its globals are here."""
-    return numba.njit(cache=True)(FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__))
-
-
-_tables = {name: np.array(getattr(numbers, name), np.int64) for name in ("CURVE", "SLOPE", "BEND")}
-log_add = _compiled(numbers.log_add, **_tables)
-exp2 = _compiled(numbers.exp2, **_tables)
-times = _compiled(numbers.times)
-square_root = _compiled(calibrating.square_root)
-_divide_q20 = _compiled(calibrating._divide)
-_cost = _compiled(calibrating._cost)
-_clip = _compiled(calibrating._clip)
-_over = _compiled(calibrating._over)
-ratio = _compiled(pairwise.ratio)
-expected = _compiled(rules.expected)
+square_root = compiled(calibrating.square_root)
+_divide_q20 = compiled(calibrating._divide)
+_cost = compiled(calibrating._cost)
+_clip = compiled(calibrating._clip)
+_over = compiled(calibrating._over)
+ratio = compiled(pairwise.ratio)
+expected = compiled(rules.expected)
 
 
 @numba.njit(cache=True)
-def _draw(state):
-    """Rng.draw; state: (3,) x, y, z."""
-    x, y, z = 171 * state[0] % 30269, 172 * state[1] % 30307, 170 * state[2] % 30323
-    state[0], state[1], state[2] = x, y, z
-    return ((x << 15) // 30269 + (y << 15) // 30307 + (z << 15) // 30323) & 32767
+def _exploration(clock, root):
+    """H2T2._tick: (floor(4 t^(1/3)), epsilon of "anytime") after `clock` rounds."""
+    while (root + 1) * (root + 1) * (root + 1) <= clock << 6:
+        root += 1
+    return root, min(16384, 65536 // root)
 
 
 @numba.njit(cache=True)
-def _scale(x, q15):
-    """numbers.scale: (octaves, fine word)."""
-    a = x if x > 0 else -x
-    b = (a & 32767) * q15
-    a = (a >> 15) * q15 + (b >> 15)
-    return _signed(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3)
-
-
-@numba.njit(cache=True)
-def _divide(x, p):
-    """numbers.divide: (octaves, fine word)."""
-    a = x if x > 0 else -x
-    shift = 0
-    while p < 268435456:
-        p <<= 1
-        shift += 1
-    p >>= 9
-    b = a % p << 10
-    a //= p
-    c = b // p
-    b = b % p << 10
-    a = a << 8 | c >> 2
-    b = (c & 3) << 12 | b // p << 2 | (b % p << 2) // p
-    if a >> 26 - shift:
-        return _signed(x, 67108863, FINE)
-    return _signed(x, a << shift | b >> 14 - shift, b << shift & FINE)
-
-
-@numba.njit(cache=True)
-def _signed(sign, hi, fine):
-    if sign < 0:
-        return -hi - (1 if fine > 0 else 0), -fine & FINE
-    return hi, fine
-
-
-@numba.njit(cache=True)
-def _pull(u, v, p, losses, unit, n, last):
-    size = len(u)
-    left = n << 1
-    right = left + 1
-    if left >= size:
-        left = right = 0
-    while n >= last:
-        a = losses[n]
-        b = losses[n + size]
-        y = v[right] - b
-        p[n] = log_add(log_add(p[left], p[right] - a - b, unit), u[left] + y, unit)
-        u[n] = log_add(u[left], u[right] - a, unit)
-        v[n] = log_add(v[left], y, unit)
-        left = n & -2
-        right = left + 1
-        n >>= 1
-
-
-@numba.njit(cache=True)
-def _rebuild(u, v, p, losses, fine, scale, coarser, halved):
-    """Experts.rebuild; scale: (2,) `spent` and `unit`."""
-    size = len(u)
-    unit = scale[1]
-    if coarser or halved:
-        for n in range(2 * size):
-            if coarser:
-                x = ((losses[n] & 1) << 14 + unit | fine[n]) + (8192 << unit)
-                losses[n] = (losses[n] >> 1) + (x >> 15 + unit)
-                fine[n] = x & (32768 << unit) - 1
-            if halved:
-                fine[n] >>= 1
-    if coarser:
-        scale[1] += 1
-    if halved:
-        scale[1] -= 1
-    for n in range(size - 1, 0, -1):
-        _pull(u, v, p, losses, scale[1], n, n)
-
-
-@numba.njit(cache=True)
-def _coarsen(u, v, p, losses, fine, scale):
-    """Experts.coarsen, where there is no room left."""
-    if scale[0] <= ROOM:
-        return
-    size = len(u)
-    top = 0
-    for k in range(0, size, 2):
-        n = k + size >> 1
-        a, b = abs(losses[n]), abs(losses[n + size])
-        x = y = 0
-        while n > 1:
-            at = n & 1
-            n >>= 1
-            if at:
-                x += losses[n]
-                y += losses[n + size]
-        top = max(top, a + abs(x), b + abs(y))
-    scale[0] = top
-    if top > CAP:
-        _rebuild(u, v, p, losses, fine, scale, True, scale[1] >= COARSEST)
-
-
-@numba.njit(cache=True)
-def _charge(u, v, p, losses, fine, scale, k, ah, al, bh, bl):
-    """Experts.charge."""
-    size = len(u)
-    unit = scale[1]
-    al += (ah & (1 << unit) - 1) << 14
-    bl += (bh & (1 << unit) - 1) << 14
-    ah >>= unit
-    bh >>= unit
-    scale[0] += 1 + max(abs(ah), abs(bh))
-    bits = unit + 14
-    mask = (1 << bits) - 1
-    k += size
-    while k & 1:
-        k >>= 1
-    n = k
-    while n > 1:
-        at = n
-        n >>= 1
-        if not at & 1:
-            lo = fine[n] + al
-            fine[n] = lo & mask
-            losses[n] += ah + (lo >> bits)
-            lo = fine[n + size] + bl
-            fine[n + size] = lo & mask
-            losses[n + size] += bh + (lo >> bits)
-    _pull(u, v, p, losses, unit, k >> 1, 2)
-
-
-@numba.njit(cache=True)
-def _regions(u, v, p, losses, unit, k):
-    """Experts.regions: (offload Q15, one Q15, chance Q29, local class)."""
-    half = size = len(u)
-    n = 1
-    a = b = 0
-    lower = one = zero = upper = NONE
-    half >>= 1
-    while half:
-        x = a + losses[n]
-        y = b + losses[n + size]
-        n <<= 1
-        if k & half:
-            at = n if n < size else 0
-            z = v[at] - b
-            one = log_add(log_add(one, p[at] - a - b, unit), lower + z, unit)
-            lower = log_add(lower, u[at] - a, unit)
-            a = x
-            b = y
-            n += 1
-        else:
-            at = n + 1 if n < size else 0
-            zero = log_add(log_add(zero, p[at] - x - y, unit), upper + u[at] - x, unit)
-            upper = log_add(upper, v[at] - y, unit)
-        half >>= 1
-    lower = log_add(lower, -a, unit)
-    one = log_add(one, lower - b, unit)
-    local = 1 if one > zero else 0
-    upper += lower
-    total = log_add(log_add(one, zero, unit), upper, unit)
-    chance = exp2(total - upper, unit)
-    q = chance + 8192 >> 14
-    return q, min(exp2(total - one, unit) + 8192 >> 14, ONE - q), chance, local
+def _arrivals(t, clocked, learned, forest, rate, tickets, slots, actions):
+    """The labels that come after round t: what they teach; (taught, refused, lost) of them. Arguments as h2t2() has them."""
+    which, bins, labels, betas, rates = learned
+    starts, rounds, costs = clocked
+    slot_ticket, slot_chance = slots
+    window = len(slot_ticket)
+    taught = refused = lost = 0
+    for event in range(starts[t], starts[t + 1]):
+        r = rounds[event]
+        if actions[r] < ASKED:
+            continue
+        at = tickets[r] % window
+        if slot_ticket[at] != tickets[r]:
+            refused += 1
+            continue
+        slot_ticket[at] = 0
+        if costs[event] == LOSE:
+            lost += 1
+            continue
+        tree = trees.at(forest, which[r])
+        trees.coarsen(tree)
+        if costs[event] >= 0:
+            trees.charge_cost(tree, bins[r], rate, costs[event] - betas[r])
+        loss = rates[which[r], labels[r]]
+        trees.teach(tree, bins[r], loss[0], loss[1], slot_chance[at])
+        taught += 1
+    return taught, refused, lost
 
 
 @numba.njit(cache=True, nogil=True)
-def h2t2(trees, bins, labels, betas, rates, options, state, starts, rounds, costs, actions):
+def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, costs, actions):
     """One run of H2T2, or of pairwise H2T2, over T samples; fills actions (T,), see ASKED.
 
-    trees: (T,) which learner decides; bins: (T,); labels: (T,) remote labels; betas: (T,) Q15, known before the round.
+    which: (T,) which learner decides; bins: (T,); labels: (T,) remote labels; betas: (T,) Q15, known before the round.
     rates: (learners, classes, 2) octaves Q26 that a label charges to a learner's 0 and 1. options: (bits, rate, all,
     anytime, epsilon, half_life, window). state: (3,) of the draws. Labels that come late: after round t those of
     rounds[starts[t] : starts[t + 1]] arrive, at costs[..] (Q15, AS_CHARGED or LOSE); starts of length 1: each at once.
     Returns (taught, refused, lost).
     """
     bits, rate, every, anytime, epsilon, half_life, window = options
-    n = 1 << bits
-    count = len(rates)
-    u = np.zeros((count, n), np.int64)
-    v, p = np.zeros_like(u), np.zeros_like(u)
-    losses = np.zeros((count, 2 * n), np.int64)
-    fine = np.full((count, 2 * n), 8192, np.int64)
-    scale = np.zeros((count, 2), np.int64)
-    for tree in range(count):
-        _rebuild(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree], False, False)
+    forest = trees.planted(len(rates), 1 << bits)
     late = len(starts) > 1
     tickets = np.zeros(len(bins) if late else 1, np.int64)
-    slot_ticket, slot_chance = np.zeros(window, np.int64), np.zeros(window, np.int64)
-    last = taught = refused = lost = 0
-    clock = age = 0
+    slots = (np.zeros(window, np.int64), np.zeros(window, np.int64))  # tickets out, and each one's chance
+    last = taught = refused = lost = clock = age = 0
     root = 3
-    beta = -1
-    beta_hi = beta_lo = 0
     for t in range(len(bins)):
-        k, tree = bins[t], trees[t]
-        if betas[t] != beta:
-            beta = betas[t]
-            beta_hi, beta_lo = _scale(rate, beta)
+        k = bins[t]
         if anytime and clock < 16777215 and not (half_life and clock >= half_life << 1):
             clock += 1
-            while (root + 1) * (root + 1) * (root + 1) <= clock << 6:
-                root += 1
-            epsilon = min(16384, 65536 // root)
+            root, epsilon = _exploration(clock, root)
         if half_life:
             age += 1
             if age > half_life:
                 age = 1
-                for other in range(count):
-                    finest = scale[other, 1] == 0
-                    _rebuild(u[other], v[other], p[other], losses[other], fine[other], scale[other], finest, True)
-        _coarsen(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree])
-        q, one, chance, local = _regions(u[tree], v[tree], p[tree], losses[tree], scale[tree, 1], k)
-        psi = _draw(state)
-        explore = _draw(state) < epsilon
+                for other in range(len(rates)):
+                    tree = trees.at(forest, other)
+                    trees.rebuild(tree, tree[5][1] == 0, True)
+        tree = trees.at(forest, which[t])
+        trees.coarsen(tree)
+        q, one, chance, local = trees.regions(tree, k)
+        psi = draw(state)
+        explore = draw(state) < epsilon
         divisor = 0
         if psi < q or explore:
             if every:
@@ -266,54 +103,24 @@ def h2t2(trees, bins, labels, betas, rates, options, state, starts, rounds, cost
             elif explore:
                 divisor = epsilon << 14
             actions[t] = ASKED + local
-            if late:
-                last = last % 268435455 + 1
-                at = last % window
-                lost += slot_ticket[at] > 0
-                slot_ticket[at], slot_chance[at] = last, divisor
-                tickets[t] = last
         else:
             actions[t] = 1 if psi < q + one else 0
-        _charge(
-            u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree], k,
-            -beta_hi - (1 if beta_lo > 0 else 0), -beta_lo & FINE, beta_hi, beta_lo,
-        )  # fmt: skip
-        if not late:
+        trees.charge_cost(tree, k, rate, betas[t])
+        if late:
             if actions[t] >= ASKED:
-                taught += 1
-                _coarsen(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree])
-                if divisor:
-                    zero, one = rates[tree, labels[t], 0], rates[tree, labels[t], 1]
-                    ah, al = _divide(zero, divisor)
-                    bh, bl = _divide(-one, divisor)
-                    _charge(u[tree], v[tree], p[tree], losses[tree], fine[tree], scale[tree], k, ah, al, bh, bl)
-            continue
-        for event in range(starts[t], starts[t + 1]):
-            r = rounds[event]
-            if actions[r] < ASKED:
-                continue
-            at = tickets[r] % window
-            if slot_ticket[at] != tickets[r]:
-                refused += 1
-                continue
-            slot_ticket[at] = 0
-            if costs[event] == LOSE:
-                lost += 1
-                continue
-            other = trees[r]
-            _coarsen(u[other], v[other], p[other], losses[other], fine[other], scale[other])
-            if costs[event] >= 0:
-                more = costs[event] - betas[r]
-                hi, lo = _scale(rate if more > 0 else -rate, abs(more))
-                _charge(
-                    u[other], v[other], p[other], losses[other], fine[other], scale[other], bins[r],
-                    -hi - (1 if lo > 0 else 0), -lo & FINE, hi, lo,
-                )  # fmt: skip
-            if slot_chance[at]:
-                ah, al = _divide(rates[other, labels[r], 0], slot_chance[at])
-                bh, bl = _divide(-rates[other, labels[r], 1], slot_chance[at])
-                _charge(u[other], v[other], p[other], losses[other], fine[other], scale[other], bins[r], ah, al, bh, bl)
+                last = last % 268435455 + 1
+                at = last % window
+                lost += slots[0][at] > 0
+                slots[0][at], slots[1][at] = last, divisor
+                tickets[t] = last
+            learned = (which, bins, labels, betas, rates)
+            more = _arrivals(t, (starts, rounds, costs), learned, forest, rate, tickets, slots, actions)
+            taught, refused, lost = taught + more[0], refused + more[1], lost + more[2]
+        elif actions[t] >= ASKED:
             taught += 1
+            trees.coarsen(tree)
+            loss = rates[which[t], labels[t]]
+            trees.teach(tree, k, loss[0], loss[1], divisor)
     return taught, refused, lost
 
 
@@ -387,7 +194,7 @@ def calibrate(bins, labels, betas, options, state, starts, rounds, costs, action
                     n = seen[k] + 50 * UNIT
                     chance = max(chance, gain // n * (50 * UNIT) + gain % n * (50 * UNIT) // n)
             chance = min(chance, ONE)
-        offload = _draw(state) < chance
+        offload = draw(state) < chance
         actions[t] = ASKED + local if offload else local
         if offload and late:
             last = last % 268435455 + 1

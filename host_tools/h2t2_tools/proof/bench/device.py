@@ -18,7 +18,7 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-def device(rounds: int = 200) -> list[dict[str, Any]]:
+def measure(rounds: int = 200) -> list[dict[str, Any]]:
     """Rows a mode: instructions a step and heap bytes on the emulated micro:bit, window 1, b = 4; actions equal the host's."""
     rows = []
     for mode, options in MODES.items():

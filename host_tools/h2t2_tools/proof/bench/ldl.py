@@ -26,7 +26,7 @@ from ...model.bundle import from_tflite
 from ...model.inspect import inspect
 
 
-def rows(path: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def measure(path: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """Rows {what, us, macs_per_second, crc, heap, instructions}: the same `runs` inputs each.
 
     heap: bytes at most, beside the bundle, or None where that is not measured; instructions: of the emulated board, whose time

@@ -29,7 +29,7 @@ TURNS = 8
 Trips = Callable[[float], list[float]]  # seconds to measure -> seconds of each round trip
 
 
-def run(seconds: float, devices: int, doing: Callable[[str], None]) -> dict[str, Any]:
+def measure(seconds: float, devices: int, doing: Callable[[str], None]) -> dict[str, Any]:
     """{"payload", "rows"}: round trips a second, p50 and p99 (ms), ratio to the echo. Needs mosquitto."""
     pair = pairs.load(PAIR)
     rdl = TFLiteModel(str(pair.rdl))

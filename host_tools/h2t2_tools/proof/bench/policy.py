@@ -114,7 +114,7 @@ def simulator(bits: int, rounds: int) -> tuple[float, int]:
     return best, zlib.crc32(bytes(max(action, OFFLOAD) & 255 for action in actions.tolist()))
 
 
-def policy(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """Rows {where, kind, bits, us, crc, rounds}: time a step (decide + learn) of each form, at each b."""
     rows = []
     for bits in BITS:

@@ -21,7 +21,7 @@ POLICY = {"epsilon": 1 / 16, "feedback": "explored"}
 STEPS, FEW = 1_000_000, 10_000  # the device core's share is short, and its decisions are compared
 
 
-def rows(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """Rows {bits, simulator, device, dense (steps a second, one core), same}."""
     made = []
     for bits in BITS:

@@ -3,6 +3,6 @@
 subjects: the nodes; storm: what happens to them; report: what is counted, and what must be true."""
 
 from .report import FIGURES, broken
-from .storm import run
+from .storm import unleash
 
-__all__ = ["FIGURES", "broken", "run"]
+__all__ = ["FIGURES", "broken", "unleash"]

@@ -72,7 +72,13 @@ class Storm:
 
     def counts(self) -> dict[str, int]:
         f = self.faults
-        return {**self.done, "replies dropped": f.dropped, "doubled": f.doubled, "late": f.delayed}
+        return {
+            **self.done,
+            "replies": f.passed + f.dropped,
+            "replies dropped": f.dropped,
+            "doubled": f.doubled,
+            "late": f.delayed,
+        }
 
     def stop(self) -> None:
         for worker in self._workers:
@@ -82,7 +88,7 @@ class Storm:
         self.broker.stop()
 
 
-def run(
+def unleash(
     names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None]
 ) -> dict[str, Any]:
     """The report: {"nodes": a row each, "faults", "seconds", ...}; report.broken() says what in it must not be.

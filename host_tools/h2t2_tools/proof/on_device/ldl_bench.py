@@ -12,7 +12,7 @@ from h2t2.ldl import bundle as ldl
 from h2t2.ldl import kernels
 
 
-def run(kind, steps, runs):
+def timed(kind, steps, runs):
     ldl.STEPS = steps
     gc.collect()
     before = gc.mem_alloc()
@@ -36,5 +36,5 @@ def run(kind, steps, runs):
 
 fast = ldl.STEPS
 if fast is not kernels.STEPS:
-    run("viper", fast, RUNS)  # noqa: F821
-run("plain", kernels.STEPS, RUNS)  # noqa: F821
+    timed("viper", fast, RUNS)  # noqa: F821
+timed("plain", kernels.STEPS, RUNS)  # noqa: F821

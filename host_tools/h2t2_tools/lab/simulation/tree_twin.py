@@ -1,0 +1,242 @@
+"""The device's arithmetic, draws and expert tree compiled with numba: the same integers.
+
+log_add, exp2 and times are the device's own source, compiled as it stands; what works on objects there is written again here.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+
+from h2t2.core import experts, numbers
+
+ONE, NONE, FINE = numbers.ONE, numbers.NONE, numbers.FINE
+CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST
+
+
+def compiled(function: Any, **names: Any) -> Any:
+    """A device function, compiled; names: what its globals are here."""
+    return numba.njit(cache=True)(FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__))
+
+
+_tables = {name: np.array(getattr(numbers, name), np.int64) for name in ("CURVE", "SLOPE", "BEND")}
+log_add = compiled(numbers.log_add, **_tables)
+exp2 = compiled(numbers.exp2, **_tables)
+times = compiled(numbers.times)
+
+
+@numba.njit(cache=True)
+def draw(state):
+    """Rng.draw; state: (3,) x, y, z."""
+    x, y, z = 171 * state[0] % 30269, 172 * state[1] % 30307, 170 * state[2] % 30323
+    state[0], state[1], state[2] = x, y, z
+    return ((x << 15) // 30269 + (y << 15) // 30307 + (z << 15) // 30323) & 32767
+
+
+@numba.njit(cache=True)
+def scaled(x, q15):
+    """numbers.scale: (octaves, fine word)."""
+    a = x if x > 0 else -x
+    b = (a & 32767) * q15
+    a = (a >> 15) * q15 + (b >> 15)
+    return _signed(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3)
+
+
+@numba.njit(cache=True)
+def divided(x, p):
+    """numbers.divide: (octaves, fine word)."""
+    a = x if x > 0 else -x
+    shift = 0
+    while p < 268435456:
+        p <<= 1
+        shift += 1
+    p >>= 9
+    b = a % p << 10
+    a //= p
+    c = b // p
+    b = b % p << 10
+    a = a << 8 | c >> 2
+    b = (c & 3) << 12 | b // p << 2 | (b % p << 2) // p
+    if a >> 26 - shift:
+        return _signed(x, 67108863, FINE)
+    return _signed(x, a << shift | b >> 14 - shift, b << shift & FINE)
+
+
+@numba.njit(cache=True)
+def _signed(sign, hi, fine):
+    if sign < 0:
+        return -hi - (1 if fine > 0 else 0), -fine & FINE
+    return hi, fine
+
+
+@numba.njit(cache=True)
+def _pull(tree, n, last):
+    """Experts._pull."""
+    u, v, p, losses, _, scale = tree
+    unit = scale[1]
+    size = len(u)
+    left = n << 1
+    right = left + 1
+    if left >= size:
+        left = right = 0
+    while n >= last:
+        a = losses[n]
+        b = losses[n + size]
+        y = v[right] - b
+        p[n] = log_add(log_add(p[left], p[right] - a - b, unit), u[left] + y, unit)
+        u[n] = log_add(u[left], u[right] - a, unit)
+        v[n] = log_add(v[left], y, unit)
+        left = n & -2
+        right = left + 1
+        n >>= 1
+
+
+@numba.njit(cache=True)
+def rebuild(tree, coarser, halved):
+    """Experts.rebuild."""
+    u, _, _, losses, fine, scale = tree
+    size = len(u)
+    unit = scale[1]
+    if coarser or halved:
+        for n in range(2 * size):
+            if coarser:
+                x = ((losses[n] & 1) << 14 + unit | fine[n]) + (8192 << unit)
+                losses[n] = (losses[n] >> 1) + (x >> 15 + unit)
+                fine[n] = x & (32768 << unit) - 1
+            if halved:
+                fine[n] >>= 1
+    if coarser:
+        scale[1] += 1
+    if halved:
+        scale[1] -= 1
+    for n in range(size - 1, 0, -1):
+        _pull(tree, n, n)
+
+
+@numba.njit(cache=True)
+def coarsen(tree):
+    """Experts.coarsen, where there is no room left."""
+    u, _, _, losses, _, scale = tree
+    if scale[0] <= ROOM:
+        return
+    size = len(u)
+    top = 0
+    for k in range(0, size, 2):
+        n = k + size >> 1
+        a, b = abs(losses[n]), abs(losses[n + size])
+        x = y = 0
+        while n > 1:
+            at = n & 1
+            n >>= 1
+            if at:
+                x += losses[n]
+                y += losses[n + size]
+        top = max(top, a + abs(x), b + abs(y))
+    scale[0] = top
+    if top > CAP:
+        rebuild(tree, True, scale[1] >= COARSEST)
+
+
+@numba.njit(cache=True)
+def charge(tree, k, ah, al, bh, bl):
+    """Experts.charge."""
+    u, _, _, losses, fine, scale = tree
+    size = len(u)
+    unit = scale[1]
+    al += (ah & (1 << unit) - 1) << 14
+    bl += (bh & (1 << unit) - 1) << 14
+    ah >>= unit
+    bh >>= unit
+    scale[0] += 1 + max(abs(ah), abs(bh))
+    bits = unit + 14
+    mask = (1 << bits) - 1
+    k += size
+    while k & 1:
+        k >>= 1
+    n = k
+    while n > 1:
+        at = n
+        n >>= 1
+        if not at & 1:
+            lo = fine[n] + al
+            fine[n] = lo & mask
+            losses[n] += ah + (lo >> bits)
+            lo = fine[n + size] + bl
+            fine[n + size] = lo & mask
+            losses[n + size] += bh + (lo >> bits)
+    _pull(tree, k >> 1, 2)
+
+
+@numba.njit(cache=True)
+def regions(tree, k):
+    """Experts.regions: (offload Q15, one Q15, chance Q29, local class)."""
+    u, v, p, losses, _, scale = tree
+    unit = scale[1]
+    half = size = len(u)
+    n = 1
+    a = b = 0
+    lower = one = zero = upper = NONE
+    half >>= 1
+    while half:
+        x = a + losses[n]
+        y = b + losses[n + size]
+        n <<= 1
+        if k & half:
+            at = n if n < size else 0
+            z = v[at] - b
+            one = log_add(log_add(one, p[at] - a - b, unit), lower + z, unit)
+            lower = log_add(lower, u[at] - a, unit)
+            a = x
+            b = y
+            n += 1
+        else:
+            at = n + 1 if n < size else 0
+            zero = log_add(log_add(zero, p[at] - x - y, unit), upper + u[at] - x, unit)
+            upper = log_add(upper, v[at] - y, unit)
+        half >>= 1
+    lower = log_add(lower, -a, unit)
+    one = log_add(one, lower - b, unit)
+    local = 1 if one > zero else 0
+    upper += lower
+    total = log_add(log_add(one, zero, unit), upper, unit)
+    chance = exp2(total - upper, unit)
+    q = chance + 8192 >> 14
+    return q, min(exp2(total - one, unit) + 8192 >> 14, ONE - q), chance, local
+
+
+@numba.njit(cache=True)
+def charge_cost(tree, k, rate, beta):
+    """What an offload costs more (or, below 0, less) than was charged, to the offloading experts of bin k; beta: Q15."""
+    hi, lo = scaled(rate if beta > 0 else -rate, abs(beta))
+    charge(tree, k, -hi - (1 if lo > 0 else 0), -lo & FINE, hi, lo)
+
+
+@numba.njit(cache=True)
+def teach(tree, k, zero, one, divisor):
+    """A label's losses (octaves, Q26) of predicting 0 and 1 in bin k, divided by its chance (Q29; 0: it teaches nothing)."""
+    if divisor:
+        ah, al = divided(zero, divisor)
+        bh, bl = divided(-one, divisor)
+        charge(tree, k, ah, al, bh, bl)
+
+
+@numba.njit(cache=True)
+def planted(count, n):
+    """`count` trees of n bins with equal weights, as (u, v, p, losses, fine, scale), a row each; scale: `spent` and `unit`."""
+    u = np.zeros((count, n), np.int64)
+    losses = np.zeros((count, 2 * n), np.int64)
+    fine = np.full((count, 2 * n), 8192, np.int64)
+    forest = (u, np.zeros_like(u), np.zeros_like(u), losses, fine, np.zeros((count, 2), np.int64))
+    for number in range(count):
+        rebuild(at(forest, number), False, False)
+    return forest
+
+
+@numba.njit(cache=True)
+def at(forest, number):
+    """One tree of them."""
+    u, v, p, losses, fine, scale = forest
+    return u[number], v[number], p[number], losses[number], fine[number], scale[number]
