@@ -20,6 +20,29 @@ def test_the_commented_configurations_are_right(name):
     assert board["arguments"]["beta"] == 6554 and board["remote_shape"] == [30]
 
 
+# entries that are the user's own: what stands in the files is an example
+OWN = {"device", "broker", "wifi_name", "remote_shape", "model_id"}
+
+
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w", "microbit"])
+def test_what_stands_in_them_is_the_default_unless_they_say_otherwise(name):
+    lines = (ROOT / f"firmware/boards/{name}/config.toml").read_text().splitlines()
+    given = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
+    checked = 0
+    for line in lines:
+        entry, mark, rest = line.partition(" = ")
+        if not mark or entry.startswith("#") or entry in OWN:
+            continue
+        default = board_config.NodeConfig.model_fields[entry].default
+        said = re.search(r"\(default ([\d.]+)\)", rest)
+        if said:
+            assert float(said.group(1)) == default != getattr(given, entry), entry
+        elif not (name == "microbit" and entry in ("feedback", "exploration")):  # fixed on this board, as its comments say
+            assert getattr(given, entry) == default, entry
+        checked += 1
+    assert checked > 8
+
+
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
 def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()

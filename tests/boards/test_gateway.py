@@ -12,6 +12,7 @@ from h2t2.link.serial import SerialLink
 from h2t2_tools.boards.gateway import Line, Out, parse
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
 
@@ -65,4 +66,7 @@ def test_gateway_ports():
     assert parse("/dev/ttyACM0") == ("/dev/ttyACM0", "ttyACM0")
     assert parse("/dev/ttyACM0=hall") == ("/dev/ttyACM0", "hall")
     assert parse("socket://h:1=x") == ("socket://h:1", "x")
+    for name in ("a+b", "#", "x" * 65):
+        with pytest.raises(UserError, match="device name"):
+            parse(f"/dev/ttyACM0={name}")
     assert main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 2

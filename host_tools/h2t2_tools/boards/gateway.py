@@ -126,11 +126,15 @@ class Line:
 
 
 def parse(port: str) -> tuple[str, str]:
-    """(line, device) of LINE or LINE=DEVICE; the device's default name is the line's last part."""
+    """(line, device) of LINE or LINE=DEVICE; the device's default name is the line's last part. UserError for a bad name."""
     line, mark, device = port.rpartition("=")
     if not mark or set(device) & set("/:?&"):  # the mark belongs to the line's own address
         line, device = port, ""
-    return line, device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
+    device = device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
+    try:
+        return line, wire.checked_device(device)
+    except ValueError as error:
+        raise UserError(f"--port {port}: {error}") from None
 
 
 def relay(

@@ -3,72 +3,52 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..common.errors import Failure
-from .options import (
-    command,
-    json_option,
-    positive,
-    progress,
-    table,
-    write_json,
-)
+from .options import command, json_option, positive, progress, show, write_json
 
-SIDES = ("left", *["right"] * 6)
+# name: what it does, and an example
+SIMPLE = {
+    "policy": "Time a step of the dense matrix, the O(2^b) form and the tree core, here and on MicroPython.",
+    "simulate": "Steps a second of the compiled simulator, the device core on CPython and the dense NumPy matrix.",
+    "memory": "Flash and heap that runtime and a small local model take on each kind of board.",
+    "fidelity": "Decisions of the integer core that differ from float64, every mode, b from 4 to 10.",
+    "saving": "What the policy saves on the demo's streams, against never asking, always asking and hindsight.",
+}
 
 
-def _policy(args: argparse.Namespace) -> None:
-    from ..proof.bench import policy
-
+def _measure(name: str, args: argparse.Namespace, given: dict[str, Any], told: dict[str, Any] | None = None) -> None:
+    """Run a benchmark of proof/bench and report it. given: arguments of its measure(); told: of its report()."""
+    bench = import_module(f"..proof.bench.{name}", __package__)
     with progress() as bar:
         task = bar.add_task("measuring", total=None)
-        rows = policy.measure(lambda what: bar.update(task, description=what))
-    lines = policy.ratios(rows)
-    write_json(args.json, {"rows": rows, "ratios": lines})
+        measured = bench.measure(lambda what: bar.update(task, description=what), **given)
+    write_json(args.json, measured)
     if args.json != "-":
-        table(
-            "one step (decide + learn)",
-            {"where": "left", "what": "left", "b": "right", "microseconds": "right", "CRC of the actions": "right"},
-            [[row["where"], row["kind"], str(row["bits"]), f"{row['us']:.1f}", f"{row['crc']:08x}"] for row in rows],
-        )
-        print("\n".join(lines))
+        show(bench.report(measured, **(told or {})))
+    trouble = bench.broken(measured) if hasattr(bench, "broken") else None
+    if trouble:
+        raise Failure(trouble)
 
 
-def _add_policy(commands: Any) -> None:
-    p = command(
-        commands,
-        "policy",
-        _policy,
-        "Time a step of the dense matrix, the O(2^b) form and the tree core, here and on MicroPython.",
-        "h2t2 bench policy --json bench.json",
-    )
-    json_option(p)
+def _add_simple(commands: Any) -> None:
+    for name, summary in SIMPLE.items():
+        json_option(command(commands, name, partial(_simple, name), summary, f"h2t2 bench {name} --json {name}.json"))
 
 
-def _device(args: argparse.Namespace) -> None:
-    from ..proof.bench import device
-
-    rows = device.measure(args.rounds)
-    write_json(args.json, rows)
-    if args.json != "-":
-        for row in rows:
-            print(
-                f"emulated micro:bit, MicroPython 1.9.2, b = 4, {row['mode']}: decide + learn {row['instructions_mean']:,.0f} "
-                f"instructions on average, {row['instructions_worst']:,.0f} at worst over {row['rounds']} rounds with the heap "
-                f"locked; code and state {row['heap_bytes']:,} bytes of heap; actions "
-                f"{'equal to' if row['same_as_host'] else 'DIFFERENT from'} the host's"
-            )
-    if not all(row["same_as_host"] for row in rows):
-        raise Failure("the emulated board's actions differ from the host's")
+def _simple(name: str, args: argparse.Namespace) -> None:
+    _measure(name, args, {})
 
 
 def _add_device(commands: Any) -> None:
     p = command(
         commands,
         "device",
-        _device,
+        lambda args: _measure("device", args, {"rounds": args.rounds}),
         "Count instructions and heap bytes of the core on an emulated micro:bit (a Cortex-M0 with 16 KB of RAM).",
         "h2t2 bench device --rounds 200",
     )
@@ -76,71 +56,9 @@ def _add_device(commands: Any) -> None:
     json_option(p)
 
 
-def _simulate(args: argparse.Namespace) -> None:
-    from ..proof.bench import simulate
-
-    with progress() as bar:
-        task = bar.add_task("measuring", total=None)
-        rows = simulate.measure(lambda what: bar.update(task, description=what))
-    write_json(args.json, rows)
-    if args.json != "-":
-        table(
-            "H2T2 steps a second, one core",
-            {
-                "b": "right",
-                "compiled simulator": "right",
-                "device core, CPython": "right",
-                "dense NumPy": "right",
-                "same": "left",
-            },
-            [
-                [
-                    str(row["bits"]),
-                    f"{row['simulator']:,.0f}",
-                    f"{row['device']:,.0f} (1/{row['simulator'] / row['device']:.0f})",
-                    f"{row['dense']:,.0f} (1/{row['simulator'] / row['dense']:.0f})",
-                    "decisions equal" if row["same"] else "DECISIONS DIFFER",
-                ]
-                for row in rows
-            ],
-        )
-
-
-def _add_simulate(commands: Any) -> None:
-    p = command(
-        commands,
-        "simulate",
-        _simulate,
-        "Steps a second of the compiled simulator, the device core on CPython and the dense NumPy matrix, in one run.",
-        "h2t2 bench simulate --json simulate.json",
-    )
-    json_option(p)
-
-
 def _ldl(args: argparse.Namespace) -> None:
-    from ..proof.bench import ldl
-
-    with progress() as bar:
-        task = bar.add_task("measuring", total=None)
-        rows = ldl.measure(Path(args.model), args.runs, lambda what: bar.update(task, description=what))
-    write_json(args.json, rows)
-    if args.json != "-":
-        table(
-            f"{args.model}: one inference, mean of {args.runs}",
-            dict(zip(("what", "µs", "times ref.", "M MAC/s", "instructions", "heap", "CRC of outputs"), SIDES)),
-            [
-                [
-                    row["what"],
-                    "-" if row["us"] is None else f"{row['us']:,.0f}",
-                    "-" if row["us"] is None else f"{row['us'] / rows[0]['us']:.2f}",
-                    "-" if row["us"] is None else f"{row['macs_per_second'] / 1e6:,.2f}",
-                    "-" if row["instructions"] is None else f"{row['instructions']:,.0f}",
-                    "-" if row["heap"] is None else f"{row['heap']:,}",
-                    f"{row['crc']:08x}",
-                ]
-                for row in rows
-            ],
-        )
+    given = {"path": Path(args.model), "runs": args.runs}
+    _measure("ldl", args, given, given)
 
 
 def _add_ldl(commands: Any) -> None:
@@ -156,36 +74,11 @@ def _add_ldl(commands: Any) -> None:
     json_option(p)
 
 
-def _offload(args: argparse.Namespace) -> None:
-    from ..proof.bench import offload
-
-    with progress() as bar:
-        task = bar.add_task("measuring", total=None)
-        report = offload.measure(args.seconds, args.devices, lambda what: bar.update(task, description=what))
-    write_json(args.json, report)
-    if args.json != "-":
-        names = ["round trips/s", "p50 ms", "p99 ms", "of the echo"]
-        table(
-            f"one Mosquitto, {report['payload']} bytes a request",
-            {"what": "left", **dict.fromkeys(names, "right")},
-            [
-                [
-                    row["what"],
-                    f"{row['rate']:,.0f}",
-                    f"{row['p50']:.2f}",
-                    f"{row['p99']:.2f}",
-                    f"{row['ratio']:.2f}",
-                ]
-                for row in report["rows"]
-            ],
-        )
-
-
 def _add_offload(commands: Any) -> None:
     p = command(
         commands,
         "offload",
-        _offload,
+        lambda args: _measure("offload", args, {"seconds": args.seconds, "devices": args.devices}),
         "Round trips a second against one Mosquitto: raw paho echo, our link with window 1 and 8, 50 devices.",
         "h2t2 bench offload --json offload.json",
     )
@@ -194,10 +87,36 @@ def _add_offload(commands: Any) -> None:
     json_option(p)
 
 
+def _all(args: argparse.Namespace) -> None:
+    from ..proof.bench import all as every
+
+    with progress() as bar:
+        task = bar.add_task("measuring", total=None)
+        measured = every.measure(lambda what: bar.update(task, description=what))
+    write_json(args.json, measured)
+    page = every.page(measured)
+    if args.out:
+        Path(args.out).write_text(page)
+    elif args.json != "-":
+        print(page, end="")
+
+
+def _add_all(commands: Any) -> None:
+    p = command(
+        commands,
+        "all",
+        _all,
+        "Every benchmark in one run, as a page: what docs/benchmarks.md is written by. Some ten minutes.",
+        "h2t2 bench all --out docs/benchmarks.md",
+    )
+    p.add_argument("--out", metavar="FILE", help="the page (standard output)")
+    json_option(p)
+
+
 def add(commands: Any) -> None:
     """Declare them, under `h2t2 bench`."""
     commands = commands.add_parser("bench", help="Measure both sides of a claim in one run.").add_subparsers(
         metavar="WHAT", required=True
     )
-    for declare in (_add_policy, _add_device, _add_simulate, _add_ldl, _add_offload):
+    for declare in (_add_simple, _add_device, _add_ldl, _add_offload, _add_all):
         declare(commands)

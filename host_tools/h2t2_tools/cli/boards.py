@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.errors import Failure, UserError
+from ..common.report import Table
 from .options import (
     add_endpoint_options,
     command,
@@ -17,7 +18,7 @@ from .options import (
     json_option,
     positive,
     progress,
-    table,
+    show,
     write_json,
 )
 
@@ -92,10 +93,14 @@ def _flash(args: argparse.Namespace) -> None:
     if args.json == "-":
         return
     verb = "would copy" if args.dry_run else "copied"
-    table(
-        f"{kind.name}: {verb} {report['copied']} of {len(report['files'])} files, {report['bytes']:,} bytes",
-        {"file": "left", "bytes": "right", "changed": "left"},
-        [[row["path"], f"{row['bytes']:,}", "yes" if row["changed"] else "no"] for row in report["files"]],
+    show(
+        [
+            Table(
+                f"{kind.name}: {verb} {report['copied']} of {len(report['files'])} files, {report['bytes']:,} bytes",
+                {"file": "left", "bytes": "right", "changed": "left"},
+                [[row["path"], f"{row['bytes']:,}", "yes" if row["changed"] else "no"] for row in report["files"]],
+            )
+        ]
     )
     print(f"flash: {report['flash_bytes']:,} bytes in all")
     if report["heap_bytes"] is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..common.errors import UserError
 from ..common.policies import DEFAULTS
+from ..common.report import Table
 from ..lab.experiments.names import NAMES as EXPERIMENTS
 from ..lab.simulation.names import NAMES as POLICIES
 from .options import (
@@ -17,7 +18,7 @@ from .options import (
     json_option,
     positive,
     progress,
-    table,
+    show,
     write_json,
 )
 
@@ -67,7 +68,7 @@ def _replay(args: argparse.Namespace) -> None:
             for row in report["rows"]
         ]
         title = f"{report['trace']}: {args.samples} samples, mean of {args.runs} runs (regret: a sample, against θ*)"
-        table(title, header, rows)
+        show([Table(title, header, rows)])
         print(f"figures: {report['figure']}, {report['csv']}")
 
 

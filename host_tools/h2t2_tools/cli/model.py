@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..common.report import Table
 from .options import (
     command,
     json_option,
     progress,
-    table,
+    show,
     write_json,
 )
 
@@ -22,10 +23,14 @@ def _inspect(args: argparse.Namespace) -> None:
     write_json(args.json, report)
     if args.json == "-":
         return
-    table(
-        f"{report['model']}: {report['file_bytes']:,} bytes",
-        {"operator": "left", "version": "right", "count": "right"},
-        [[o["name"], str(o["version"]), str(o["count"])] for o in report["operators"]],
+    show(
+        [
+            Table(
+                f"{report['model']}: {report['file_bytes']:,} bytes",
+                {"operator": "left", "version": "right", "count": "right"},
+                [[o["name"], str(o["version"]), str(o["count"])] for o in report["operators"]],
+            )
+        ]
     )
     for name in ("inputs", "outputs"):
         for end in report[name]:

@@ -14,6 +14,7 @@ from h2t2.link import wire
 from ..common import policies
 from ..common.corollary import corollary
 from ..common.errors import UserError
+from ..common.report import Report, Table
 from ..fleet import endpoint
 
 
@@ -99,15 +100,23 @@ def progress() -> Iterator[Any]:
         yield bar
 
 
-def table(title: str, header: dict[str, str], rows: list[list[str]]) -> None:
-    """Print a table; header: column names, each "left" (kept whole) or "right"."""
-    from rich.console import Console
-    from rich.table import Table
+def show(report: Report) -> None:
+    """Print tables and lines."""
+    for part in report:
+        if isinstance(part, str):
+            print(part)
+        else:
+            _print(part)
 
-    made = Table(title=title)
-    for name, side in header.items():
+
+def _print(table: Table) -> None:
+    from rich.console import Console
+    from rich.table import Table as Rich
+
+    made = Rich(title=table.title)
+    for name, side in table.columns.items():
         made.add_column(name, justify="left" if side == "left" else "right", no_wrap=side == "left")
-    for row in rows:
+    for row in table.rows:
         made.add_row(*row)
     console = Console()
     Console(width=None if console.is_terminal else 120).print(made)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import Failure, UserError
+from ..common.report import Table
 from .options import (
     add_policy_options,
     command,
@@ -20,7 +21,7 @@ from .options import (
     policy_numbers,
     positive,
     progress,
-    table,
+    show,
     write_json,
 )
 
@@ -73,10 +74,14 @@ def _validate(args: argparse.Namespace) -> None:
             [row["bits"], row["mode"], row["rounds"], row["differ"], f"{row['worst_error']:.1e}", f"{row['margin']:.1e}"]
             for row in rows
         ]
-        table(
-            f"integer core against float64 reference, seed {args.seed}",
-            {name: "left" if name == "mode" else "right" for name in names},
-            [[str(cell) for cell in row[:5]] + [row[5] if row[3] else "-"] for row in cells],
+        show(
+            [
+                Table(
+                    f"integer core against float64 reference, seed {args.seed}",
+                    {name: "left" if name == "mode" else "right" for name in names},
+                    [[str(cell) for cell in row[:5]] + [row[5] if row[3] else "-"] for row in cells],
+                )
+            ]
         )
     bad = [r for r in rows if r["worst_error"] > 2e-4 or r["margin"] > 1e-4]
     if bad:
@@ -160,7 +165,7 @@ def _hil(args: argparse.Namespace) -> None:
             [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in list(header)[1:])]
             for row in hil.summary(rows)
         ]
-        table("hardware in the loop", header, body)
+        show([Table("hardware in the loop", header, body)])
         print(Path(args.out) / "hil.html")
     if status:
         raise Failure("some tests failed")
@@ -190,16 +195,16 @@ def _chaos(args: argparse.Namespace) -> None:
     with progress() as bar:
         tasks: dict[str, Any] = {}
 
-        def show(name: str, done: int, total: int, doing: str) -> None:
+        def tell(name: str, done: int, total: int, doing: str) -> None:
             if name not in tasks:
                 tasks[name] = bar.add_task(name, total=total)
             bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
 
-        report = chaos.unleash(args.node, args.samples * (10 if args.long else 1), args.deadline, args.seed, show)
+        report = chaos.unleash(args.node, args.samples * (10 if args.long else 1), args.deadline, args.seed, tell)
     write_json(args.json, report)
     if args.json != "-":
         rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
-        table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)
+        show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
         print("done to them: " + ", ".join(f"{n} {what}" for what, n in report["faults"].items()))
         print(f"{report['seconds']:.0f} s on {report['machine']}")
     trouble = chaos.broken(report)

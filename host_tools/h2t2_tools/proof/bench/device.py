@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,21 @@ from h2t2.core.h2t2 import H2T2, OFFLOAD
 
 from ...boards.microbit.emulated import NANOSECONDS, Microbit
 from ...common import places, policies
+from ...common.report import Report, Table
 from ..validate import samples
 
+TITLE = "The core on a micro:bit"
 MODES: dict[str, dict[str, Any]] = {
     "Algorithm 1": policies.PAPER,
     "all + anytime": {},
 }
 
 
-def measure(rounds: int = 200) -> list[dict[str, Any]]:
+def measure(progress: Callable[[str], None], rounds: int = 100) -> list[dict[str, Any]]:
     """Rows a mode: instructions a step and heap bytes on the emulated micro:bit, window 1, b = 4; actions equal the host's."""
     rows = []
     for mode, options in MODES.items():
+        progress(mode)
         made = H2T2(window=1, **options)
         bins, labels = (column.tolist() for column in samples(4, rounds, 1))
         with Microbit(count=True) as board:
@@ -57,3 +61,29 @@ def measure(rounds: int = 200) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def report(rows: list[dict[str, Any]]) -> Report:
+    """A row a mode."""
+    columns = {
+        "mode": "left", "instructions a step, mean": "right", "worst": "right", "bytes of heap, code and state": "right",
+        "actions": "left",
+    }  # fmt: skip
+    cells = [
+        [
+            row["mode"],
+            f"{row['instructions_mean']:,.0f}",
+            f"{row['instructions_worst']:,.0f}",
+            f"{row['heap_bytes']:,}",
+            "equal to the host's" if row["same_as_host"] else "DIFFERENT from the host's",
+        ]
+        for row in rows
+    ]
+    rounds = rows[0]["rounds"]
+    title = f"decide and learn on an emulated micro:bit (Cortex-M0, MicroPython 1.9.2), b = 4, {rounds} rounds, the heap locked"
+    return [Table(title, columns, cells)]
+
+
+def broken(rows: list[dict[str, Any]]) -> str | None:
+    """The board takes the host's decisions."""
+    return None if all(row["same_as_host"] for row in rows) else "the emulated board's actions differ from the host's"

@@ -22,11 +22,14 @@ from h2t2.ldl.tflite import TFLiteModel
 from ...boards.emulators import MICROBIT, UNIX
 from ...boards.microbit.emulated import NANOSECONDS, Microbit
 from ...common import places
+from ...common.report import Report, Table
 from ...model.bundle import from_tflite
 from ...model.inspect import inspect
 
+TITLE = "One inference of the local model"
 
-def measure(path: Path, runs: int, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+
+def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[dict[str, Any]]:
     """Rows {what, us, macs_per_second, crc, heap, instructions}: the same `runs` inputs each.
 
     heap: bytes at most, beside the bundle, or None where that is not measured; instructions: of the emulated board, whose time
@@ -123,3 +126,25 @@ def _crc(outputs: list[bytes]) -> int:
     for output in outputs:
         crc = crc32(bytes((b + 128) & 255 for b in output), crc)
     return crc
+
+
+def report(rows: list[dict[str, Any]], path: Path, runs: int = 3) -> Report:
+    """A row an interpreter; times are compared with TFLite's reference kernels."""
+    names = ("µs", "times TFLite's reference", "M MAC/s", "instructions", "bytes of heap", "CRC of the outputs")
+
+    def cell(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    cells = [
+        [
+            row["what"],
+            cell(row["us"], ",.0f"),
+            cell(row["us"] and row["us"] / rows[0]["us"], ".2f"),
+            cell(row["us"] and row["macs_per_second"] / 1e6, ",.2f"),
+            cell(row["instructions"], ",.0f"),
+            cell(row["heap"], ","),
+            f"{row['crc']:08x}",
+        ]
+        for row in rows
+    ]
+    return [Table(f"{path}: one inference, mean of {runs}", {"what": "left", **dict.fromkeys(names, "right")}, cells)]

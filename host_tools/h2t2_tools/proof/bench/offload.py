@@ -22,14 +22,16 @@ from h2t2.link.paho import PahoLink, make_client
 
 from ...common import pairs
 from ...common.errors import Failure
+from ...common.report import Report, Table
 from ...fleet import broker
 
+TITLE = "Round trips"
 PAIR = "breast_cancer"
 TURNS = 8
 Trips = Callable[[float], list[float]]  # seconds to measure -> seconds of each round trip
 
 
-def measure(seconds: float, devices: int, doing: Callable[[str], None]) -> dict[str, Any]:
+def measure(doing: Callable[[str], None], seconds: float = 4.0, devices: int = 50) -> dict[str, Any]:
     """{"payload", "rows"}: round trips a second, p50 and p99 (ms), ratio to the echo. Needs mosquitto."""
     pair = pairs.load(PAIR)
     rdl = TFLiteModel(str(pair.rdl))
@@ -72,6 +74,16 @@ def measure(seconds: float, devices: int, doing: Callable[[str], None]) -> dict[
                 doing(name)
                 add(name, *_fleet(host, port, request, devices, seconds))
     return {"pair": PAIR, "payload": len(request(1, 1)), "rows": rows}
+
+
+def report(measured: dict[str, Any]) -> Report:
+    """A row a kind of client."""
+    columns = {"what": "left", **dict.fromkeys(("round trips/s", "p50 ms", "p99 ms", "of the echo"), "right")}
+    cells = [
+        [row["what"], f"{row['rate']:,.0f}", f"{row['p50']:.2f}", f"{row['p99']:.2f}", f"{row['ratio']:.2f}"]
+        for row in measured["rows"]
+    ]
+    return [Table(f"one Mosquitto on this machine, {measured['payload']} bytes a request", columns, cells)]
 
 
 @contextmanager

@@ -15,8 +15,10 @@ from h2t2.core.numbers import ONE
 
 from ...boards.emulators import UNIX
 from ...common import places, policies
+from ...common.report import Report, Table
 from ..validate import samples
 
+TITLE = "A step of the policy"
 BITS = (4, 6, 8, 10, 12)
 BETA, EPSILON, ETA = 0.3, 1 / 16, 1.0
 Step = Callable[[int, int], int]
@@ -114,9 +116,9 @@ def simulator(bits: int, rounds: int) -> tuple[float, int]:
     return best, zlib.crc32(bytes(max(action, OFFLOAD) & 255 for action in actions.tolist()))
 
 
-def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows {where, kind, bits, us, crc, rounds}: time a step (decide + learn) of each form, at each b."""
-    rows = []
+def measure(progress: Callable[[str], None]) -> dict[str, Any]:
+    """{"rows": {where, kind, bits, us, crc, rounds} each: time a step (decide + learn) of each form, at each b; "ratios"}."""
+    rows: list[dict[str, Any]] = []
     for bits in BITS:
         for kind, make, rounds in (
             ("dense NumPy matrix", dense, {10: 1000, 12: 60}.get(bits, 5000)),
@@ -137,7 +139,14 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
             kind = {"tree": "tree core", "dense": "dense lists"}[name]
             row = {"where": "MicroPython unix", "kind": kind, "bits": int(bits_text)}
             rows.append({**row, "us": float(us_text), "crc": int(crc_text)})
-    return rows
+    return {"rows": rows, "ratios": ratios(rows)}
+
+
+def report(measured: dict[str, Any]) -> Report:
+    """The times, and the claims."""
+    columns = {"where": "left", "what": "left", "b": "right", "microseconds": "right", "CRC of the actions": "right"}
+    cells = [[row["where"], row["kind"], str(row["bits"]), f"{row['us']:.1f}", f"{row['crc']:08x}"] for row in measured["rows"]]
+    return [Table("one step: decide and learn", columns, cells), *measured["ratios"]]
 
 
 def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:

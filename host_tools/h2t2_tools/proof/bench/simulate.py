@@ -10,11 +10,13 @@ import numpy as np
 
 from h2t2.core.h2t2 import OFFLOAD
 
+from ...common.report import Report, Table
 from ...lab.simulation.policies.h2t2 import H2T2
 from ...lab.simulation.stream import Costs, Stream
 from ..validate import samples
 from .policy import dense
 
+TITLE = "The compiled simulator"
 BITS = (4, 8)
 COSTS = Costs.binary(0.3, 0.7, 1.0)
 POLICY = {"epsilon": 1 / 16, "feedback": "explored"}
@@ -64,3 +66,26 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
 
 def _first(stream: Stream, count: int) -> Stream:
     return Stream(stream.score[:count], stream.label[:count], stream.beta[:count])
+
+
+def report(rows: list[dict[str, Any]]) -> Report:
+    """A row a number of bits."""
+    columns = {
+        "b": "right", "compiled simulator": "right", "device core, CPython": "right", "dense NumPy": "right", "same": "left",
+    }  # fmt: skip
+    cells = [
+        [
+            str(row["bits"]),
+            f"{row['simulator']:,.0f}",
+            f"{row['device']:,.0f} (1/{row['simulator'] / row['device']:.0f})",
+            f"{row['dense']:,.0f} (1/{row['simulator'] / row['dense']:.0f})",
+            "decisions equal" if row["same"] else "DECISIONS DIFFER",
+        ]
+        for row in rows
+    ]
+    return [Table("H2T2 steps a second, one core", columns, cells)]
+
+
+def broken(rows: list[dict[str, Any]]) -> str | None:
+    """The compiled learner takes the device core's decisions."""
+    return None if all(row["same"] for row in rows) else "the compiled learner's decisions differ from the device core's"

@@ -1,0 +1,81 @@
+"""`h2t2 bench all`: every benchmark in one run, as the page docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+from collections.abc import Callable
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ...common import places
+from ...common.report import markdown
+
+NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "offload", "simulate")
+LDLS = ("breast_cancer", "digits", "chest_xray")
+VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
+
+
+def measure(progress: Callable[[str], None]) -> dict[str, Any]:
+    """{"machine": ..., name: what that benchmark measured}."""
+    made: dict[str, Any] = {"machine": machine()}
+    for name in NAMES:
+
+        def doing(what: str, name: str = name) -> None:
+            progress(f"{name}: {what}")
+
+        bench = import_module(f".{name}", __package__)
+        if name == "ldl":
+            made[name] = {pair: bench.measure(doing, places.models() / pair / "ldl.tflite") for pair in LDLS}
+        else:
+            made[name] = bench.measure(doing)
+    return made
+
+
+def machine() -> dict[str, str]:
+    """What it was measured on: processor, cores, system, versions, date."""
+    try:
+        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        found = None
+    versions = {}
+    for name in VERSIONS:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": found.group(1) if found else platform.processor() or platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "h2t2": __version__,
+        **versions,
+    }
+
+
+def page(measured: dict[str, Any]) -> str:
+    """The page."""
+    about = measured["machine"]
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `h2t2 bench all --out docs/benchmarks.md`; nothing here is written by hand. Both sides of a ratio were",
+        "measured in one run. Boards are emulated: instructions and bytes are theirs, times are not.",
+        "",
+        "Measured on " + ", ".join(f"{key} {value}" for key, value in about.items()) + ".",
+    ]
+    for name in NAMES:
+        bench = import_module(f".{name}", __package__)
+        lines += ["", f"## {bench.TITLE}", "", f"`h2t2 bench {name}{' MODEL.tflite' if name == 'ldl' else ''}`", ""]
+        if name == "ldl":
+            parts = [bench.report(rows, Path("models") / pair / "ldl.tflite") for pair, rows in measured[name].items()]
+        else:
+            parts = [bench.report(measured[name])]
+        lines.append("\n\n".join(markdown(part) for part in parts))
+    return "\n".join(lines) + "\n"
