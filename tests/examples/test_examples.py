@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from support import ROOT, mosquitto, worker
 
@@ -41,12 +40,8 @@ def test_the_policy_alone_beats_asking_always_and_never():
 
 def test_a_sensor_on_a_pi(tmp_path):
     pair = pairs.load("breast_cancer")
-    rows = [pair.x[n] for n in range(60)]
-    assert np.array_equal(pair.view(rows[0], "ldl"), rows[0][pair.about.columns["ldl"]])
-    # its local model reads columns of its own: they stand first in a measurement
-    columns = pair.about.columns["ldl"]
-    order = [*columns, *(n for n in range(30) if n not in columns)]
-    (tmp_path / "measurements.csv").write_text("\n".join(",".join(str(float(row[n])) for n in order) for row in rows))
+    rows = "\n".join(",".join(str(float(number)) for number in row) for row in pair.x[:60])
+    (tmp_path / "measurements.csv").write_text(rows)
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         out = run(sys.executable, EXAMPLES / "sensor_on_a_pi/main.py", "--model", pair.ldl, "--port", broker.port, cwd=tmp_path)
         again = run(
