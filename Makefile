@@ -6,7 +6,7 @@ DOCS := .venv-docs
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
-.PHONY: demo test test-train lint setup system docs lock packages clean
+.PHONY: demo test test-train lint setup system docs lock pages clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -14,6 +14,7 @@ demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 
 test: setup system lint
 	$(BIN)/pytest
+	$(MAKE) docs
 	$(MAKE) test-train
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
@@ -27,7 +28,7 @@ lint: setup
 
 # strict: a dead link or a reference to nothing fails
 docs: $(DOCS)/.done
-	$(DOCS)/bin/mkdocs build --strict --site-dir results/docs
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict -f .mkdocs.yml
 
 setup: $(VENV)/.done
 
@@ -59,9 +60,10 @@ lock:
 	$(COMPILE) --extra train --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
 
-# package.json of every board, from firmware/boards/modules.txt
-packages: setup
+# what is written by a command and committed: package.json of every board, the command reference
+pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
+	$(BIN)/python -m h2t2_tools.cli.reference > docs/commands.md
 
 clean:
 	rm -rf $(VENV) $(TRAIN) $(DOCS) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

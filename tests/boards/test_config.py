@@ -73,9 +73,9 @@ def test_a_wrong_entry_is_named_and_no_secret_told(line, word, tmp_path):
 
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
 def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
-    """package.json (mip) is what `make packages` writes, and the manifest freezes what `h2t2 flash` copies."""
+    """package.json (mip) is what `make pages` writes, and the manifest freezes what `h2t2 flash` copies."""
     folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]
-    assert (folder / "package.json").read_text() == packages.content(kind), "run: make packages"
+    assert (folder / "package.json").read_text() == packages.content(kind), "run: make pages"
     for path, source in json.loads(packages.content(kind))["urls"]:
         assert (folder / source).is_file(), path
     frozen = []

@@ -11,7 +11,7 @@ from .tickets import BIN, FIELDS
 class Pairwise(H2T2):
     """The two classes of lowest expected cost, a < b, choose the learner; its score is e_a / (e_a + e_b).
 
-    A label y charges it with costs[y][a] for a ("0") and costs[y][b] for b ("1"). For K = 2 it is H2T2 on that score, which
+    A label y charges it with `costs[y][a]` for a ("0") and `costs[y][b]` for b ("1"). For K = 2 it is H2T2 on that score, which
     is f itself where both errors cost the same. State O(K^2 2^bits), a step O(K^2 + bits).
     """
 

@@ -28,7 +28,7 @@ class Calibrated:
 class CalibratedMulticlass:
     """Theorem 3: predict argmin_k f^T C_k (the first of equals); offload iff that cost is above beta.
 
-    costs: K rows of K Q15 integers, costs[i][j] for predicting j when the class is i, zero diagonal, 2 <= K <= 16.
+    costs: K rows of K Q15 integers, `costs[i][j]` for predicting j when the class is i, zero diagonal, 2 <= K <= 16.
     """
 
     def __init__(self, costs):

@@ -1,4 +1,4 @@
-"""package.json of every board with a network, for `mpremote mip install`: `make packages` writes them from modules.txt."""
+"""package.json of every board with a network, for `mpremote mip install`: `make pages` writes them from modules.txt."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ SIMPLE = {
     "simulate": "Steps a second of the compiled simulator, the device core on CPython and the dense NumPy matrix.",
     "memory": "Flash and heap that runtime and a small local model take on each kind of board.",
     "fidelity": "Decisions of the integer core that differ from float64, every mode, b from 4 to 10.",
+    "install": "Size of the base install, library by library.",
     "saving": "What the policy saves on the demo's streams, against never asking, always asking and hindsight.",
 }
 
@@ -95,6 +96,8 @@ def _all(args: argparse.Namespace) -> None:
         measured = every.measure(lambda what: bar.update(task, description=what))
     write_json(args.json, measured)
     page = every.page(measured)
+    if args.readme:
+        Path(args.readme).write_text(every.quote(Path(args.readme).read_text(), measured))
     if args.out:
         Path(args.out).write_text(page)
     elif args.json != "-":
@@ -107,8 +110,9 @@ def _add_all(commands: Any) -> None:
         "all",
         _all,
         "Every benchmark in one run, as a page: what docs/benchmarks.md is written by. Some ten minutes.",
-        "h2t2 bench all --out docs/benchmarks.md",
+        "h2t2 bench all --out docs/benchmarks.md --readme README.md",
     )
+    p.add_argument("--readme", metavar="FILE", help="a README whose table of figures is written anew")
     p.add_argument("--out", metavar="FILE", help="the page (standard output)")
     json_option(p)
 

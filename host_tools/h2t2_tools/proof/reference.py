@@ -96,7 +96,7 @@ class DenseH2T2:
 
 
 class FactoredH2T2(DenseH2T2):
-    """The same policy in O(2^bits) a round: w(i, j) = u_i v_j (DESIGN section 3.1). tests/ hold it to the dense matrix."""
+    """The same policy in O(2^bits) a round: w(i, j) = u_i v_j (docs/algorithm.md). tests/ hold it to the dense matrix."""
 
     def _start(self, n: int) -> None:
         self.bins = np.zeros((3, n))  # losses charged in each bin to predicting 0, offloading, predicting 1

@@ -15,7 +15,8 @@ from ... import __version__
 from ...common import places
 from ...common.report import markdown
 
-NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "offload", "simulate")
+NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "offload", "simulate", "install")
+BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
 LDLS = ("breast_cancer", "digits", "chest_xray")
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
 
@@ -59,6 +60,48 @@ def machine() -> dict[str, str]:
     }
 
 
+def headlines(measured: dict[str, Any]) -> list[str]:
+    """The figures that the README quotes, as a Markdown table."""
+    saved = measured["saving"][0]["policies"]
+    own = next(iter(saved))
+    rows = measured["fidelity"]
+    times = {(row["where"], row["kind"], row["bits"]): row["us"] for row in measured["policy"]["rows"]}
+    ratio = times["CPython", "dense NumPy matrix", 10] / times["CPython", "tree core", 10]
+    device = measured["device"][0]
+    board = next(row for row in measured["memory"] if row["mpy"])
+    heap = "" if board["heap_bytes"] is None else f"{board['heap_bytes']:,} bytes of heap, "
+    size = sum(row["bytes"] for row in measured["install"]) / 1e6
+    cells = [
+        (
+            "average cost of a sample on the demo's stream",
+            f"{saved[own]['cost']:.4f}; never asking {saved['no offload']['cost']:.4f}, always asking "
+            f"{saved['full offload']['cost']:.4f}, best pair in hindsight {saved['best pair (offline)']['cost']:.4f}",
+            "saving",
+        ),
+        (
+            "decisions of the integer core that differ from float64",
+            f"{sum(row['differ'] for row in rows)} of {sum(row['rounds'] for row in rows):,}",
+            "fidelity",
+        ),
+        (
+            "a step of the dense matrix in NumPy against the core in plain Python, b = 10",
+            f"{ratio:.1f} times as long",
+            "policy",
+        ),
+        ("code and state on an emulated micro:bit, Algorithm 1", f"{device['heap_bytes']:,} bytes of heap", "device"),
+        (f"runtime and a small model on a {board['board']}, emulated", f"{heap}{board['flash_bytes']:,} of flash", "memory"),
+        ("the base install", f"{size:.0f} MB", "install"),
+    ]
+    lines = ["| what | figure | command |", "|---|---|---|"]
+    return lines + [f"| {what} | {figure} | `h2t2 bench {name}` |" for what, figure, name in cells]
+
+
+def quote(readme: str, measured: dict[str, Any]) -> str:
+    """A README with the table between its marks written anew."""
+    before, rest = readme.split(BEGIN)
+    return before + BEGIN + "\n" + "\n".join(headlines(measured)) + "\n" + END + rest.split(END)[1]
+
+
 def page(measured: dict[str, Any]) -> str:
     """The page."""
     about = measured["machine"]
@@ -69,6 +112,10 @@ def page(measured: dict[str, Any]) -> str:
         "measured in one run. Boards are emulated: instructions and bytes are theirs, times are not.",
         "",
         "Measured on " + ", ".join(f"{key} {value}" for key, value in about.items()) + ".",
+        "",
+        "## In short",
+        "",
+        "\n".join(headlines(measured)),
     ]
     for name in NAMES:
         bench = import_module(f".{name}", __package__)

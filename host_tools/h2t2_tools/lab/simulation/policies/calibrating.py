@@ -11,7 +11,7 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class Calibrating(Policy):
-    """The device's calibrating policy (DESIGN section 3.4), compiled."""
+    """The device's calibrating policy, compiled."""
 
     bits: int = 4
     half_life: int = 0

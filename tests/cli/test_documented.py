@@ -1,0 +1,123 @@
+"""docs/json.md explains every key that a command reports; docs/commands.md and the rest are as the code is."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from support import ROOT
+
+from h2t2_tools.cli.main import main
+from h2t2_tools.cli.reference import page
+from h2t2_tools.common.places import models
+
+DOCS = ROOT / "docs"
+
+
+def explained(command):
+    """The words in backquotes in a command's section."""
+    section = (DOCS / "json.md").read_text().split(f"\n## h2t2 {command}\n")[1].split("\n## ")[0]
+    return set(re.findall(r"`([^`]+)`", section))
+
+
+def keys(content):
+    """Every key in a report, but for names that are values: of policies, replies' statuses, tests' own figures."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if key != "policies":
+                yield from keys(value)
+            else:
+                yield from (inner for one in value.values() for inner in one)
+            yield key
+    elif isinstance(content, list):
+        for one in content:
+            yield from keys(one)
+
+
+MODEL = str(models() / "digits/ldl.tflite")
+COMMANDS = {
+    "validate": ["--bits", "2", "--rounds", "50"],
+    "ldl-check": [MODEL, "--samples", "2"],
+    "inspect": [MODEL],
+    "bundle": [MODEL, "--out", "{}/x.h2m"],
+    "emulators": [],
+    "boards": [],
+    "certs": ["--out", "{}/certs", "--name", "a"],
+    "broker-config": ["--out", "{}/broker", "--device", "a"],
+    "replay": ["phishing", "--runs", "1", "--samples", "100", "--beta", "0.2", "--out", "{}", "--policy", "h2t2"],
+    "score": [MODEL, str(models() / "digits/test.npz"), "--out", "{}/t.npz"],
+    "demo": ["--samples", "60", "--out", "{}"],
+    "proxy": ["--seconds", "0.1"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_key_is_explained(command, tmp_path):
+    out = tmp_path / "report.json"
+    assert main([command, *(word.format(tmp_path) for word in COMMANDS[command]), "--json", str(out)]) == 0
+    unknown = set(keys(json.loads(out.read_text()))) - explained(command)
+    assert not unknown, f"docs/json.md, h2t2 {command}: {', '.join(sorted(unknown))}"
+
+
+def test_the_command_reference_is_the_parsers():
+    assert (DOCS / "commands.md").read_text() == page(), "run: make pages"
+
+
+PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "firmware").rglob("*.md"), *(ROOT / "hil").rglob("*.md")])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_page_refers_to_nothing_the_repository_does_not_hold(path):
+    text = path.read_text()
+    assert not re.search(r"\b(TODO|TBD|FIXME|XXX|WINDOW1|FLEET|PLACEHOLDER)\b|OWNER/REPO|DESIGN section|\?\?\?", text)
+    for name in re.findall(r"`((?:firmware|host_tools|models|tests|hil|docs|\.ci)/[\w./-]+)`", text):
+        assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+def test_the_readme_is_short_and_quotes_what_stands_in_the_benchmarks():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 90
+    table = [line for line in lines if line.startswith("|") and "benchmarks.md" not in line]
+    figures = [number for line in table for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-\d+)?", line.split("|")[2])]
+    known = (DOCS / "benchmarks.md").read_text()
+    assert len(figures) >= 5
+    for number in figures:
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d,]*\d)", known), f"README quotes {number}: run h2t2 bench all"
+
+
+def test_every_page_is_in_the_contents():
+    contents = (ROOT / ".mkdocs.yml").read_text()
+    for path in DOCS.glob("*.md"):
+        assert f": {path.name}" in contents, path.name
+    for name in re.findall(r": (\w[\w-]*\.md)", contents):
+        assert (DOCS / name).is_file()
+
+
+def test_the_floors_of_the_house():
+    """Imports run downwards between the packages, as docs/architecture.md draws them, and no package imports in a circle."""
+    floors = {"h2t2": 1, "common": 2, "fleet": 3, "lab": 3, "boards": 4, "model": 4, "proof": 5, "cli": 6}
+    page_text = (DOCS / "architecture.md").read_text()
+    for room, floor in floors.items():
+        assert room == "h2t2" or f"| {floor} | `{room}/`" in page_text
+    for path in (ROOT / "host_tools/h2t2_tools").rglob("*.py"):
+        room = path.relative_to(ROOT / "host_tools/h2t2_tools").parts[0]
+        if room not in floors or "on_device" in path.parts:
+            continue
+        for other in imported(path):
+            assert other not in floors or other == room or floors[other] < floors[room], f"{path}: {other}"
+    runtime = {"clock.py": 1, "core": 2, "ldl": 3, "link": 3, "node": 4}
+    for path in (ROOT / "firmware/h2t2").rglob("*.py"):
+        room = path.relative_to(ROOT / "firmware/h2t2").parts[0]
+        if room in runtime:
+            for dots, other in re.findall(r"^\s*from (\.+)(\w*)", path.read_text(), re.M):
+                up = len(dots) == len(path.relative_to(ROOT / "firmware/h2t2").parts)
+                name = "clock.py" if other == "clock" else other
+                assert not up or name not in runtime or runtime[name] < runtime[room], f"{path}: {other}"
+
+
+def imported(path: Path):
+    """The rooms of h2t2_tools that a file imports from."""
+    depth = len(path.relative_to(ROOT / "host_tools/h2t2_tools").parts)
+    for dots, rest in re.findall(r"^\s*from (\.+)([\w.]*) import", path.read_text(), re.M):
+        if len(dots) == depth and rest:
+            yield rest.split(".")[0]
