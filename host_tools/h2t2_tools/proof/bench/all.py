@@ -89,7 +89,11 @@ def headlines(measured: dict[str, Any]) -> list[str]:
             "policy",
         ),
         ("code and state on an emulated micro:bit, Algorithm 1", f"{device['heap_bytes']:,} bytes of heap", "device"),
-        (f"runtime and a small model on a {board['board']}, emulated", f"{heap}{board['flash_bytes']:,} of flash", "memory"),
+        (
+            f"runtime and a small model on a board such as {board['board']} (emulated ARM)",
+            f"{heap}{board['flash_bytes']:,} of flash",
+            "memory",
+        ),
         ("the base install", f"{size:.0f} MB", "install"),
     ]
     lines = ["| what | figure | command |", "|---|---|---|"]
