@@ -7,9 +7,9 @@ from h2t2_tools.cli.options import words
 
 # an example of every value that an option of `h2t2 rdl` may take
 GIVEN = {
-    "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key", "user": "u",
-    "password_file": "p", "model": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5", "wait_ms": "2.5",
-    "queue": "9", "metrics": "9100", "json": "r.json", "no_verify": None, "no_watch": None,
+    "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key",
+    "user": "u", "password_file": "p", "model": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
+    "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json": "r.json", "no_verify": None, "no_watch": None,
 }  # fmt: skip
 
 
