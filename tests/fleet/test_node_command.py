@@ -1,12 +1,14 @@
 """`h2t2 node` by itself."""
 
 import json
+import shutil
 import socket
 
 import pytest
 from command_line import h2t2
 from support import ROOT, worker
 
+from h2t2_tools.common import places
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof import ldl_check
 
@@ -43,3 +45,14 @@ def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
             lines = [json.loads(line) for line in run.stdout.splitlines()]
             seen.append([(line["bin"], line["decision"], line["source"]) for line in lines if "bin" in line])
     assert seen[0] == seen[1] and {source for _, _, source in seen[0]} == {"local", "remote"}
+
+
+def test_a_node_needs_no_remote_models_file(tmp_path):
+    """The pair's description says what an offload looks like: the model itself may be anywhere."""
+    folder = tmp_path / "pair"
+    shutil.copytree(places.models() / "breast_cancer", folder)
+    (folder / "rdl.tflite").unlink()
+    with broker.running("amqtt") as url, worker(url, "breast_cancer"):
+        done = h2t2("node", "--pair", folder, "--broker", url, "--samples", 60)
+    summary = json.loads(done.stdout.splitlines()[-1])["summary"]
+    assert done.returncode == 0 and summary["taught"] == summary["offloads"] > 5

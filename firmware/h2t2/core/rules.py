@@ -1,6 +1,5 @@
 # The optimal rules for a calibrated LDL (Theorems 1 and 3): nothing is learned, integers only.
-
-OFFLOAD = -1
+from .policy import OFFLOAD
 
 
 class Calibrated:

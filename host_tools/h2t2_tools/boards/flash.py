@@ -20,9 +20,6 @@ from .kinds import Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
-OLDEST = {"unix": (1, 22, 0), "esp32": (1, 22, 0), "pico_w": (1, 22, 0), "microbit": (1, 9, 0)}
-PLATFORMS = {"unix": "linux", "esp32": "esp32", "pico_w": "rp2", "microbit": "microbit"}
-
 
 def ports() -> list[dict[str, Any]]:
     """The serial ports that may be boards: {"port", "about", "usb"}."""
@@ -88,11 +85,11 @@ print(gc.mem_alloc() - before)
 
 def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap: int | None, mpy: bool) -> None:
     """UserError where the board is another, too old, or has too little room. Before anything on it is touched."""
-    if found.platform != PLATFORMS[kind.name]:
-        raise UserError(f"{port}: this board says it is {found.platform!r}, not {PLATFORMS[kind.name]!r} ({kind.name})")
-    if found.version[:2] < OLDEST[kind.name][:2]:
+    if found.platform != kind.platform:
+        raise UserError(f"{port}: this board says it is {found.platform!r}, not {kind.platform!r} ({kind.name})")
+    if found.version[:2] < kind.oldest:
         version = ".".join(map(str, found.version))
-        raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, OLDEST[kind.name]))} or newer")
+        raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
     if mpy and found.mpy & 255 != 6:
         raise UserError(f"{port}: its firmware loads .mpy format {found.mpy & 255}, these are 6: leave --mpy out")
     need = sum(row["bytes"] for row in rows if row["changed"])

@@ -21,10 +21,15 @@ from .microbit import program as microbit_program
 
 @dataclass(frozen=True)
 class Kind:
-    """heap: bytes a board of this kind usually has free; wifi: joins a network; arch: mpy-cross's name for its code."""
+    """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
+
+    wifi: joins a network; arch: mpy-cross's name for its code.
+    """
 
     name: str
+    platform: str
     heap: int
+    oldest: tuple[int, int] = (1, 22)
     wifi: bool = False
     arch: str | None = None
 
@@ -32,10 +37,10 @@ class Kind:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("unix", 4 << 20, arch="x64"),
-        Kind("esp32", 110 << 10, True, "xtensawin"),
-        Kind("pico_w", 180 << 10, True, "armv6m"),
-        Kind("microbit", 9000),
+        Kind("unix", "linux", 4 << 20, arch="x64"),
+        Kind("esp32", "esp32", 110 << 10, wifi=True, arch="xtensawin"),
+        Kind("pico_w", "rp2", 180 << 10, wifi=True, arch="armv6m"),
+        Kind("microbit", "microbit", 9000, oldest=(1, 9)),
     )
 }
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..boards.kinds import KINDS
 from ..common.errors import Failure, UserError
 from ..common.report import Table
 from .options import (
@@ -74,7 +75,6 @@ def _add_boards(commands: Any) -> None:
 
 def _flash(args: argparse.Namespace) -> None:
     from ..boards import flash
-    from ..boards.kinds import KINDS
     from ..fleet import config as board_config
 
     kind = KINDS[args.board]
@@ -122,7 +122,7 @@ def _add_flash(commands: Any) -> None:
         "h2t2 flash --board esp32 --model ldl.h2m --config firmware/boards/esp32/config.toml --dry-run   # no board needed",
         "h2t2 flash --board unix --port ./device --model ldl.h2m --config config.toml --records samples.bin",
     )
-    p.add_argument("--board", required=True, choices=["unix", "esp32", "pico_w", "microbit"], help="its kind")
+    p.add_argument("--board", required=True, choices=[*KINDS], help="its kind")
     p.add_argument(
         "--port", default="auto", metavar="P", help="serial port, pty, socket://host:port, or the unix port's folder (auto)"
     )

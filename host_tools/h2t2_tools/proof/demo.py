@@ -25,6 +25,7 @@ from h2t2.ldl.tflite import TFLiteModel
 from ..common import pairs
 from ..common.errors import Failure
 from ..fleet import broker
+from ..fleet.rdl.pool import READY
 from ..lab.simulation.policies import offline_pair, offline_single
 from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
@@ -59,7 +60,7 @@ def _wait_ready(worker: subprocess.Popen[str]) -> None:
     late.start()
     try:
         for line in worker.stderr:
-            if line.startswith("h2t2 rdl: ready"):
+            if line.startswith(READY):
                 return
             noise.append(line)
     finally:

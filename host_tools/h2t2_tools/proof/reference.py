@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-OFFLOAD = -1
+from h2t2.core.policy import OFFLOAD
 
 
 class DenseH2T2:

@@ -12,8 +12,6 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-import python_minifier
-
 from h2t2.core.h2t2 import H2T2
 from h2t2.ldl.bundle import Int8Model
 
@@ -434,6 +432,8 @@ def renamed(part: ast.AST, names: dict[str, str]) -> ast.AST:
 
 def minified(part: ast.AST) -> str:
     """Source of a part, as short as python-minifier makes it."""
+    import python_minifier  # of the extra `boards`
+
     source = ast.unparse(ast.fix_missing_locations(part))
     return str(
         python_minifier.minify(
