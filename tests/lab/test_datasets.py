@@ -4,21 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from PIL import Image
+from images import RNG, pictures
 
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.lab import datasets
 from h2t2_tools.lab.datasets import synthetic
-
-RNG = np.random.default_rng(3)
-
-
-def pictures(folder, names, count=4, size=20):
-    """`count` random images in every folder named."""
-    for name in names:
-        (folder / name).mkdir(parents=True)
-        for n in range(count):
-            Image.fromarray(RNG.integers(0, 256, (size, size, 3), np.uint8)).save(folder / name / f"{n}.png")
 
 
 def test_phishing(tmp_path):

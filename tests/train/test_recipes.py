@@ -6,8 +6,8 @@ import sys
 
 import numpy as np
 import pytest
+from images import RNG, pictures
 from support import ROOT
-from test_datasets import RNG, pictures
 
 from h2t2_tools.lab import traces
 
