@@ -1,32 +1,77 @@
-# The wire format: request and reply payloads, both directions, CPython and MicroPython. No sockets, no policy.
+# The wire format, version 2: request and reply payloads and topics, both directions, CPython and MicroPython. No sockets, no
+# policy. All little-endian.
 #
-# All little-endian. Request: version u8, flags u8, model u16, boot u32, sequence u32, dtype u8, dimensions u8,
-# shape u16 each, then the raw tensor. Reply: version u8, status u8, boot u32, sequence u32, label i8, score u16 (Q15).
+# Request: version u8, flags u8, model u16, boot u32, sequence u32, left u32 (milliseconds an answer is of use), chance u16
+# (Q15, the probability it was asked with; 0: not told), bin u8, dtype u8, dimensions u8, a u16 a dimension, then the data.
+# Data of dtype RAW have a media type before them: its length u8, then so many bytes of ASCII.
+# Reply: version u8, status u8, boot u32, sequence u32, label i16 (-1: none), score u16 (Q15).
 from struct import calcsize, pack, unpack_from
 
-VERSION = 1
-INT8 = 0  # dtype codes; other codes are refused
-OK, MALFORMED, WRONG_MODEL, FAILED, BUSY = 0, 1, 2, 3, 4  # reply status
-STATUS = ("ok", "malformed request", "model not served here", "the remote model failed", "busy")
-MAX_TENSOR = 262144  # bytes; checked before any memory is taken
+VERSION = 2
+INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; others are refused
+ITEM = (1, 1, 4, 1)  # bytes a number of each
+OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY = 0, 1, 2, 3, 4, 5, 6  # reply status
+STATUS = (
+    "ok", "malformed request", "model not served here", "the remote model failed", "busy", "refused: it hung the model before",
+    "no worker serves this model",
+)  # fmt: skip
+MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS = 6
+MAX_MEDIA = 64  # bytes of a media type
 MAX_DEVICE = 64  # bytes of a device's name
 
-_REQUEST = "<BBHIIBB"
-_REPLY = "<BBIIbH"
+PRESENCE = "h2t2-workers/2/"  # presence() begins with it
+_REQUEST = "<BBHIIIHBBB"
+_REPLY = "<BBIIhH"
 REQUEST_HEADER = calcsize(_REQUEST)
-MAX_REQUEST = REQUEST_HEADER + 2 * MAX_DIMENSIONS + MAX_TENSOR
+MAX_REQUEST = REQUEST_HEADER + 2 * MAX_DIMENSIONS + 1 + MAX_MEDIA + MAX_DATA
 REPLY_SIZE = calcsize(_REPLY)
 
 
 def topic(device: str, leaf: str) -> str:
-    """The topic h2t2/1/<device>/<leaf>; leaf: request, reply, status, state or command. '+' for any device."""
-    return "h2t2/1/" + device + "/" + leaf
+    """The topic h2t2/2/<device>/<leaf>. '+' for any device. Leaves: reply, status, state, command, answer; request_leaf()."""
+    return "h2t2/2/" + device + "/" + leaf
+
+
+def request_leaf(model) -> str:
+    """The leaf of requests for a model, so that they reach that model's workers only; '+' for any model."""
+    return "request/%s" % model
+
+
+def model_of(payload: bytes) -> int:
+    """The model a request is for, 0 for bytes too short to say."""
+    return unpack_from("<H", payload, 2)[0] if len(payload) >= 4 else 0
+
+
+def looks_like_request(payload: bytes) -> bool:
+    """Whether a payload is of this version and as long as a request's header: enough to look into it with *_of()."""
+    return len(payload) >= REQUEST_HEADER and payload[0] == VERSION
+
+
+def left_of(payload: bytes) -> int:
+    """Milliseconds an answer to a request is of use, 0: it does not say."""
+    return unpack_from("<I", payload, 12)[0]
+
+
+def presence(model, worker: str) -> str:
+    """The topic on which a worker says, retained, that it serves a model. '+' for any model or worker."""
+    return "%s%s/%s" % (PRESENCE, model, worker)
+
+
+def status(word: str, boot: int) -> bytes:
+    """A device's retained status: "online" or "offline", and the number of the start that says so."""
+    return b"%s %d" % (word.encode(), boot)
+
+
+def boot_of(status: bytes) -> int:
+    """The number of the start that a status() is of, -1 where it names none."""
+    parts = bytes(status[:32]).split(b" ")
+    return int(parts[1]) if len(parts) == 2 and parts[1].isdigit() else -1
 
 
 def device_of(name: str) -> str | None:
     """The device in a topic as topic() makes it, or None where it is no such topic."""
-    parts = name.split("/")
+    parts = name.split("/", 3)
     return parts[2] if len(parts) == 4 and is_device(parts[2]) and name == topic(parts[2], parts[3]) else None
 
 
@@ -42,47 +87,88 @@ def checked_device(name: str) -> str:
     return name
 
 
-def encode_request(model: int, boot: int, sequence: int, shape, tensor) -> bytes:
-    """Request payload for an int8 tensor (bytes-like, len = product of shape). ValueError where they do not fit."""
-    size = 1
+class Request:
+    """What a request says. data: a view of the bytes after the header; media: of RAW data, else "". left: ms; chance: Q15."""
+
+    def __init__(self, model, boot, sequence, left, chance, k, dtype, shape, media, data):
+        self.model = model
+        self.boot = boot
+        self.sequence = sequence
+        self.left = left
+        self.chance = chance
+        self.k = k
+        self.dtype = dtype
+        self.shape = shape
+        self.media = media
+        self.data = data
+
+
+def size_of(dtype: int, shape) -> int:
+    """Bytes of a tensor, or -1 for one that is empty or above MAX_DATA."""
+    size = ITEM[dtype]
     for n in shape:
         size *= n
-    if size != len(tensor) or not 0 < size <= MAX_TENSOR or len(shape) > MAX_DIMENSIONS:
-        raise ValueError("tensor of %d bytes does not fit shape %s" % (len(tensor), shape))
-    head = pack(_REQUEST, VERSION, 0, model, boot, sequence, INT8, len(shape))
+        if not 0 < size <= MAX_DATA:
+            return -1
+    return size
+
+
+def encode_request(
+    model: int, boot: int, sequence: int, shape, data, left: int = 0, chance: int = 0, k: int = 0, dtype: int = INT8, media=""
+) -> bytes:
+    """Request payload for a tensor (bytes-like, as long as dtype and shape say; RAW: shape is its length).
+
+    ValueError where they do not fit.
+    """
+    if len(shape) > MAX_DIMENSIONS or size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA:
+        raise ValueError("data of %d bytes do not fit dtype %d and shape %s" % (len(data), dtype, shape))
+    head = pack(_REQUEST, VERSION, 0, model, boot, sequence, left, min(chance, 32768), k, dtype, len(shape))
     for n in shape:
-        head += pack("<H", n)
-    return head + bytes(tensor)
+        head += pack("<H", n) if dtype != RAW else pack("<HH", n & 65535, n >> 16)
+    if dtype == RAW:
+        head += bytes([len(media)]) + media.encode()
+    return head + bytes(data)
 
 
 def peek_request(payload: bytes) -> tuple | None:
     """(boot, sequence) of a payload long enough to hold them, else None: enough to answer a malformed request."""
-    if len(payload) < REQUEST_HEADER:
+    if len(payload) < 12:
         return None
     return unpack_from("<II", payload, 4)
 
 
-def decode_request(payload: bytes) -> tuple:
-    """(model, boot, sequence, shape, tensor memoryview) of a request. ValueError, saying what is wrong, for anything else."""
+def decode_request(payload: bytes) -> Request:
+    """The Request in a payload. ValueError, saying what is wrong, for anything else."""
+    if len(payload) < 1 or payload[0] != VERSION:
+        raise ValueError("request version %s, this one reads %d" % (payload[0] if payload else "of nothing", VERSION))
     if len(payload) < REQUEST_HEADER:
         raise ValueError("request of %d bytes is shorter than its header" % len(payload))
-    version, flags, model, boot, sequence, dtype, dimensions = unpack_from(_REQUEST, payload, 0)
-    if version != VERSION or flags:
-        raise ValueError("request version %d, flags %d: want version %d, flags 0" % (version, flags, VERSION))
-    if dtype != INT8:
-        raise ValueError("dtype code %d is not int8 (0)" % dtype)
-    start = REQUEST_HEADER + 2 * dimensions
-    if not 0 < dimensions <= MAX_DIMENSIONS or len(payload) < start:
+    _, flags, model, boot, sequence, left, chance, k, dtype, dimensions = unpack_from(_REQUEST, payload, 0)
+    if flags or chance > 32768:
+        raise ValueError("request with flags %d, chance %d" % (flags, chance))
+    if dtype >= len(ITEM):
+        raise ValueError("dtype code %d is none of 0..%d" % (dtype, len(ITEM) - 1))
+    raw = dtype == RAW
+    at = REQUEST_HEADER + 2 * dimensions * (2 if raw else 1)
+    if not 0 < dimensions <= (1 if raw else MAX_DIMENSIONS) or len(payload) < at + raw:
         raise ValueError("request with %d dimensions in %d bytes" % (dimensions, len(payload)))
-    shape = unpack_from("<%dH" % dimensions, payload, REQUEST_HEADER)
-    size = 1
-    for n in shape:
-        size *= n
-        if not 0 < size <= MAX_TENSOR:
-            raise ValueError("shape %s is empty or above %d bytes" % (shape, MAX_TENSOR))
-    if len(payload) != start + size:
-        raise ValueError("request of %d bytes, want %d for shape %s" % (len(payload), start + size, shape))
-    return model, boot, sequence, shape, memoryview(payload)[start:]
+    shape = unpack_from("<I" if raw else "<%dH" % dimensions, payload, REQUEST_HEADER)
+    size = size_of(dtype, shape)
+    if size < 0:
+        raise ValueError("shape %s is empty or above %d bytes" % (shape, MAX_DATA))
+    media = ""
+    if raw:
+        length = payload[at]
+        at += 1 + length
+        if length > MAX_MEDIA or len(payload) < at:
+            raise ValueError("media type of %d bytes in %d" % (length, len(payload)))
+        name = bytes(payload[at - length : at])
+        if max(name + b" ") > 126 or min(name + b" ") < 32:
+            raise ValueError("media type is not printable ASCII")
+        media = name.decode()
+    if len(payload) != at + size:
+        raise ValueError("request of %d bytes, want %d for shape %s" % (len(payload), at + size, shape))
+    return Request(model, boot, sequence, left, chance, k, dtype, shape, media, memoryview(payload)[at:])
 
 
 def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) -> bytes:
