@@ -1,11 +1,13 @@
 """The two MQTT links, paho's and the boards' own: one interface, the same behaviour, through a real Mosquitto."""
 
+import os
+import signal
 import time
 
 import paho.mqtt.client as mqtt
 import pytest
 import support
-from support import until, worker
+from support import children, until, worker
 
 from h2t2.link import wire
 from h2t2.link.backoff import FIRST_MS, LONGEST_MS, Backoff
@@ -15,6 +17,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.proxy import Faults, Proxy
 
+MODEL, BOOT = 2, 77
 both = pytest.mark.parametrize("kind", [MqttLink, PahoLink])
 
 
@@ -47,12 +50,12 @@ def connected(link, state=True, seconds=10):
 def test_offloads(kind, broker_url):
     """Requests and replies through each kind of broker and a real worker."""
     host, port = broker.parse(broker_url)
-    pair = pairs.load("digits")
+    assert pairs.load("digits").about.model_id == MODEL
     with worker(broker_url):
-        link = kind(host, port, "dev")
+        link = kind(host, port, "dev", MODEL, BOOT)
         link.open()
         for n in range(1, 40):
-            assert link.send(wire.encode_request(pair.about.model_id, 5, n, (8, 8, 1), bytes(64)))
+            assert link.workers() == 1 and link.send(wire.encode_request(MODEL, 5, n, (8, 8, 1), bytes(64)))
             assert wire.decode_reply(link.receive(5000))[1:3] == (5, n)
         assert link.receive(0) is None and link.refused == link.dropped == 0
         link.close()
@@ -62,7 +65,7 @@ def test_offloads(kind, broker_url):
 @pytest.mark.slow
 @both
 def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
-    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
     link.open()
     for n in range(3):
         mosquitto.stop(kill=True)
@@ -78,12 +81,12 @@ def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
 
 @both
 def test_it_says_why_it_cannot(kind, mosquitto):
-    link = kind("127.0.0.1", broker.free_port(), "dev", deadline_ms=1500)
+    link = kind("127.0.0.1", broker.free_port(), "dev", MODEL, BOOT, deadline_ms=1500)
     with pytest.raises(OSError, match=r"broker 127.0.0.1:\d+: "):
         link.open()
     link.close()
     proxy = Proxy(mosquitto.host, mosquitto.port, Faults(stall=True))
-    link = kind("127.0.0.1", proxy.port, "dev", deadline_ms=400)
+    link = kind("127.0.0.1", proxy.port, "dev", MODEL, BOOT, deadline_ms=400)
     began = time.monotonic()
     with pytest.raises(OSError, match="no answer"):
         link.open()
@@ -97,7 +100,7 @@ def test_it_says_why_it_cannot(kind, mosquitto):
 def test_a_silent_broker_is_given_up(kind, mosquitto):
     """Connected, then nothing passes: keep-alive notices, nothing blocks."""
     proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
-    link = kind("127.0.0.1", proxy.port, "dev", keep_alive=1)
+    link = kind("127.0.0.1", proxy.port, "dev", MODEL, BOOT, keep_alive=1)
     link.open()
     proxy.faults.stall = True
     began = time.monotonic()
@@ -112,7 +115,7 @@ def test_a_silent_broker_is_given_up(kind, mosquitto):
 @both
 def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
     proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
-    link = kind("127.0.0.1", proxy.port, "dev")
+    link = kind("127.0.0.1", proxy.port, "dev", MODEL, BOOT)
     link.open()
     link.receive(50)
     proxy.faults.stall = True
@@ -124,7 +127,7 @@ def test_what_is_not_acknowledged_is_bounded(kind, mosquitto):
 
 @both
 def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
-    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
     link.open()
     for n in range(QUEUE + 5):
         publish(wire.topic("dev", "reply"), b"%d" % n)
@@ -141,7 +144,7 @@ def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
 @both
 def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, publish):
     """A reply of 200 kB, of 500 bytes: counted, not delivered; what comes after them is."""
-    link = kind(mosquitto.host, mosquitto.port, "dev", buffer=80)
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT, buffer=80)
     link.open()
     for n, size in enumerate((500, 200000)):
         publish(wire.topic("dev", "reply"), bytes(size), qos=0)
@@ -154,7 +157,7 @@ def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, p
 
 @both
 def test_commands_are_not_replies(kind, mosquitto, publish):
-    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
     link.open()
     publish(wire.topic("dev", "command"), b"{}")
     publish(wire.topic("dev", "reply"), b"reply")
@@ -164,9 +167,97 @@ def test_commands_are_not_replies(kind, mosquitto, publish):
 
 
 @both
+def test_retained_commands_are_ignored(kind, mosquitto, publish):
+    """Left on the broker long ago, they would be carried out at every connection."""
+    client = make_client("operator")
+    client.connect(mosquitto.host, mosquitto.port)
+    client.loop_start()
+    client.publish(wire.topic("dev", "command"), b'{"reset": true}', qos=1, retain=True).wait_for_publish(5)
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link.open()
+    publish(wire.topic("dev", "reply"), b"after")
+    assert link.receive(5000) == b"after" and link.command() is None
+    publish(wire.topic("dev", "command"), b"now")
+    assert until(lambda: link.receive(20) is None and link.command() == b"now")
+    link.close()
+    client.disconnect()
+    client.loop_stop()
+
+
+@both
+def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
+    """Sixty oversize QoS 1 messages, three times as many as a broker leaves unacknowledged: the link still hears."""
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT, buffer=80)
+    link.open()
+    for n in range(60):
+        publish(wire.topic("dev", "reply"), bytes(100 + n))
+        assert until(lambda n=n: link.receive(5) is None and link.oversize > n and link.is_connected(), 30)
+        if kind is PahoLink and n == 2:
+            break  # it ends the connection for each instead, and makes another
+    publish(wire.topic("dev", "reply"), b"small")
+    assert link.receive(5000) == b"small"
+    link.close()
+
+
+@both
+def test_workers_come_and_go(kind, mosquitto):
+    """A worker is there when its first request could be answered, and gone with its connection, however that ends."""
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link.open()
+    assert link.workers() == 0
+
+    def count(n):
+        return until(lambda: link.receive(20) is None and link.workers() == n)
+
+    with worker(mosquitto.url), worker(mosquitto.url, "breast_cancer") as other:
+        assert count(1)  # breast_cancer's is of another model
+        with worker(mosquitto.url) as second:
+            assert count(2)
+            for process in children(second):
+                os.kill(process, signal.SIGKILL)
+            assert count(1) and count(2)  # its parent starts another
+            announced = link.presence.announced
+        assert count(1) and announced >= 3
+        other.send_signal(signal.SIGTERM)
+    assert count(0)
+    fresh = kind(mosquitto.host, mosquitto.port, "later", MODEL, BOOT)
+    fresh.open()
+    assert fresh.workers() == 0  # nothing retained is left
+    for one in (link, fresh):
+        one.close()
+
+
+@both
+def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
+    """Each takes the other's connection away: both say so, and from then on wait long between two attempts."""
+    links = [kind(mosquitto.host, mosquitto.port, "twin", MODEL, boot) for boot in (5, 6)]
+
+    def both_know():
+        for link in links:
+            link.receive(5)
+        return all(link.namesakes.found() for link in links)
+
+    assert until(both_know, 40)
+    before = [link.connections for link in links]
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        for link in links:
+            link.receive(5)
+    assert sum(link.connections for link in links) - sum(before) <= 2
+    for link in links:
+        link.close()
+    alone = kind(mosquitto.host, mosquitto.port, "twin", MODEL, 7)
+    alone.open()
+    for _ in range(20):
+        alone.receive(10)
+    assert not alone.namesakes.found()  # what a former start has left is no namesake
+    alone.close()
+
+
+@both
 def test_packet_ids_wrap_at_65535(kind, mosquitto, publish):
     """Just below the wrap: requests go on, and every one is acknowledged."""
-    link = kind(mosquitto.host, mosquitto.port, "dev")
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
     link.open()
     if kind is MqttLink:
         link.packet_id = 65530
@@ -198,18 +289,18 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
     watcher.loop_start()
     assert until(lambda: listening)
     proxy = Proxy(mosquitto.host, mosquitto.port, Faults())
-    link = kind("127.0.0.1", proxy.port, "cellar")
+    link = kind("127.0.0.1", proxy.port, "cellar", MODEL, BOOT)
     link.open()
-    assert until(lambda: (b"online", False) in seen)
+    assert until(lambda: (b"online 77", False) in seen)
     proxy.stop()  # the device vanishes without a word
-    assert until(lambda: (b"offline", False) in seen)
+    assert until(lambda: (b"offline 77", False) in seen)
     link.close()
     late = make_client("late", mqtt.MQTTv5)
     late.on_message = lambda _c, _d, message: seen.append((bytes(message.payload), message.retain))
     late.on_connect = lambda client, *_: client.subscribe(wire.topic("cellar", "status"), qos=1)
     late.connect(mosquitto.host, mosquitto.port)
     late.loop_start()
-    assert until(lambda: (b"offline", True) in seen)
+    assert until(lambda: (b"offline 77", True) in seen)
     for client in (watcher, late):
         client.disconnect()
         client.loop_stop()

@@ -16,6 +16,10 @@ class Backoff:
         """After a connection that worked: the next wait is the first one again."""
         self.wait_ms = FIRST_MS
 
+    def slow(self) -> None:
+        """The next wait is the longest: another device of this name takes every connection away."""
+        self.wait_ms = LONGEST_MS
+
     def draw(self) -> int:
         """The next wait, milliseconds."""
         half = self.wait_ms >> 1

@@ -1,7 +1,7 @@
 # Frames on a serial line: kind byte, payload, CRC-16 (CCITT, from 0xffff), little-endian; COBS (Cheshire and Baker, 1999) keeps
 # zeros out, a zero ends each. After noise the next zero puts both ends back in step.
-REQUEST, REPLY, STATE, COMMAND, HELLO, ASK = 81, 65, 83, 67, 72, 63  # the letters Q A S C H ?
-DECISION = 68  # D: bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
+REQUEST, REPLY, STATE, COMMAND, ANSWER, HELLO, ASK = 81, 65, 83, 67, 82, 72, 63  # the letters Q A S C R H ?
+DECISION = 68  # D: number u16, bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
 LONGEST = 65536  # bytes of a frame on the line, unless its reader says less
 
 

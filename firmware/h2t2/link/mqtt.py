@@ -9,12 +9,14 @@ import socket
 from ..clock import ticks_add, ticks_diff, ticks_ms
 from . import wire
 from .backoff import LONGEST_MS, Backoff
+from .presence import Namesakes, Presence
 
 DOWN, CONNECTING, GREETING, SUBSCRIBING, UP = 0, 1, 2, 3, 4
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 PENDING = 4  # packets waiting for the socket; one more is refused
 AT_ONCE = 16  # fillings of the buffer that are read before anything else has its turn
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
+MEET_MS = 300  # a broker that is there tells of its workers by then
 AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
 
 
@@ -38,18 +40,24 @@ def text(s) -> bytes:
 class MqttLink:
     """Requests out, replies in, for one device; PahoLink's interface. Connects and reconnects by itself while polled.
 
-    seed: of the waits between attempts (Backoff).
+    model: the remote model whose workers it looks out for. boot: this start's number, told in its status. seed: of the waits
+    between attempts (Backoff).
     buffer: bytes an incoming packet may have; a longer one is passed over and counted in `oversize`, no memory taken.
     counters: `connections`, `oversize`, `dropped` (replies never taken), `refused` (sends while down or full).
     """
 
     def __init__(
-        self, host, port, device, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320, tls=None
-    ):
-        """tls: None, or a context of secure.context(). deadline_ms: for one attempt, first packet to subscription."""
+        self, host, port, device, model, boot, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320,
+        tls=None
+    ):  # fmt: skip
+        """tls: None, or a context of tls.context(). deadline_ms: for one attempt, first packet to subscription."""
         self.host = host
         self.port = port
         self.device = device
+        self.model = model
+        self.boot = boot
+        self.presence = Presence()
+        self.namesakes = Namesakes(boot)
         self.user = user
         self.password = password
         self.keep_ms = keep_alive * 1000
@@ -59,7 +67,8 @@ class MqttLink:
         self.buffer = bytearray(buffer)
         self.have = 0  # bytes in it
         self.skip = 0  # bytes of a packet too large, still to come
-        self.topics = wire.topic(device, "reply").encode(), wire.topic(device, "command").encode()
+        leaves = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
+        self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")]]
         self.queue = []
         self.commands = []
         self.pending = []  # packets (memoryviews) the socket has not taken whole
@@ -77,6 +86,10 @@ class MqttLink:
     def is_connected(self) -> bool:
         return self.state == UP
 
+    def workers(self) -> int:
+        """How many workers serve the model, as far as they have announced themselves."""
+        return self.presence.count(self.model)
+
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
         end = ticks_add(ticks_ms(), wait_ms or self.deadline_ms)
@@ -84,6 +97,9 @@ class MqttLink:
             self._advance(20)
             if ticks_diff(ticks_ms(), end) >= 0 or (self.state == DOWN and self.trouble):
                 raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
+        end = ticks_add(ticks_ms(), MEET_MS)
+        while self.state == UP and not self.workers() and ticks_diff(end, ticks_ms()) > 0:
+            self._advance(20)
 
     def send(self, payload: bytes) -> bool:
         """Publish a request; False while the link is down or its packets pile up (nothing is queued then)."""
@@ -92,7 +108,7 @@ class MqttLink:
         if self.state != UP or len(self.pending) >= PENDING or self.unacknowledged >= UNACKNOWLEDGED:
             self.refused += 1
             return False
-        self._publish("request", payload, 1, False)
+        self._publish(wire.request_leaf(wire.model_of(payload)), payload, 1, False)
         return self.state == UP
 
     def receive(self, wait_ms: int) -> bytes | None:
@@ -115,6 +131,11 @@ class MqttLink:
         if self.state == UP and len(self.pending) < PENDING:
             self._publish("state", message.encode(), 0, True)
 
+    def answer(self, message: str) -> None:
+        """Publish the answer to a command (JSON text); left out while the link is down or busy."""
+        if self.state == UP and len(self.pending) < PENDING:
+            self._publish("answer", message.encode(), 0, False)
+
     def renew(self) -> None:
         """End the connection and make another."""
         if self.state == UP:
@@ -123,7 +144,7 @@ class MqttLink:
     def close(self) -> None:
         """Say "offline" and disconnect."""
         if self.state == UP:
-            self._publish("status", b"offline", 0, True)
+            self._publish("status", self._status("offline"), 0, True)
             self._write(packet(0xE0, b""))
             end = ticks_add(ticks_ms(), 1000)
             while self.pending and self.state == UP and ticks_diff(end, ticks_ms()) > 0:
@@ -206,7 +227,7 @@ class MqttLink:
         self.poller.register(self.sock, select.POLLIN)
         flags = 0x26 | (0x80 if self.user else 0) | (0x40 if self.user and self.password else 0)  # clean, will retained, QoS 0
         body = text("MQTT") + bytes([4, flags, self.keep_ms // 1000 >> 8, self.keep_ms // 1000 & 255])
-        body += text("h2t2-" + self.device) + text(wire.topic(self.device, "status")) + text("offline")
+        body += text("h2t2-" + self.device) + text(self.topics[2]) + text(self._status("offline"))
         if self.user:
             body += text(self.user)
             if self.password:
@@ -225,8 +246,11 @@ class MqttLink:
         self.pending = []
         self.trouble = why
         if self.state == UP:
-            self.backoff.reset()
             self.failed = 0
+            if self.namesakes.found():
+                self.backoff.slow()
+            else:
+                self.backoff.reset()
         else:
             self.failed += 1
             if not self.failed & 3:
@@ -299,6 +323,8 @@ class MqttLink:
             if buffer[body - 1] & 128:
                 raise OSError("a packet without an end")
             if body - at + size > len(buffer):
+                if not self._pass_over(at, body):
+                    break
                 self.oversize += 1
                 self.skip = body - at + size
                 continue
@@ -312,6 +338,23 @@ class MqttLink:
             buffer[: self.have - at] = buffer[at : self.have]
             self.have -= at
 
+    def _pass_over(self, at, body):
+        """Acknowledge a packet that is too large: a broker sends no more where too many are not.
+
+        False: its start is not here yet.
+        """
+        buffer = self.buffer
+        if buffer[at] & 0xF0 != 0x30 or not buffer[at] & 6:
+            return True
+        if body + 2 <= self.have:
+            body += 2 + (buffer[body] << 8 | buffer[body + 1])
+            if body + 2 > len(buffer) - at:
+                raise OSError("a message on a topic that is none of ours")
+            if body + 2 <= self.have:
+                self._write(packet(0x40, bytes(buffer[body : body + 2])))
+                return True
+        return False
+
     def _take(self, kind, body):
         kind_of = kind & 0xF0
         if kind_of == 0x20:
@@ -320,17 +363,17 @@ class MqttLink:
             if body[1]:
                 raise OSError("the broker refuses the connection, code %d" % body[1])
             self.state = SUBSCRIBING
+            self.presence.clear()  # a broker may tell of the workers before it acknowledges the subscription
             self.packet_id = self.packet_id % 65535 + 1
-            topics = text(self.topics[0]) + b"\x01" + text(self.topics[1]) + b"\x01"
+            topics = b"".join([text(topic) + b"\x01" for topic in self.topics])
             self._write(packet(0x82, bytes([self.packet_id >> 8, self.packet_id & 255]) + topics))
         elif kind_of == 0x90 and self.state == SUBSCRIBING:
-            if len(body) != 4 or (body[2] | body[3]) & 0x80:
+            if len(body) != 2 + len(self.topics) or max(body[2:]) & 0x80:
                 raise OSError("the broker refuses the subscription")
             self.state = UP
             self.connections += 1
-            self.backoff.reset()
             self.trouble = ""
-            self._publish("status", b"online", 0, True)
+            self._publish("status", self._status("online"), 0, True)
         elif kind_of == 0x40 and self.unacknowledged:
             self.unacknowledged -= 1
         elif kind_of == 0x30 and len(body) > 2:
@@ -341,12 +384,27 @@ class MqttLink:
                     return
                 self._write(packet(0x40, bytes(body[start : start + 2])))
                 start += 2
-            if leaf in self.topics and start <= len(body):
-                waiting = self.queue if leaf == self.topics[0] else self.commands
-                if len(waiting) >= QUEUE:
-                    waiting.pop(0)
-                    self.dropped += 1
-                waiting.append(bytes(body[start:]))
+            if start <= len(body):
+                self._message(leaf, bytes(body[start:]), kind & 1)
+
+    def _message(self, topic, payload, retained):
+        reply, command, status, _ = self.topics
+        if topic == reply or (topic == command and not retained):
+            waiting = self.queue if topic == reply else self.commands
+            if len(waiting) >= QUEUE:
+                waiting.pop(0)
+                self.dropped += 1
+            waiting.append(payload)
+        elif topic == status:
+            self.namesakes.take(payload, self.connections > (self.state == UP))
+        else:
+            try:
+                self.presence.take(topic.decode(), payload, retained)
+            except ValueError:  # no text at all
+                pass
+
+    def _status(self, word):
+        return wire.status(word, self.boot)
 
 
 def _sleep(ms):

@@ -13,11 +13,16 @@ from paho.mqtt.properties import Properties
 
 from . import wire
 from .backoff import Backoff
+from .presence import Namesakes, Presence
 
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 IDLE_MS = 200  # a session's longest wait for the network
 AT_ONCE = 64  # packets a session reads before it looks at its other work
+ANSWER_MS = 2  # a broker sends on after an acknowledgement within
+FEW = 4  # packets of a turn that show that nothing was held back
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
+MEET_S = 0.3  # a broker that is there tells of its workers by then
+WORKERS = 1024  # remembered
 
 
 class Client(mqtt.Client):
@@ -69,7 +74,7 @@ def make_client(
 
 
 class Session:
-    """A client's connections, one after the other, each a new paho client in one thread of its own, until close().
+    """A client's connections, one after the other, each a new paho client in one thread of its own, from start() to close().
 
     make(): a client with its callbacks for messages and its last will. topics: subscribed to at QoS 1.
     In the session's thread: on_up(session), once subscribed; farewell(session), before a clean end; work(), between two looks
@@ -98,12 +103,18 @@ class Session:
         self._farewell = farewell
         self._work = work or (lambda: IDLE_MS)
         self._refusal = ""
+        self.slow = False  # wait longest after each connection: somebody takes them away
+        self._read = 0  # packets that the last turn read
         self._sent = self._acknowledged = 0
         self._counting = Lock()
         self._closing = Event()
         self._woken, self._waking = socket.socketpair()
         self._thread = Thread(target=self._run, name="mqtt session", daemon=True)
+
+    def start(self) -> "Session":
+        """Begin; apart from the constructor, as its callbacks may need what it is assigned to."""
         self._thread.start()
+        return self
 
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
@@ -123,6 +134,13 @@ class Session:
         with self._counting:
             self._sent += 1
         return client.publish(topic, payload, qos=qos, retain=retain).rc == mqtt.MQTT_ERR_SUCCESS
+
+    def drain(self) -> None:
+        """For work(): read what the broker has, however much it holds back until what it sent is acknowledged."""
+        client = self.client
+        for _ in range(AT_ONCE):
+            if client is None or not client.socket() or self._turn(client, ANSWER_MS) or self._read < FEW:
+                return
 
     def renew(self) -> None:
         """End the connection and make another."""
@@ -160,7 +178,10 @@ class Session:
             self.client = None
             if self.up.is_set():
                 self.up.clear()
-                self._backoff.reset()
+                if self.slow:
+                    self._backoff.slow()
+                else:
+                    self._backoff.reset()
             self.tried.set()
             self._closing.wait(self._backoff.draw() / 1000)
 
@@ -211,9 +232,11 @@ class Session:
             elif event & ~select.POLLOUT:
                 pending = True
         poll.modify(sock, select.POLLIN)
+        self._read = 0
         if pending:
             for _ in range(AT_ONCE):
                 code = client.loop_read()
+                self._read += 1
                 if code or not client.socket() or not (client.is_tls and sock.pending() or poll.poll(0)):
                     break
         if not code and client.want_write():
@@ -247,22 +270,29 @@ class PahoLink:
     """
 
     def __init__(
-        self, host, port, device, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320, tls=None
-    ):
-        """As MqttLink. buffer: bytes an incoming packet may have; a longer one ends the connection, no memory taken."""
+        self, host, port, device, model, boot, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320,
+        tls=None
+    ):  # fmt: skip
+        """As MqttLink; model: None looks out for workers of every model.
+
+        buffer: bytes an incoming packet may have; a longer one ends the connection, no memory taken.
+        """
         self.host = host
         self.port = port
         self.device = device
+        self.model = model
+        self.boot = boot
+        self.presence = Presence(WORKERS)
+        self.namesakes = Namesakes(boot)
         self.dropped = self.refused = 0
-        self._request, self._reply, self._command, self._status, self._state = [
-            wire.topic(device, leaf) for leaf in ("request", "reply", "command", "status", "state")
-        ]
+        self._reply, self._command, self._status = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
         self._made = "h2t2-" + device, mqtt.MQTTv311, tls, user, password, buffer
         self._replies: SimpleQueue[bytes] = SimpleQueue()
         self._commands: deque[bytes] = deque()
-        self._session = Session(
-            host, port, self._client, (self._reply, self._command), keep_alive, deadline_ms, seed, self._online, self._offline
-        )
+        self._met = Event()  # a worker of the model
+        topics = self._reply, self._command, self._status, wire.presence("+" if model is None else model, "+")
+        self._session = Session(host, port, self._client, topics, keep_alive, deadline_ms, seed, self._online, self._offline)
+        self._session.start()
 
     @property
     def connections(self) -> int:
@@ -279,15 +309,21 @@ class PahoLink:
     def is_connected(self) -> bool:
         return self._session.up.is_set()
 
+    def workers(self, model: int | None = None) -> int:
+        """How many workers serve the model (the link's own), as far as they have announced themselves."""
+        return self.presence.count(self.model if model is None else model)
+
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
         self._session.open(wait_ms)
+        self._met.wait(MEET_S)
 
     def send(self, payload: bytes) -> bool:
         """Publish a request; False while the link is down or too many are not acknowledged (nothing is queued then)."""
         session = self._session
-        if session.unacknowledged() < UNACKNOWLEDGED and session.publish(self._request, payload):
-            return True
+        if session.unacknowledged() < UNACKNOWLEDGED:
+            if session.publish(wire.topic(self.device, wire.request_leaf(wire.model_of(payload))), payload):
+                return True
         self.refused += 1
         return False
 
@@ -304,8 +340,11 @@ class PahoLink:
 
     def report(self, message: str) -> None:
         """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
-        if self._session.unacknowledged() < UNACKNOWLEDGED:
-            self._session.publish(self._state, message, 0, True)
+        self._say("state", message, True)
+
+    def answer(self, message: str) -> None:
+        """Publish the answer to a command (JSON text); left out while the link is down or busy."""
+        self._say("answer", message, False)
 
     def renew(self) -> None:
         """End the connection and make another."""
@@ -315,17 +354,22 @@ class PahoLink:
         """Say "offline" and disconnect."""
         self._session.close()
 
+    def _say(self, leaf, message, retain):
+        if self._session.unacknowledged() < UNACKNOWLEDGED:
+            self._session.publish(wire.topic(self.device, leaf), message, 0, retain)
+
     def _client(self):
+        self.presence.clear()
         client = make_client(*self._made)
-        client.will_set(self._status, "offline", qos=0, retain=True)
+        client.will_set(self._status, wire.status("offline", self.boot), qos=0, retain=True)
         client.on_message = self._on_message
         return client
 
     def _online(self, session):
-        session.publish(self._status, "online", 0, True)
+        session.publish(self._status, wire.status("online", self.boot), 0, True)
 
     def _offline(self, session):
-        session.publish(self._status, "offline", 0, True)
+        session.publish(self._status, wire.status("offline", self.boot), 0, True)
 
     def _on_message(self, _client, _data, message):
         if message.topic == self._reply:
@@ -333,7 +377,14 @@ class PahoLink:
                 self.dropped += 1
             self._replies.put(message.payload)
         elif message.topic == self._command:
+            if message.retain:
+                return
             if len(self._commands) >= QUEUE:
                 self._commands.popleft()
                 self.dropped += 1
             self._commands.append(message.payload)
+        elif message.topic == self._status:
+            self.namesakes.take(message.payload, self.connections > self.is_connected())
+            self._session.slow = self.namesakes.found()
+        elif self.presence.take(message.topic, message.payload, message.retain) and self.workers():
+            self._met.set()

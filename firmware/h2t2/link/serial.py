@@ -2,24 +2,37 @@
 # other end. The interface of the other links.
 from ..clock import ticks_add, ticks_diff, ticks_ms
 from . import frames
+from .presence import Namesakes, Presence
 
 QUEUE = 16
 
 
 class SerialLink:
-    """stream: `read()` gives what has come (bytes, or None), without waiting; `write(bytes)` sends. device: told in hello."""
+    """stream: `read()` gives what has come (bytes, or None), without waiting; `write(bytes)` sends. device: told in hello.
+    boot: this start's number.
 
-    def __init__(self, stream, device, limit=256):
+    Who serves the model, the gateway knows: it answers wire.NOBODY at once where it is nobody.
+    """
+
+    def __init__(self, stream, device, boot=0, limit=256):
         self.stream = stream
         self.device = device
+        self.boot = boot
+        self.trouble = ""
         self.decoder = frames.Decoder(limit)
         self.queue = []
         self.commands = []
-        self.dropped = 0
+        self.connections = 1
+        self.oversize = self.dropped = self.refused = 0
+        self.presence = Presence()
+        self.namesakes = Namesakes(boot)
         self._send(frames.HELLO, device.encode())
 
     def is_connected(self) -> bool:
         return True
+
+    def workers(self) -> int:
+        return 1
 
     def _send(self, kind, payload):
         try:
@@ -57,6 +70,10 @@ class SerialLink:
     def report(self, message: str) -> None:
         """Send telemetry (JSON text)."""
         self._send(frames.STATE, message.encode())
+
+    def answer(self, message: str) -> None:
+        """Send the answer to a command (JSON text)."""
+        self._send(frames.ANSWER, message.encode())
 
     def renew(self) -> None:
         """Nothing to make anew: a line has no connection."""

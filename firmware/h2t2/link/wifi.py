@@ -4,8 +4,11 @@ import network
 from ..clock import ticks_add, ticks_diff, ticks_ms
 
 
-def join(name: str, password: str, deadline_ms: int = 20000) -> bool:
-    """Connect as a station; True when there is an address within the deadline. The radio goes on trying by itself."""
+def join(name: str, password: str, feed, log, deadline_ms: int = 20000) -> bool:
+    """Connect as a station; True when there is an address within the deadline. The radio goes on trying by itself.
+
+    feed: called while it waits (a watchdog's). log: told when the network does not answer.
+    """
     from time import sleep_ms  # type: ignore[attr-defined]
 
     station = network.WLAN(network.STA_IF)
@@ -15,7 +18,8 @@ def join(name: str, password: str, deadline_ms: int = 20000) -> bool:
     end = ticks_add(ticks_ms(), deadline_ms)
     while not station.isconnected():
         if ticks_diff(ticks_ms(), end) >= 0:
-            print("h2t2: no answer from the network yet; deciding locally")
+            log("no answer from the network yet; deciding locally")
             return False
+        feed()
         sleep_ms(100)
     return True
