@@ -84,14 +84,15 @@ def replay(kind, rounds, restore, options):
         both = [(binary.decide(stream.draw() >> 1, n * 82), many.decide(scores(stream, 4), n * 82)) for n in range(rounds)]
         return {"actions": "".join(["01-"[a] + "0123-"[b] for a, b in both])}
     policy = make(kind, rounds, options)
+    given = policy.beta, policy.delta_fp, policy.delta_fn
     actions = ""
     late = 0
     for n in range(rounds):
         if restore and n == restore:
-            blob = snapshot.save(policy)
+            blob = snapshot.save(policy, given)
             check.add(blob)
             policy = make(kind, rounds, options)
-            snapshot.restore(policy, blob)
+            snapshot.restore(policy, blob, given)
         draw = stream.draw()
         x = scores(stream, 4) if kind == "pairwise" else draw << options.get("bits", 4) >> 15
         label = stream.draw() % 4 if kind == "pairwise" else 1 if stream.draw() < draw else 0
@@ -113,7 +114,7 @@ def replay(kind, rounds, restore, options):
                     policy.learn(late, label, 16384)
                     policy.learn(late, label, 16384)
                     late = 0
-    check.add(snapshot.save(policy))
+    check.add(snapshot.save(policy, given))
     counts = [policy.taught, policy.tickets.refused, policy.tickets.lost]
     return {"actions": actions, "crc": check.crc, "counts": counts}
 

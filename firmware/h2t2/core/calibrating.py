@@ -36,6 +36,8 @@ class Calibrating(Policy):
     """
 
     kind = 3
+    name = "calibrating"
+    reprices = True  # it keeps counts, not losses
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Calibrating(Policy):
         self.rdl_fp = rdl_fp
         self.clear = ONE - rdl_fp - rdl_fn  # what a wrong remote leaves of the difference between the classes
         self.half_life = half_life
-        self.options = (bits, delta_fp, delta_fn, half_life, window, rdl_fp, rdl_fn)
+        self.options = (bits, half_life, rdl_fp, rdl_fn)
         self.set_beta(beta)
         self.offload = 0
         self.p = self.low = self.high = 0  # of the bin looked at last, Q20
@@ -175,9 +177,9 @@ class Calibrating(Policy):
             self.labels[k] >>= 1
             self.events[k] >>= 1
 
-    def cells(self) -> int:
-        """How many cells a ticket may name: the bins."""
-        return self.n
+    def asked(self) -> int:
+        """As Policy.asked."""
+        return self.offload
 
     def parts(self):
         """As Policy.parts."""

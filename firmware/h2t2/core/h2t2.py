@@ -20,6 +20,7 @@ class H2T2(Policy):
     """
 
     kind = 1
+    name = "h2t2"
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class H2T2(Policy):
         self.rate = log2e(eta)  # octaves a unit of cost, Q26
         self.rdl_fp = rdl_fp
         self.rdl_fn = rdl_fn
-        self.options = (bits, self.rate, self.all, self.anytime, half_life, window, delta_fp, delta_fn, rdl_fp, rdl_fn)
+        self.options = (bits, self.rate, self.all, self.anytime, half_life, rdl_fp, rdl_fn)
         self.set_deltas(delta_fp, delta_fn)
         self.set_beta(beta)
         self.cell = 0  # added to the bin in a ticket: which learner, where there are several
@@ -193,9 +194,10 @@ class H2T2(Policy):
             experts.charge(k, zero, beta, loss[0], loss[1])
         self.taught += 1
 
-    def cells(self) -> int:
-        """How many cells a ticket may name: the bins."""
-        return self.experts.n
+    def asked(self) -> int:
+        """As Policy.asked: P(offload), or an exploration."""
+        chance = self.experts.chance
+        return (chance + times(ONE_Q29 - chance, self.epsilon)) >> 14
 
     def trees(self):
         """The expert trees it learns with."""

@@ -16,6 +16,7 @@ class Pairwise(H2T2):
     """
 
     kind = 2
+    name = "pairwise"
 
     def __init__(self, costs: list, bits: int = defaults.BITS, **options):
         """costs: as CalibratedMulticlass takes them, K from 2 to 16. options: H2T2's, without delta_* and rdl_*."""
@@ -87,10 +88,6 @@ class Pairwise(H2T2):
         cell = self.tickets.slots[ticket % self.tickets.window * FIELDS + BIN]
         side = self.tickets.lose(ticket)
         return side if side < 0 else self.pairs[cell >> self.bits][side]
-
-    def cells(self) -> int:
-        """How many cells a ticket may name: the bins of every learner."""
-        return len(self.learners) << self.bits
 
     def trees(self):
         """The expert trees it learns with, one a pair of classes."""

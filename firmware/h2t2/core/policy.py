@@ -42,6 +42,8 @@ class Policy:
     """
 
     kind = 0  # of its snapshots
+    name = ""
+    reprices = False  # whether what it has learned follows a change of costs at once
 
     def __init__(self, seed: int, window: int, delta_fp: int, delta_fn: int):
         self.rng = Rng(seed)
@@ -58,8 +60,8 @@ class Policy:
         """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""
         return self.tickets.lose(ticket)
 
-    def cells(self) -> int:
-        """How many cells a ticket may name."""
+    def asked(self) -> int:
+        """The probability, Q15, with which the last round offloaded."""
         raise NotImplementedError
 
     def restored(self) -> None:
@@ -71,7 +73,8 @@ class Policy:
 
         scalars: [(owner, ((attribute, least, most), ...))]. arrays: [(array, bounds)]; bounds are (least, most) of the items,
         several where items of several meanings alternate; None for a tree's losses, sums over ranges of bins, each at most
-        twice the `spent` before it; () for what is below a unit in each. bins: how many cells a ticket may name.
+        twice the `spent` before it; () for what is below a unit in each. Tickets are not kept: the replies that a later start
+        gets are its own.
         """
         tickets = self.tickets
         scalars = [
@@ -79,8 +82,7 @@ class Policy:
             (self.rng, (("x", 1, 30268), ("y", 1, 30306), ("z", 1, 30322))),
             (tickets, (("last", 0, TICKET), ("lost", 0, MOST), ("refused", 0, MOST))),
         ]
-        bins = self.cells()
-        return scalars, [(tickets.slots, ((0, TICKET), (0, bins - 1), (0, ONE), (0, 255), (0, MOST)))]
+        return scalars, []
 
     def state(self):
         """Everything that changes while it runs, as an array of integers: what restore() takes."""
@@ -95,7 +97,7 @@ class Policy:
         return made
 
     def restore(self, state) -> None:
-        """Put a state() back into a policy made with the same options; it goes on bit for bit.
+        """Put a state() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.
 
         ValueError, and the policy untouched, for another number of integers or one out of range.
         """
@@ -130,6 +132,7 @@ class Policy:
                     if put:
                         values[n] = value
                     at += 1
+        self.tickets.drop_all()
         self.restored()
 
     def reset(self) -> None:

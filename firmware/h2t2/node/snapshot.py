@@ -1,9 +1,12 @@
 # Snapshots: a policy's whole state as bytes, and a store of two alternating slots that survives a power cut at any byte.
-# Not part of a step: may allocate. What a state consists of is the policy's own to say (core/policy.py).
+# Not part of a step: may allocate. What a state consists of is the policy's own to say (core/policy.py); when it is saved and
+# what becomes of one that does not fit is in keeper.
+import errno
 import os
 from struct import calcsize, pack, unpack_from
 
-VERSION = 3
+VERSION = 4
+KEPT = 10  # files set aside by one name
 _HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body; then the body, then a CRC-24
 _MAGIC = b"H2T2"
 _SIZE = calcsize(_HEADER)
@@ -24,39 +27,54 @@ def crc24(data: bytes | memoryview) -> int:
     return crc
 
 
-def save(policy) -> bytes:
-    """The state of a policy as bytes: what it has learned, counters, costs, draws, tickets and options."""
+class Mismatch(ValueError):
+    """A snapshot that is whole, and not of this policy: of another version, kind, size, or made with other options."""
+
+
+def save(policy, given) -> bytes:
+    """The state of a policy as bytes: what it has learned, counters, costs, draws and options.
+
+    given: the costs it was configured with (beta, delta_fp, delta_fn), which tell at restore() whether they were changed since.
+    """
     state = policy.state()
-    body = pack("<%di" % len(policy.options), *policy.options) + pack("<%di" % len(state), *state)
-    head = pack(_HEADER, _MAGIC, VERSION, policy.kind, len(policy.options), len(body))
+    options = tuple(given) + policy.options
+    body = pack("<%di" % len(options), *options) + pack("<%di" % len(state), *state)
+    head = pack(_HEADER, _MAGIC, VERSION, policy.kind, len(options), len(body))
     return head + body + pack("<I", crc24(head + body))
 
 
-def restore(policy, blob) -> None:
+def restore(policy, blob, given) -> bool:
     """Put a saved state into a policy made with the same options; it goes on bit for bit.
 
-    ValueError, and the policy untouched, for bytes that are truncated, changed, out of range, of another version, kind or
-    options.
+    given: the costs it is configured with now. Where they are those of save(), the costs in force then come back (a command
+    may have set them); else these are in force, and it returns True. Mismatch for another version, kind, size or options,
+    ValueError for bytes that are truncated, changed or out of range; the policy is untouched then.
     """
     if len(blob) < _SIZE + 4:
         raise ValueError("snapshot: %d bytes are too few" % len(blob))
     magic, version, kind, options, size = unpack_from(_HEADER, blob, 0)
     if magic != _MAGIC:
         raise ValueError("snapshot: these bytes are not one")
-    if version != VERSION:
-        raise ValueError("snapshot: version %d, this runtime reads %d" % (version, VERSION))
     if len(blob) != _SIZE + size + 4:
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (len(blob), _SIZE + size + 4))
     if unpack_from("<I", blob, _SIZE + size)[0] != crc24(memoryview(blob)[: _SIZE + size]):
         raise ValueError("snapshot: the checksum does not match")
-    if kind != policy.kind or options != len(policy.options) or size < 4 * options or size & 3:
-        raise ValueError("snapshot: of another kind or size of policy")
-    if unpack_from("<%di" % options, blob, _SIZE) != tuple([int(value) for value in policy.options]):
-        raise ValueError("snapshot: made with other options than this policy's")
+    if version != VERSION:
+        raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
+    if kind != policy.kind or options != 3 + len(policy.options) or size < 4 * options or size & 3:
+        raise Mismatch("snapshot: of another kind or size of policy")
+    made = unpack_from("<%di" % options, blob, _SIZE)
+    if made[3:] != tuple([int(value) for value in policy.options]):
+        raise Mismatch("snapshot: made with other options than this policy's")
     try:
         policy.restore(unpack_from("<%di" % ((size >> 2) - options), blob, _SIZE + 4 * options))
     except ValueError as error:
         raise ValueError("snapshot: %s" % error) from None
+    if made[:3] == tuple(given):
+        return False
+    policy.set_deltas(given[1], given[2])
+    policy.set_beta(given[0])
+    return True
 
 
 class Store:
@@ -86,6 +104,10 @@ class Store:
         found.sort(reverse=True)
         return found
 
+    def set_aside(self) -> str:
+        """Keep what is in the slots under other names, which it returns; OSError where that cannot be."""
+        return ", ".join([name for name in [slot.set_aside() for slot in self.slots] if name])
+
     def load(self) -> bytes | None:
         """The newest complete blob, or None where there is none."""
         found = self._load()
@@ -106,11 +128,11 @@ class FileSlot:
         self.path = path
 
     def read(self) -> bytes:
-        try:
-            with open(self.path, "rb") as file:
-                return file.read()
-        except OSError:
+        """What it holds, nothing where there is no file; OSError where it cannot be read."""
+        if not _exists(self.path):
             return b""
+        with open(self.path, "rb") as file:
+            return file.read()
 
     def write(self, data: bytes) -> None:
         with open(self.path, "wb") as file:
@@ -118,6 +140,27 @@ class FileSlot:
             file.flush()
             if hasattr(os, "fsync"):  # CPython's; a board's file system writes at close
                 os.fsync(file.fileno())
+
+    def set_aside(self) -> str:
+        """Keep the file under another name, which it returns; OSError where there are KEPT of them already."""
+        if not _exists(self.path):
+            return ""
+        for n in range(1, KEPT + 1):
+            name = "%s.kept%d" % (self.path, n)
+            if not _exists(name):
+                os.rename(self.path, name)
+                return name
+        raise OSError("%s: %d kept files are there already: remove some" % (self.path, KEPT))
+
+
+def _exists(path):
+    try:
+        os.stat(path)
+    except OSError as error:
+        if error.args[0] == errno.ENOENT:
+            return False
+        raise
+    return True
 
 
 class BufferSlot:
@@ -133,6 +176,10 @@ class BufferSlot:
         if len(data) > len(self.view):
             raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (len(data), len(self.view)))
         self.view[: len(data)] = data
+
+    def set_aside(self) -> str:
+        """A memory of two slots has no room for that: OSError."""
+        raise OSError("there is no room to keep it")
 
 
 def file_store(path: str) -> Store:
