@@ -1,26 +1,53 @@
-"""What the tests of commands share."""
+"""What the tests of node and service share: a link that a test plays, and a service over scripted bins."""
 
 from support import Ldl, paper
 
 from h2t2.link import wire
+from h2t2.link.presence import Namesakes, Presence
+from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
+from h2t2.node.sensing import Sensing
 from h2t2.node.service import Service
+
+BOOT = 9
 
 
 class Link:
-    """Answers every offload at once with `label`; commands are what a test puts there."""
+    """Answers every offload at once with `label`; commands are what a test puts there.
+
+    up: connected; there: workers that have announced themselves; answers: whether they answer.
+    """
+
+    boot = BOOT
+    connections = oversize = dropped = refused = 0
 
     def __init__(self):
-        self.up, self.commands, self.waiting, self.renewed, self.answers = True, [], [], 0, True
+        self.up, self.there, self.answers, self.trouble = True, 1, True, ""
+        self.label, self.status = 1, wire.OK
+        self.sent, self.commands, self.waiting, self.renewed = [], [], [], 0
+        self.reported, self.answered = [], []
+        self.presence, self.namesakes = Presence(), Namesakes(BOOT)
 
     def is_connected(self):
         return self.up
 
+    def workers(self):
+        return self.there
+
     def send(self, payload):
-        if self.up and self.answers:
-            _, boot, sequence, _, _ = wire.decode_request(payload)
-            self.waiting.append(wire.encode_reply(wire.OK, boot, sequence, 1, 0))
-        return self.up
+        if not self.up:
+            return False
+        self.sent.append(payload)
+        if self.answers:
+            self.answer_to(payload)
+        return True
+
+    def answer_to(self, payload=None, label=None, status=None, boot=None):
+        """Have a reply to a request (the last one) wait."""
+        request = wire.decode_request(payload or self.sent[-1])
+        status = self.status if status is None else status
+        label = (self.label if label is None else label) if status == wire.OK else -1
+        self.waiting.append(wire.encode_reply(status, request.boot if boot is None else boot, request.sequence, label, 0))
 
     def receive(self, wait_ms):
         return self.waiting.pop(0) if self.waiting else None
@@ -29,20 +56,33 @@ class Link:
         return self.commands.pop(0) if self.commands else None
 
     def report(self, message):
-        self.reported = message
+        self.reported.append(message)
+
+    def answer(self, message):
+        self.answered.append(message)
 
     def renew(self):
         self.renewed += 1
 
 
-def running(policy=None, bins=(5,) * 30, store=None, **options):
+def recorded(bins):
+    """A sensor that gives those bins, and then says that there are no more."""
+    given = enumerate(bins)
+
+    def sensor():
+        n, k = next(given)
+        return k, b"x", n
+
+    return sensor
+
+
+def running(policy=None, bins=(5,) * 30, store=None, every=250, mismatch="fresh", sensing=None, **options):
     """(service, node, decisions, said) over those bins."""
     decisions, said = [], []
     options = {"deadline_ms": 1000, **options}
     policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
-    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, 9, **options)
-    given = iter(bins)
-    service = Service(
-        node, lambda: next(((k, b"x", n) for n, k in enumerate(given)), None), (1,), store, 500, 0, log=said.append
-    )
+    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT, log=said.append, **options)
+    keeper = Keeper(policy, store, every, mismatch, node.complain, said.append)
+    sensing = sensing or Sensing(recorded(bins), patient=True, complain=node.complain)
+    service = Service(node, sensing, (1,), keeper, telemetry_s=0, log=said.append)
     return service, node, decisions, said

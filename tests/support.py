@@ -1,5 +1,7 @@
 """What tests of this folder and of hil/ share."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -24,8 +26,16 @@ def worker(url, pair="digits", *options):
         assert "ready" in process.stderr.readline()
         yield process
     finally:
+        for child in children(process):
+            os.kill(child, signal.SIGKILL)
         process.kill()
         process.communicate()
+
+
+def children(process):
+    """The numbers of a process's own children: the workers of `h2t2 rdl`."""
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-# Milliseconds that wrap, the same on CPython and MicroPython. Compare only with ticks_diff.
+# Milliseconds that wrap, the same on CPython and MicroPython: compare only with ticks_diff. Seconds, and the time of day.
 try:
     from time import ticks_add, ticks_diff, ticks_ms  # type: ignore[attr-defined]
 except ImportError:
@@ -17,3 +17,31 @@ except ImportError:
     def ticks_diff(a: int, b: int) -> int:
         """Milliseconds from b to a, in [-2^29, 2^29), right across the wrap."""
         return (a - b + _PERIOD // 2) % _PERIOD - _PERIOD // 2
+
+
+SET = 1735689600  # 2025: a clock that says less was never set
+
+
+class Stopwatch:
+    """Whole seconds since it was made, for longer than the ticks' period; asked at least once in six days."""
+
+    def __init__(self):
+        self.last = ticks_ms()
+        self.total = 0
+
+    def seconds(self) -> int:
+        waited = ticks_diff(ticks_ms(), self.last)
+        if waited < 0:  # the clock has jumped back
+            self.last = ticks_ms()
+        elif waited >= 1000:
+            self.total += waited // 1000
+            self.last = ticks_add(self.last, waited // 1000 * 1000)
+        return self.total
+
+
+def unix_now() -> int:
+    """Seconds since 1970, or 0 while the clock is not set: a board starts in 2000 or 2021."""
+    from time import gmtime, time
+
+    now = int(time()) + (946684800 if gmtime(0)[0] == 2000 else 0)
+    return now if now > SET else 0

@@ -4,16 +4,15 @@ import pytest
 from support import ROOT
 
 import h2t2.node.commands
-import h2t2.node.service
 from h2t2.node import commands
 from h2t2_tools.boards.emulators import ARM32, UNIX
 
 GOOD = [
-    (b'{"set": {"beta": 100}}', ("set", {"beta": 100})),
-    (b'{"set": {"beta": 0, "delta_fp": 32768, "delta_fn": 1}}', ("set", {"beta": 0, "delta_fp": 32768, "delta_fn": 1})),
-    (b'{"snapshot": true}', ("snapshot", True)),
-    (b'{"reset":true}', ("reset", True)),
-    (b'{"pause": 86400}', ("pause", 86400)),
+    (b'{"set": {"beta": 100}}', ("set", {"beta": 100}, "", 0)),
+    (b'{"set": {"beta": 0, "delta_fp": 32768, "delta_fn": 1}}', ("set", {"beta": 0, "delta_fp": 32768, "delta_fn": 1}, "", 0)),
+    (b'{"snapshot": true, "id": "7f"}', ("snapshot", True, "7f", 0)),
+    (b'{"reset":true, "until": 1800000000}', ("reset", True, "", 1800000000)),
+    (b'{"pause": 86400, "id": "~ ", "until": 0}', ("pause", 86400, "~ ", 0)),
 ]
 
 
@@ -21,13 +20,18 @@ BAD = [
     b"", b"x", b"\xff\xfe", b"[]", b"3", b"null", b"{}", b'{"set": {}}', b'{"set": {"beta": 32769}}', b'{"set": {"beta": -1}}',
     b'{"set": {"beta": 0.5}}', b'{"set": {"beta": true}}', b'{"set": {"beta": "1"}}', b'{"set": {"eta": 1}}', b'{"set": 5}',
     b'{"snapshot": 1}', b'{"reset": false}', b'{"pause": 86401}', b'{"pause": -1}', b'{"pause": null}', b'{"exec": "os"}',
-    b'{"reset": true, "pause": 5}', b'{"pause": 5' + b" " * 200 + b"}", b"[" * 190, b'{"pause": 1e400}', b'{"pause": NaN}',
+    b'{"reset": true, "pause": 5}', b'{"pause": 5' + b" " * 220 + b"}", b"[" * 190, b'{"pause": 1e400}', b'{"pause": NaN}',
+    b'{"id": "a"}', b'{"id": 5, "reset": true}', b'{"id": "' + b"x" * 33 + b'", "reset": true}',
+    b'{"until": -1, "reset": true}',
+    b'{"until": 1.5, "reset": true}', b'{"id": "a\\nb", "reset": true}', b'{"id": null, "reset": true}',
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("payload, meant", GOOD)
 def test_good_commands(payload, meant):
-    assert commands.parse(payload) == commands.parse(memoryview(payload)) == meant
+    for given in (payload, memoryview(payload)):
+        made = commands.parse(given)
+        assert (made.what, made.value, made.id, made.until) == meant
 
 
 @pytest.mark.parametrize("payload", BAD)
@@ -40,8 +44,8 @@ ON_BOARD = """from h2t2.node.commands import parse
 from h2t2.link.cost import LinkCost
 for payload in PAYLOADS:
     try:
-        what, value = parse(payload)
-        print(what, sorted(value.items()) if what == "set" else value)
+        made = parse(payload)
+        print(made.what, sorted(made.value.items()) if made.what == "set" else made.value, made.id, made.until)
     except ValueError:
         print("refused")
 one = LinkCost(5, 32768000, 32768000, 9)

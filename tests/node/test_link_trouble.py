@@ -4,12 +4,11 @@ import pytest
 from scripted import Link, running
 from support import paper
 
-import h2t2.node.commands
-import h2t2.node.service
+import h2t2.node.node
 from h2t2.link import wire
 from h2t2.link.cost import LinkCost
-from h2t2.node.node import FALLBACK, LOCAL, REMOTE
-from h2t2.node.snapshot import BufferSlot, Store, save
+from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, UNHEARD, UP
+from h2t2.node.snapshot import BufferSlot, Store
 
 
 def test_while_the_link_is_down_beta_is_raised_and_comes_back():
@@ -32,15 +31,15 @@ def test_a_raised_beta_is_not_what_is_saved():
     service.run()
     assert node.policy.charged == 32768 and node.policy.beta == 3000
     again, node, _, _ = running(paper(beta=3000), store=store)
-    assert again.restored and node.policy.beta == 3000
+    assert again.keeper.restored and node.policy.beta == 3000
 
 
 def test_while_the_link_is_down_the_policy_may_rest():
     service, node, decisions, _ = running(when_down="pause")
     node.link.up = False
-    before = save(node.policy)
+    before = node.policy.state()
     service.run(20)
-    assert save(node.policy) == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
+    assert node.policy.state() == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
     node.link.up = True
     service.run()
     assert {source for *_, source in decisions[20:]} == {REMOTE} and len(decisions) == 30
@@ -49,17 +48,62 @@ def test_while_the_link_is_down_the_policy_may_rest():
             running(**wrong)
 
 
-def test_a_connection_that_never_answers_is_made_anew(monkeypatch):
+def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypatch):
+    """Three deadlines without an answer; then probes with twice the wait between, to a minute; the first answer ends it."""
     now = [0]
     monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
-    _, node, decisions, _ = running(window=8)
+    _, node, decisions, _ = running()
     node.link.answers = False
-    for n in range(h2t2.node.node.SILENT):
-        node.step(5, (1,), b"x", n)
-        if node.busy():
-            now[0] += 1000
-            node.poll()
-    assert node.link.renewed == 1 and len(decisions) == h2t2.node.node.SILENT
+    asked = []
+    for n in range(6000):
+        sent = len(node.link.sent)
+        node.step(5, (1,), b"x", n, now[0] % 2**30)
+        if len(node.link.sent) > sent:
+            asked.append(now[0])
+        now[0] += 100
+        node.poll()
+        if n == 40:
+            assert node.standing() == SILENT
+    assert len(decisions) == 6000 and node.link.renewed == 1
+    waits = [b - a for a, b in zip(asked, asked[1:])]
+    assert asked[UNHEARD - 1] <= 2 * 1000 and waits[-3:] == [60000 + 900] * 3 or waits[-1] >= 60000
+    assert len(asked) < 20 and waits == sorted(waits)
+    node.link.answers = True
+    for n in range(700):
+        node.step(5, (1,), b"x", n, now[0] % 2**30)
+        now[0] += 100
+        node.poll()
+    assert node.standing() == UP and node.replies > 50
+
+
+def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
+    now = [0]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    _, node, decisions, _ = running()
+    node.link.answers = False
+    for n in range(100):
+        node.step(5, (1,), b"x", n, now[0])
+        now[0] += 100
+        node.poll()
+    assert node.standing() == SILENT
+    node.drop()
+    node.link.answers = True
+    node.link.presence.take(wire.presence(1, "new"), b"1", False)
+    node.step(5, (1,), b"x", "first", now[0])
+    node.poll()
+    assert node.standing() == UP and decisions[-1] == ("first", 5, 1, REMOTE)
+
+
+@pytest.mark.parametrize("when_down, charged, rounds", [("ask", 9830, 30), ("raise", 32768, 30), ("pause", 9830, 0)])
+def test_without_a_worker_it_behaves_as_when_the_broker_is_away(when_down, charged, rounds):
+    service, node, decisions, said = running(when_down=when_down)
+    node.link.there = 0
+    before = node.policy.rng.x
+    service.run()
+    assert node.standing() == NOBODY and not node.link.sent and len(decisions) == 30
+    assert {source for *_, source in decisions} <= {FALLBACK, LOCAL} and node.policy.charged == charged
+    assert (node.policy.rng.x != before) == bool(rounds)
+    assert said == ["from now on: no worker serves the model"]
 
 
 def test_the_clock_may_jump_either_way(monkeypatch):
@@ -117,26 +161,4 @@ def test_lost_offloads_raise_what_is_expected(monkeypatch):
         node.step(5, (1,), b"x", n)
         now[0] += 1000
         node.poll()
-    assert node.policy.beta > 25000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}
-
-
-def test_one_answer_and_the_count_of_silent_offloads_begins_anew(monkeypatch):
-    """31 offloads without an answer, one with: the connection stays; 32 in a row end it."""
-    now = [0]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
-    _, node, _, _ = running(window=8)
-    silent = h2t2.node.node.SILENT
-
-    def offload(count, answered):
-        node.link.answers = answered
-        for _ in range(count):
-            node.step(5, (1,), b"x", 0)
-            now[0] += 0 if answered else 1000
-            node.poll()
-
-    offload(silent - 1, False)
-    offload(1, True)
-    offload(silent - 1, False)
-    assert node.link.renewed == 0
-    offload(1, False)
-    assert node.link.renewed == 1
+    assert node.policy.beta > 15000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from scripted import running
 from support import paper
 
+import h2t2.clock
 import h2t2.node.commands
 import h2t2.node.service
 from h2t2.core.calibrating import Calibrating
 from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
-from h2t2.node.snapshot import BufferSlot, Store, save
+from h2t2.node.snapshot import BufferSlot, Store
 
 
 def test_costs_are_set():
@@ -20,7 +21,7 @@ def test_costs_are_set():
     node.link.commands.append(b'{"set": {"beta": 111, "delta_fn": 222}}')
     service.run()
     assert (node.policy.beta, node.policy.delta_fn, node.policy.delta_fp) == (111, 222, 22938)
-    assert node.policy.rates == paper(delta_fn=222).rates and service.commands == 1 and len(decisions) == 30
+    assert node.policy.rates == paper(delta_fn=222).rates and service.desk.carried_out == 1 and len(decisions) == 30
     service, node, _, _ = running(Calibrating())
     node.link.commands.append(b'{"set": {"beta": 3000, "delta_fp": 9000}}')
     service.run()
@@ -32,19 +33,19 @@ def test_costs_are_set():
 
 def test_a_pause_offloads_nothing_and_ends(monkeypatch):
     now = [0]
-    monkeypatch.setattr(h2t2.node.service, "ticks_ms", lambda: now[0] % 2**30)
+    monkeypatch.setattr(h2t2.clock, "ticks_ms", lambda: now[0] % 2**30)
     service, node, decisions, _ = running(bins=(5,) * 12)
-    before = save(node.policy)
+    before = node.policy.state()
 
     def act(tag, k, decision, source):
         decisions.append((tag, k, decision, source))
         now[0] += 1000
 
-    node.act = act
+    node.actuate = act
     node.link.commands.append(b'{"pause": 5}')
     service.run(5)
     assert [source for *_, source in decisions] == [FALLBACK] * 5 and node.unasked == 5
-    assert save(node.policy) == before  # not asked, nothing charged
+    assert node.policy.state() == before  # not asked, nothing charged
     service.run()
     assert {source for *_, source in decisions[5:]} == {REMOTE}
 
@@ -58,7 +59,7 @@ def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
     node.link.answers = False
     node.step(5, (1,), b"x", "held")
     node.link.commands.append(b'{"reset": true}')
-    service._command()
+    service._look()
     assert decisions[-1][0] == "held" and decisions[-1][3] == FALLBACK  # decided, not forgotten
     assert node.policy.taught == 0 and node.policy.tickets.last == last + 1
     node.link.waiting.append(wire.encode_reply(wire.OK, 9, last + 1, 1, 0))
@@ -73,10 +74,106 @@ def test_commands_survive_a_restart_and_a_stranger_cannot_flood():
     node.link.commands += [b'{"set": {"beta": 777}}'] + [b"nonsense"] * 1000 + [b'{"pause": 0}'] * 10
     node.link.commands += [b'{"set": {"delta_fn": 888}}']
     for _ in range(1100):
-        service._command()
-    assert service.commands == 4 and service.commands_refused == 1000 + 7 + 1 and len(said) < 40
+        service._look()
+    assert service.desk.carried_out == 4 and service.desk.refused == 1000 + 7 + 1 and len(said) < 40
     again, node, _, _ = running(store=store)
-    assert again.restored and node.policy.beta == node.policy.charged == 777
+    assert again.keeper.restored and node.policy.beta == node.policy.charged == 777
+
+
+def test_a_command_is_answered_and_one_id_acts_once():
+    service, node, _, _ = running()
+    node.link.commands += [b'{"id": "a", "set": {"beta": 111}}', b'{"id": "b", "set": {"beta": 222}}']
+    node.link.commands += [b'{"id": "a", "set": {"beta": 111}}', b'{"id": "c", "set": {"beta": 40000}}', b"{"]
+    for _ in range(5):
+        service._look()
+    assert node.policy.beta == 222 and service.desk.carried_out == 2
+    told = [json.loads(answer) for answer in node.link.answered]
+    done = {"ok": True, "why": ""}
+    assert told[:3] == [{"id": "a", **done}, {"id": "b", **done}, {"id": "a", **done}]
+    assert told[3]["id"] == "c" and not told[3]["ok"] and "0..32768" in told[3]["why"]
+    assert told[4] == {"id": "", "ok": False, "why": "command is not JSON"}
+
+
+def test_a_command_past_its_time_is_refused_and_without_a_clock_it_is_said(monkeypatch):
+    now = [1_800_000_000]
+    monkeypatch.setattr(h2t2.node.commands, "unix_now", lambda: now[0])
+    service, node, _, _ = running()
+    node.link.commands += [
+        b'{"id": "a", "until": 1799999999, "set": {"beta": 1}}',
+        b'{"id": "b", "until": 1800000000, "reset": true}',
+    ]
+    service._look()
+    service._look()
+    now[0] = 0
+    node.link.commands += [b'{"id": "c", "until": 5, "set": {"beta": 3}}']
+    service._look()
+    told = [json.loads(answer) for answer in node.link.answered]
+    assert [one["ok"] for one in told] == [False, True, True] and "1 s after its time" in told[0]["why"]
+    assert "clock is not set" in told[2]["why"] and node.policy.beta == 3
+
+
+def test_the_state_tells_what_an_operator_asks():
+    service, node, _, _ = running(store=Store([BufferSlot(bytearray(2048), 0, 2048), BufferSlot(bytearray(2048), 0, 2048)]))
+    service.cause = "wdt"
+    service.run()
+    told = json.loads(node.link.reported[-1])
+    want = {"beta": 9830, "delta_fp": 22938, "delta_fn": 32768, "policy": "h2t2", "bits": 4, "model": 1, "boot": 9}
+    want |= {"wire": 2, "snapshot": 4, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
+    assert want.items() <= told.items() and told["runtime"].count(".") == 2
+
+
+def test_one_line_a_change_and_a_report_of_it():
+    """The broker goes, the workers go, a namesake comes: a line each, not one a sample; the retained state says it at once."""
+    service, node, _, said = running(bins=(5,) * 400)
+    link = node.link
+
+    def turns(n):
+        for _ in range(n):
+            service._turn()
+
+    service.sensing.start()
+    turns(40)
+    link.up, link.trouble = False, "connection refused"
+    turns(40)
+    link.up, link.there = True, 0
+    turns(40)
+    link.there = 1
+    turns(40)
+    for _ in range(3):
+        link.namesakes.take(wire.status("online", 5), True)
+    turns(40)
+    assert said == [
+        "from now on: the broker is away (connection refused)",
+        "from now on: no worker serves the model",
+        "from now on: the remote model answers",
+        "another device bears this name: each takes the other's connection away; rename one",
+    ]
+    assert [json.loads(one)["link"] for one in link.reported] == ["down", "nobody", "up", "up"]
+    assert json.loads(link.reported[-1])["namesakes"]
+
+
+def test_the_state_is_told_by_the_clock(monkeypatch):
+    now = [0]
+    monkeypatch.setattr(h2t2.clock, "ticks_ms", lambda: now[0] % 2**30)
+    service, node, _, _ = running(bins=(5,) * 3000)
+    service.telemetry_s = 10
+    for n in range(400):
+        now[0] = n * 100
+        service._look()
+    assert len(node.link.reported) == 3
+
+
+def test_stop_decides_and_saves_at_once():
+    store = Store([BufferSlot(bytearray(2048), 0, 2048), BufferSlot(bytearray(2048), 0, 2048)])
+    service, node, decisions, _ = running(bins=(5,) * 1000, store=store, window=8)
+    node.link.answers = False
+    made = node.actuate
+    node.actuate = lambda *given: made(*given) or (len(decisions) == 3 and service.stop())
+    node.link.there = 1
+    node.wait_ms = 50  # the first three are given up quickly
+    service.run()
+    assert 3 <= len(decisions) <= 16 and not node.pending and node.samples == len(decisions)
+    assert service.keeper.saves and running(store=store)[0].keeper.restored
 
 
 @given(st.binary(max_size=300))
@@ -85,10 +182,3 @@ def test_whatever_comes_as_a_command_the_node_goes_on(payload):
     node.link.commands.append(payload)
     service.run()
     assert len(decisions) == 3 and service.errors == 0
-
-
-def test_telemetry_tells_the_counters():
-    service, node, _, _ = running()
-    service.run()
-    told = json.loads(node.link.reported)
-    assert told["samples"] == told["offloads"] == told["taught"] == 30 and told["fallbacks"] == told["unasked"] == 0

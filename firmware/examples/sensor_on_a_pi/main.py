@@ -6,7 +6,8 @@ import sys
 from h2t2 import units
 from h2t2.ldl.quantise import local_input, quantised
 from h2t2.link.paho import PahoLink
-from h2t2.node import start
+from h2t2.node import board, start
+from h2t2.node.aside import Aside
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", default="ldl.tflite", help="the local model, int8")
@@ -33,16 +34,13 @@ rows = csv.reader(open(given.measurements))
 
 
 def measure():
-    """Your sensor: the next measurement, or None when there will be no more."""
-    row = next(rows, None)
-    return row and [float(number) for number in row]
+    """Your sensor: the next measurement. It may take its time; StopIteration says that there will be no more."""
+    return [float(number) for number in next(rows)]
 
 
 def sense():
-    """What a node is fed: (local model's input, remote model's tensor, a tag of yours), int8; None at the end."""
+    """What a node is fed: (local model's input, remote model's tensor, a tag of yours), int8."""
     measured = measure()
-    if measured is None:
-        return None
     local = local_input(node.node.ldl, [measured[n] for n in LOCAL])
     return local.data, quantised(measured, REMOTE_SCALE, REMOTE_ZERO_POINT).tobytes(), measured
 
@@ -52,7 +50,8 @@ def act(tag, k, decision, source):
     print("event" if decision else "no event", ("here", "remote", "fallback")[source], flush=True)
 
 
-link = PahoLink(given.broker, given.port, "pi-1")
-node = start.service(CONFIG, link, act, sense, log=lambda text: print(text, file=sys.stderr))
+link = PahoLink(given.broker, given.port, "pi-1", CONFIG["model_id"], start.boot_number())
+node = start.service(CONFIG, link, act, Aside(sense), log=lambda text: print(text, file=sys.stderr))
+board.on_stop(node.stop)  # systemctl stop, Ctrl-C: what was learned is saved
 node.run()
 link.close()

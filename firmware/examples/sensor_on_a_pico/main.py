@@ -1,6 +1,5 @@
 # A node with a sensor and an actuator of your own on a board: five analogue channels in, one pin out.
 import json
-from time import sleep_ms
 
 from machine import ADC, Pin
 
@@ -18,7 +17,6 @@ def measure():
 
 def sense():
     """What a node is fed: (local model's input, remote model's tensor, a tag of yours), int8."""
-    sleep_ms(100)
     local = bytes([(value >> 8) ^ 128 for value in measure()])  # 0..65535 as -128..127
     return memoryview(local), local + bytes(25), None
 
@@ -30,6 +28,7 @@ def act(tag, k, decision, source):
 
 with open("config.json") as file:
     config = json.load(file)
+config["every_us"] = 100000  # ten samples a second
 link = start.mqtt_link(config)
 node = start.service(config, link, act, sense)
 node.run(SAMPLES)

@@ -1,31 +1,56 @@
-# Commands from outside: what one may say, and how often. Untrusted bytes in, one checked instruction out.
+# Commands from outside: what one may say, how often, and until when. Untrusted bytes in, one checked instruction out.
 import json
 
-from ..clock import ticks_diff, ticks_ms
+from ..clock import ticks_diff, ticks_ms, unix_now
 from ..core.numbers import ONE
 
-LARGEST = 192  # bytes of a command
+LARGEST = 224  # bytes of a command
 BURST, EVERY_MS = 4, 15000  # so many at once, and one more each 15 s
 LONGEST_PAUSE = 86400  # seconds
+LONGEST_ID = 32  # characters
+REMEMBERED = 8  # ids
 COSTS = "beta", "delta_fp", "delta_fn"
 
 
-def parse(payload: bytes) -> tuple:
-    """(what, value) of a command's JSON. ValueError, saying what is wrong, for anything else.
+class Command:
+    """what: "set", "snapshot", "reset" or "pause"; value: its argument; id: the sender's, or ""; until: Unix seconds, or 0."""
 
-    {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768; {"snapshot": true}; {"reset": true};
-    {"pause": seconds, 0 to 86400; 0 ends a pause}.
+    def __init__(self, what, value, id, until):
+        self.what = what
+        self.value = value
+        self.id = id
+        self.until = until
+
+
+def parse(payload: bytes) -> Command:
+    """The Command in a JSON object. ValueError (what is wrong, the id where there is one) for anything else.
+
+    One of: {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768; {"snapshot": true}; {"reset": true};
+    {"pause": seconds, 0 to 86400; 0 ends a pause}. Beside it, if one wishes: "id", a text of 1 to 32 characters, which the
+    answer bears, and under which it is carried out once; "until", Unix seconds after which it is not carried out.
     """
     if len(payload) > LARGEST:
-        raise ValueError("command of %d bytes, at most %d" % (len(payload), LARGEST))
+        raise ValueError("command of %d bytes, at most %d" % (len(payload), LARGEST), "")
     try:
         content = json.loads(bytes(payload).decode())
     except (ValueError, RuntimeError):  # MicroPython: RuntimeError for nesting too deep
-        raise ValueError("command is not JSON") from None
-    if type(content) is not dict or len(content) != 1:
-        raise ValueError("command is not one name with its value")
-    what = list(content)[0]
-    value = content[what]
+        raise ValueError("command is not JSON", "") from None
+    if type(content) is not dict:
+        raise ValueError("command is no JSON object", "")
+    id = content.pop("id", "")
+    if type(id) is not str or len(id) > LONGEST_ID or [c for c in id if not " " <= c <= "~"]:
+        raise ValueError("command: id is not a text of 1 to %d printable ASCII characters" % LONGEST_ID, "")
+    try:
+        until = _checked("until", content.pop("until", 0), 1 << 40)
+        if len(content) != 1:
+            raise ValueError("command is not one name with its value")
+        what = list(content)[0]
+        return Command(what, _value(what, content[what]), id, until)
+    except ValueError as error:
+        raise ValueError(error.args[0], id) from None
+
+
+def _value(what, value):
     if what in ("snapshot", "reset"):
         if value is not True:
             raise ValueError("command %s: want true" % what)
@@ -40,12 +65,13 @@ def parse(payload: bytes) -> tuple:
             _checked(name, value[name], ONE)
     else:
         raise ValueError("no such command")
-    return what, value
+    return value
 
 
 def _checked(name, value, high):
     if type(value) is not int or not 0 <= value <= high:
         raise ValueError("command %s: want an integer in 0..%d" % (name, high))
+    return value
 
 
 class Limit:
@@ -67,3 +93,46 @@ class Limit:
             return False
         self.left -= 1
         return True
+
+
+class Desk:
+    """Takes commands, has each carried out once, and answers. act(command): carries one out; log: told of every one.
+
+    Counters: `carried_out`, `refused` (malformed, expired, or more than Limit lets through).
+    """
+
+    def __init__(self, act, log):
+        self.act = act
+        self.log = log
+        self.limit = Limit()
+        self.answers = []  # (id, answer) of the last
+        self.carried_out = self.refused = 0
+
+    def take(self, payload) -> str:
+        """The answer, JSON, to a command's payload: {"id", "ok", "why"}; why: of a refusal, or what should be known."""
+        id = why = ""
+        try:
+            command = parse(payload)
+            id = command.id
+            for known, answer in self.answers:
+                if id and id == known:
+                    return answer
+            now = unix_now()
+            if command.until and now > command.until:
+                raise ValueError("it came %d s after its time; is the clock right?" % (now - command.until), id)
+            if not self.limit.passes():
+                raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
+        except ValueError as error:
+            self.refused += 1
+            if self.refused < 20 or not self.refused & 1023:  # a stranger must not fill the log
+                self.log("command refused: %s" % error.args[0])
+            return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
+        if command.until and not now:
+            why = "the clock is not set: its expiry was not looked at"
+        self.carried_out += 1
+        self.log("command: %s" % command.what)
+        why = self.act(command) or why
+        answer = json.dumps({"id": id, "ok": True, "why": why})
+        if id:
+            self.answers = self.answers[1 - REMEMBERED :] + [(id, answer)]
+        return answer

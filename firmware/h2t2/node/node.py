@@ -1,30 +1,41 @@
 # The node: sample -> LDL -> policy -> act or offload -> learn. Knows the interfaces of its parts, not their kinds.
 from ..clock import ticks_diff, ticks_ms
-from ..core.h2t2 import OFFLOAD
 from ..core.numbers import ONE
+from ..core.policy import OFFLOAD
 from ..link import wire
+from .complaints import Complaints
 
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # where a decision came from
-
+UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what stands between a node and the remote model: Node.standing()
+STANDINGS = (
+    "the remote model answers", "the workers are there and do not answer", "no worker serves the model", "the broker is away",
+)  # fmt: skip
 
 AT_ONCE = 16  # replies a poll takes at most
-SILENT = 32  # offloads in a row without an answer, after which the connection is made anew: it may be half dead
-WHEN_DOWN = ("ask", "raise", "pause")  # what to do while the link is down: see Node
+UNHEARD = 3  # offloads in a row without an answer, after which the workers count as silent
+DEAF = 7  # and after so many the connection is made anew
+RAREST_MS = 60000  # silent workers are asked this often at least
+FAR_MS = 1 << 29  # nothing hurries
+WHEN_DOWN = ("ask", "raise", "pause")  # what to do while nobody can be asked: see Node
+TAG, BIN, CLASS, SINCE, SENT, SIZE = 0, 1, 2, 3, 4, 5  # what is known of an offload in flight
 
 
 class Node:
     """One edge device. Every sample handed to `step` gets exactly one decision, through `act`, within `deadline_ms`.
 
-    policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`. link: `send(payload) -> bool`,
-    `receive(wait_ms) -> payload or None`, `is_connected()`. act(tag, k, decision, source): called once a sample.
+    policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`. link: MqttLink, PahoLink, SerialLink.
+    act(tag, k, decision, source): called once a sample; k is -1 where the local model failed.
     model: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
-    window: offloads in flight, 1..8; one more makes `step` refuse (call `poll` until `busy()` is False). deadline_ms: the wait
-    for a label ends an eighth earlier, so that the decision is out in time.
-    when_down: "ask": the policy goes on, an offload falls back; "raise": beta is 1 meanwhile, so that it asks for less;
-    "pause": the policy is not asked, and charged nothing. cost: a LinkCost, which then sets beta, or None.
+    window: offloads in flight, 1..8; a sample for which there is no room is decided locally. deadline_ms: the wait for a label
+    ends an eighth earlier, so that the decision is out in time. A label that comes later still teaches, while the policy holds
+    its ticket.
+    when_down: while the broker is away, no worker serves the model, or those that do are silent: "ask": the policy goes on, an
+    offload falls back at once; "raise": beta is 1 meanwhile, so that it asks for less; "pause": the policy is not asked, and
+    charged nothing. Silent workers are asked ever more rarely, until one answers. cost: a LinkCost, which then sets beta, or
+    None. log: called with a line of text about what went wrong.
     """
 
-    def __init__(self, policy, ldl, link, act, model, boot, window=1, deadline_ms=2000, when_down="ask", cost=None):
+    def __init__(self, policy, ldl, link, act, model, boot, window=1, deadline_ms=2000, when_down="ask", cost=None, log=print):
         if when_down not in WHEN_DOWN:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
         if not 1 <= window <= 8:
@@ -32,58 +43,112 @@ class Node:
         self.policy = policy
         self.ldl = ldl
         self.link = link
-        self.act = act
+        self.actuate = act
         self.model = model
         self.boot = boot
         self.window = window
         self.wait_ms = deadline_ms - (deadline_ms >> 3)
+        self.spare_ms = deadline_ms >> 3
         self.when_down = when_down
         self.cost = cost
+        self.complain = Complaints(log)
         self.paused = False  # by a command: decide locally
-        self.pending = {}  # ticket -> (tag, k, when it was sent, bytes)
+        self.pending = {}  # ticket -> what is known of it
+        self.changing = False  # the policy is about to: an exception that comes now (Ctrl-C) leaves it half changed
+        self.step_ms = 0  # how long the local model takes: the longest of late
+        self.load = 0  # how busy the workers are, Q15: what an offload is charged on top, of what is left to 1
+        self.unheard = 0  # offloads without an answer since the last one
+        self.quiet_ms = 0  # how long silent workers are left alone; 0: they are not silent
+        self.asked = 0  # when a silent one was asked last
+        self.announced = 0  # what the link knew then of workers that came
         if cost:
             policy.set_beta(cost.expected)
         self.samples = 0
         self.offloads = 0
         self.replies = 0  # that taught and decided
-        self.fallbacks = 0
+        self.late = 0  # that came after the decision, and taught
+        self.fallbacks = 0  # offloads that were decided locally
         self.unasked = 0  # samples decided without the policy: paused, or when_down is "pause"
-        self.silent = 0  # offloads without an answer since the last one
-        self.strangers = 0  # replies malformed, of another boot, late, doubled, or without a usable label
-
-    def _charge(self):
-        """While the link is down and `when_down` is "raise", an offload is charged 1; else the policy's own beta."""
-        beta = ONE if not self.link.is_connected() else self.policy.beta
-        if beta != self.policy.charged:
-            self.policy.set_charge(beta)
+        self.crowded = 0  # samples decided without asking: the window was full, or their time was over
+        self.strangers = 0  # replies malformed, of another boot, forgotten, doubled, or without a usable label
 
     def busy(self) -> bool:
         """True while as many offloads are out as the window holds."""
         return len(self.pending) >= self.window
 
-    def step(self, x, shape, remote, tag) -> None:
-        """Decide one sample. x: the LDL's input; remote: the int8 tensor an offload sends, of this shape; tag: the caller's."""
-        if self.busy():
-            raise RuntimeError("node: %d offloads are in flight already; poll first" % len(self.pending))
-        k = self.ldl.bin(self.ldl.run(x))
-        policy = self.policy
+    def standing(self) -> int:
+        """UP, SILENT, NOBODY or DOWN."""
+        if not self.link.is_connected():
+            return DOWN
+        if not self.link.workers():
+            return NOBODY
+        return SILENT if self.quiet_ms else UP
+
+    def slack(self) -> int:
+        """Milliseconds until an offload in flight must be decided; many where none is."""
+        least = FAR_MS
+        now = ticks_ms()
+        for entry in self.pending.values():
+            least = min(least, self.wait_ms - ticks_diff(now, entry[SINCE]))
+        return least
+
+    def step(self, x, shape, remote, tag, since=None) -> None:
+        """Decide one sample, or ask for it.
+
+        x: the LDL's input; remote: the int8 tensor an offload sends, of this shape; tag: the caller's. since: when the sample
+        was due (ticks), from which its deadline counts; None: now.
+        """
+        began = ticks_ms()
+        if since is None:
+            since = began
+        self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
-        if self.paused or (self.when_down == "pause" and not self.link.is_connected()):
+        policy = self.policy
+        try:
+            k = self.ldl.bin(self.ldl.run(x))
+        except Exception as error:  # a sample of the wrong size, a sensor's garbage: the cheaper mistake
+            self.complain("local model", error)
+            self._act(tag, -1, 1 if policy.delta_fn >= policy.delta_fp else 0, FALLBACK)
+            return
+        now = ticks_ms()
+        self.step_ms = max(self.step_ms - (self.step_ms >> 3), ticks_diff(now, began))
+        standing = self.standing()
+        asks = standing == UP or (standing == SILENT and self._may_ask(now))
+        left = self.wait_ms - ticks_diff(now, since)
+        if self.paused or not (asks or self.when_down != "pause"):
             self.unasked += 1
-            self.act(tag, k, policy.likely(k), FALLBACK)
+        elif self.busy() or left <= 0:
+            self.crowded += 1
+        else:
+            self._charge(asks)
+            self.changing = True
+            action = policy.decide(k)
+            self.changing = False
+            if action == OFFLOAD:
+                self._offload(k, shape, remote, tag, since, left if asks else 0)
+            else:
+                self._act(tag, k, action, LOCAL)
             return
-        if self.when_down == "raise":
-            self._charge()
-        action = policy.decide(k)
-        if action != OFFLOAD:
-            self.act(tag, k, action, LOCAL)
-            return
+        self._act(tag, k, policy.likely(k), FALLBACK)
+
+    def _offload(self, k, shape, remote, tag, since, left):
+        """Send a sample that the policy wants labelled; left: ms in which an answer is of use, 0 where nobody can be asked."""
         self.offloads += 1
+        policy = self.policy
         ticket = policy.ticket
-        payload = wire.encode_request(self.model, self.boot, ticket, shape, remote)
-        self.pending[ticket] = (tag, k, ticks_ms(), len(payload))
-        if not self.link.send(payload):
-            self._fall_back(ticket)
+        payload = b""
+        if left:
+            try:
+                payload = wire.encode_request(self.model, self.boot, ticket, shape, remote, left, policy.asked(), k)
+            except ValueError as error:  # what the sensor gave does not fit
+                self.complain("request", error)
+        now = ticks_ms()
+        self.pending[ticket] = (tag, k, policy.local, since, now, len(payload))
+        if not payload or not self.link.send(payload):
+            self._give_up(ticket)
+        elif self.quiet_ms:
+            self.asked = now
+            self.announced = self.link.presence.announced
 
     def poll(self, wait_ms: int = 0) -> None:
         """Take what replies have come, waiting at most wait_ms for the first; decide locally what is past its deadline."""
@@ -93,28 +158,57 @@ class Node:
                 break
             self._reply(payload)
             wait_ms = 0
-        if self.pending:
-            now = ticks_ms()
-            for ticket in list(self.pending):
-                waited = ticks_diff(now, self.pending[ticket][2])
-                if waited >= self.wait_ms or waited < 0:  # or the clock has jumped back
-                    self._measure(ticket, self.wait_ms)
-                    self._fall_back(ticket)
-                    self.silent += 1
-            if self.silent >= SILENT:
-                self.silent = 0
-                self.link.renew()
+        self._expire(0)
 
     def drop(self) -> None:
-        """Decide locally all that is in flight."""
+        """Decide locally all that is in flight at once; its labels teach no more."""
         for ticket in list(self.pending):
-            self._fall_back(ticket)
+            self._give_up(ticket)
 
-    def _measure(self, ticket, waited):
+    def _may_ask(self, now):
+        """Whether it is time to ask a silent worker again, or one has just come."""
+        waited = ticks_diff(now, self.asked)
+        return waited >= self.quiet_ms or waited < 0 or self.announced != self.link.presence.announced
+
+    def _charge(self, asks):
+        """What an offload is charged now: 1 while nobody can be asked and `when_down` says so, more while workers are busy."""
+        policy = self.policy
+        beta = policy.beta
+        if not asks and self.when_down == "raise":
+            beta = ONE
+        elif self.load:
+            beta += (ONE - beta) * self.load >> 15
+        if beta != policy.charged:
+            policy.set_charge(beta)
+
+    def _expire(self, ahead_ms):
+        """Decide locally what is past its deadline, or will be in so many milliseconds. Its label may still come, and teach."""
+        if not self.pending:
+            return
+        now = ticks_ms()
+        for ticket in list(self.pending):
+            waited = ticks_diff(now, self.pending[ticket][SINCE])
+            if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
+                self._measure(self.wait_ms, self.pending[ticket][SIZE])
+                self._no_answer(now)
+                self._fall_back(ticket)
+
+    def _no_answer(self, now):
+        self.unheard += 1
+        if self.quiet_ms:
+            self.quiet_ms = min(2 * self.quiet_ms, RAREST_MS)
+            if self.unheard == DEAF:
+                self.link.renew()  # it may be half dead
+        elif self.unheard >= UNHEARD:
+            self.quiet_ms = self.wait_ms + self.spare_ms
+            self.asked = now
+            self.announced = self.link.presence.announced
+
+    def _measure(self, waited, size):
         """What an offload that is over has cost, Q15, for `learn`; the beta of the rounds to come follows it."""
         if not self.cost:
             return -1
-        beta = self.cost.paid(waited, self.pending[ticket][3])
+        beta = self.cost.paid(waited, size)
         self.policy.set_beta(self.cost.next(self.policy.beta, beta))
         return beta
 
@@ -124,20 +218,53 @@ class Node:
         except ValueError:
             self.strangers += 1
             return
-        if boot != self.boot or ticket not in self.pending or label > 1:
+        if boot != self.boot or label > 1:
             self.strangers += 1
             return
-        self.silent = 0
-        if status != wire.OK:
-            self._fall_back(ticket)
+        if status == wire.NOBODY:  # a gateway's word, not a worker's
+            self._no_answer(ticks_ms())
         else:
-            beta = self._measure(ticket, ticks_diff(ticks_ms(), self.pending[ticket][2]))
-            tag, k, _, _ = self.pending.pop(ticket)
+            self.unheard = self.quiet_ms = 0
+        if status == wire.BUSY:
+            self.load += ONE - self.load >> 2
+        elif status == wire.OK:
+            self.load -= self.load + 7 >> 3
+        else:
+            self.complain("remote model", wire.STATUS[status])
+        entry = self.pending.get(ticket)
+        if status != wire.OK:
+            if entry:
+                self._give_up(ticket)
+            elif self.policy.lose(ticket) < 0:
+                self.strangers += 1
+        elif entry:
+            beta = self._measure(ticks_diff(ticks_ms(), entry[SENT]), entry[SIZE])
+            del self.pending[ticket]
+            self.changing = True
             self.policy.learn(ticket, label, beta)
+            self.changing = False
             self.replies += 1
-            self.act(tag, k, label, REMOTE)
+            self._act(entry[TAG], entry[BIN], label, REMOTE)
+        else:
+            self.changing = True
+            if self.policy.learn(ticket, label):
+                self.late += 1
+            else:
+                self.strangers += 1
+            self.changing = False
+
+    def _give_up(self, ticket):
+        """Decide an offload locally; no label will come."""
+        self.policy.lose(ticket)
+        self._fall_back(ticket)
 
     def _fall_back(self, ticket):
-        tag, k, _, _ = self.pending.pop(ticket)
+        entry = self.pending.pop(ticket)
         self.fallbacks += 1
-        self.act(tag, k, max(0, self.policy.lose(ticket)), FALLBACK)
+        self._act(entry[TAG], entry[BIN], entry[CLASS], FALLBACK)
+
+    def _act(self, tag, k, decision, source):
+        try:
+            self.actuate(tag, k, decision, source)
+        except Exception as error:  # the decision is made: what is done with it is the caller's
+            self.complain("act", error)

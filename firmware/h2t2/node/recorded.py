@@ -2,7 +2,7 @@
 
 
 class Recorded:
-    """Calling it gives (LDL input, remote tensor, number of the sample) of the next record, None after the last.
+    """Calling it gives (LDL input, remote tensor, number of the sample) of the next record; StopIteration after the last.
 
     path: records of `local` + `remote` bytes, int8 tensors as they are.
     Raises ValueError where it cannot be read or is not whole records.
@@ -24,7 +24,7 @@ class Recorded:
 
     def __call__(self):
         if self.n == self.records:
-            return None
+            raise StopIteration
         record = memoryview(self.file.read(self.size))
         self.n += 1
         return record[: self.local], record[self.local :], self.n - 1

@@ -1,156 +1,142 @@
-# The loop around a node: sensor, node, snapshots, telemetry, watchdog. One loop, bounded memory, no exception escapes it. The
-# same file drives a board and a Pi.
+# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory, no exception escapes
+# it. The same file drives a board and a Pi.
 import json
 
-from ..clock import ticks_add, ticks_diff, ticks_ms
-from .commands import Limit, parse
-from .snapshot import restore, save
+from ..clock import Stopwatch
+from .commands import Desk
+from .node import DOWN, STANDINGS, UP
+from .state import state
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
-
-
-def telemetry(node) -> dict:
-    """The counters of a node, for its retained state."""
-    return {
-        "samples": node.samples,
-        "offloads": node.offloads,
-        "replies": node.replies,
-        "fallbacks": node.fallbacks,
-        "unasked": node.unasked,
-        "strangers": node.strangers,
-        "taught": node.policy.taught,
-    }
+IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
 
 
 class Service:
     """Runs a node for as long as there are samples.
 
-    sensor: called without arguments, gives (LDL input, remote tensor, tag), or None when there is none (now, or ever again).
-    store: a snapshot store, or None; every: samples between two saves. telemetry_every: samples between two reports.
-    watchdog: called once a turn of the loop. log: called with a line of text about what went wrong.
-    Counters: `errors` (exceptions caught), `saves`, `unsaved` (saves that failed), `commands` (carried out), `commands_refused`
-    (malformed, or more than commands.Limit lets through).
+    sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
+    at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
+    every change between the node and its remote model. cause: why this start was, for the state.
+    Counter: `errors` (exceptions caught).
     """
 
-    def __init__(self, node, sensor, shape, store=None, every=500, telemetry_every=100, watchdog=lambda: None, log=print):
+    def __init__(self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause=""):
         self.node = node
-        self.sensor = sensor
+        self.sensing = sensing
         self.shape = shape
-        self.store = store
-        self.every = every
-        self.telemetry_every = telemetry_every
+        self.keeper = keeper
+        self.telemetry_s = telemetry_s
         self.watchdog = watchdog
         self.log = log
-        self.errors = self.saves = self.unsaved = self.commands = self.commands_refused = 0
-        self.restored = False
-        self.limit = Limit()
-        self.pause_left = 0  # seconds of a pause still to come
-        self.pause_since = 0
-        if store:
-            self._restore()
+        self.cause = cause
+        self.errors = 0
+        self.desk = Desk(self._carry_out, log)
+        self.watch = Stopwatch()
+        self.said = 0  # seconds of `watch` at the last report
+        self.pause_end = -1  # seconds of `watch`
+        self.standing = UP
+        self.namesakes = False
+        self.stopping = False
 
-    def _restore(self):
-        try:
-            blob = self.store.load()
-            if blob is not None:
-                restore(self.node.policy, blob)
-                if self.node.cost:  # what is measured now says more than what was measured then
-                    self.node.policy.set_beta(self.node.cost.expected)
-                self.restored = True
-        except (ValueError, OSError) as error:
-            self.log("snapshot not used: %s" % error)
+    def stop(self) -> None:
+        """End run() soon: what is in flight is decided at once, what was learned is saved."""
+        self.stopping = True
 
-    def save(self) -> None:
-        """Write a snapshot over the older of the two; what cannot be written is counted and said, and work goes on."""
-        try:
-            self.store.save(save(self.node.policy))
-            self.saves += 1
-        except OSError as error:
-            self.unsaved += 1
-            self.log("snapshot not saved: %s" % error)
-
-    def run(self, samples: int = 0, idle_ms: int = 5) -> None:
-        """Work through `samples` samples (0: until the sensor has none), then wait for what is still in flight."""
+    def run(self, samples: int = 0) -> None:
+        """Work through `samples` samples (0: until the sensor has no more), then wait for what is still in flight."""
         node = self.node
-        left = samples
-        while True:
+        end = node.samples + samples if samples else -1
+        self.sensing.start()
+        while not self.stopping and not self.sensing.ended and node.samples != end:
             try:
-                self.watchdog()
-                self._command()
-                if node.busy():
-                    node.poll(idle_ms)
-                    continue
-                given = self.sensor()
-                if given is None:
-                    break
-                x, remote, tag = given
-                node.step(x, self.shape, remote, tag)
-                node.poll(0)
-                self._after()
+                self._turn()
             except Exception as error:
                 self._caught(error)
-            left -= 1
-            if left == 0:
-                break
-        while node.pending:
+        while node.pending and not self.stopping:
             try:
                 self.watchdog()
-                node.poll(idle_ms)
+                node.poll(BUSY_MS)
             except Exception as error:
                 self._caught(error)
-        if self.store:
-            self.save()
-        node.link.report(json.dumps(telemetry(node)))
+        self.end()
+        self._report()
+
+    def end(self) -> None:
+        """Decide what is in flight and save what was learned, unless it is just being changed."""
+        if not self.node.changing:
+            self.node.drop()
+            self.keeper.save()
+
+    def _turn(self):
+        self.watchdog()
+        self._look()
+        node = self.node
+        sensing = self.sensing
+        given = None
+        if not (sensing.patient and node.busy()):
+            given = sensing.take(node.slack())
+        if given is None:
+            wait = min(sensing.wait(), IDLE_MS) or BUSY_MS
+            if not sensing.ended:
+                node.poll(max(0, min(wait, node.slack())))
+            return
+        x, remote, tag = given
+        node.step(x, self.shape, remote, tag, sensing.since)
+        node.poll(0)
+        self.keeper.look()
 
     def _caught(self, error):
         self.errors += 1
-        self.log("sample %d: %s: %s" % (self.node.samples, type(error).__name__, error))
+        self.node.changing = False
+        self.node.complain("error", error)
 
-    def _after(self):
-        n = self.node.samples
-        if self.telemetry_every and n % self.telemetry_every == 0:
-            self.node.link.report(json.dumps(telemetry(self.node)))
-        if self.store and n % self.every == 0:
-            self.save()
+    def _look(self):
+        """What else there is to see to: a command, the end of a pause, news to tell, the state to report."""
+        node = self.node
+        payload = node.link.command()
+        if payload is not None:
+            node.link.answer(self.desk.take(payload))
+        now = self.watch.seconds()
+        if self.pause_end >= 0 and now >= self.pause_end:
+            self.pause_end = -1
+            node.paused = False
+        changed = False
+        standing = node.standing()
+        if standing != self.standing:
+            why = node.link.trouble if standing == DOWN else ""
+            self.log("from now on: %s%s" % (STANDINGS[standing], why and " (%s)" % why))
+            self.standing = standing
+            changed = True
+        if node.link.namesakes.found() != self.namesakes:
+            self.namesakes = not self.namesakes
+            self.log("another device bears this name: each takes the other's connection away; rename one")
+            changed = True
+        if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
+            self._report()
 
-    def _command(self):
-        """Carry out at most one command; end a pause that is over."""
-        if self.pause_left:
-            self._count_down()
-        payload = self.node.link.command()
-        if payload is None:
-            return
-        try:
-            what, value = parse(payload)
-            if not self.limit.passes():
-                raise ValueError("more commands than one each 15 s")
-        except ValueError as error:
-            self.commands_refused += 1
-            if self.commands_refused < 20 or not self.commands_refused & 1023:  # a stranger must not fill the log
-                self.log("command refused: %s" % error)
-            return
-        self.commands += 1
-        self.log("command: %s" % what)
+    def _report(self):
+        self.said = self.watch.seconds()
+        self.node.link.report(json.dumps(state(self)))
+
+    def _carry_out(self, command):
+        """Do what a command says; what its sender should know, or None."""
         policy = self.node.policy
-        if what == "set":
-            policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
-            policy.set_beta(value.get("beta", policy.beta))
-        elif what == "pause":
-            self.pause_left = value
-            self.pause_since = ticks_ms()
+        value = command.value
+        if command.what == "pause":
+            self.pause_end = self.watch.seconds() + value if value else -1
             self.node.paused = value > 0
-        elif what == "reset":
+            return None
+        note = None
+        if command.what == "set":
+            policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
+            if "beta" in value and self.node.cost:
+                note = "beta follows what offloads cost: it will not stay"
+            policy.set_beta(value.get("beta", policy.beta))
+        elif command.what == "reset":
             self.node.drop()
             policy.reset()
-        if self.store and what != "pause":
-            self.save()
-
-    def _count_down(self):
-        """A pause may be longer than the ticks' period: it is counted second by second."""
-        waited = ticks_diff(ticks_ms(), self.pause_since) // 1000
-        if waited < 0:
-            self.pause_since = ticks_ms()
-        elif waited:
-            self.pause_left = max(0, self.pause_left - waited)
-            self.pause_since = ticks_add(self.pause_since, waited * 1000)
-        self.node.paused = self.pause_left > 0
+        unsaved = self.keeper.unsaved
+        self.keeper.save()
+        if self.keeper.unsaved > unsaved:
+            return "done, and not saved"
+        return note

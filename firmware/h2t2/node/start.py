@@ -1,18 +1,26 @@
 # From a node's configuration to the running node: the one place where its parts are put together, on a board and on a Pi. The
 # configuration is a dict of the core's integers; a board's stands in config.json, which `h2t2 flash` writes from a commented
 # config.toml that also says what each entry means.
+import gc
 import json
 import os
 
+from ..clock import Stopwatch
 from ..core import policies
 from ..ldl.open import open_ldl
 from ..link.cost import LinkCost
+from . import board
+from .keeper import Keeper
 from .node import Node
 from .recorded import Recorded
-from .service import SOURCES, Service, telemetry
+from .sensing import Sensing
+from .service import SOURCES, Service
 from .snapshot import file_store
+from .state import summary
 
 WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
+FIRST_S, LONGEST_S = 1, 60  # between two starts after an exception
+LONG_S = 600  # a start that lasted so long was a good one
 
 
 def show(tag, k: int, decision: int, source: int) -> None:
@@ -28,12 +36,12 @@ def size_of(shape) -> int:
     return size
 
 
-def service(config, link, act=show, sensor=None, watchdog=lambda: None, boot=None, log=print) -> Service:
+def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="") -> Service:
     """The service of a configuration (dict) on an open or opening link.
 
-    act(tag, k, decision, source): called once a sample. sensor: as Service's, None for the recorded samples that the
-    configuration names. boot: this start's number (a random one). ValueError, naming it, for an entry that is missing or does
-    not fit the model.
+    act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the recorded samples that the
+    configuration names. cause: why this start was. ValueError, naming it, for an entry that is missing or does not fit the
+    model.
     """
     for name in WANTED:
         if name not in config:
@@ -42,7 +50,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, boot=Non
     policy = policies.kind(config["policy"])(**arguments)
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], config.get("resolver", "reference"))
     shape = tuple(config["remote_shape"])
-    if sensor is None:
+    recorded = sensor is None
+    if recorded:
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape))
     node = Node(
         policy,
@@ -50,15 +59,21 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, boot=Non
         link,
         act,
         config["model_id"],
-        boot_number() if boot is None else boot,
+        link.boot,
         config["window"],
         config["deadline_ms"],
         config.get("when_down", "ask"),
         LinkCost(*config["cost"]) if config.get("cost") else None,
+        log,
     )
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
-    every = config.get("snapshot_every", 500), config.get("telemetry_every", 100)
-    return Service(node, sensor, shape, store, every[0], every[1], watchdog, log)
+    mismatch = config.get("snapshot_mismatch", "fresh")
+    keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log)
+    if node.cost:  # what is measured now says more than what was measured then
+        policy.set_beta(node.cost.expected)
+    patient = config.get("patient", recorded)
+    sensing = Sensing(sensor, config.get("every_us", 0), patient, node.complain)
+    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause)
 
 
 def boot_number() -> int:
@@ -66,25 +81,18 @@ def boot_number() -> int:
     return int.from_bytes(os.urandom(4), "little") >> 2
 
 
-def summary(running: Service, link) -> dict:
-    """What a node has counted, at its end: telemetry, and what its service and its link know."""
-    made = telemetry(running.node)
-    for owner, names in (
-        (running, ("errors", "restored", "saves", "unsaved", "commands", "commands_refused")),
-        (link, ("connections", "oversize", "dropped", "refused")),
-    ):
-        for name in names:
-            made[name] = getattr(owner, name)
-    return made
+def mqtt_link(config, feed=lambda: None, log=print):
+    """The MQTT link of a config; joins the wireless network first where it names one, then sets the clock for TLS.
 
-
-def mqtt_link(config):
-    """The MQTT link of a config; joins the wireless network first where it names one. ValueError for a bad certificate."""
+    feed: a watchdog's. ValueError for a bad certificate.
+    """
     if config.get("wifi_name"):
         from ..link.wifi import join
 
-        join(config["wifi_name"], config["wifi_password"])
+        join(config["wifi_name"], config["wifi_password"], feed, log)
     tls = None
+    if config.get("ntp"):
+        board.set_clock(config["ntp"], feed, log)
     if config.get("ca"):
         from ..link.tls import context
 
@@ -95,6 +103,8 @@ def mqtt_link(config):
         config["broker"],
         config["port"],
         config["device"],
+        config["model_id"],
+        boot_number(),
         config.get("user"),
         config.get("password"),
         config.get("keep_alive", 30),
@@ -104,16 +114,52 @@ def mqtt_link(config):
 
 
 def main(path: str = "config.json") -> None:
-    """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary."""
+    """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary.
+
+    An exception is logged, and the node started again after a wait that doubles from 1 to 60 s. ValueError for a
+    configuration that cannot be used.
+    """
     with open(path) as file:
         config = json.load(file)
-    link = mqtt_link(config)
-    running = service(config, link)
+    log = board.Log(config.get("log", ""))
+    feed = board.watchdog(config.get("watchdog_ms", 0))
+    cause = board.start_cause()
+    wait = FIRST_S
+    while True:
+        watch = Stopwatch()
+        try:
+            _run(config, feed, log, cause)
+            return
+        except ValueError:
+            raise
+        except Exception as error:
+            log.exception(error)
+            cause = "%s: %s" % (type(error).__name__, error)
+        if watch.seconds() >= LONG_S:
+            wait = FIRST_S
+        log("starting again in %d s" % wait)
+        watch = Stopwatch()
+        while watch.seconds() < wait:
+            feed()
+        wait = min(2 * wait, LONGEST_S)
+        gc.collect()
+
+
+def _run(config, feed, log, cause):
+    """One start, to the end of its samples or an exception; what was learned is saved either way."""
+    link = mqtt_link(config, feed, log)
+    running = service(config, link, watchdog=feed, log=log, cause=cause)
     try:
-        link.open(config["deadline_ms"])
-    except OSError as error:
-        print("h2t2: %s; deciding locally until it answers" % error)
-    print("h2t2: ready, device %s" % config["device"])
-    running.run()
-    link.close()
-    print(json.dumps({"summary": summary(running, link)}))
+        try:
+            link.open(config["deadline_ms"])
+        except OSError as error:
+            log("%s; deciding locally until it answers" % error)
+        log("ready, device %s" % config["device"])
+        running.run()
+        made = summary(running)
+    except BaseException:  # Ctrl-C too
+        running.end()
+        raise
+    finally:
+        link.close()
+    print(json.dumps({"summary": made}))

@@ -1,0 +1,98 @@
+# The sensor and its schedule: when a sample is due, what a sensor that fails or takes long means for the others.
+from ..clock import ticks_add, ticks_diff, ticks_ms
+
+FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
+ALWAYS = 1 << 29  # milliseconds: nothing hurries
+
+
+class Sensing:
+    """sensor: called without arguments, gives (LDL input, remote tensor, tag), None for nothing now; StopIteration ends.
+
+    every_us: microseconds between two samples, 0: as often as it gives one. Slots that nobody had time for are left out and
+    counted: a sample is of the moment it was read. patient: a full window stops it (recorded streams without a schedule).
+    complain(kind, what): told when it raises, after which it is asked ever more rarely until it gives something.
+    Counters: `errors` (of the sensor), `skipped` (slots).
+    """
+
+    def __init__(self, sensor, every_us=0, patient=False, complain=None):
+        if every_us < 0 or every_us > 1000000000:
+            raise ValueError("every_us %r is not in 0..10^9" % every_us)
+        self.sensor = sensor
+        self.every_us = every_us
+        self.patient = patient and not every_us
+        self.complain = complain
+        self.errors = self.skipped = 0
+        self.ended = False
+        self.since = self.due = ticks_ms()  # when the sample at hand was due, when the next one is
+        self.rest_us = 0  # what `due` leaves out
+        self.retry_ms = 0  # until a sensor that failed is asked again
+        self.retry_since = 0
+        self.call_ms = 0  # how long the sensor takes: the longest of late
+
+    def start(self) -> None:
+        """The first sample is due now."""
+        self.due = ticks_ms()
+
+    def wait(self) -> int:
+        """Milliseconds until a sample can be had, 0: now."""
+        now = ticks_ms()
+        left = 0
+        if self.retry_ms:
+            left = self.retry_ms - ticks_diff(now, self.retry_since)
+            if left > self.retry_ms:  # the clock has jumped back
+                left = 0
+        if self.every_us:
+            due = ticks_diff(self.due, now)
+            if due > self.every_us // 1000 + 1:
+                self.due = now
+                due = 0
+            left = max(left, due)
+        return max(0, left)
+
+    def take(self, slack_ms=ALWAYS):
+        """(LDL input, remote tensor, tag) of the next sample, or None. Its slot is over then, whatever came of it.
+
+        slack_ms: milliseconds until something else must be done; a sensor that would take longer is not asked yet.
+        """
+        if self.ended or self.wait() or slack_ms <= self.call_ms:
+            return None
+        began = self.since = ticks_ms()
+        if self.every_us:
+            self._slot(began)
+        try:
+            given = self.sensor()
+            if given is not None:
+                self.retry_ms = 0
+        except StopIteration:
+            self.ended = True
+            return None
+        except Exception as error:
+            self.errors += 1
+            self.retry_ms = min(2 * self.retry_ms, LONGEST_MS) if self.retry_ms else FIRST_MS
+            self.retry_since = ticks_ms()
+            self.complain("sensor", error)
+            return None
+        now = ticks_ms()
+        self.call_ms = max(self.call_ms - (self.call_ms >> 3), ticks_diff(now, began))
+        if not self.every_us:
+            self.since = now
+        return given
+
+    def _slot(self, now):
+        """Go on to the latest slot that is due, and set the next; those before it are skipped."""
+        late = ticks_diff(now, self.due)
+        if late > LONGEST_MS:  # asleep for long
+            self.due = now
+            self.rest_us = 0
+            late = 0
+        missed = max(0, late * 1000 - self.rest_us) // self.every_us
+        self.skipped += missed
+        self._on(missed)
+        self.since = self.due
+        self._on(1)
+
+    def _on(self, slots):
+        """Move `due` by so many slots."""
+        self.rest_us += slots * self.every_us
+        self.due = ticks_add(self.due, self.rest_us // 1000)
+        self.rest_us %= 1000

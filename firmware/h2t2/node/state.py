@@ -1,0 +1,49 @@
+# What a node says of itself: its retained state, and the summary at its end. docs/json.md says what each entry means.
+from .. import __version__
+from ..link import wire
+from . import snapshot
+
+NODE = ("samples", "offloads", "replies", "late", "fallbacks", "unasked", "crowded", "strangers")
+LINK = ("connections", "oversize", "dropped", "refused")
+STANDING = ("up", "silent", "nobody", "down")  # what stands between the node and the remote model
+
+
+def state(running) -> dict:
+    """The counters and the condition of a service."""
+    node = running.node
+    policy = node.policy
+    made = {name: getattr(node, name) for name in NODE}
+    made.update(
+        taught=policy.taught,
+        complaints=node.complain.total,
+        errors=running.errors,
+        sensor_errors=running.sensing.errors,
+        skipped=running.sensing.skipped,
+        link=STANDING[node.standing()],
+        namesakes=running.namesakes,
+        uptime_s=running.watch.seconds(),
+        start=running.cause,
+        boot=node.boot,
+        policy=policy.name,
+        bits=policy.options[0],
+        beta=policy.beta,
+        delta_fp=policy.delta_fp,
+        delta_fn=policy.delta_fn,
+        model=node.model,
+        runtime=__version__,
+        wire=wire.VERSION,
+        snapshot=snapshot.VERSION,
+        snapshot_age_s=running.keeper.age(),
+    )
+    return made
+
+
+def summary(running) -> dict:
+    """What a service has counted, at its end: its state, and what its keeper, its link and its commands know."""
+    made = state(running)
+    keeper = running.keeper
+    made.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
+    made.update(commands=running.desk.carried_out, commands_refused=running.desk.refused)
+    for name in LINK:
+        made[name] = getattr(running.node.link, name)
+    return made

@@ -1,0 +1,174 @@
+"""What the hardware under a node gives, with faked `machine` and `ntptime` modules, on CPython and on MicroPython."""
+
+import json
+import sys
+import types
+
+import pytest
+from support import ROOT, mosquitto, worker
+
+from h2t2.node import board, start
+from h2t2_tools.boards import kinds
+from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.fleet import config as board_config
+from h2t2_tools.model import bundle
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A board's `machine`, with a watchdog that counts how often it is fed."""
+    made = types.ModuleType("machine")
+    made.PWRON_RESET, made.WDT_RESET, made.SOFT_RESET = 1, 3, 5
+    made.reset_cause = lambda: 3
+    made.fed = []
+
+    class WDT:
+        def __init__(self, timeout):
+            made.timeout = timeout
+
+        def feed(self):
+            made.fed.append(1)
+
+    made.WDT = WDT
+    monkeypatch.setitem(sys.modules, "machine", made)
+    return made
+
+
+@pytest.fixture
+def ntptime(monkeypatch):
+    """A time server that fails as often as `failures` says."""
+    made = types.ModuleType("ntptime")
+    made.failures, made.asked = 0, []
+
+    def settime():
+        made.asked.append(made.host)
+        if len(made.asked) <= made.failures:
+            raise OSError(110, "ETIMEDOUT")
+
+    made.settime = settime
+    monkeypatch.setitem(sys.modules, "ntptime", made)
+    return made
+
+
+def test_why_it_started_and_the_watchdog(machine):
+    assert board.start_cause() == "wdt"
+    machine.reset_cause = lambda: 99
+    assert board.start_cause() == "code 99"
+    feed = board.watchdog(8000)
+    feed()
+    assert machine.timeout == 8000 and machine.fed == [1]
+    board.watchdog(0)()
+    assert machine.fed == [1]
+
+
+def test_without_hardware_nothing_is_said_and_nothing_fed():
+    assert board.start_cause() == "" and board.watchdog(8000)() is None
+
+
+@pytest.mark.parametrize("failures, set_, asked", [(0, True, 1), (2, True, 3), (9, False, 3)])
+def test_the_clock_is_set_or_it_is_said(ntptime, monkeypatch, failures, set_, asked):
+    monkeypatch.setattr(board, "unix_now", lambda: 0)
+    ntptime.failures, said, fed = failures, [], []
+    assert board.set_clock("time.lan", lambda: fed.append(1), said.append) == set_
+    assert ntptime.asked == ["time.lan"] * asked and len(fed) == asked and bool(said) != set_
+
+
+def test_the_clock_is_set_before_a_certificate_is_read(ntptime, monkeypatch):
+    order = []
+    monkeypatch.setattr(ntptime, "settime", lambda: order.append("clock"))
+    monkeypatch.setattr("h2t2.link.tls.context", lambda *_: order.append("certificate"))
+    config = {"broker": "localhost", "port": 1, "device": "d", "model_id": 1, "ca": "ca.der", "ntp": "time.lan"}
+    start.mqtt_link(config)
+    assert order == ["clock", "certificate"]
+
+
+def test_the_log_is_bounded_and_outlives_a_start(tmp_path, capsys):
+    path = tmp_path / "log"
+    for life in range(40):
+        log = board.Log(str(path), 1000)
+        log(f"life {life} " + "x" * 900)
+
+    def kept():
+        return "".join(one.read_text() for one in (tmp_path / "log.old", path) if one.exists())
+
+    assert len(kept()) < 4000 and "life 39" in kept() and "life 38" in kept()
+    try:
+        raise KeyError("what was it")
+    except KeyError as error:
+        log.exception(error)
+    assert "what was it" in kept() and "Traceback" in kept()
+    log = board.Log(str(tmp_path / "no/such/folder"))
+    log("one")
+    log("two")
+    assert capsys.readouterr().out.count("the log is not kept") == 1
+
+
+def test_a_start_that_fails_is_tried_again_and_tells_why(tmp_path, monkeypatch, machine):
+    """Twice an exception in main, then a run: waits of 1 and 2 s with the watchdog fed, the cause in what it says of itself."""
+    (tmp_path / "config.json").write_text(json.dumps({"log": str(tmp_path / "log"), "watchdog_ms": 5000}))
+    causes, now = [], [0]
+
+    def run(config, feed, log, cause):
+        causes.append(cause)
+        if len(causes) < 3:
+            raise MemoryError(f"number {len(causes)}")
+
+    monkeypatch.setattr(start, "_run", run)
+    monkeypatch.setattr("h2t2.clock.ticks_ms", lambda: now.__setitem__(0, now[0] + 50) or now[0])
+    start.main(str(tmp_path / "config.json"))
+    assert causes == ["wdt", "MemoryError: number 1", "MemoryError: number 2"]
+    log = (tmp_path / "log").read_text()
+    assert "starting again in 1 s" in log and "starting again in 2 s" in log and len(machine.fed) > 20
+
+    def wrong(*_):
+        raise ValueError("config.json: no entry policy")
+
+    monkeypatch.setattr(start, "_run", wrong)
+    with pytest.raises(ValueError, match="no entry policy"):
+        start.main(str(tmp_path / "config.json"))
+
+
+MACHINE = """WDT_RESET = 3
+def reset_cause():
+    return 3
+class WDT:
+    fed = 0
+    def __init__(self, timeout):
+        pass
+    def feed(self):
+        WDT.fed += 1
+"""
+NTPTIME = """host = ""
+def settime():
+    print("asked", host)
+"""
+
+
+@pytest.mark.slow
+def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
+    """The unix port with those two modules beside it, a real broker and worker; what was left of a first start is there."""
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    model = tmp_path / "ldl.h2m"
+    model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
+    with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
+        (tmp_path / "config.toml").write_text(
+            f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog_ms = 8000\nntp = "time.lan"\n'
+        )
+        config = board_config.load(tmp_path / "config.toml")
+        records = tmp_path / "records"
+        records.write_bytes(bytes(35) * 300)
+        for path, content in kinds.payload(kinds.KINDS["unix"], model, config, records, False).items():
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_bytes(content)
+        (tmp_path / "machine.py").write_text(MACHINE)
+        (tmp_path / "ntptime.py").write_text(NTPTIME)
+        own = (tmp_path / "main.py").read_text()
+        (tmp_path / "main.py").write_text(
+            f"import os\nos.chdir('{tmp_path}')\nimport machine\n{own}print('fed', machine.WDT.fed)\n"
+        )
+        out = UNIX.run(tmp_path / "main.py", [], tmp_path, 60)
+    summary = json.loads(next(line for line in out.splitlines() if '"summary"' in line))["summary"]
+    assert summary["start"] == "wdt" and summary["samples"] == 300 and summary["runtime"].count(".") == 2
+    assert "asked time.lan" in out and int(out.split("fed ")[1].split()[0]) > 300
+    assert "ready, device b" in (tmp_path / "h2t2.log").read_text()
