@@ -63,6 +63,13 @@ class Source:
         return _TFLite(self)
 
 
+def warmed(model: Model) -> Model:
+    """The model, after it has run once: what is done at the first run only is not a request's to wait for."""
+    if model.shape is not None:
+        model.scores(np.zeros((1, *model.shape), np.int8))
+    return model
+
+
 def _is_function(path: str) -> bool:
     return path.rpartition(":")[0].endswith(".py")
 

@@ -1,7 +1,8 @@
-"""`h2t2 rdl --workers N`: several workers on this machine, each a process; one that dies is started again."""
+"""`h2t2 rdl`: the workers on this machine, each a process; one that dies, hangs or is stopped is replaced."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -12,82 +13,127 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from ...common.errors import Failure
+from ...common.errors import Failure, UserError
+from .watchdog import FOLDER, PIPE, Watch
 
 READY = "h2t2 rdl: ready"
 PARENT = "H2T2_RDL_PARENT"  # tells a worker whose it is: it ends when that process is gone
 AGAIN = 1.0  # seconds before a worker that died is started again
+LONGEST_AGAIN = 30.0  # where it dies again and again
 
 
-def supervise(commands: list[list[str]], ready: Callable[[str], None], say: Callable[[str], None]) -> dict[str, int]:
+def supervise(
+    commands: list[list[str]], kept: Path, ready: Callable[[str], None], say: Callable[[str], None]
+) -> dict[str, int]:
     """Run `h2t2 rdl` with each of those arguments until SIGTERM or SIGINT, passed on like SIGHUP; the sum of their counts.
 
-    Failure where one ends before it was ready the first time.
+    kept: the folder for requests that hung a model twice. UserError or Failure, in its own words, where one ends before it was
+    ready the first time.
     """
-    stop = threading.Event()
+    stop: list[int] = []  # the signal that ends it; no Event: a handler that sets one may wait for its own thread
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory(prefix="h2t2-rdl-") as folder:
-        workers = [_Process([*command, "--json", f"{folder}/{n}.json"], say) for n, command in enumerate(commands)]
-        for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: stop.set())
+    with tempfile.TemporaryDirectory(prefix="h2t2-rdl-") as name:
+        folder = Path(name)
+        (folder / "suspects").mkdir()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: stop.append(number))
+        workers: list[_Process] = []
 
         def reload(*_: object) -> None:
             for worker in workers:
                 worker.send(signal.SIGHUP)
 
         signal.signal(signal.SIGHUP, reload)
+        for n, command in enumerate(commands):
+            workers.append(_Process([*command, "--json", f"{folder}/{n}.json"], folder / "suspects", kept, say))
         try:
             for worker in workers:
-                if not worker.ready.wait(60) or worker.process.poll() is not None:
-                    raise Failure(f"a worker did not start: {worker.last}")
-            ready(f"ready: {len(workers)} workers")
-            while not stop.wait(0.2):
+                while not worker.ready.wait(0.1) and not stop:
+                    pass
+                if not worker.first and not stop:
+                    worker.process.wait()
+                    if worker.process.returncode == 2:  # the user's: as the command itself would have said it
+                        raise UserError(worker.last.removeprefix("h2t2: "))
+                    raise Failure(worker.last.removeprefix("h2t2: ") or "a worker did not start")
+            if not stop:
+                ready(workers[0].first if len(workers) == 1 else f"{workers[0].first} ({len(workers)} workers)")
+            while not stop:
+                time.sleep(0.1)
                 for worker in workers:
-                    if worker.process.poll() is not None:
-                        say(f"a worker ended with status {worker.process.returncode}; starting it again")
-                        time.sleep(AGAIN)
-                        worker.start()
+                    worker.tend()
         finally:
             for worker in workers:
                 worker.send(signal.SIGTERM)
             for worker in workers:
                 worker.end(10)
-        for path in Path(folder).glob("*.json"):
+        for path in folder.glob("*.json"):
             counts.update(json.loads(path.read_text()))
     return dict(counts)
 
 
-class _Process:
-    """One worker. ready: set when it says so, or ends; last: the last line it said."""
+def end_with_parent() -> None:
+    """Linux ends this process as soon as its parent is gone; elsewhere the worker looks once a second."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
-    def __init__(self, arguments: list[str], say: Callable[[str], None]) -> None:
+
+class _Process:
+    """One worker. ready: set when it says so, or ends; first, last: what it said then, and last."""
+
+    def __init__(self, arguments: list[str], suspects: Path, kept: Path, say: Callable[[str], None]) -> None:
         self._command = [sys.executable, "-m", "h2t2_tools", "rdl", *arguments]
-        self._say = say
+        self._suspects, self._kept, self._say = suspects, kept, say
         self.ready = threading.Event()
-        self.last = ""
+        self.first = self.last = ""
+        self._wait = AGAIN
+        self._due = 0.0  # when one that died is started again; 0: it has not
         self.start()
 
     def start(self) -> None:
+        self._watch = Watch(self._suspects, self._kept, self._say)
+        ours, theirs = os.pipe()
+        self._began = time.monotonic()
         # a session of its own: Ctrl-C reaches the parent alone, which then ends its workers in order
         self.process = subprocess.Popen(
             self._command,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env={**os.environ, PARENT: str(os.getpid())},
+            pass_fds=(theirs,),
+            env={**os.environ, PARENT: str(os.getpid()), PIPE: str(theirs), FOLDER: str(self._suspects)},
         )
+        os.close(theirs)
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
+        threading.Thread(target=self._watch.listen, args=(os.fdopen(ours, "rb"),), daemon=True).start()
+
+    def tend(self) -> None:
+        """Replace it where it has ended, or hangs."""
+        if self._watch.hung():
+            self._say("a worker hangs; replacing it")
+            self.process.kill()
+            self.process.wait()
+            self.start()
+        elif self.process.poll() is not None:
+            if not self._due:
+                self._wait = AGAIN if time.monotonic() - self._began > LONGEST_AGAIN else min(2 * self._wait, LONGEST_AGAIN)
+                self._say(f"a worker ended with status {self.process.returncode}; starting another in {self._wait:g} s")
+                self._due = time.monotonic() + self._wait
+            elif time.monotonic() >= self._due:
+                self._due = 0.0
+                self.start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr
-        for line in process.stderr:
-            self.last = line.strip()
+        for line in filter(None, map(str.strip, process.stderr)):
+            self.last = line.removeprefix("h2t2 rdl: ")
             if line.startswith(READY):
+                self.first = self.last
                 self.ready.set()
-            else:
-                self._say(self.last.removeprefix("h2t2 rdl: "))
+            elif self.first or not line.startswith("h2t2: "):  # else why it did not start, which the parent says
+                self._say(self.last)
         self.ready.set()
 
     def send(self, number: int) -> None:

@@ -1,10 +1,11 @@
-"""A worker behind a broker: subscription, bounded queue, micro-batches, hot reload, drain at the end."""
+"""A worker behind a broker: presence, subscription, inbox, micro-batches, hot reload, drain at the end."""
 
 from __future__ import annotations
 
 import os
 import queue
 import random
+import secrets
 import signal
 import sys
 import threading
@@ -20,28 +21,32 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from h2t2.link import wire
-from h2t2.link.paho import IDLE_MS, Session, make_client
+from h2t2.link.paho import IDLE_MS, Client, Session, make_client
 
 from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
-from .models import Model, Source
-from .worker import Worker
+from .inbox import Inbox, Item
+from .models import Model, Source, warmed
+from .watchdog import Told
+from .worker import HANG_S, Worker
 
 if TYPE_CHECKING:
     from .metrics import Metrics
 
-PLAIN = wire.topic("+", "request")
+GROUP = "$share/rdl/"  # workers of one model share its requests
 UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
 DRAIN = 30.0  # seconds for what was taken before the end
-SHARED = "$share/rdl/" + PLAIN
 LARGEST = 1 << 20  # bytes of a packet: a larger one is not taken from the broker; a request above wire.MAX_REQUEST is refused
+HANGS_UP = 3  # times in a row, after which a broker does not want us
+WAIT_S = 1.0  # between two tries to reach a broker that was not there at the start
 
 
 @dataclass(frozen=True)
 class Options:
     """batch: requests a batch at most; wait_ms: how long the first of a batch waits for others; waiting: requests in the queue
     at most, one more is answered "busy"; metrics: (host, port) or None; watch: look once a second whether the model's file
-    changed; parent: the process without which it ends, 0 for none."""
+    changed; parent: the process without which it ends, 0 for none; hang_s: seconds beyond four times what is expected, after
+    which the model counts as hung."""
 
     batch: int = 16
     wait_ms: float = 0.0
@@ -49,29 +54,38 @@ class Options:
     metrics: tuple[str, int] | None = None
     watch: bool = True
     parent: int = 0
+    hang_s: float = HANG_S
 
 
 class Server:
-    """Takes requests of any device and answers them until stop().
+    """Takes requests of any device for one model and answers them until stop().
 
     The session's thread reads requests, runs the model and replies: handing every request to another thread costs a third of
-    the speed. While the model runs, requests wait in the network; a model that hangs gets no more of them.
+    the speed. Between two batches it reads what has come meanwhile, so that what waits does so in the inbox, where devices
+    have their turn and what would be late is refused. A retained message on wire.presence() says that the model is served,
+    for as long as the connection lasts.
     """
 
     def __init__(self, source: Source, model_id: int, endpoint: Endpoint, options: Options) -> None:
-        """UserError or ValueError for a bad model, Failure where the broker cannot be had."""
+        """UserError or ValueError for a bad model, Failure where the broker refuses; waits for one that does not answer."""
         self.source, self.endpoint, self.options = source, endpoint, options
         self._version = source.version()
-        self.worker = Worker(source.load(), model_id, self._say)
-        self._inbox: deque[tuple[str, bytes]] = deque()
+        self._stopping = False  # no Event: a signal handler that sets one may wait for its own thread
+        self._metrics = self._listen() if options.metrics else None
+        self.told = Told(options.hang_s)
+        self.worker = Worker(source.load(), model_id, self._say, self.told)
+        self._name = secrets.token_hex(4)
+        self._presence = wire.presence(model_id, self._name)
+        self._topic = wire.topic("+", wire.request_leaf(model_id))
+        self._inbox = Inbox(options.waiting)
         self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
+        self._pace = 0.0  # seconds a request has taken of late while others waited
         self._due = 0.0  # when the batch that is being gathered is to be answered
         self._empty = threading.Event()
-        self._stop = threading.Event()
         self._reload = threading.Event()
         self._next: queue.SimpleQueue[Model] = queue.SimpleQueue()
         self.shared = True
-        self._metrics = self._listen() if options.metrics else None
+        self.session: Session
         self._connect()
 
     def _listen(self) -> Metrics:
@@ -79,43 +93,76 @@ class Server:
         from .metrics import Metrics
 
         assert self.options.metrics
-        made = Metrics(self._healthy)
+        made = Metrics(self._unwell)
         made.serve(*self.options.metrics)
         return made
 
-    def _healthy(self) -> bool:
-        return hasattr(self, "session") and self.session.up.is_set() and not self._stop.is_set()
+    def _unwell(self) -> str:
+        """Why it cannot answer now, "" where it can."""
+        if self._stopping:
+            return "it is ending"
+        if not hasattr(self, "session") or not self.session.up.is_set():
+            return "not connected to the broker"
+        until = self.told.until
+        hangs = until and time.monotonic() > until - 3 / 4 * self.options.hang_s
+        return "the model has not answered for too long" if hangs else ""
 
     def _connect(self) -> None:
-        """Shared subscription where the broker speaks MQTT 5, plain where it speaks 3.1.1 only. Failure where neither is had.
+        """Shared subscription where the broker speaks MQTT 5, plain where it speaks 3.1.1 only.
 
         A first connection finds that out without properties, which a 3.1.1 broker takes for the start of a long client id.
         """
-        self.shared = True
-        first = self._session(lambda: make_client("", mqtt.MQTTv5, **self.endpoint.login))
-        try:
-            first.open()
-        except OSError as error:
-            if not _speaks_not_5(str(error)):
-                raise unreachable(error) from None
-            self.shared = False
-        finally:
-            first.close()
-        self.session = self._session(self._client)
+        tries = hung_up = 0
+        while not self._stopping:
+            why = self._try(lambda: make_client("", mqtt.MQTTv5, **self.endpoint.login))
+            self.shared = not why
+            if why and _speaks_not_5(why):
+                why = self._try(lambda: make_client("", mqtt.MQTTv311, **self.endpoint.login))
+            if not why:
+                break
+            hung_up = hung_up + 1 if _speaks_not_5(why) else 0
+            if "refuses" in why or "certificate" in why or hung_up == HANGS_UP:
+                wants = "; it hangs up: does it want a certificate, or TLS?" if hung_up else ""
+                raise unreachable(OSError(why + wants))
+            if not tries:
+                self._say(f"{why}; waiting for it")
+            tries += 1
+            time.sleep(WAIT_S)
+        topics = [GROUP + self._topic if self.shared else self._topic]
+        end, seed = self.endpoint, random.SystemRandom().randrange(2**28)
+        self.session = Session(
+            end.host, end.port, self._client, topics, seed=seed, work=self._work, on_up=self._announce, farewell=self._withdraw
+        )
+        self.session.start()
         try:
             self.session.open()
         except OSError as error:
-            self.session.close()
-            raise unreachable(error) from None
+            if "refuses" in str(error):
+                self.session.close()
+                raise unreachable(error) from None
+            self._say(f"{error}; trying on")
 
-    def _session(self, make: Callable[[], mqtt.Client]) -> Session:
-        seed = random.SystemRandom().randrange(2**28)
-        topics = [SHARED if self.shared else PLAIN]
-        return Session(self.endpoint.host, self.endpoint.port, make, topics, seed=seed, work=self._work)
+    def _try(self, make: Callable[[], Client]) -> str:
+        """Why such a client cannot have what it wants, "" where it can."""
+        session = Session(self.endpoint.host, self.endpoint.port, make, [self._presence]).start()
+        try:
+            session.open()
+        except OSError as error:
+            return str(error)
+        finally:
+            session.close()
+        return ""
 
-    def _client(self) -> mqtt.Client:
+    def _announce(self, session: Session) -> None:
+        session.publish(self._presence, b"1", 1, True)
+
+    def _withdraw(self, session: Session) -> None:
+        session.publish(self._presence, b"", 1, True)
+
+    def _client(self) -> Client:
         login = self.endpoint.login
         client = make_client("", mqtt.MQTTv5 if self.shared else mqtt.MQTTv311, limit=LARGEST, manual_ack=True, **login)
+        client.will_set(self._presence, b"", qos=1, retain=True)
         if self.shared:
             client.properties = Properties(PacketTypes.CONNECT)
             client.properties.MaximumPacketSize = LARGEST
@@ -124,27 +171,32 @@ class Server:
         return client
 
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+        device = wire.device_of(message.topic)
+        payload = bytes(message.payload)
+        if device is not None and not (wire.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
+            self._refuse(device, payload[: wire.REQUEST_HEADER], wire.MALFORMED)
+        elif device is not None:
+            now = time.perf_counter()
+            if not self._inbox:
+                self._due = now + self.options.wait_ms / 1000
+            left = wire.left_of(payload)
+            item = Item(device, wire.topic(device, "reply"), payload, now + left / 1000 if left else float("inf"))
+            refused = self._inbox.put(item, now, self._each())
+            if refused:
+                self._refuse(refused.device, refused.payload, wire.BUSY)
         if len(self._inbox) >= UNACKNOWLEDGED:
             client.ack(message.mid, message.qos)
         else:
             self._acks.append((client, message.mid, message.qos))
-        device = wire.device_of(message.topic)
-        if device is None:
-            return
-        reply = wire.topic(device, "reply")
-        oversize = len(message.payload) > wire.MAX_REQUEST
-        if len(self._inbox) < self.options.waiting and not oversize:
-            if not self._inbox:
-                self._due = time.perf_counter() + self.options.wait_ms / 1000
-            self._inbox.append((reply, bytes(message.payload)))
-            return
-        refusal = self.worker.refusal(bytes(message.payload), wire.MALFORMED if oversize else wire.BUSY)
+
+    def _refuse(self, device: str, payload: bytes, status: int) -> None:
+        refusal = self.worker.refusal(payload, status)
         if refusal:
-            client.publish(reply, refusal, qos=1)
+            self.session.publish(wire.topic(device, "reply"), refusal, 0)  # one that is lost costs a deadline
 
     def stop(self) -> None:
         """No more requests are taken; what is in the queue is answered."""
-        self._stop.set()
+        self._stopping = True
 
     def reload(self) -> None:
         """Read the model's file again; the old model serves until the new one is ready, and on where it is not usable."""
@@ -154,7 +206,8 @@ class Server:
         """Until stop(), and all that was taken by then is answered."""
         watcher = threading.Thread(target=self._watch, name="model watcher", daemon=True)
         watcher.start()
-        self._stop.wait()
+        while not self._stopping:
+            time.sleep(0.05)
         self._leave()
         self._empty.clear()
         if self.session.up.is_set():
@@ -167,27 +220,44 @@ class Server:
             self._metrics.stop()
 
     def _leave(self) -> None:
-        """Unsubscribe, and wait until the broker sends no more."""
+        """Say so, unsubscribe, and wait until the broker sends no more."""
         client = self.session.client
         if client is None:
             return
+        self._withdraw(self.session)
         left = threading.Event()
         client.on_unsubscribe = lambda *_: left.set()
-        client.unsubscribe(SHARED if self.shared else PLAIN)
+        client.unsubscribe(GROUP + self._topic if self.shared else self._topic)
         left.wait(2)
 
     def _work(self) -> int:
         """Answer a batch that is full or due: milliseconds until the next may be."""
+        self.told.alive()
         if not self._inbox:
             self._acknowledge()  # of what was refused
             self._empty.set()
             return IDLE_MS
         left = self._due - time.perf_counter()
-        if left > 0 and len(self._inbox) < self.options.batch and not self._stop.is_set():
+        if left > 0 and len(self._inbox) < self.options.batch and not self._stopping:
             return max(1, round(left * 1000))
-        self._answer([self._inbox.popleft() for _ in range(min(len(self._inbox), self.options.batch))])
+        started = time.perf_counter()
+        batch, late = self._inbox.take(self.options.batch, started, self._each())
+        for item in late:
+            self._refuse(item.device, item.payload, wire.BUSY)
+        if batch:
+            self._answer(batch)
         self._acknowledge()
+        if len(self._inbox) >= UNACKNOWLEDGED:
+            self.session.drain()
+        if batch and self._inbox:
+            self._pace += ((time.perf_counter() - started) / len(batch) - self._pace) / 8
+        else:
+            self._pace = self.worker.each
         return 0
+
+    def _each(self) -> float:
+        """Seconds a request takes: the model's, or while requests wait what it all takes, reading and refusing others too."""
+        return max(self.worker.each, self._pace)
 
     def _acknowledge(self) -> None:
         """To the broker, once the replies are out: they are what a device waits for."""
@@ -196,14 +266,14 @@ class Server:
             if client is self.session.client:
                 client.ack(message, qos)
 
-    def _answer(self, batch: list[tuple[str, bytes]]) -> None:
+    def _answer(self, batch: list[Item]) -> None:
         started = time.perf_counter()
         if not self._next.empty():
             self.worker.model = self._next.get()
         before = dict(self.worker.counts) if self._metrics else {}
-        for (topic, _), reply in zip(batch, self.worker.answers([payload for _, payload in batch])):
+        for item, reply in zip(batch, self.worker.answers([item.payload for item in batch])):
             if reply is not None:
-                self.session.publish(topic, reply)
+                self.session.publish(item.reply, reply)
         if self._metrics:
             self._count(self._metrics, before, len(batch), time.perf_counter() - started)
 
@@ -218,7 +288,7 @@ class Server:
 
     def _watch(self) -> None:
         """Load the model again when asked to, or when its file has changed and is whole."""
-        while not self._stop.is_set():
+        while not self._stopping:
             asked = self._reload.wait(1.0)
             if self.options.parent and os.getppid() != self.options.parent:
                 self.stop()
@@ -229,7 +299,7 @@ class Server:
                 continue
             self._version = version
             try:
-                self._next.put(self.source.load())
+                self._next.put(warmed(self.source.load()))
             except (UserError, ValueError, OSError) as error:
                 self._reloaded("failed")
                 self._say(f"the model stays as it was: {error}")

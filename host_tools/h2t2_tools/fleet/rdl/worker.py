@@ -5,53 +5,71 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from time import perf_counter
 
 import numpy as np
 
 from h2t2.core.numbers import ONE
 from h2t2.link import wire
 
+from . import watchdog
 from .models import Model
+from .watchdog import Told
 
 ROUNDING = 1e-4  # a float model's score may be outside [0, 1] by so much
+HANG_S = 10.0  # beyond four times what is expected of a batch
+FIRST = 0.01  # seconds a request is expected to take before one has been measured
 
 
 class Worker:
     """Serves one model as `model_id`. `model` may be replaced between two batches.
 
-    counts: replies by status text, and "dropped" for payloads too short to be answered. log: told why a model failed.
+    counts: replies by status text, and "dropped" for payloads too short to be answered. each: seconds that the model takes a
+    request, measured. log: told why a model failed. told: who is told what is being done.
     """
 
-    def __init__(self, model: Model, model_id: int, log: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self, model: Model, model_id: int, log: Callable[[str], None] = lambda _: None, told: Told | None = None
+    ) -> None:
         self.model = model
         self.model_id = model_id
         self.counts: Counter[str] = Counter()
         self.failures = 0  # batches the model failed on
+        self.each = FIRST
+        self.told = told or Told(HANG_S)
         self._log = log
+        if model.shape is not None:  # warmed up, and measured: the second time, for what is only done once
+            for _ in range(2):
+                self._labels(np.zeros((1, *model.shape), np.int8))
 
     def answers(self, payloads: list[bytes]) -> list[bytes | None]:
         """The reply to each request; an error status for a bad one; None where nobody could be answered."""
         replies: list[bytes | None] = [None] * len(payloads)
-        alike: dict[tuple[int, ...], list[tuple[int, int, int, Any]]] = {}
+        alike: dict[tuple[int, ...], list[tuple[int, wire.Request]]] = {}
+        self.told.look()
         for n, payload in enumerate(payloads):
             try:
-                model, boot, sequence, shape, tensor = wire.decode_request(payload)
+                request = wire.decode_request(payload)
             except ValueError:
                 replies[n] = self.refusal(payload, wire.MALFORMED)
                 continue
-            if model != self.model_id:
-                replies[n] = self._reply(wire.WRONG_MODEL, boot, sequence)
-                continue
-            sample = self._sample_shape(shape)
-            if sample is None:
-                replies[n] = self._reply(wire.MALFORMED, boot, sequence)
+            sample = self._sample_shape(request) if request.model == self.model_id else None
+            judged = self.told.judge(request.data)
+            if request.model != self.model_id:
+                replies[n] = self._reply(wire.WRONG_MODEL, request)
+            elif sample is None:
+                replies[n] = self._reply(wire.MALFORMED, request)
+            elif judged == watchdog.REFUSED:
+                replies[n] = self._reply(wire.REFUSED, request)
+            elif judged:
+                (answer,) = self._batch([request], sample)
+                self.told.clear(request.data)
+                replies[n] = self._reply(answer[0], request, answer[1], answer[2])
             else:
-                alike.setdefault(sample, []).append((n, boot, sequence, np.frombuffer(tensor, np.int8).reshape(sample)))
-        for batch in alike.values():
-            labels = self._labels(np.stack([tensor for *_, tensor in batch]) if len(batch) > 1 else batch[0][3][None])
-            for (n, boot, sequence, _), (status, label, score) in zip(batch, labels):
-                replies[n] = self._reply(status, boot, sequence, label, score)
+                alike.setdefault(sample, []).append((n, request))
+        for sample, batch in alike.items():
+            for (n, request), answer in zip(batch, self._batch([request for _, request in batch], sample)):
+                replies[n] = self._reply(answer[0], request, answer[1], answer[2])
         return replies
 
     def refusal(self, payload: bytes, status: int) -> bytes | None:
@@ -60,23 +78,38 @@ class Worker:
         if known is None:
             self.counts["dropped"] += 1
             return None
-        return self._reply(status, *known)
+        self.counts[wire.STATUS[status]] += 1
+        return wire.encode_reply(status, known[0], known[1], -1, 0)
 
-    def _sample_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    def _sample_shape(self, request: wire.Request) -> tuple[int, ...] | None:
         """The model's own shape where a request's has as many numbers; the request's where the model takes any."""
+        if request.dtype != wire.INT8:
+            return None
         own = self.model.shape
         if own is None:
-            return shape
-        return own if prod(own) == prod(shape) else None
+            return tuple(request.shape)
+        return own if prod(own) == prod(request.shape) else None
+
+    def _batch(self, requests: list[wire.Request], sample: tuple[int, ...]) -> list[tuple[int, int, int]]:
+        """The labels of requests of one shape; the watchdog is told."""
+        tensors = [np.frombuffer(request.data, np.int8).reshape(sample) for request in requests]
+        self.told.begin([request.data for request in requests], len(requests) * self.each)
+        try:
+            return self._labels(np.stack(tensors) if len(tensors) > 1 else tensors[0][None])
+        finally:
+            self.told.end()
 
     def _labels(self, batch: np.ndarray) -> list[tuple[int, int, int]]:
         """(status, label, Q15 score) of each sample; FAILED where the model raises, or gives what is no score."""
+        began = perf_counter()
         try:
             scores = np.asarray(self.model.scores(batch), dtype=float).tolist()
             good = len(scores) == len(batch) and all(-ROUNDING < score < 1 + ROUNDING for score in scores)
             why = f"it gave no {len(batch)} scores in [0, 1]"
         except Exception as error:  # a model of somebody's own: the worker stays up and says so
             good, why = False, f"{type(error).__name__}: {error}"
+        took = (perf_counter() - began) / len(batch)
+        self.each += (took - self.each) / (2 if self.each == FIRST else 8)
         if not good:
             self.failures += 1
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
@@ -84,6 +117,6 @@ class Worker:
             return [(wire.FAILED, -1, 0)] * len(batch)
         return [(wire.OK, int(score >= 0.5), round(min(max(score, 0.0), 1.0) * ONE)) for score in scores]
 
-    def _reply(self, status: int, boot: int, sequence: int, label: int = -1, score: int = 0) -> bytes:
+    def _reply(self, status: int, request: wire.Request, label: int = -1, score: int = 0) -> bytes:
         self.counts[wire.STATUS[status]] += 1
-        return wire.encode_reply(status, boot, sequence, label, score)
+        return wire.encode_reply(status, request.boot, request.sequence, label, score)
