@@ -22,12 +22,16 @@ class Fleet:
         self.folder = folder
         certs.make(folder / "certs", ["localhost", "127.0.0.1"], NAMES, 30)
         certs.make(folder / "foreign", ["localhost"], NAMES, 30)
-        ports = broker.free_port(), broker.free_port()
-        plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], folder / "certs", client_certs, *ports, "127.0.0.1")
-        self.report = broker_config.write(folder / "broker", plan)
-        self.devices, self.workers = ports
+        self.devices, self.workers = broker.free_port(), broker.free_port()
         self.client_certs = client_certs
         self.process = None
+        self.write()
+
+    def write(self):
+        """The broker's files, from what was issued and taken back by now."""
+        ports = self.devices, self.workers
+        plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], self.folder / "certs", self.client_certs, *ports)
+        self.report = broker_config.write(self.folder / "broker", plan)
 
     def start(self):
         for part in (self.folder, *self.folder.parents[:3]):

@@ -2,31 +2,36 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from secured import NAMES, Client, links, options
+from secured import NAMES, Client, Fleet, links, options
 from support import until
 
 from h2t2.link import wire
 from h2t2.link.paho import PahoLink
+from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet.endpoint import PASSWORD
+
+REQUESTS = wire.topic("+", "request/1")
+REQUEST = wire.encode_request(1, 5, 1, (4,), b"abcd")
 
 
 @links
 def test_an_offload_through_the_secured_broker(fleet, kind):
     """Device, worker and operator, each with its own login: request, reply and command arrive."""
     host = "localhost"
-    link = kind(host, fleet.devices, "dev-a", **fleet.login("dev-a"))
+    link = kind(host, fleet.devices, "dev-a", 1, 5, **fleet.login("dev-a"))
     link.open()
-    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request")])
+    worker = Client(fleet.workers, fleet.login("rdl"), [REQUESTS])
     operator = Client(fleet.workers, fleet.login("operator"), [wire.topic("+", "state")])
     assert until(lambda: worker.subscribed and operator.subscribed)
-    assert link.send(b"request")
+    assert link.send(REQUEST)
     assert until(lambda: link.receive(10) is None and worker.heard) and worker.heard == [
-        (wire.topic("dev-a", "request"), b"request")
+        (wire.topic("dev-a", "request/1"), REQUEST)
     ]
     worker.publish(wire.topic("dev-a", "reply"), b"reply")
     assert link.receive(5000) == b"reply"
@@ -40,22 +45,22 @@ def test_an_offload_through_the_secured_broker(fleet, kind):
 
 def test_a_device_reaches_its_own_topics_only(fleet):
     """Device A reads and writes nothing of device B's; nor may it reply, command, or hear requests."""
-    everything = ["h2t2/1/dev-b/#", "h2t2/1/+/request", "h2t2/1/+/reply", "#", "$SYS/#", "$share/rdl/h2t2/1/+/request"]
+    everything = ["h2t2/2/dev-b/#", "h2t2/2/+/request/1", "h2t2/2/+/reply", "#", "$SYS/#", "$share/rdl/h2t2/2/+/request/1"]
     a = Client(fleet.devices, fleet.login("dev-a"), everything)
     b = Client(fleet.devices, fleet.login("dev-b"), [wire.topic("dev-b", leaf) for leaf in ("reply", "command")])
-    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", leaf) for leaf in ("request", "status", "state")])
+    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", leaf) for leaf in ("request/1", "status", "state")])
     assert until(lambda: a.subscribed and b.subscribed and worker.subscribed)
-    for leaf in ("request", "reply", "command", "status", "state"):
+    for leaf in ("request/1", "reply", "command", "status", "state", "answer"):
         a.publish(wire.topic("dev-b", leaf), b"forged")
         a.publish(wire.topic("dev-a", leaf), b"own")
-    b.publish(wire.topic("dev-b", "request"), b"private")
+    b.publish(wire.topic("dev-b", "request/1"), b"private")
     worker.publish(wire.topic("dev-b", "reply"), b"label")
     assert until(lambda: b.heard and len(worker.heard) >= 2)
     time.sleep(0.3)
     assert b.heard == [(wire.topic("dev-b", "reply"), b"label")]
-    assert worker.heard == [(wire.topic("dev-a", "request"), b"own"), (wire.topic("dev-b", "request"), b"private")]
-    assert not [topic for topic, _ in a.heard if "dev-b" in topic or topic.endswith("request")]
-    assert not [payload for _, payload in a.heard if payload in (b"own", b"private", b"label")]
+    assert worker.heard == [(wire.topic("dev-a", "request/1"), b"own"), (wire.topic("dev-b", "request/1"), b"private")]
+    assert not [topic for topic, _ in a.heard if "dev-b" in topic or "request" in topic]
+    assert not [payload for _, payload in a.heard if payload in (b"private", b"label")]
     for one in (a, b, worker):
         one.close()
 
@@ -64,23 +69,13 @@ def test_a_device_reaches_its_own_topics_only(fleet):
 def test_a_device_cannot_be_a_worker_or_take_anothers_place(fleet):
     """On the workers' port a device is refused; with another's client id on its own port it does not push that one out."""
     login = fleet.login("dev-a")
-    if fleet.client_certs:  # the certificate is genuine: the access list gives it nothing there
-        worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request")])
-        a = Client(fleet.workers, login, [wire.topic("+", "request")])
-        b = Client(fleet.devices, fleet.login("dev-b"), [wire.topic("dev-b", "reply")])
-        assert until(lambda: worker.subscribed and a.subscribed and b.subscribed)
-        b.publish(wire.topic("dev-b", "request"), b"private")
-        a.publish(wire.topic("dev-b", "reply"), b"forged")
-        assert until(lambda: worker.heard)
-        time.sleep(0.2)
-        assert a.heard == b.heard == []
-        for one in (worker, a, b):
-            one.close()
-    else:
+    try:  # with certificates it is genuine, and not one of those that this listener knows
         a = Client(fleet.workers, login)
-        assert until(lambda: a.refused)
+        assert until(lambda: a.refused or (fleet.client_certs and not a.client.is_connected())) and not a.up
         a.close()
-    link = PahoLink("localhost", fleet.devices, "dev-b", **fleet.login("dev-b"))
+    except OSError as error:
+        assert fleet.client_certs, error
+    link = PahoLink("localhost", fleet.devices, "dev-b", 1, 5, **fleet.login("dev-b"))
     link.open()
     thief = Client(fleet.devices, login, client_id="dev-b")
     assert until(lambda: thief.up)
@@ -88,6 +83,45 @@ def test_a_device_cannot_be_a_worker_or_take_anothers_place(fleet):
     assert link.is_connected() and link.connections == 1
     for one in (thief, link):
         one.close()
+
+
+def test_a_client_id_belongs_to_its_user(fleet):
+    """An operator that calls itself dev-b does not push dev-b off the broker."""
+    link = PahoLink("localhost", fleet.devices, "dev-b", 1, 5, **fleet.login("dev-b"))
+    link.open()
+    thief = Client(fleet.workers, fleet.login("operator"), client_id="dev-b")
+    assert until(lambda: thief.up)
+    time.sleep(0.3)
+    assert link.is_connected() and link.connections == 1
+    for one in (thief, link):
+        one.close()
+
+
+def test_only_listed_names_connect_and_what_was_taken_back_does_not(tmp_path):
+    """With certificates: one of the same authority that no list names, a revoked one, a worker's on the devices' listener."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    fleet = Fleet(tmp_path, True)
+    certs.make(tmp_path / "certs", ["localhost"], ["stranger"], 30)
+    assert certs.revoke(tmp_path / "certs", ["dev-a"]) == 1
+    fleet.write()
+    fleet.start()
+    try:
+        for name, port, passes in (
+            ("dev-b", fleet.devices, True), ("dev-a", fleet.devices, False), ("stranger", fleet.devices, False),
+            ("rdl", fleet.devices, False), ("rdl", fleet.workers, True), ("stranger", fleet.workers, False),
+            ("dev-b", fleet.workers, False),
+        ):  # fmt: skip
+            link = PahoLink("localhost", port, name, 1, 5, deadline_ms=3000, **fleet.login(name))
+            if passes:
+                link.open()
+            else:
+                with pytest.raises(OSError):
+                    link.open()
+            assert link.is_connected() == passes, name
+            link.close()
+    finally:
+        fleet.stop()
 
 
 @links
@@ -104,7 +138,7 @@ def test_without_the_right_login_nobody_connects(fleet, kind):
             {"tls": fleet.tls(), "user": "rdl", "password": fleet.password("rdl")},  # a worker, on the devices' port
         ]
     for login in logins:
-        link = kind("localhost", fleet.devices, "dev-a", deadline_ms=3000, **login)
+        link = kind("localhost", fleet.devices, "dev-a", 1, 5, deadline_ms=3000, **login)
         with pytest.raises(OSError) as error:
             link.open()
         assert fleet.client_certs or login.get("password", "?") not in str(error.value)
@@ -160,17 +194,22 @@ def test_node_worker_and_operator_with_their_commands(fleet):
             done = run(fleet, *words, *own, password=fleet.password("dev-a"))
         summary = json.loads(done.stdout.splitlines()[-1])["summary"]
         assert summary["replies"] > 20 and summary["fallbacks"] == 0, done.stderr
-        told = run(
-            fleet,
-            "command",
-            "dev-a",
-            "--beta",
-            "0.25",
-            "--broker",
-            f"mqtts://localhost:{fleet.workers}",
-            *options(fleet, "operator"),
-        )
-        assert told.returncode == 0 and "8192" in told.stdout, told.stderr
+        login = options(fleet, "dev-a")
+        url = f"mqtts://localhost:{fleet.devices}"
+        long = [sys.executable, "-m", "h2t2_tools", *words[:1], "--broker", url, "--device", "dev-a", "--rate", "50", *login]
+        command = ["command", "dev-a", "--beta", "0.25", "--broker", f"mqtts://localhost:{fleet.workers}"]
+        command += options(fleet, "operator")
+        told = run(fleet, *command)
+        assert told.returncode == 1 and "dev-a: it is offline" in told.stderr
+        node = subprocess.Popen([*map(str, long)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert "start" in node.stdout.readline()
+            told = run(fleet, *command)
+            assert told.returncode == 0 and "done by dev-a" in told.stdout and "8192" in told.stdout, told.stderr
+        finally:
+            node.send_signal(signal.SIGTERM)
+            out, errors = node.communicate(timeout=10)
+        assert json.loads(out.splitlines()[-1])["summary"]["beta"] == 8192 and "command: set" in errors
     finally:
         worker.terminate()
         words = done.stdout + done.stderr + worker.communicate(timeout=10)[1]

@@ -20,8 +20,37 @@ def test_what_broker_config_writes(tmp_path, capsys):
     assert all(Path(path).stat().st_mode & 0o077 == 0 for path in json.loads(first.out)["secrets"])
     assert min(len(word) for word in passwords.values()) >= 32 and "certs" in again.err
     assert not [word for word in passwords.values() if word in (out / "devices.passwd").read_text()]
+    config = (out / "mosquitto.conf").read_text()
+    assert config.count("127.0.0.1") == 2 and "0.0.0.0" not in config and config.count("use_username_as_clientid true") == 2
     for text in ("allow_anonymous false", "max_packet_size", "max_connections", "use_username_as_clientid true"):
         assert text in (out / "mosquitto.conf").read_text()
+
+
+def test_workers_may_be_numbered(tmp_path, capsys):
+    out = tmp_path / "b"
+    words = ["broker-config", "--out", str(out), "--device", "a", "--bind", "0.0.0.0", "--worker", "rdl:3", "big"]
+    assert main([*words, "--operator", "ann", "bob"]) == 0
+    assert {path.name for path in (out / "secrets").iterdir()} == {"a", "rdl-1", "rdl-2", "rdl-3", "big", "ann", "bob"}
+    assert main(["broker-config", "--out", str(out), "--device", "a", "--worker", "rdl:0"]) == 2
+    assert "1 to 256" in capsys.readouterr().err
+
+
+def test_a_revoked_name_must_have_been_issued(tmp_path, capsys):
+    out = tmp_path / "c"
+    assert main(["certs", "--out", str(out), "--name", "a", "b"]) == 0
+    assert main(["certs", "--out", str(out), "--revoke", "nobody"]) == 2
+    assert main(["certs", "--out", str(out), "--revoke", "a"]) == 0
+    index = json.loads((out / "index.json").read_text())
+    assert {one["name"]: one["revoked"] for one in index} == {"a": True, "b": False}
+    assert "1 certificates taken back" in capsys.readouterr().out
+    (out / "index.json").write_text("[1]")
+    assert main(["certs", "--out", str(out), "--revoke", "a"]) == 2
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("ca.crt", "server.crt", "server.key"):
+        (other / name).write_text("x")
+    words = ["broker-config", "--out", str(tmp_path / "b"), "--device", "a", "--certs", str(other), "--client-certs"]
+    assert main(words) == 2 and "index.json" in capsys.readouterr().err
 
 
 def test_certs_keep_their_authority(tmp_path, capsys):

@@ -15,7 +15,7 @@ from typing import Any
 from h2t2.link import wire
 
 from ..common.errors import UserError
-from .certs import write_file
+from .certs import revocation_list, write_file
 
 ROUNDS = 20000  # of PBKDF2-HMAC-SHA512, Mosquitto 2's own scheme ($7$)
 OPERATOR = "operator"
@@ -23,9 +23,11 @@ OPERATOR = "operator"
 
 @dataclass(frozen=True)
 class Plan:
-    """devices, workers: user names. certs: folder with ca.crt, server.crt, server.key, or None for no TLS.
+    """devices, workers, operators: user names, each connected once: its client id is its user name. certs: folder with ca.crt,
+    server.crt, server.key, or None for no TLS.
 
-    client_certs: who connects shows a certificate, whose common name is the user, in place of a password.
+    client_certs: who connects shows a certificate, whose common name is the user, in place of a password; certs is then the
+    folder of h2t2 certs, and what it issued to others or took back is refused.
     device_port, worker_port: 0 for 8883 and 8884, without TLS 1883 and 1884. bind: address to listen on.
     """
 
@@ -35,11 +37,17 @@ class Plan:
     client_certs: bool = False
     device_port: int = 0
     worker_port: int = 0
-    bind: str = "0.0.0.0"
+    bind: str = "127.0.0.1"
+    operators: tuple[str, ...] = (OPERATOR,)
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Who connects to which listener."""
+        return {"devices": self.devices, "workers": [*self.workers, *self.operators]}
 
     def checked(self) -> Plan:
         """UserError, naming it, for a name or file that cannot be used."""
-        names = [*self.devices, *self.workers, OPERATOR]
+        names = [*self.devices, *self.workers, *self.operators]
         for name in names:
             if not wire.is_device(name) or set(name) & set(":% \t\n\r") or names.count(name) > 1:
                 raise UserError(f"name {name!r}: want it once, 1 to {wire.MAX_DEVICE} bytes, without / + # : % or blanks")
@@ -65,12 +73,12 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
     plan.checked()
     out.mkdir(parents=True, exist_ok=True)
     out = out.resolve()
-    groups = {"devices": plan.devices, "workers": [*plan.workers, OPERATOR]}
-    files = [write_file(out / "devices.acl", device_acl().encode()), write_file(out / "workers.acl", worker_acl(plan).encode())]
+    rules = {"devices": device_acl(plan), "workers": worker_acl(plan)}
+    files = [write_file(out / f"{group}.acl", text.encode()) for group, text in rules.items()]
     kept: list[Path] = []
     if not plan.client_certs:
         (out / "secrets").mkdir(mode=0o700, exist_ok=True)
-        for group, names in groups.items():
+        for group, names in plan.groups.items():
             lines = []
             for name in names:
                 path = out / "secrets" / name
@@ -82,6 +90,9 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
     if plan.certs:
         for name in ("ca.crt", "server.crt", "server.key"):
             files.append(write_file(out / name, (plan.certs / name).read_bytes(), secret=name.endswith(".key")))
+    if plan.certs and plan.client_certs:
+        for group, names in plan.groups.items():
+            files.append(write_file(out / f"{group}.crl", revocation_list(plan.certs, names)))
     files.append(write_file(out / "mosquitto.conf", configuration(out, plan).encode()))
     owner = user or _mosquitto()
     if owner and os.getuid() == 0:
@@ -112,20 +123,45 @@ def hashed(password: str) -> str:
     return f"$7${ROUNDS}${base64.b64encode(salt).decode()}${base64.b64encode(made).decode()}"
 
 
-def device_acl() -> str:
-    """A device writes its own request, status and state, and reads its own reply and command. Its name is its user name."""
-    rules = [f"pattern write {wire.topic('%u', leaf)}" for leaf in ("request", "status", "state")]
-    return "\n".join(rules + [f"pattern read {wire.topic('%u', leaf)}" for leaf in ("reply", "command")]) + "\n"
+ANY_WORKER = wire.presence("+", "+")
+
+
+def device_acl(plan: Plan) -> str:
+    """A device writes its own requests, status, state and answers, reads its own reply, command and status, and who serves."""
+    rules = []
+    for name in plan.devices:
+        rules.append(f"user {name}")
+        leaves = (wire.request_leaf("+"), "status", "state", "answer")
+        rules += [f"topic write {wire.topic(name, leaf)}" for leaf in leaves]
+        rules += [f"topic read {wire.topic(name, leaf)}" for leaf in ("reply", "command", "status")]
+        rules.append(f"topic read {ANY_WORKER}")
+    return "\n".join(rules) + "\n"
 
 
 def worker_acl(plan: Plan) -> str:
-    """Workers read requests and write replies; the operator commands devices and reads what they say of themselves."""
+    """Workers read requests, write replies and that they serve; operators command devices and read what they say."""
     rules = []
     for name in plan.workers:
-        rules += [f"user {name}", f"topic read {wire.topic('+', 'request')}", f"topic write {wire.topic('+', 'reply')}"]
-    rules += [f"user {OPERATOR}", f"topic write {wire.topic('+', 'command')}"]
-    rules += [f"topic read {wire.topic('+', leaf)}" for leaf in ("status", "state")]
+        rules += [f"user {name}", f"topic read {wire.topic('+', wire.request_leaf('+'))}"]
+        rules += [f"topic write {wire.topic('+', 'reply')}", f"topic readwrite {ANY_WORKER}"]
+    for name in plan.operators:
+        rules += [f"user {name}", f"topic write {wire.topic('+', 'command')}", f"topic read {ANY_WORKER}"]
+        rules += [f"topic read {wire.topic('+', leaf)}" for leaf in ("status", "state", "answer")]
     return "\n".join(rules) + "\n"
+
+
+def numbered(names: list[str]) -> list[str]:
+    """The users that NAME:COUNT stands for: NAME-1 to NAME-COUNT; a name alone is itself. UserError for another count."""
+    made = []
+    for name in names:
+        stem, colon, count = name.rpartition(":")
+        if not colon:
+            made.append(name)
+        elif count.isdigit() and 0 < int(count) <= 256:
+            made += [f"{stem}-{n}" for n in range(1, int(count) + 1)]
+        else:
+            raise UserError(f"--worker {name}: want NAME or NAME:COUNT, 1 to 256 of them")
+    return made
 
 
 def configuration(out: Path, plan: Plan) -> str:
@@ -153,13 +189,12 @@ def configuration(out: Path, plan: Plan) -> str:
             f"acl_file {out / (group + '.acl')}",
         ]
         lines.append(f"max_connections {10000 if group == 'devices' else 256}")
-        if group == "devices":
-            lines.append("use_username_as_clientid true")
+        lines.append("use_username_as_clientid true")
         if plan.certs:
             lines += [f"cafile {out / 'ca.crt'}", f"certfile {out / 'server.crt'}", f"keyfile {out / 'server.key'}"]
             lines.append("tls_version tlsv1.2")
         if plan.client_certs:
-            lines += ["require_certificate true", "use_identity_as_username true"]
+            lines += ["require_certificate true", "use_identity_as_username true", f"crlfile {out / (group + '.crl')}"]
         else:
             lines.append(f"password_file {out / (group + '.passwd')}")
     return "\n".join(lines) + "\n"

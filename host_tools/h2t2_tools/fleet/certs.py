@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cryptography import x509
@@ -17,6 +18,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from h2t2.link import wire
 
 from ..common.errors import UserError
+
+INDEX = "index.json"  # of what was issued, so that it can be taken back
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,67 @@ def make(out: Path, hosts: list[str], names: list[str], days: float, day: dateti
     end = start + datetime.timedelta(days=days)
     authority, written = _authority(out, start)
     alternatives = x509.SubjectAlternativeName([_name_of(host) for host in hosts])
-    written += _issue(out, "server", hosts[0], authority, start, end, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+    issued = _issued(out)
+    written += _issue(out, "server", hosts[0], authority, start, end, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)[1]
     for name in names:
         if not wire.is_device(name) or name in ("ca", "server"):
             raise UserError(f"name {name!r}: want a device's name, without / + #, and neither ca nor server")
-        written += _issue(out, name, name, authority, start, end, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        serial, files = _issue(out, name, name, authority, start, end, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        written += files
+        issued.append(Issued(name, serial, end.date().isoformat()))
+        _write_index(out, issued)
     return written
+
+
+def revoke(out: Path, names: list[str]) -> int:
+    """Take back every certificate of these names that was issued so far: how many. UserError for a name that has none."""
+    issued = _issued(out)
+    for name in names:
+        if not any(one.name == name for one in issued):
+            raise UserError(f"{out}: no certificate of {name!r} was ever made here")
+    taken = [one for one in issued if one.name in names and not one.revoked]
+    _write_index(out, [replace(one, revoked=one.revoked or one.name in names) for one in issued])
+    return len(taken)
+
+
+def revocation_list(out: Path, allowed: list[str]) -> bytes:
+    """A list (PEM) of every certificate of this authority but those of these names that are not revoked. It holds ten years.
+
+    UserError where this is no folder of `h2t2 certs` with its authority's key.
+    """
+    if not (out / INDEX).is_file() or not (out / "ca.key").is_file():
+        raise UserError(f"{out}: no {INDEX} or no ca.key: the list of who may connect is made in the folder of h2t2 certs")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    authority, _ = _authority(out, now)
+    builder = x509.CertificateRevocationListBuilder().issuer_name(authority.certificate.subject)
+    builder = builder.last_update(now - datetime.timedelta(days=1)).next_update(now + datetime.timedelta(days=3650))
+    for one in _issued(out):
+        if one.revoked or one.name not in allowed:
+            gone = x509.RevokedCertificateBuilder().serial_number(int(one.serial, 16)).revocation_date(now)
+            builder = builder.add_revoked_certificate(gone.build())
+    return builder.sign(authority.key, hashes.SHA256()).public_bytes(Encoding.PEM)
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate that was made, as the index keeps it. serial: hexadecimal; until: its last day."""
+
+    name: str
+    serial: str
+    until: str
+    revoked: bool = False
+
+
+def _issued(out: Path) -> list[Issued]:
+    path = out / INDEX
+    try:
+        return [Issued(**one) for one in json.loads(path.read_text())] if path.is_file() else []
+    except (ValueError, TypeError):
+        raise UserError(f"{path}: not the index that h2t2 certs writes") from None
+
+
+def _write_index(out: Path, issued: list[Issued]) -> None:
+    write_file(out / INDEX, (json.dumps([asdict(one) for one in issued], indent=1) + "\n").encode())
 
 
 def _name_of(host: str) -> x509.GeneralName:
@@ -89,7 +147,8 @@ def _authority(out: Path, start: datetime.datetime) -> tuple[Authority, list[Pat
 def _issue(
     out: Path, stem: str, name: str, authority: Authority, start: datetime.datetime, end: datetime.datetime,
     use: x509.ObjectIdentifier, alternatives: x509.SubjectAlternativeName | None,
-) -> list[Path]:  # fmt: skip
+) -> tuple[str, list[Path]]:  # fmt: skip
+    """(serial number, files) of a new certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_subject(name), authority.certificate.subject, key, start, end)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -99,7 +158,8 @@ def _issue(
         builder = builder.add_extension(alternatives, critical=False)
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(issuer, critical=False)
-    return _write(out, stem, builder.sign(authority.key, hashes.SHA256()), key)
+    made = builder.sign(authority.key, hashes.SHA256())
+    return f"{made.serial_number:x}", _write(out, stem, made, key)
 
 
 def _builder(
