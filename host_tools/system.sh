@@ -3,7 +3,7 @@
 # Without root or sudo it says what to run and goes on: the tests that need it skip, with that reason.
 set -eu
 missing=""
-for pair in mosquitto:/usr/sbin/mosquitto qemu-system-arm:/usr/bin/qemu-system-arm qemu-user:/usr/bin/qemu-arm; do
+for pair in mosquitto:/usr/sbin/mosquitto qemu-system-arm:/usr/bin/qemu-system-arm qemu-user:/usr/bin/qemu-arm faketime:/usr/bin/faketime; do
     [ -e "${pair#*:}" ] || missing="$missing ${pair%%:*}"
 done
 for pair in nodejs:node npm:npm; do

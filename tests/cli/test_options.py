@@ -10,6 +10,7 @@ GIVEN = {
     "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key",
     "user": "u", "password_file": "p", "model": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
     "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json": "r.json", "no_verify": None, "no_watch": None,
+    "hang_after": "3.5", "keep_refused": "d",
 }  # fmt: skip
 
 

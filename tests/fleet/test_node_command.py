@@ -14,7 +14,7 @@ from h2t2_tools.proof import ldl_check
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [["demo"], ["rdl"], ["command", "dev", "--reset"]])
+@pytest.mark.parametrize("command", [["demo"], ["command", "dev", "--reset"]])
 def test_a_broker_out_of_reach_gets_status_1(command):
     run = h2t2(*command, "--broker", f"mqtt://127.0.0.1:{broker.free_port()}")
     assert run.returncode == 1

@@ -4,6 +4,7 @@ import datetime
 import socket
 import ssl
 import subprocess
+from pathlib import Path
 
 import pytest
 from secured import Client, links
@@ -35,7 +36,7 @@ def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path):
         port = broker.free_port()
         with serving(folder, port, tmp_path):
             for authority in (folder, foreign):
-                link = kind("localhost", port, "dev", deadline_ms=3000, tls=secure.context(str(authority / "ca.crt")))
+                link = kind("localhost", port, "dev", 1, 5, deadline_ms=3000, tls=secure.context(str(authority / "ca.crt")))
                 if name == "good" and authority is folder:
                     link.open()
                     assert link.is_connected()
@@ -44,7 +45,7 @@ def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path):
                         link.open()
                     assert link.connections == 0
                 link.close()
-            unverified = kind("localhost", port, "dev", deadline_ms=3000, tls=secure.context(verify=False))
+            unverified = kind("localhost", port, "dev", 1, 5, deadline_ms=3000, tls=secure.context(verify=False))
             unverified.open()  # on request only
             unverified.close()
 
@@ -93,7 +94,7 @@ def test_an_expired_or_foreign_client_certificate_is_refused(tmp_path):
     with serving(good, port := broker.free_port(), tmp_path, require=True):
         for folder, name, passes in ((good, "dev", True), (good, "old", False), (foreign, "dev", False)):
             tls = secure.context(str(good / "ca.crt"), str(folder / f"{name}.crt"), str(folder / f"{name}.key"))
-            link = PahoLink("localhost", port, "dev", deadline_ms=3000, tls=tls)
+            link = PahoLink("localhost", port, "dev", 1, 5, deadline_ms=3000, tls=tls)
             if passes:
                 link.open()
             else:
@@ -105,7 +106,7 @@ def test_an_expired_or_foreign_client_certificate_is_refused(tmp_path):
 
 @links
 def test_plain_text_on_the_tls_port_is_refused(fleet, kind):
-    link = kind("localhost", fleet.devices, "dev-a", deadline_ms=2000, user="dev-a", password="x")
+    link = kind("localhost", fleet.devices, "dev-a", 1, 5, deadline_ms=2000, user="dev-a", password="x")
     with pytest.raises(OSError):
         link.open()
     assert link.connections == 0
@@ -137,7 +138,8 @@ try:
 except OSError as error:
     print("refused", error)
     sys.exit()
-link.send(b"request")
+from h2t2.link import wire
+link.send(wire.encode_request(1, 5, 6, (1,), b"x"))
 print("reply", link.receive(5000), link.connections)
 link.close()
 """
@@ -153,7 +155,7 @@ def test_a_board_speaks_tls(emulator, fleet, tmp_path):
         login.update(cert=str(fleet.folder / "certs/dev-a.crt"), key=str(fleet.folder / "certs/dev-a.key"))
     else:
         login.update(user="dev-a", password=fleet.password("dev-a"))
-    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request")])
+    worker = Client(fleet.workers, fleet.login("rdl"), [wire.topic("+", "request/1")])
     worker.client.on_message = lambda client, _d, message: client.publish(wire.topic("dev-a", "reply"), b"label", qos=1)
     for name, authority, said in (("good", "certs", "reply b'label' 1"), ("bad", "foreign", "refused")):
         folder = tmp_path / name
@@ -188,6 +190,40 @@ def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_p
             (board / "main.py").write_text(BOARD)
             out = UNIX.run(board / "main.py", [], board, 30)
             assert out.startswith("refused") and why in out
+
+
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+NTPTIME = """host = ""
+def settime():
+    with open("now", "w") as file:
+        file.write("+0")
+"""
+
+
+@pytest.mark.skipif(FAKETIME is None, reason="no libfaketime; run: sudo apt-get install faketime")
+def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certificate(tmp_path):
+    """Under libfaketime: without a time server every certificate is one of the future; with one the board connects."""
+    if UNIX.missing() or broker.mosquitto() is None:
+        pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
+    good = certs_of(tmp_path / "good", ["localhost"])
+    for ntp, said in (("", "refused"), ("time.lan", "reply None 1")):
+        board = tmp_path / f"board{ntp}"
+        board.mkdir()
+        with serving(good, port := broker.free_port(), tmp_path):
+            lines = [f"port = {port}", "remote_shape = [30]", "model_id = 1", f'ca = "{good}/ca.crt"', f'ntp = "{ntp}"']
+            (board / "config.toml").write_text("\n".join(lines))
+            material(board, board_config.load(board / "config.toml"))
+            (board / "main.py").write_text(BOARD + "from h2t2.clock import unix_now\nprint(unix_now())\n")
+            (board / "ntptime.py").write_text(NTPTIME)
+            (board / "now").write_text("@2021-01-01 00:00:00")
+            environment = {
+                **UNIX.environment(board), "LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(board / "now"),
+                "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            }  # fmt: skip
+            command = UNIX.command(board / "main.py", [])
+            run = subprocess.run(command, capture_output=True, text=True, cwd=board, env=environment, timeout=60)
+            assert run.stdout.startswith(said), run.stdout + run.stderr
+            assert not ntp or int(run.stdout.split()[-1]) > datetime.datetime.now().timestamp() - 100
 
 
 def material(folder, config):

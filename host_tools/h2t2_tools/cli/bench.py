@@ -33,7 +33,7 @@ def _measure(name: str, args: argparse.Namespace, given: dict[str, Any], told: d
         show(bench.report(measured, **(told or {})))
     trouble = bench.broken(measured) if hasattr(bench, "broken") else None
     if trouble:
-        raise Failure(trouble)
+        raise Failure("; ".join(trouble))
 
 
 def _add_simple(commands: Any) -> None:
@@ -75,17 +75,25 @@ def _add_ldl(commands: Any) -> None:
     json_option(p)
 
 
-def _add_offload(commands: Any) -> None:
-    p = command(
-        commands,
-        "offload",
-        lambda args: _measure("offload", args, {"seconds": args.seconds, "devices": args.devices}),
-        "Round trips a second against one Mosquitto: raw paho echo, our link with window 1 and 8, 50 devices.",
-        "h2t2 bench offload --json offload.json",
-    )
-    p.add_argument("--seconds", type=float, default=4.0, help="of each measurement (4)")
-    p.add_argument("--devices", type=positive, default=50, help="simulated devices (50)")
-    json_option(p)
+BROKERED = {
+    "offload": (4, "Round trips a second against one Mosquitto: raw paho echo, our link with window 1 and 8, 50 devices."),
+    "overload": (
+        8,
+        "More requests than a remote model can answer: how many are in time, and whether one starves others.",
+    ),
+}
+
+
+def _add_brokered(commands: Any) -> None:
+    for name, (seconds, summary) in BROKERED.items():
+
+        def run(args: argparse.Namespace, name: str = name) -> None:
+            _measure(name, args, {"seconds": args.seconds, "devices": args.devices})
+
+        p = command(commands, name, run, summary, f"h2t2 bench {name} --json {name}.json")
+        p.add_argument("--seconds", type=float, default=seconds, help=f"of each measurement ({seconds})")
+        p.add_argument("--devices", type=positive, default=50, help="simulated devices (50)")
+        json_option(p)
 
 
 def _all(args: argparse.Namespace) -> None:
@@ -122,5 +130,5 @@ def add(commands: Any) -> None:
     commands = commands.add_parser("bench", help="Measure both sides of a claim in one run.").add_subparsers(
         metavar="WHAT", required=True
     )
-    for declare in (_add_simple, _add_device, _add_ldl, _add_offload, _add_all):
+    for declare in (_add_simple, _add_device, _add_ldl, _add_brokered, _add_all):
         declare(commands)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ def _node(args: argparse.Namespace) -> None:
     from ..fleet import node
     from ..fleet.config import NodeConfig
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pair = pairs.load(args.pair)
     config = NodeConfig(
         device=args.device,
@@ -48,16 +47,19 @@ def _node(args: argparse.Namespace) -> None:
         model_id=pair.about.model_id,
         policy=args.policy,
         window=args.window,
+        hold=args.hold,
         deadline_ms=args.deadline,
+        rate=args.rate,
         when_down=args.when_down,
         cost=cost_table.read(Path(args.cost)) if args.cost else None,
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
+        snapshot_mismatch=args.snapshot_mismatch,
         **policy_numbers(args, pair.about.beta),
     )
     drawn = pairs.stream(pair, args.samples, args.seed).tolist()
     order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
-    samples = node.Samples(pair, order, args.rate)
+    samples = node.Samples(pair, order)
     with node.output(args.out) as out:
         runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out)
         print(json.dumps({"summary": runner.stream(endpoint_of(args))}), file=out, flush=True)
@@ -87,46 +89,75 @@ def _add_node(commands: Any) -> None:
     p.add_argument("--device", default="node", type=device_name, help="name in the topics (node)")
     p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
     p.add_argument("--order", metavar="FILE", help="stream these test samples instead: their numbers, one a line")
-    p.add_argument("--rate", type=float, metavar="HZ", help="samples a second (as fast as it goes)")
+    p.add_argument("--rate", type=float, default=0.0, metavar="HZ", help="samples a second (0: as fast as it goes)")
     p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="every decision is out by then (2000 ms)")
     p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
     p.add_argument("--snapshot", metavar="PATH", help="keep what is learned in PATH.0 and PATH.1, and go on from there")
-    p.add_argument("--snapshot-every", type=positive, default=500, metavar="N", help="samples between two saves (500)")
+    p.add_argument(
+        "--snapshot-every",
+        type=positive,
+        default=250,
+        metavar="N",
+        help="labels between two saves, after the first ones, which are saved early (250)",
+    )
+    p.add_argument(
+        "--snapshot-mismatch",
+        choices=["fresh", "stop"],
+        default="fresh",
+        help="a snapshot of another policy or version: keep it under another name and begin anew, or stop (fresh)",
+    )
     p.add_argument(
         "--when-down",
         choices=["ask", "raise", "pause"],
         default="ask",
-        help="while the link is down: ask the policy and fall back, raise beta to 1, or pause the policy (ask)",
+        help="while nobody answers: ask the policy and fall back, raise beta to 1, or pause the policy (ask)",
+    )
+    p.add_argument(
+        "--hold", type=positive, default=256, metavar="N", help="offloads whose label, however late, still teaches (256)"
     )
     p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
     add_policy_options(p)
 
 
 def _rdl(args: argparse.Namespace) -> None:
-    from ..common import pairs
-    from ..fleet.rdl import models, pool, server
+    from ..fleet.rdl import pool
 
-    pair = pairs.load(args.pair)
-    to = endpoint_of(args)
-    path = args.model or str(pair.rdl)
-    event = pair.about.event_index["rdl"] if args.event is None else args.event
-    source = models.Source(path, event, args.resolver, pair.about.remote.scale, pair.about.remote.zero_point)
-    model_id = pair.about.model_id if args.model_id is None else args.model_id
     metrics = _address(args.metrics) if args.metrics else None
 
     def say(text: str) -> None:
         print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
 
-    if args.workers == 1:
-        parent = int(os.environ.get(pool.PARENT, "0"))
-        options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, parent)
-        counts = server.serve(source, model_id, to, options, say)
+    if os.environ.get(pool.PARENT):
+        counts = _worker(args, metrics, int(os.environ[pool.PARENT]), say)
     else:
-        one = words(args, "workers", "metrics", "json")  # a password comes by file or environment, never here
-        addresses = [[f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else [] for n in range(args.workers)]
-        counts = pool.supervise([one + address for address in addresses], say, say)
-    say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
+        # a password comes by file or environment, never here
+        one = words(args, "workers", "metrics", "json", "keep_refused")
+        if args.workers > 1 and args.user and "{}" not in args.user:
+            say("a broker of h2t2 broker-config lets a user connect once: give --user NAME-{}")
+        commands = []
+        for n in range(args.workers):
+            address = [f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else []
+            commands.append([word.replace("{}", str(n + 1)) for word in one] + address)
+        counts = pool.supervise(commands, Path(args.keep_refused), say, say)
+        say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
     write_json(args.json, counts)
+
+
+def _worker(
+    args: argparse.Namespace, metrics: tuple[str, int] | None, parent: int, say: Callable[[str], None]
+) -> dict[str, int]:
+    """One worker, which is its parent's: what it has answered."""
+    from ..common import pairs
+    from ..fleet.rdl import models, pool, server
+
+    pool.end_with_parent()
+    pair = pairs.load(args.pair)
+    event = pair.about.event_index["rdl"] if args.event is None else args.event
+    remote = pair.about.remote
+    source = models.Source(args.model or str(pair.rdl), event, args.resolver, remote.scale, remote.zero_point)
+    model_id = pair.about.model_id if args.model_id is None else args.model_id
+    options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, parent, args.hang_after)
+    return server.serve(source, model_id, endpoint_of(args), options, say)
 
 
 def _add_rdl(commands: Any) -> None:
@@ -137,6 +168,7 @@ def _add_rdl(commands: Any) -> None:
         "The remote model's worker: answers offloaded samples until SIGTERM or Ctrl-C; SIGHUP reloads the model.",
         "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
         "h2t2 rdl --pair digits --workers 4 --metrics 9100   # /metrics and /healthz on ports 9100 to 9103",
+        "h2t2 rdl --pair digits --workers 4 --user rdl-{} --password-file broker/secrets/rdl-{}   # each its own login",
         "h2t2 rdl --pair digits --model big.onnx",
         "h2t2 rdl --pair digits --model mine.py:scores   # int8 array (n, ...) in, n scores out",
     )
@@ -149,6 +181,19 @@ def _add_rdl(commands: Any) -> None:
     p.add_argument("--wait-ms", type=float, default=0.0, metavar="MS", help="a batch waits so long for more requests (0)")
     p.add_argument(
         "--queue", type=positive, default=256, metavar="N", help="requests waiting at most; more get status busy (256)"
+    )
+    p.add_argument(
+        "--hang-after",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="a worker whose model takes so long beyond what is expected is replaced (10)",
+    )
+    p.add_argument(
+        "--keep-refused",
+        default="h2t2-refused",
+        metavar="DIR",
+        help="where a request's data go that hung the model twice and is refused then (h2t2-refused)",
     )
     p.add_argument("--metrics", metavar="[HOST:]PORT", help="Prometheus and health check (none; the host is 127.0.0.1)")
     p.add_argument("--no-watch", action="store_true", help="reload the model on SIGHUP only, not when its file changes")
@@ -169,10 +214,10 @@ def _command(args: argparse.Namespace) -> None:
     content.update({name: True for name in ("snapshot", "reset") if getattr(args, name)})
     if len(content) != 1:
         raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn), --pause, --snapshot, --reset")
-    remote_command.send(endpoint_of(args), args.device, content)
-    write_json(args.json, {"device": args.device, "command": content})
+    note = remote_command.send(endpoint_of(args), args.device, content, args.wait)
+    write_json(args.json, {"device": args.device, "command": content, "note": note})
     if args.json != "-":
-        print(f"sent to {args.device}: {json.dumps(content)}")
+        print(f"done by {args.device}: {json.dumps(content)}{note and f'; it says: {note}'}")
 
 
 def _add_command(commands: Any) -> None:
@@ -180,7 +225,8 @@ def _add_command(commands: Any) -> None:
         commands,
         "command",
         _command,
-        "Tell a device something: new costs, snapshot, reset, pause. It checks it and takes four at once, then one each 15 s.",
+        "Tell a device something (new costs, snapshot, reset, pause) and wait for its answer. "
+        "It takes four at once, then one each 15 s.",
         "h2t2 command kitchen --beta 0.25",
         "h2t2 command kitchen --pause 600 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
     )
@@ -191,6 +237,7 @@ def _add_command(commands: Any) -> None:
     p.add_argument("--pause", type=int, metavar="S", help="seconds without offloads, to 86400; 0 ends it")
     p.add_argument("--snapshot", action="store_true", help="save what it has learned now")
     p.add_argument("--reset", action="store_true", help="forget what it has learned")
+    p.add_argument("--wait", type=float, default=10.0, metavar="S", help="seconds for its answer; it expires then (10)")
     add_endpoint_options(p)
     json_option(p)
 
@@ -198,7 +245,14 @@ def _add_command(commands: Any) -> None:
 def _certs(args: argparse.Namespace) -> None:
     from ..fleet import certs
 
-    paths = [str(path) for path in certs.make(Path(args.out), args.host, args.name, args.days)]
+    out = Path(args.out)
+    if args.revoke:
+        count = certs.revoke(out, args.revoke)
+        write_json(args.json, {"revoked": args.revoke, "certificates": count})
+        if args.json != "-":
+            print(f"{count} certificates taken back; the broker learns it from: h2t2 broker-config, and a restart")
+        return
+    paths = [str(path) for path in certs.make(out, args.host, args.name, args.days)]
     write_json(args.json, {"files": paths})
     if args.json != "-":
         print("\n".join(paths))
@@ -211,10 +265,12 @@ def _add_certs(commands: Any) -> None:
         _certs,
         "A development certificate authority, the broker's certificate, and one for each device or worker (EC P-256).",
         "h2t2 certs --out certs --host localhost 127.0.0.1 --name kitchen hall rdl operator",
+        "h2t2 certs --out certs --revoke kitchen   # then broker-config again, and restart the broker",
     )
     p.add_argument("--out", default="certs", metavar="DIR", help="folder; the authority in it is used again (certs)")
     p.add_argument("--host", nargs="+", default=["localhost", "127.0.0.1"], help="the broker's names and addresses (localhost)")
     p.add_argument("--name", nargs="+", default=[], help="devices and workers")
+    p.add_argument("--revoke", nargs="+", metavar="NAME", help="take back what was issued to these names, and make nothing")
     p.add_argument("--days", type=float, default=365, help="how long they hold (365)")
     json_option(p)
 
@@ -224,7 +280,8 @@ def _broker_config(args: argparse.Namespace) -> None:
 
     certs = Path(args.certs) if args.certs else None
     ports = (args.port, args.worker_port)
-    plan = broker_config.Plan(args.device, args.worker, certs, args.client_certs, *ports, args.bind)
+    workers = broker_config.numbered(args.worker)
+    plan = broker_config.Plan(args.device, workers, certs, args.client_certs, *ports, args.bind, tuple(args.operator))
     report = broker_config.write(Path(args.out), plan, args.owner)
     write_json(args.json, report)
     if args.json == "-":
@@ -244,16 +301,20 @@ def _add_broker_config(commands: Any) -> None:
         _broker_config,
         "A ready Mosquitto configuration: a device reaches only its own topics, only workers may reply.",
         "h2t2 broker-config --out broker --device kitchen hall --certs certs",
-        "h2t2 broker-config --out broker --device kitchen hall --worker rdl-1 rdl-2 --certs certs --client-certs",
+        "h2t2 broker-config --out broker --device kitchen hall --certs certs --client-certs --bind 0.0.0.0",
+        "h2t2 broker-config --out broker --device kitchen --worker rdl:4   # for: h2t2 rdl --workers 4 --user rdl-{}",
     )
     p.add_argument("--out", default="broker", metavar="DIR", help="folder (broker)")
     p.add_argument("--device", nargs="+", required=True, help="the devices' names, which are their user names")
-    p.add_argument("--worker", nargs="+", default=["rdl"], help="user names of RDL workers (rdl)")
+    p.add_argument(
+        "--worker", nargs="+", default=["rdl"], help="user names of RDL workers, a process each; NAME:4: NAME-1 to -4 (rdl)"
+    )
+    p.add_argument("--operator", nargs="+", default=["operator"], help="user names of those who send commands (operator)")
     p.add_argument("--certs", metavar="DIR", help="folder of h2t2 certs: TLS (none)")
     p.add_argument("--client-certs", action="store_true", help="certificates in place of passwords")
     p.add_argument("--port", type=int, default=0, help="for devices (8883; without TLS 1883)")
     p.add_argument("--worker-port", type=int, default=0, help="for workers and the operator (8884; without TLS 1884)")
-    p.add_argument("--bind", default="0.0.0.0", help="address to listen on (0.0.0.0)")
+    p.add_argument("--bind", default="127.0.0.1", help="address to listen on; 0.0.0.0: the network (127.0.0.1)")
     p.add_argument("--owner", metavar="USER", help="when root writes this: whose the files become (mosquitto)")
     json_option(p)
 

@@ -200,8 +200,12 @@ def _chaos(args: argparse.Namespace) -> None:
                 tasks[name] = bar.add_task(name, total=total)
             bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
 
-        report = chaos.unleash(args.node, args.samples * (10 if args.long else 1), args.deadline, args.seed, tell)
+        report = chaos.unleash(args.node, args.samples, args.deadline, args.seed, tell, args.hours)
     write_json(args.json, report)
+    if args.figure:
+        from ..common import plots
+
+        plots.soak(Path(args.figure), report["soak"])
     if args.json != "-":
         rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
         show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
@@ -217,16 +221,17 @@ def _add_chaos(commands: Any) -> None:
         commands,
         "chaos",
         _chaos,
-        "Brokers, workers and nodes that are killed, links that drop, double, delay and stall, full disks, clocks that jump: "
-        "counts samples in, decisions out, labels taught.",
+        "Brokers, workers and nodes that are killed, stopped and hung, links that drop, double, delay and stall, full disks, "
+        "clocks that jump, sensors that fail: counts samples in, decisions out, labels taught, against what oracles saw.",
         "h2t2 chaos",
-        "h2t2 chaos --long --json chaos.json   # ten times as many samples",
+        "h2t2 chaos --hours 1 --figure soak.png --json soak.json   # a soak: memory, descriptors, threads, latency",
     )
     p.add_argument("--node", nargs="+", choices=["pi", "unix"], default=["pi", "unix"], help="which nodes (pi unix)")
     p.add_argument("--samples", type=positive, default=10000, help="through each node (10000)")
     p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="of a decision (2000)")
     p.add_argument("--seed", type=int, default=1, help="of the faults (1)")
-    p.add_argument("--long", action="store_true", help="a soak: ten times as many samples")
+    p.add_argument("--hours", type=float, default=0.0, metavar="H", help="a soak: so long, instead of so many samples")
+    p.add_argument("--figure", metavar="FILE", help="draw what a soak's processes used (.png)")
     json_option(p)
 
 

@@ -191,3 +191,21 @@ def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: 
         right.legend()
     figure.savefig(path, dpi=130)
     plt.close(figure)
+
+
+def soak(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Memory, descriptors, threads and the latest decision of each process of a long run, over the hours."""
+    panels = {"memory_mb": "memory, MB", "descriptors": "descriptors", "threads": "threads", "worst_ms": "latest decision, ms"}
+    figure, axes = plt.subplots(len(panels), 1, sharex=True, figsize=(8, 9), constrained_layout=True)
+    names = list(dict.fromkeys(row["process"] for row in rows))
+    for axis, (key, title) in zip(axes, panels.items()):
+        for name, colour in zip(names, COLOURS):
+            mine = [row for row in rows if row["process"] == name and key in row]
+            axis.plot([row["hours"] for row in mine], [row[key] for row in mine], label=name, color=colour, linewidth=1)
+        axis.set(ylabel=title)
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+    axes[0].legend(ncols=len(names), fontsize="small")
+    axes[-1].set(xlabel="hours")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)

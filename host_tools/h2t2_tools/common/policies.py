@@ -26,7 +26,6 @@ __all__ = [
     "learned",
     "make",
     "thresholds",
-    "tickets",
 ]
 
 
@@ -34,11 +33,6 @@ def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one."""
     taken = inspect.signature(kind(name).__init__).parameters
     return {key: value for key, value in units.policy(**numbers).items() if key in taken}
-
-
-def tickets(window: int) -> int:
-    """Labels that may be outstanding with so many offloads in flight: more, as one may be slow while others come and go."""
-    return 1 if window == 1 else 8 * window
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from h2t2.link import wire
+from h2t2.node.keeper import MISMATCH
 
 from ..common import policies
 from ..common import toml_file as toml
@@ -64,29 +65,37 @@ class NodeConfig(BaseModel):
     half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
+    hold: int = Field(256, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
+    rate: float = Field(0.0, ge=0, le=10000)
     when_down: Literal["ask", "raise", "pause"] = "ask"
     cost: CostTable | None = None
     snapshot: str = "h2t2.state"
-    snapshot_every: int = Field(500, ge=1)
-    telemetry_every: int = Field(100, ge=0)
+    snapshot_every: int = Field(250, ge=1)
+    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
+    telemetry_s: int = Field(10, ge=0, le=86400)
+    ntp: str = "pool.ntp.org"
+    watchdog_ms: int = Field(0, ge=0, le=60000)
+    log: str = "h2t2.log"
     records: str = "samples.bin"
     folder: Path = Field(Path("."), exclude=True)  # what ca, cert and key are relative to: where the file is
 
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
-        return policies.arguments(self.policy, {**numbers, "window": policies.tickets(self.window)})
+        return policies.arguments(self.policy, {**numbers, "window": max(self.hold, self.window)})
 
     def content(self, ldl: str = "ldl.h2m") -> dict[str, Any]:
         """What the runtime starts from (h2t2.node.start); on a board it is config.json. ldl: the local model's file."""
         names = (
             "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event",
             "remote_shape", "model_id", "policy", "window", "deadline_ms", "when_down", "snapshot", "snapshot_every",
-            "telemetry_every", "records",
+            "snapshot_mismatch", "telemetry_s", "ntp", "watchdog_ms", "log", "records",
         )  # fmt: skip
         made = {**{name: getattr(self, name) for name in names}, "ldl": ldl, "arguments": self.arguments()}
         made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
+        if self.rate:
+            made["every_us"] = round(1e6 / self.rate)
         if self.cost:
             made["cost"] = self.cost.arguments()
         return made

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from h2t2.clock import ticks_diff, ticks_ms
 from h2t2.ldl.quantise import local_input
 from h2t2.link.paho import PahoLink
-from h2t2.node import start
+from h2t2.node import board, start
 from h2t2.node.service import SOURCES, Service
+from h2t2.node.state import summary
 
 from ..common import pairs, policies
 from ..common.errors import UserError
@@ -26,11 +27,10 @@ Tag = tuple[int, int]  # the number of a sample in the stream, and in the test p
 
 @dataclass(frozen=True)
 class Samples:
-    """What a node is fed. order: test samples by number, one after the other. rate: samples a second at most, or None."""
+    """What a node is fed. order: test samples by number, one after the other."""
 
     pair: pairs.Pair
     order: list[int]
-    rate: float | None = None
 
 
 class Runner:
@@ -38,44 +38,45 @@ class Runner:
 
     def __init__(self, config: NodeConfig, ldl: str, resolver: str, samples: Samples, out: TextIO) -> None:
         self.config, self.samples, self.out = config, samples, out
-        self._content = {**config.content(ldl), "resolver": resolver, "telemetry_every": 100}
-        self._started: dict[int, float] = {}  # sample -> when it was handed over
+        self._content = {**config.content(ldl), "resolver": resolver, "patient": True}
+        self._due: dict[int, int] = {}  # sample -> when it was due, ticks
         self._stream = enumerate(samples.order)
         self._service: Service
 
     def stream(self, to: Endpoint) -> dict[str, Any]:
-        """Stream the samples, one JSON line each to `out` as decided; the summary."""
+        """Stream the samples, one JSON line each to `out` as decided; the summary. SIGTERM and SIGINT end it, nothing lost.
+
+        ValueError where a snapshot does not fit, and it was to stop then.
+        """
         boot = start.boot_number()
-        link = PahoLink(to.host, to.port, self.config.device, seed=boot >> 2, **to.login)
+        link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
         try:
-            self._service = running = start.service(self._content, link, self._act, self._sense, boot=boot, log=_say)
+            self._service = running = start.service(self._content, link, self._act, self._sense, log=_say)
+            board.on_stop(running.stop)
             try:
                 link.open(self.config.deadline_ms)
             except OSError as error:
                 _say(f"{error}; deciding locally until it answers")
-            self._first = time.perf_counter()
-            self._print({"start": {"boot": boot, "restored": running.restored, "taught": running.node.policy.taught}})
+            taught = running.node.policy.taught
+            self._print({"start": {"boot": boot, "restored": running.keeper.restored, "taught": taught}})
             running.run()
+            policy = running.node.policy
+            return {**summary(running), "thresholds": policies.thresholds(policy), **policies.learned(policy)}
         finally:
             link.close()
-        policy = running.node.policy
-        return {**start.summary(running, link), "thresholds": policies.thresholds(policy), **policies.learned(policy)}
 
-    def _sense(self) -> tuple[Any, bytes, Tag] | None:
-        for n, index in self._stream:
-            pair, x = self.samples.pair, self.samples.pair.x[index]
-            if self.samples.rate:
-                time.sleep(max(0.0, self._first + n / self.samples.rate - time.perf_counter()))
-            self._started[n] = time.perf_counter()
-            local = local_input(self._service.node.ldl, pair.view(x, "ldl"))
-            return local.ravel().data, pair.remote_tensor(x), (n, index)
-        return None
+    def _sense(self) -> tuple[Any, bytes, Tag]:
+        n, index = next(self._stream)
+        pair, x = self.samples.pair, self.samples.pair.x[index]
+        self._due[n] = self._service.sensing.since
+        local = local_input(self._service.node.ldl, pair.view(x, "ldl"))
+        return local.ravel().data, pair.remote_tensor(x), (n, index)
 
     def _act(self, tag: Tag, k: int, decision: int, source: int) -> None:
         n, index = tag
         node = self._service.node
         line = {"n": n, "sample": index, "bin": k, "decision": decision, "source": SOURCES[source]}
-        line["ms"] = round((time.perf_counter() - self._started.pop(n)) * 1000, 3)
+        line["ms"] = ticks_diff(ticks_ms(), self._due.pop(n))  # since it was due
         line.update(taught=node.policy.taught, strangers=node.strangers)
         if n % 20 == 0:
             line["thresholds"] = policies.thresholds(node.policy)
