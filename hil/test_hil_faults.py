@@ -39,11 +39,11 @@ def test_power_cut_during_a_snapshot(board, material, rdl, figures):
         time.sleep(rng.uniform(0.2, 0.8))
         process.send_signal(signal.SIGKILL)
         out, _ = process.communicate()
-        assert "snapshot not used" not in out
+        assert "beginning anew" not in out
     outcome = board.finish(board.start(made), 60)
     restored = outcome.summary["restored"]
     figures.update(cuts=12, restored=restored)
-    assert restored and "snapshot not used" not in outcome.log and exactly_once(outcome, 200)
+    assert restored and "beginning anew" not in outcome.log and exactly_once(outcome, 200)
 
 
 @pytest.mark.slow
@@ -104,8 +104,7 @@ def test_late_doubled_reordered_and_corrupt_replies(board, material, rdl, proxy,
     s = outcome.summary
     figures.update(s, doubled=faults.doubled, dropped=faults.dropped, corrupted=faults.corrupted)
     assert exactly_once(outcome, 200) and s["errors"] == 0
-    assert s["taught"] <= s["replies"] and s["replies"] + s["fallbacks"] == s["offloads"]
-    assert s["taught"] >= s["replies"] - 3  # one so late that its ticket had made room for another
+    assert s["taught"] == s["replies"] + s["late"] and s["replies"] + s["fallbacks"] == s["offloads"]
     assert s["strangers"] > 0 and s["fallbacks"] > 0 and faults.doubled > 0
 
 

@@ -64,7 +64,7 @@ def test_golden_vectors(board):
 @needs("node", "clock")
 def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):
     """Free heap after a collection, at 2,000 rounds and at 10,000: not a byte less (64 for a table that grew)."""
-    made = material(200, snapshot="", telemetry_every=0)
+    made = material(200, snapshot="", telemetry_s=0)
     board.prepare(made)
     (made.folder / "long.py").write_text(LONG)
     outcome = board.finish(board.start(made, "long.py"), 200)
@@ -80,12 +80,14 @@ from h2t2.node.recorded import Recorded
 from h2t2.node.start import service, size_of
 with open("config.json") as file:
     config = json.load(file)
-link = MqttLink(config["broker"], config["port"], config["device"])
+config["patient"] = True
+link = MqttLink(config["broker"], config["port"], config["device"], config["model_id"], 5)
 link.open()
 running = service(config, link, act=lambda *_: None, sensor=lambda: None)
 for part in range(5):
     for _ in range(10):
-        running.sensor = Recorded("samples.bin", running.node.ldl.input_size, size_of(running.shape))
+        running.sensing.sensor = Recorded("samples.bin", running.node.ldl.input_size, size_of(running.shape))
+        running.sensing.ended = False
         running.run()
     gc.collect()
     print("heap", gc.mem_alloc())

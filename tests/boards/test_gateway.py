@@ -5,7 +5,7 @@ import time
 import tty
 
 import pytest
-from support import worker
+from support import mosquitto, until, worker
 
 from h2t2.link import frames, wire
 from h2t2.link.serial import SerialLink
@@ -17,26 +17,27 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
 
 
+class Pty:
+    def __init__(self):
+        self.end, other = os.openpty()
+        tty.setraw(other)
+        os.set_blocking(self.end, False)
+        self.port = os.ttyname(other)
+
+    def read(self):
+        try:
+            return os.read(self.end, 4096)
+        except BlockingIOError:
+            return None
+
+    def write(self, data):
+        os.write(self.end, data)
+
+
 def test_one_gateway_serves_many_lines(tmp_path):
     """Two devices on two ptys, one gateway: each gets the replies to its own requests, noise on one troubles neither."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-
-    class Pty:
-        def __init__(self):
-            self.end, other = os.openpty()
-            tty.setraw(other)
-            os.set_blocking(self.end, False)
-            self.port = os.ttyname(other)
-
-        def read(self):
-            try:
-                return os.read(self.end, 4096)
-            except BlockingIOError:
-                return None
-
-        def write(self, data):
-            os.write(self.end, data)
 
     pair = pairs.load("digits")
     said, decided = [], []
@@ -51,15 +52,48 @@ def test_one_gateway_serves_many_lines(tmp_path):
                 assert link.send(wire.encode_request(pair.about.model_id, 70 + n, sequence, (8, 8, 1), bytes(64)))
             for n, link in enumerate(links):
                 assert wire.decode_reply(link.receive(5000))[:3] == (wire.OK, 70 + n, sequence)
-        ends[1].write(frames.encode(frames.DECISION, b"\5\1\0"))
+        ends[1].write(frames.encode(frames.DECISION, b"\2\0\5\1\0") + frames.encode(frames.DECISION, b"\5\0\6\0\2"))
         for _ in range(100):
-            if decided:
+            if len(decided) == 2:
                 break
             time.sleep(0.02)
         counters = [line.stop() for line in lines]
-    assert decided == [{"device": "dev1", "n": 0, "bin": 5, "decision": 1, "source": "local"}]
+    assert decided == [
+        {"device": "dev1", "n": 2, "missed": 0, "bin": 5, "decision": 1, "source": "local"},
+        {"device": "dev1", "n": 5, "missed": 2, "bin": 6, "decision": 0, "source": "fallback"},
+    ]
+    assert counters[1].missed == 2
     assert [c.requests for c in counters] == [c.replies for c in counters] == [20, 20]
     assert counters[0].noise > 5 and counters[1].noise == 0 and any("hello from dev1" in text for text in said)
+
+
+def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
+    """No worker, a model that no worker serves, no broker: the board is told at once, and need not wait for its deadline."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    end = Pty()
+    out = Out(lambda _: None, lambda _: None)
+
+    def asked(link, model, sequence):
+        link.send(wire.encode_request(model, 7, sequence, (8, 8, 1), bytes(64)))
+        return wire.decode_reply(link.receive(5000))[:3]
+
+    with mosquitto(tmp_path) as one:
+        line = Line(end.port, "dev", Endpoint(one.host, one.port), 115200, False, out)
+        link = SerialLink(end, "dev", 7)
+        assert asked(link, 2, 1) == (wire.NOBODY, 7, 1)
+        with worker(one.url):
+            assert until(lambda: line._link.workers(2))
+            assert asked(link, 2, 2) == (wire.OK, 7, 2) and asked(link, 999, 3) == (wire.NOBODY, 7, 3)
+        one.stop()
+        assert until(lambda: not line._link.is_connected())
+        assert asked(link, 2, 4) == (wire.NOBODY, 7, 4)
+        assert line.stop().refused == 3
+
+
+def test_two_lines_of_one_name_are_refused(capsys):
+    assert main(["gateway", "--port", "/nowhere/a=hall", "--port", "/nowhere/b=hall", "--broker", "mqtt://127.0.0.1:1"]) == 2
+    assert "/nowhere/a and /nowhere/b are both called hall" in capsys.readouterr().err
 
 
 def test_gateway_ports():

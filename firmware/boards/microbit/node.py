@@ -1,6 +1,7 @@
 # The micro:bit's node: recorded samples, LDL, policy, offloads as frames over its UART. `h2t2 flash` makes this small and puts
 # it beside the core: p (the policy), ldl (int8 bytes to bin). Constants it adds: LOCAL and RECORD (bytes of a record's LDL
-# input, and of all of it), HEAD and SHAPE (of a request), DEVICE, DEADLINE (ms). Frames: h2t2/frames.py, payloads: wire.py.
+# input, and of all of it), HEAD, LEFT and SHAPE (of a request), DEVICE, DEADLINE (ms). Frames: h2t2/link/frames.py, payloads:
+# h2t2/link/wire.py.
 # ruff: noqa: F821
 from microbit import uart
 from micropython import kbd_intr
@@ -28,7 +29,7 @@ def send(data):
 
 
 def reply(tag):
-    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none came in time."""
+    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none will come, or came in time."""
     kbd_intr(-1)  # a frame may hold the byte that otherwise stops the program
     label = -1
     start = ticks_ms()
@@ -36,14 +37,17 @@ def reply(tag):
     while label < 0 and ticks_diff(ticks_ms(), start) < DEADLINE:
         byte = uart.read(1)
         if byte == b"\0":
-            if len(block) == 17:  # a COBS code, kind, version, status, boot and ticket, label, score, checksum
+            if len(block) == 18:  # a COBS code, kind, version, status, boot and ticket, label, score, checksum
                 at = 0
-                while at < 17:
+                while at < 18:
                     run = block[at]
                     block[at] = 0
                     at += run
-                if block[4:12] == tag and block[15:] == crc16(block[1:15]) and block[1:4] == b"A\1\0" and block[12] < 2:
-                    label = block[12]
+                if block[4:12] == tag and block[16:] == crc16(block[1:16]) and block[1:3] == b"A\2":
+                    if block[3]:  # not answered: busy, failed, nobody there
+                        break
+                    if block[12] < 2:
+                        label = block[12]
             block = bytearray()
         elif byte and len(block) < 20:
             block += byte
@@ -54,6 +58,7 @@ def reply(tag):
 def node():
     send(b"H" + DEVICE)
     file = open("samples", "rb")
+    n = 0
     while True:
         record = file.read(RECORD)
         if len(record) < RECORD:
@@ -64,7 +69,7 @@ def node():
         if action < 0:
             ticket = p.ticket
             tag = BOOT + bytes([ticket & 255, ticket >> 8 & 255, ticket >> 16 & 255, ticket >> 24])
-            send(b"Q" + HEAD + tag + SHAPE + record[LOCAL:])
+            send(b"Q" + HEAD + tag + LEFT + bytes([k]) + SHAPE + record[LOCAL:])
             action = reply(tag)
             source = 1
             if action < 0:
@@ -72,7 +77,8 @@ def node():
                 source = 2
             else:
                 p.learn(ticket, action, -1)
-        send(b"D" + bytes([k, action, source]))
+        send(b"D" + bytes([n & 255, n >> 8 & 255, k, action, source]))
+        n += 1
 
 
 # how often this board has started: never the same number twice. Runs before anything else is there

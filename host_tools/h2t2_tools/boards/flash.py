@@ -77,7 +77,7 @@ from h2t2.link.mqtt import MqttLink
 with open("config.json") as file:
     config = json.load(file)
 config["snapshot"] = ""
-running = service(config, MqttLink("localhost", 1, "d"), sensor=lambda: None)
+running = service(config, MqttLink("localhost", 1, "d", config["model_id"], 5), sensor=lambda: None)
 gc.collect()
 print(gc.mem_alloc() - before)
 """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from struct import unpack
 from typing import Any
 
 import serial
 
 from h2t2.link import frames, wire
 from h2t2.link.paho import PahoLink
+from h2t2.node import start
 from h2t2.node.service import SOURCES
 
 from ..common.errors import UserError
@@ -30,15 +31,20 @@ class Out:
 
 @dataclass
 class Counters:
-    """Of one line: frames, noise and decisions seen, requests and states relayed to the broker, replies to the board."""
+    """Of one line: frames, noise and decisions seen, requests and states relayed to the broker, replies to the board.
+
+    missed: decisions that the board numbered and this gateway has not seen. refused: requests answered here, as nobody serves
+    their model, the broker is away, or they are too large.
+    """
 
     frames: int = 0
     noise: int = 0
     decisions: int = 0
+    missed: int = 0
     requests: int = 0
     states: int = 0
     replies: int = 0
-    refused: int = 0  # requests too large, or while the broker was away
+    refused: int = 0
     reopened: int = 0
 
 
@@ -50,8 +56,10 @@ class Line:
         self.port, self.device, self.baud, self.pace, self.out = port, device, baud, pace, out
         self.counters = Counters()
         self.decoder = frames.Decoder()
-        seed = random.SystemRandom().randrange(2**28)
-        self._link = PahoLink(endpoint.host, endpoint.port, device, seed=seed, **endpoint.login)
+        boot = start.boot_number()
+        self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
+        self._next: int | None = None  # the number of the board's next decision
+        self._namesake = False
         try:
             self._link.open()
         except OSError as error:
@@ -90,6 +98,9 @@ class Line:
                 command = self._link.command()
                 if command is not None:
                     self._down(frames.COMMAND, command)
+                if self._link.namesakes.found() and not self._namesake:
+                    self._namesake = True
+                    self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
@@ -106,20 +117,34 @@ class Line:
 
     def _up(self, kind: int, payload: bytes) -> None:
         if kind == frames.REQUEST:
-            if len(payload) > wire.MAX_REQUEST or not self._link.send(payload):
-                self.counters.refused += 1
-            else:
-                self.counters.requests += 1
+            self._request(payload)
         elif kind == frames.STATE:
             self.counters.states += 1
             self._link.report(payload.decode(errors="replace"))
-        elif kind == frames.DECISION and len(payload) == 3 and payload[2] < len(SOURCES):
-            k, decision, source = payload
-            line = {"device": self.device, "n": self.counters.decisions, "bin": k, "decision": decision}
-            self.out.decision({**line, "source": SOURCES[source]})
+        elif kind == frames.ANSWER:
+            self._link.answer(payload.decode(errors="replace"))
+        elif kind == frames.DECISION and len(payload) == 5 and payload[4] < len(SOURCES):
+            number, k, decision, source = unpack("<HBBB", payload)
+            missed = (number - self._next) % 65536 if self._next is not None else 0
+            self._next = (number + 1) % 65536
             self.counters.decisions += 1
+            self.counters.missed += missed
+            line = {"device": self.device, "n": number, "missed": missed, "bin": k, "decision": decision}
+            self.out.decision({**line, "source": SOURCES[source]})
         elif kind == frames.HELLO:
+            self._next = None  # its decisions may be numbered anew
             self.out.log(f"{self.port}: hello from {payload[:64].decode(errors='replace')}")
+
+    def _request(self, payload: bytes) -> None:
+        """Send a request on; where nobody can answer it, say so at once."""
+        known = wire.peek_request(payload)
+        if known is None:
+            self.counters.refused += 1
+        elif len(payload) <= wire.MAX_REQUEST and self._link.workers(wire.model_of(payload)) and self._link.send(payload):
+            self.counters.requests += 1
+        else:
+            self.counters.refused += 1
+            self._down(frames.REPLY, wire.encode_reply(wire.NOBODY, known[0], known[1], -1, 0))
 
     def _down(self, kind: int, payload: bytes) -> None:
         write_paced(self._serial, frames.encode(kind, payload), self.pace)
@@ -142,9 +167,13 @@ def relay(
 ) -> dict[str, dict[str, int]]:
     """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""
     lines: list[Line] = []
+    named = [parse(port) for port in ports]
+    for _, device in named:
+        twice = [other for other, name in named if name == device]
+        if len(twice) > 1:
+            raise UserError(f"--port: {' and '.join(twice)} are both called {device}; name them apart, as LINE=DEVICE")
     try:
-        for port in ports:
-            line, device = parse(port)
+        for line, device in named:
             lines.append(Line(line, device, endpoint, baud, pace, out, restart))
             out.log(f"{line} is device {device}")
         out.log("ready")

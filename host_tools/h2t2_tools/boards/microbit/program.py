@@ -59,7 +59,7 @@ def sources(runtime: Path, board: Path, config: NodeConfig, model: Int8Model) ->
     """
     if config.policy != "h2t2" or config.half_life or config.window != 1:
         raise UserError("the micro:bit's build has H2T2 without half_life, and window 1: change policy, half_life or window")
-    policy = H2T2(**config.arguments())
+    policy = H2T2(**{**config.arguments(), "window": 1})
     made, names = shrink.pieces(runtime, policy)
     tree = ast.parse((board / "node.py").read_text())
     taken = {*names.values(), *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))}
@@ -72,6 +72,7 @@ def sources(runtime: Path, board: Path, config: NodeConfig, model: Int8Model) ->
         "LOCAL": model.input_size,
         "RECORD": model.input_size + size_of(config.remote_shape),
         "HEAD": pack("<BBH", wire.VERSION, 0, config.model_id),
+        "LEFT": pack("<IH", config.deadline_ms, 0),
         "SHAPE": pack(f"<BB{len(config.remote_shape)}H", wire.INT8, len(config.remote_shape), *config.remote_shape),
         "DEVICE": config.device.encode(),
         "DEADLINE": config.deadline_ms,
