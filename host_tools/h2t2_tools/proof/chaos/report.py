@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .account import FALLBACK, REMOTE
+
 if TYPE_CHECKING:
     from .subjects import Subject
 
+# figure -> the account's own name for it; what must be 0 stands in NEVER
+COUNTED = {
+    "labels that came late and taught": "late", "sensor errors": "sensor_errors", "lives": "lives", "ended in order": "stops",
+    "snapshot recoveries": "restored", "saves that failed": "unsaved",
+}  # fmt: skip
+NEVER = {
+    "decided twice": "twice", "labels taught twice": "taught_twice", "not the policy's class": "wrong_class",
+    "not the remote model's label": "wrong_label", "lessons miscounted": "miscounted",
+    "lessons lost by an orderly end": "unlearned",
+    "snapshots not used": "unreadable", "requests to another model": "foreign",
+}  # fmt: skip
 FIGURES = (
-    "samples in", "decisions out", "decided twice", "by the remote model", "by fallback", "labels taught",
-    "labels taught twice",
-    "replies refused", "worst latency ms", "lives", "snapshot recoveries", "unreadable snapshots", "saves that failed",
+    "samples in", "decisions out", "by the remote model", "by fallback", "labels taught", *COUNTED, "worst latency ms", *NEVER,
 )  # fmt: skip
 
 
@@ -18,11 +29,16 @@ def figures(subject: Subject) -> dict[str, Any]:
     """A node's row."""
     a = subject.account
     sources = list(a.decided.values())
-    values = (
-        a.samples, len(a.decided), a.twice, sources.count("remote"), sources.count("fallback"), a.taught, a.taught_twice,
-        a.strangers, round(a.worst_ms, 1), a.lives, a.restored, a.unreadable, a.unsaved,
-    )  # fmt: skip
-    return {"node": subject.name, **dict(zip(FIGURES, values))}
+    row = {
+        "samples in": a.samples,
+        "decisions out": len(a.decided),
+        "by the remote model": sources.count(REMOTE),
+        "by fallback": sources.count(FALLBACK),
+        "labels taught": len(a.lessons),
+        "worst latency ms": round(a.worst_ms, 1),
+    }
+    row.update({figure: getattr(a, name) for figure, name in {**COUNTED, **NEVER}.items()})
+    return {"node": subject.name, **{figure: row[figure] for figure in FIGURES}}
 
 
 def broken(report: dict[str, Any]) -> list[str]:
@@ -32,13 +48,14 @@ def broken(report: dict[str, Any]) -> list[str]:
         name = row["node"]
         if row["decisions out"] != row["samples in"]:
             trouble.append(f"{name}: {row['samples in']} samples in, {row['decisions out']} decisions out")
-        for figure in ("decided twice", "labels taught twice", "unreadable snapshots"):
-            if row[figure]:
-                trouble.append(f"{name}: {row[figure]} {figure}")
+        trouble += [f"{name}: {row[figure]} {figure}" for figure in NEVER if row[figure]]
         if row["worst latency ms"] > report["deadline_ms"]:
             trouble.append(f"{name}: a decision after {row['worst latency ms']} ms, deadline {report['deadline_ms']}")
-        if not row["saves that failed"] or not row["snapshot recoveries"]:
-            trouble.append(f"{name}: no full disk or no recovery: not all that was to happen did")
+        for figure in (
+            "saves that failed", "snapshot recoveries", "sensor errors", "ended in order", "labels that came late and taught"
+        ):  # fmt: skip
+            if not row[figure]:
+                trouble.append(f"{name}: no {figure}: not all that was to happen did")
         if not row["labels taught"] or not row["by fallback"]:
             trouble.append(f"{name}: nothing was taught, or nothing went wrong")
     return trouble

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,38 +13,55 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from h2t2.ldl.tflite import TFLiteModel
 
 from ...common import pairs
 from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
 from ..proxy import Faults, Proxy
 from .report import figures
-from .subjects import KINDS, Subject
+from .soak import Soak
+from .subjects import KINDS, RATE, Subject
 
-BROKER, WORKER, NODE, HOLES = 20, 10, 10, 3  # how often each is killed; how often the link is a black hole
-HOLE_S = 3.0
+# how often each happens in a run
+BROKER, WORKER, STOPPED, HUNG, DEATHS, STOPS, HOLES = 20, 10, 4, 3, 10, 4, 3
+HOLE_S, STOPPED_S, HANG_S = 3.0, 4.0, 4.0
 STUCK_S = 90.0  # seconds without a decision after which the run is given up
+OTHER = "digits"  # a second model on the same broker
 Event = tuple[float, Callable[[], None]]
 
 
 class Storm:
-    """A Mosquitto, two RDL workers, and a bad link between nodes and broker."""
+    """A Mosquitto, two RDL workers of the nodes' model and one of another, and a bad link between nodes and broker."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, pair: pairs.Pair, seed: int) -> None:
         folder.chmod(0o755)
         self.broker = Mosquitto(folder)
         self.broker.start()
-        self.faults = Faults(drop=0.05, double=0.05, delay_ms=(0, 20), late=0.01, late_ms=30000, seed=seed)
+        self.faults = Faults(drop=0.05, double=0.05, delay_ms=(0, 20), late=0.08, late_ms=4000, seed=seed)
         self.proxy = Proxy(self.broker.host, self.broker.port, self.faults)
         self.done: Counter[str] = Counter()
-        self._workers = [self._worker(), self._worker()]
+        self._hang = folder / "hang"
+        event = str(pair.about.event_index["rdl"])
+        self._environment = {
+            **os.environ,
+            "H2T2_CHAOS_MODEL": str(pair.rdl),
+            "H2T2_CHAOS_EVENT": event,
+            "H2T2_CHAOS_HANG": str(self._hang),
+        }
+        own = ["--model", f"{Path(__file__).parent / 'model.py'}:scores", "--hang-after", "2"]
+        own += ["--keep-refused", str(folder / "refused")]
+        self._commands = [own, own, ["--pair", OTHER]]
+        self.workers = [self._worker(command) for command in self._commands]
         self._next = 0
 
-    def _worker(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", self.broker.url]
-        return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    def _worker(self, options: list[str]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--broker", self.broker.url, *options]
+        return subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True, env=self._environment)
 
     def kill_broker(self) -> None:
         self.broker.stop(kill=True)
@@ -51,16 +70,35 @@ class Storm:
         self.done["broker kills"] += 1
 
     def kill_worker(self) -> None:
-        """One of the two, in turn; a worker that ended because it could not reach its broker is started again as well."""
-        self._workers[self._next].kill()
+        """One of the nodes' two, in turn, with its parent."""
+        _kill(self.workers[self._next])
         self.done["worker kills"] += 1
         self._next = 1 - self._next
         self.tend()
 
+    def stop_workers(self) -> None:
+        """Both are there, and silent: nodes notice, and decide on."""
+        stopped = [child for worker in self.workers[:2] for child in _children(worker)]
+        for child in stopped:
+            _signal(child, signal.SIGSTOP)
+        self.done["workers stopped"] += 1
+
+        def go_on() -> None:
+            for child in stopped:
+                _signal(child, signal.SIGCONT)
+
+        threading.Timer(STOPPED_S, go_on).start()
+
+    def hang(self) -> None:
+        """The model hangs at whatever it gets; its workers are replaced, and hang again until it is over."""
+        self._hang.touch()
+        self.done["hung models"] += 1
+        threading.Timer(HANG_S, lambda: self._hang.unlink(missing_ok=True)).start()
+
     def tend(self) -> None:
-        for n, worker in enumerate(self._workers):
+        for n, worker in enumerate(self.workers):
             if worker.poll() is not None:
-                self._workers[n] = self._worker()
+                self.workers[n] = self._worker(self._commands[n])
 
     def black_hole(self) -> None:
         self.faults.stall = True
@@ -81,32 +119,55 @@ class Storm:
         }
 
     def stop(self) -> None:
-        for worker in self._workers:
-            worker.kill()
-            worker.wait()
+        for worker in self.workers:
+            _kill(worker)
         self.proxy.stop()
         self.broker.stop()
 
 
-def unleash(
-    names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None]
-) -> dict[str, Any]:
-    """The report: {"nodes": a row each, "faults", "seconds", ...}; report.broken() says what in it must not be.
+def _children(process: subprocess.Popen[bytes]) -> list[int]:
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
 
+
+def _signal(process: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
+def _kill(worker: subprocess.Popen[bytes]) -> None:
+    """A supervisor and its worker, at once."""
+    children = _children(worker)
+    worker.kill()
+    for child in children:
+        _signal(child, signal.SIGKILL)
+    worker.wait()
+
+
+def unleash(
+    names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None], hours: float = 0.0
+) -> dict[str, Any]:
+    """The report: {"nodes": a row each, "faults", "seconds", "soak", ...}; report.broken() says what in it must not be.
+
+    hours: so long instead of so many samples, with what the processes use measured on the way.
     show(node, decided, samples, what happens now). Failure where nothing is decided for STUCK_S seconds.
     """
     began = time.monotonic()
     pair = pairs.load("breast_cancer")
+    labels = _labels(pair)
+    samples = round(hours * 3600 * RATE) or samples
     with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name:
         folder = Path(name)
-        storm = Storm(folder, seed)
+        storm = Storm(folder, pair, seed)
         subjects: list[Subject] = []
+        soak = Soak(storm, subjects) if hours else None
         try:
             for n, kind in enumerate(dict.fromkeys(names)):
                 (folder / kind).mkdir()
                 order = pairs.stream(pair, samples, seed + n).tolist()
-                subjects.append(KINDS[kind](folder / kind, order, (storm.proxy.host, storm.proxy.port), deadline_ms))
-            _through(storm, subjects, seed, show)
+                address = storm.proxy.host, storm.proxy.port
+                subjects.append(KINDS[kind](folder / kind, order, labels, address, deadline_ms))
+            _through(storm, subjects, seed, show, soak)
         finally:
             for subject in subjects:
                 subject.kill()
@@ -117,16 +178,33 @@ def unleash(
         "deadline_ms": deadline_ms,
         "seed": seed,
         "seconds": time.monotonic() - began,
+        "soak": soak.rows if soak else [],
         "machine": f"{platform.machine()}, Python {platform.python_version()}, unix: MicroPython's unix port",
     }
 
 
-def _through(storm: Storm, subjects: list[Subject], seed: int, show: Callable[[str, int, int, str], None]) -> None:
+def _labels(pair: pairs.Pair) -> list[int]:
+    """What the remote model says of every test sample."""
+    model = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+    return [int(model.score(model.run(model.quantise(x).reshape(model.input_shape[1:]))) >= 0.5) for x in pair.x]
+
+
+def _through(
+    storm: Storm, subjects: list[Subject], seed: int, show: Callable[[str, int, int, str], None], soak: Soak | None
+) -> None:
     """Run every node to its last sample, with everything that happens on the way."""
     rng = random.Random(seed)
-    common = _spread(rng, BROKER, storm.kill_broker) + _spread(rng, WORKER, storm.kill_worker)
-    common = sorted(common + _spread(rng, HOLES, storm.black_hole), key=lambda event: event[0])
-    own = {subject.name: _own_events(rng, storm, subject) for subject in subjects}
+    often = max(1, round(len(subjects[0].order) / 40000)) if soak else 1  # a soak lets processes grow old
+    common = [
+        event
+        for times, what in (
+            (BROKER, storm.kill_broker), (WORKER, storm.kill_worker), (HOLES, storm.black_hole),
+            (STOPPED, storm.stop_workers), (HUNG, storm.hang),
+        )
+        for event in _spread(rng, times * often, what)
+    ]  # fmt: skip
+    common.sort(key=lambda event: event[0])
+    own = {subject.name: _own_events(rng, storm, subject, bool(soak)) for subject in subjects}
     for subject in subjects:
         subject.start()
     last, moved = -1, time.monotonic()
@@ -136,12 +214,14 @@ def _through(storm: Storm, subjects: list[Subject], seed: int, show: Callable[[s
         if common and share >= common[0][0]:
             common.pop(0)[1]()
         storm.tend()
+        if soak:
+            soak.look()
         for subject in subjects:
             events = own[subject.name]
             if events and subject.progress() >= events[0][0]:
                 events.pop(0)[1]()
             if not subject.alive() and not subject.ended:
-                raise Failure(f"{subject.name}: it ended by itself: {' / '.join(subject.said[-3:])}")
+                raise Failure(f"{subject.name}: it ended by itself: {' / '.join(list(subject.said)[-3:])}")
             decided = len(subject.account.decided)
             show(subject.name, decided, len(subject.order), f"life {subject.account.lives}")
         total = sum(len(subject.account.decided) for subject in subjects)
@@ -158,13 +238,19 @@ def _spread(rng: random.Random, times: int, what: Callable[[], None]) -> list[Ev
     return [((n + rng.uniform(0.2, 0.8)) / times * 0.95, what) for n in range(times)]
 
 
-def _own_events(rng: random.Random, storm: Storm, subject: Subject) -> list[Event]:
-    """A node's deaths, and twice a full disk, once with a death in it."""
+def _own_events(rng: random.Random, storm: Storm, subject: Subject, soak: bool) -> list[Event]:
+    """A node's deaths and orderly ends, and twice a full disk, once with a death in it."""
 
     def die() -> None:
         subject.kill()
         subject.start()
         storm.done["node kills"] += 1
+
+    def end() -> None:
+        subject.stop()
+        if not subject.ended:
+            subject.start()
+        storm.done["orderly ends"] += 1
 
     def full(state: bool) -> Callable[[], None]:
         def change() -> None:
@@ -174,4 +260,6 @@ def _own_events(rng: random.Random, storm: Storm, subject: Subject) -> list[Even
         return change
 
     disks: list[Event] = [(0.30, full(True)), (0.345, full(False)), (0.61, full(True)), (0.64, full(False))]
-    return sorted(_spread(rng, NODE, die) + disks, key=lambda event: event[0])
+    deaths, stops = (2, 1) if soak else (DEATHS, STOPS)
+    events = _spread(rng, deaths, die) + _spread(rng, stops, end) + disks
+    return sorted(events, key=lambda event: event[0])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -19,33 +20,25 @@ from ...common import pairs, places
 from ...common.errors import Failure
 from ...fleet.config import NodeConfig
 from ...model import bundle
+from .account import Account
 
 RATE = 140  # samples a second: slower than any node, so that outages meet many samples and not all of them
-EVERY = 50  # samples between two snapshots
+EVERY = 50  # lessons between two snapshots
 NO_ROOM = 64  # bytes a file may have while the "disk" is full
 EPSILON = 0.3  # three of ten samples are offloaded whatever has been learned: the link is what is tested
-JUMPING = """import sys
+JUMPING = f"""import sys
 from h2t2_tools.proof.on_device.chaos_clock import install
 install()
+from h2t2.node import start
+from h2t2_tools.proof.on_device.chaos_oracle import Oracle
+assembled = start.service
+def service(*given, **named):
+    made = assembled(*given, **named)
+    Oracle(made, {RATE}, lambda tag: tag[0])
+    return made
+start.service = service
 from h2t2_tools.cli.main import main
 sys.exit(main())"""
-
-
-@dataclass
-class Account:
-    """Of one node over all its lives. taught_twice: lessons that no new decision accounts for."""
-
-    samples: int
-    decided: dict[int, str] = field(default_factory=dict)  # sample -> where the decision came from
-    twice: int = 0  # decisions for a sample that had one
-    taught: int = 0
-    taught_twice: int = 0
-    strangers: int = 0
-    worst_ms: float = 0.0
-    lives: int = 0
-    restored: int = 0
-    unreadable: int = 0
-    unsaved: int = 0
 
 
 class Subject:
@@ -56,16 +49,20 @@ class Subject:
 
     name = ""
 
-    def __init__(self, folder: Path, order: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
+        """labels: of the remote model, a test sample each."""
         self.folder, self.order, self.broker, self.deadline_ms = folder, order, broker, deadline_ms
-        self.account = Account(len(order))
-        self.said: list[str] = []
+        self.account = Account(len(order), [labels[n] for n in order])
+        self.said: deque[str] = deque(maxlen=200)
         self.ended = False
         self._todo: list[int] = []
-        self._process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | None = None
         self._readers: list[threading.Thread] = []
-        self._lessons = 0  # remote labels that taught, over all lives
-        self._last = {"taught": 0, "strangers": 0}
+        self._saved: int | None = 0  # lessons that the next life must know
+        self._known = 0  # lessons that the last life to end in order knew
+        self._disk_full = False
 
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
         """The command line and environment of a life that streams those of `order`."""
@@ -79,10 +76,11 @@ class Subject:
         self._todo = [n for n in range(len(self.order)) if n not in self.account.decided]
         command, environment = self.command(self._todo)
         # without restore_signals SIGXFSZ stays ignored, as CPython has it: a full disk is then an error, not the end
-        self._process = process = subprocess.Popen(
+        self.process = process = subprocess.Popen(
             command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             restore_signals=False, start_new_session=True,
         )  # fmt: skip
+        self.disk_full(self._disk_full)
         self.account.lives += 1
         self._readers = [threading.Thread(target=target, args=(process,), daemon=True) for target in (self._read, self._listen)]
         for reader in self._readers:
@@ -90,7 +88,19 @@ class Subject:
 
     def kill(self) -> None:
         """As power does."""
+        self._saved = None
         self._end(lambda process: process.kill())
+
+    def stop(self) -> None:
+        """As systemctl does: it decides what it has in hand, saves, and says its summary."""
+        if self._disk_full:
+            return self.kill()
+        before = self.account.stops
+        self._saved = None
+        self._end(lambda process: process.send_signal(self.stop_signal))
+        if self.account.stops == before and not self.ended:
+            raise Failure(f"{self.name}: stopped, and it said no summary: {' / '.join(list(self.said)[-3:])}")
+        self._saved = self._known
 
     def finish(self, seconds: float) -> None:
         """Wait for the end of a life that has decided everything."""
@@ -101,23 +111,24 @@ class Subject:
             raise Failure(f"{self.name}: all is decided, and it does not end") from None
 
     def _end(self, how: Any) -> None:
-        process = self._process
+        process = self.process
         if process is None:
             return
         how(process)
         process.wait()
         for reader in self._readers:
             reader.join(10)
-        self._process = None
+        self.process = None
 
     def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self.process is not None and self.process.poll() is None
 
     def disk_full(self, full: bool) -> None:
         """No file of the node may grow beyond NO_ROOM bytes: what is written of a snapshot is cut off there."""
-        if self._process and self._process.poll() is None:
-            hard = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)[1]
-            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (NO_ROOM if full else hard, hard))
+        self._disk_full = full
+        if self.process and self.process.poll() is None:
+            hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (NO_ROOM if full else hard, hard))
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         """Take a life's lines; the last may be cut off by the kill, and then it was no decision."""
@@ -128,14 +139,29 @@ class Subject:
             except ValueError:
                 self._note(text)
                 continue
-            if not isinstance(row, dict):
+            if not isinstance(row, dict) or not text.endswith("\n"):
                 self._note(text)
             elif "start" in row:
-                self._begin(row["start"])
-            elif "n" in row and text.endswith("\n"):
-                self._decided(row)
+                self.account.begin(row["start"], self._saved)
+                self._life = row["start"]["taught"], len(self.account.lessons)
+            elif "late" in row:
+                self.account.lesson(self._todo[row["late"]] if row["late"] >= 0 else -1, row["label"])
+            elif "seen" in row:
+                self.account.seen(self._todo[row["seen"]], row)
+            elif "n" in row:
+                self.account.told += 1
             elif "summary" in row:
-                self.ended = True
+                self._summary(row["summary"])
+
+    def _summary(self, row: dict[str, Any]) -> None:
+        """A life has ended in order: its own count of lessons is the oracle's."""
+        account = self.account
+        account.stops += 1
+        self._known = row["taught"]
+        account.sensor_errors += row["sensor_errors"]
+        account.miscounted += row["taught"] - self._life[0] != len(account.lessons) - self._life[1]
+        account.unsaved += row["unsaved"]
+        self.ended = len(account.decided) == account.samples
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr
@@ -145,28 +171,8 @@ class Subject:
     def _note(self, text: str) -> None:
         self.said.append(text.strip())
         self.account.unsaved += "snapshot not saved" in text
-        self.account.unreadable += "snapshot not used" in text
-
-    def _begin(self, row: dict[str, Any]) -> None:
-        account = self.account
-        account.restored += row["restored"]
-        account.unreadable += account.lives > 1 and not row["restored"] and len(account.decided) > 2 * EVERY
-        # what a snapshot knows must be lessons whose decisions have come out
-        account.taught_twice += max(0, row["taught"] - self._lessons)
-        self._last = {"taught": row["taught"], "strangers": 0}
-
-    def _decided(self, row: dict[str, Any]) -> None:
-        account = self.account
-        n = self._todo[row["n"]]
-        account.twice += n in account.decided
-        account.decided[n] = row["source"]
-        account.worst_ms = max(account.worst_ms, row["ms"])
-        lessons = row["taught"] - self._last["taught"]
-        account.taught += lessons
-        account.taught_twice += max(0, lessons - (row["source"] == "remote"))
-        self._lessons += lessons
-        account.strangers += row["strangers"] - self._last["strangers"]
-        self._last = {"taught": row["taught"], "strangers": row["strangers"]}
+        self.account.unreadable += "beginning anew" in text or "nothing is left" in text
+        self.account.foreign += "not served here" in text
 
 
 class PiNode(Subject):
@@ -181,7 +187,7 @@ class PiNode(Subject):
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
             "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path), "--rate", str(RATE),
-            "--deadline", str(self.deadline_ms),
+            "--deadline", str(self.deadline_ms), "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
 
@@ -191,8 +197,10 @@ class UnixNode(Subject):
 
     name = "unix"
 
-    def __init__(self, folder: Path, order: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
-        super().__init__(folder, order, broker, deadline_ms)
+    stop_signal = signal.SIGINT  # MicroPython knows no other
+
+    def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
+        super().__init__(folder, order, labels, broker, deadline_ms)
         missing = emulators.UNIX.missing()
         if missing:
             raise Failure(f"unix: {missing}")
@@ -206,12 +214,12 @@ class UnixNode(Subject):
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
             model_id=pair.about.model_id, exploration="epsilon", epsilon=EPSILON, window=8,
-            deadline_ms=deadline_ms, snapshot_every=EVERY,
+            deadline_ms=deadline_ms, snapshot_every=EVERY, rate=RATE, telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)
         for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
             target.write(path, content)
-        for name in ("chaos_clock.py", "chaos_node.py"):
+        for name in ("chaos_clock.py", "chaos_oracle.py", "chaos_node.py"):
             target.write(name, (places.on_device() / name).read_bytes())
 
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:

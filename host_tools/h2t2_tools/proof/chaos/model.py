@@ -1,0 +1,21 @@
+"""The remote model that the storm's workers serve: the pair's own, which hangs when it is told to.
+
+`h2t2 rdl --model .../model.py:scores`. In the environment: H2T2_CHAOS_MODEL, the .tflite; H2T2_CHAOS_EVENT, its event;
+H2T2_CHAOS_HANG, a file that makes it hang for as long as it is there.
+"""
+
+import os
+import time
+
+import numpy as np
+
+from h2t2.ldl.tflite import TFLiteModel
+
+_model = TFLiteModel(os.environ["H2T2_CHAOS_MODEL"], event=int(os.environ["H2T2_CHAOS_EVENT"]))
+
+
+def scores(batch: np.ndarray) -> np.ndarray:
+    """The event's score of each sample."""
+    while os.path.exists(os.environ["H2T2_CHAOS_HANG"]):
+        time.sleep(0.05)
+    return np.array([_model.score(_model.run(x)) for x in batch.reshape(len(batch), *_model.input_shape[1:])])

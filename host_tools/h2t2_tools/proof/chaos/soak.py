@@ -1,0 +1,48 @@
+"""What the processes of a long run use: memory, descriptors, threads, latency."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .storm import Storm
+    from .subjects import Subject
+
+EVERY_S = 20.0
+
+
+class Soak:
+    """`rows`: hours, process, life, memory_mb, descriptors, threads; of a node p99_ms, worst_ms; a process each EVERY_S."""
+
+    def __init__(self, storm: Storm, subjects: Sequence[Subject]) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._storm, self._subjects = storm, subjects
+        self._began = self._last = time.monotonic()
+
+    def look(self) -> None:
+        """Measure, when it is time to."""
+        now = time.monotonic()
+        if now - self._last < EVERY_S:
+            return
+        self._last = now
+        hours = (now - self._began) / 3600
+        for subject in self._subjects:
+            times, subject.account.latencies = sorted(subject.account.latencies), []
+            if subject.process and times:
+                row = {"p99_ms": times[len(times) * 99 // 100], "worst_ms": times[-1], "life": subject.account.lives}
+                self._add(hours, f"node {subject.name}", subject.process.pid, row)
+        for n, worker in enumerate(self._storm.workers[:2]):
+            self._add(hours, f"rdl {n}", worker.pid, {"life": worker.pid})
+
+    def _add(self, hours: float, process: str, number: int, more: dict[str, Any]) -> None:
+        try:
+            status = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
+            descriptors = len(os.listdir(f"/proc/{number}/fd"))
+        except OSError:  # it has just been killed
+            return
+        used = {"memory_mb": int(status["VmRSS"].split()[0]) / 1024, "threads": int(status["Threads"])}
+        self.rows.append({"hours": hours, "process": process, "descriptors": descriptors, **used, **more})

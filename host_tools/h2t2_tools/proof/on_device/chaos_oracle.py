@@ -1,0 +1,105 @@
+# For `h2t2 chaos`: looks over a node's shoulder, inside its process, and prints what it sees as JSON lines of its own, so that
+# the account does not rest on the node's. CPython and MicroPython. Its clock is the true one, which does not jump.
+import json
+import time
+
+SLOW_EACH, SLOW_S = 97, 0.2  # every so many calls the sensor takes so long
+RAISES_EACH = 131  # and every so many it fails
+
+if hasattr(time, "ticks_us"):
+
+    def micros():
+        return time.ticks_us()  # type: ignore[attr-defined]
+
+    def since(start):
+        return time.ticks_diff(micros(), start)  # type: ignore[attr-defined]
+
+    def say(row):
+        print(json.dumps(row))
+
+else:
+
+    def micros():
+        return time.monotonic_ns() // 1000
+
+    def since(start):
+        return micros() - start
+
+    def say(row):
+        print(json.dumps(row), flush=True)
+
+
+class Oracle:
+    """Of one service. rate: samples a second that its sensor is to give; number(tag): the sample a tag is of."""
+
+    def __init__(self, running, rate, number):
+        self.node = running.node
+        self.period = 1000000 // rate
+        self.number = number
+        self.calls = self.raised = 0
+        self.start = 0
+        self.want = -1  # the class of the policy for the sample at hand
+        self.due = {}  # sample -> when its slot was, microseconds of the true clock
+        self.wants = {}
+        self.tickets = {}  # ticket -> sample
+        self.lessons = {}  # sample that is about to be decided -> its label
+        self.sample = -1
+        policy = self.node.policy
+        self.inner = {"decide": policy.decide, "likely": policy.likely, "learn": policy.learn}
+        policy.decide = self.decide
+        policy.likely = self.likely
+        policy.learn = self.learn
+        self.sensor = running.sensing.sensor
+        running.sensing.sensor = self.sense
+        self.actuate = self.node.actuate
+        self.node.actuate = self.act
+
+    def sense(self):
+        self.calls += 1
+        now = micros()
+        if self.calls == 1:
+            self.start = now
+        if self.calls % RAISES_EACH == 0:
+            self.raised += 1
+            raise OSError("the sensor fails, on purpose")
+        late = since(self.start) % self.period  # since the latest slot
+        if self.calls % SLOW_EACH == 0:
+            time.sleep(SLOW_S)
+        given = self.sensor()
+        n = self.sample = self.number(given[2])
+        self.due[n] = now, late
+        self.wants[n] = -1
+        return given
+
+    def decide(self, k):
+        policy = self.node.policy
+        action = self.inner["decide"](k)
+        self.wants[self.sample] = policy.local if action < 0 else action
+        if action < 0:
+            self.tickets[policy.ticket] = self.sample
+            if len(self.tickets) > 600:
+                del self.tickets[min(self.tickets)]
+        return action
+
+    def likely(self, k):
+        self.wants[self.sample] = self.inner["likely"](k)
+        return self.wants[self.sample]
+
+    def learn(self, ticket, label, beta=-1):
+        taught = self.inner["learn"](ticket, label, beta)
+        if taught:
+            n = self.tickets.pop(ticket, -1)
+            if n in self.due:
+                self.lessons[n] = label  # told with its decision, which comes next
+            else:
+                say({"late": n, "label": label})
+        return taught
+
+    def act(self, tag, k, decision, source):
+        n = self.number(tag)
+        due, late = self.due.pop(n)
+        ms = (since(due) + late) / 1000
+        row = {"seen": n, "decision": decision, "source": source, "want": self.wants.pop(n), "ms": ms}
+        row["lesson"] = self.lessons.pop(n, -1)
+        say(row)
+        self.actuate(tag, k, decision, source)
