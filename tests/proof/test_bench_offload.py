@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from h2t2_tools.fleet import broker
+from h2t2_tools.proof.bench import offload
 
 
 @pytest.mark.slow
@@ -15,7 +16,7 @@ def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     command = [sys.executable, "-m", "h2t2_tools", "bench", "offload", "--seconds", "0.5", "--devices", "6", "--json", "-"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert run.returncode == 0, run.stderr
+    assert run.returncode in (0, 1) and "Traceback" not in run.stderr  # 1: a goal missed, on a machine that does much beside
     rows = json.loads(run.stdout)["rows"]
     assert [row["what"].split(",")[0] for row in rows[:3]] == [
         "raw paho echo",
@@ -23,4 +24,5 @@ def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
         "one device (paho link)",
     ]
     assert "6 devices" in rows[3]["what"] and "2 workers" in rows[4]["what"] and rows[0]["ratio"] == 1
+    assert run.returncode == bool(offload.broken(json.loads(run.stdout)))
     assert all(row["rate"] > 10 and 0 < row["p50"] <= row["p99"] for row in rows)

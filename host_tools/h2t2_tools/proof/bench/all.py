@@ -15,7 +15,7 @@ from ... import __version__
 from ...common import places
 from ...common.report import markdown
 
-NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "offload", "simulate", "install")
+NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "offload", "overload", "simulate", "install")
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
 LDLS = ("breast_cancer", "digits", "chest_xray")
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")

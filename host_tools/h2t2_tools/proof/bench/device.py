@@ -84,6 +84,6 @@ def report(rows: list[dict[str, Any]]) -> Report:
     return [Table(title, columns, cells)]
 
 
-def broken(rows: list[dict[str, Any]]) -> str | None:
+def broken(rows: list[dict[str, Any]]) -> list[str]:
     """The board takes the host's decisions."""
-    return None if all(row["same_as_host"] for row in rows) else "the emulated board's actions differ from the host's"
+    return [] if all(row["same_as_host"] for row in rows) else ["the emulated board's actions differ from the host's"]

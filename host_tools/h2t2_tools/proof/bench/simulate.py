@@ -86,6 +86,6 @@ def report(rows: list[dict[str, Any]]) -> Report:
     return [Table("H2T2 steps a second, one core", columns, cells)]
 
 
-def broken(rows: list[dict[str, Any]]) -> str | None:
+def broken(rows: list[dict[str, Any]]) -> list[str]:
     """The compiled learner takes the device core's decisions."""
-    return None if all(row["same"] for row in rows) else "the compiled learner's decisions differ from the device core's"
+    return [] if all(row["same"] for row in rows) else ["the compiled learner's decisions differ from the device core's"]

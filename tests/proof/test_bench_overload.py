@@ -1,0 +1,45 @@
+"""`h2t2 bench overload`: what it measures, and that it would say what is not met."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from h2t2_tools.fleet import broker
+from h2t2_tools.proof.bench import overload
+
+MET = {
+    "capacity": 100.0,
+    "devices": 50,
+    "loads": [{"load": load, "offered": 100 * load, "in time": 90.0, "busy": 9.0, "late": 1.0} for load in overload.LOADS],
+    "fair": {
+        "quiet": {"offered": 40.0, "in time": 40.0, "busy": 0.0, "late": 0.0},
+        "loud": {"offered": 400.0, "in time": 55.0, "busy": 300.0, "late": 45.0},
+    },
+}
+
+
+@pytest.mark.slow
+def test_an_overloaded_worker_answers_most_of_what_it_can_and_starves_nobody():
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    command = [sys.executable, "-m", "h2t2_tools", "bench", "overload", "--seconds", "3", "--devices", "20", "--json", "-"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert run.returncode in (0, 1) and "Traceback" not in run.stderr  # 1: a goal missed, on a machine that does much beside
+    measured = json.loads(run.stdout)
+    assert [row["load"] for row in measured["loads"]] == list(overload.LOADS) and measured["capacity"] > 20
+    for row in measured["loads"]:
+        assert row["in time"] > 0.3 * measured["capacity"] and (row["busy"] > 0 or row["load"] < 2)
+    quiet = measured["fair"]["quiet"]
+    assert quiet["in time"] > 0.8 * quiet["offered"] > measured["fair"]["loud"]["in time"] * 0.3
+
+
+def test_a_goal_that_is_missed_is_said():
+    assert overload.broken(MET) == []
+    worse = json.loads(json.dumps(MET))
+    worse["loads"][2]["in time"] = 60.0
+    worse["fair"]["quiet"]["in time"] = 30.0
+    assert len(overload.broken(worse)) == 2 and "at 4 times" in overload.broken(worse)[0]
+    assert "75%" in overload.broken(worse)[1]
+    assert len(overload.report(MET)[0].rows) == 5 and "every goal is met" in overload.report(MET)
