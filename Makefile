@@ -6,7 +6,7 @@ DOCS := .venv-docs
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
-.PHONY: demo test test-train lint setup system docs lock pages clean
+.PHONY: demo test test-train fuzz lint setup system docs lock pages clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -14,12 +14,18 @@ demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 
 test: setup system lint
 	$(BIN)/pytest
+	$(MAKE) fuzz
 	$(MAKE) docs
 	$(MAKE) test-train
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
 test-train: $(TRAIN)/.done
 	$(TRAIN)/bin/pytest tests/train
+
+# under coverage, each target so many seconds, where atheris installs: it has wheels for few systems
+FUZZ_S := 20
+fuzz: setup
+	sh host_tools/fuzz.sh $(BIN) $(FUZZ_S)
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Runs every target of tests/fuzz under coverage (atheris), two at a time. $1: the folder of python, $2: seconds a target.
+# Where atheris cannot be had it says so and goes on: hypothesis has run the same targets in the tests.
+set -eu
+if ! "$1/python" -c "import atheris" 2>/dev/null; then
+    "$1/python" -m pip install -q --only-binary :all: --no-deps "atheris>=2.3" 2>/dev/null ||
+        { echo "h2t2 fuzz: no atheris for this system: left out" >&2; exit 0; }
+fi
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+export PY="$1/python" S="$2" OUT="$out"
+"$1/python" tests/fuzz/fuzz.py 2>/dev/null | sed 's/^targets: //' | tr ' ' '\n' | xargs -P 2 -I{} sh -c '
+    if "$PY" tests/fuzz/fuzz.py {} -max_total_time="$S" -artifact_prefix="$OUT/" >"$OUT/{}.log" 2>&1; then
+        echo "fuzz {}: $(grep -c "#" "$OUT/{}.log") lines of progress, $(sed -n "s/^Done \\([0-9]*\\) runs.*/\\1/p" "$OUT/{}.log") runs"
+    else
+        tail -40 "$OUT/{}.log" >&2
+        exit 255
+    fi'
