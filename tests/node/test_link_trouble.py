@@ -76,6 +76,25 @@ def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypa
     assert node.standing() == UP and node.replies > 50
 
 
+def test_a_window_that_is_lost_at_once_counts_as_one_silence(monkeypatch):
+    """Eight in flight, none answered: the workers are asked again after one deadline, not after a minute."""
+    now = [0]
+    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    _, node, _, _ = running(window=8)
+    node.link.answers = False
+    for n in range(8):
+        node.step(5, (1,), b"x", n, now[0])
+    now[0] += 1000
+    node.poll()
+    assert node.standing() == SILENT and node.fallbacks == 8 and node.quiet_ms == 1000 and not node.link.renewed
+    node.link.answers = True
+    for n in range(20):
+        now[0] += 100
+        node.step(5, (1,), b"x", n, now[0])
+        node.poll()
+    assert node.standing() == UP and node.replies >= 8
+
+
 def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
     now = [0]
     monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)

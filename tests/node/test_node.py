@@ -75,7 +75,7 @@ def test_a_label_teaches_as_long_as_its_ticket_is_held():
         link.answers = False
         node = Node(paper(epsilon=32768, feedback="all", window=hold), Ldl(), link, lambda *_: None, 1, BOOT, deadline_ms=0)
         for n in range(500):
-            node._no_answer = lambda now: None  # workers that are merely late
+            node._no_answer = lambda now, ticket: None  # workers that are merely late
             link.sent.clear() if n == 0 else None
             node.policy.decide(5)
             ticket = node.policy.ticket

@@ -13,7 +13,7 @@ STANDINGS = (
 
 AT_ONCE = 16  # replies a poll takes at most
 UNHEARD = 3  # offloads in a row without an answer, after which the workers count as silent
-DEAF = 7  # and after so many the connection is made anew
+DEAF = 3  # tries of silent workers without an answer, after which the connection is made anew
 RAREST_MS = 60000  # silent workers are asked this often at least
 FAR_MS = 1 << 29  # nothing hurries
 WHEN_DOWN = ("ask", "raise", "pause")  # what to do while nobody can be asked: see Node
@@ -60,6 +60,8 @@ class Node:
         self.unheard = 0  # offloads without an answer since the last one
         self.quiet_ms = 0  # how long silent workers are left alone; 0: they are not silent
         self.asked = 0  # when a silent one was asked last
+        self.probe = 0  # the ticket of that
+        self.probes = 0  # how often in a row that had no answer
         self.announced = 0  # what the link knew then of workers that came
         if cost:
             policy.set_beta(cost.expected)
@@ -147,6 +149,7 @@ class Node:
         if not payload or not self.link.send(payload):
             self._give_up(ticket)
         elif self.quiet_ms:
+            self.probe = ticket
             self.asked = now
             self.announced = self.link.presence.announced
 
@@ -190,19 +193,23 @@ class Node:
             waited = ticks_diff(now, self.pending[ticket][SINCE])
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
                 self._measure(self.wait_ms, self.pending[ticket][SIZE])
-                self._no_answer(now)
+                self._no_answer(now, ticket)
                 self._fall_back(ticket)
 
-    def _no_answer(self, now):
+    def _no_answer(self, now, ticket):
+        """An offload has had no answer: after some in a row the workers are silent, then only what was sent to try them."""
         self.unheard += 1
-        if self.quiet_ms:
+        if not self.quiet_ms:
+            if self.unheard >= UNHEARD:
+                self.quiet_ms = self.wait_ms + self.spare_ms
+                self.asked = now
+                self.announced = self.link.presence.announced
+                self.probes = 0
+        elif ticket == self.probe:
             self.quiet_ms = min(2 * self.quiet_ms, RAREST_MS)
-            if self.unheard == DEAF:
+            self.probes += 1
+            if self.probes == DEAF:
                 self.link.renew()  # it may be half dead
-        elif self.unheard >= UNHEARD:
-            self.quiet_ms = self.wait_ms + self.spare_ms
-            self.asked = now
-            self.announced = self.link.presence.announced
 
     def _measure(self, waited, size):
         """What an offload that is over has cost, Q15, for `learn`; the beta of the rounds to come follows it."""
@@ -222,7 +229,7 @@ class Node:
             self.strangers += 1
             return
         if status == wire.NOBODY:  # a gateway's word, not a worker's
-            self._no_answer(ticks_ms())
+            self._no_answer(ticks_ms(), ticket)
         else:
             self.unheard = self.quiet_ms = 0
         if status == wire.BUSY:
