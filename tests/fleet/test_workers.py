@@ -334,6 +334,21 @@ def test_a_worker_waits_for_its_broker(tmp_path):
             process.communicate(timeout=10)
 
 
+@pytest.mark.slow
+def test_a_worker_outlives_a_broker_that_is_away_for_long(tmp_path):
+    """Fifteen seconds, longer than a silent worker is let live: the same process answers afterwards."""
+    with mosquitto(tmp_path) as one, worker(one.url, "digits") as process:
+        before = children(process)
+        one.stop(kill=True)
+        time.sleep(15)
+        one.start()
+        link = opened(one.url)
+        assert until(lambda: link.workers() == 1, 40)
+        link.send(request(1))
+        assert replies(link, 1) == {1: (wire.OK, 0)} and children(process) == before
+        link.close()
+
+
 HANGS = """import os, time
 def model(x):
     for one in x.reshape(len(x), -1):

@@ -290,6 +290,8 @@ class Server:
         """Load the model again when asked to, or when its file has changed and is whole."""
         while not self._stopping:
             asked = self._reload.wait(1.0)
+            if not self.session.up.is_set():
+                self.told.alive()  # else the session's thread says so
             if self.options.parent and os.getppid() != self.options.parent:
                 self.stop()
                 self._say("the parent is gone")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 ALIVE_S = 10.0  # a worker that says nothing for so long hangs as well: stopped, or stuck outside its model
+LISTED = 200  # requests of a batch that may become suspects: a line that a pipe takes whole
 PIPE = "H2T2_RDL_PIPE"  # the worker's end, a file descriptor
 FOLDER = "H2T2_RDL_SUSPECTS"
 SUSPECT, REFUSED = ".suspect", ".refused"
@@ -58,7 +59,7 @@ class Told:
         seconds = self._seconds + 4 * expected
         self.until = time.monotonic() + seconds
         if self._pipe >= 0:
-            self._say(f"{seconds:.1f} {' '.join(map(key, payloads))}")
+            self._say(f"{seconds:.1f} {' '.join(map(key, payloads[:LISTED]))}")
             if len(payloads) == 1 and self._folder and self.judge(payloads[0]):
                 (self._folder / key(payloads[0])).write_bytes(payloads[0])  # for a look, should it hang again
 
