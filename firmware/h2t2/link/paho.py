@@ -196,7 +196,10 @@ class Session:
             self._poll.register(self._woken, select.POLLIN)
             self._poll.register(client.socket(), select.POLLIN)
             while not self._closing.is_set():
-                code = self._turn(client, self._work())
+                wait_ms = self._work()
+                if not client.socket():  # lost in drain()
+                    return mqtt.error_string(mqtt.MQTT_ERR_CONN_LOST)
+                code = self._turn(client, wait_ms)
                 if self._refusal:
                     return self._refusal
                 if code or not client.socket():
