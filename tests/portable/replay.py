@@ -13,7 +13,7 @@ from h2t2.node import snapshot
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
 ALL = {"feedback": "all", "exploration": "anytime"}
 
-# (kind, rounds, restore from a snapshot after so many rounds or 0, options)
+# (kind, rounds, restore from a snapshot after so many rounds or 0, options). No label is out then: tickets are a start's own.
 RUNS = [
     ("rng", 40, 0, {"seed": 0}),
     ("rng", 40, 0, {"seed": 268435455}),
@@ -27,10 +27,10 @@ RUNS = [
     ("h2t2", 300, 0, {"eta": 372000000, "epsilon": 1, "feedback": "all", "bits": 8}),
     ("h2t2", 300, 0, {"eta": 1, "epsilon": 33}),  # all experts tie
     ("h2t2", 300, 0, {"beta": 0, "feedback": "all"}),
-    ("h2t2", 300, 150, {"beta": 32768, "feedback": "all", "rdl_fp": 1000, "rdl_fn": 3000}),
+    ("h2t2", 300, 39, {"beta": 32768, "feedback": "all", "rdl_fp": 1000, "rdl_fn": 3000}),
     ("h2t2", 300, 0, {"delta_fp": 0, "delta_fn": 0, "feedback": "all"}),
     ("calibrating", 400, 0, {"beta": 6554}),
-    ("calibrating", 400, 200, {"beta": 16384, "half_life": 60, "bits": 3}),
+    ("calibrating", 400, 201, {"beta": 16384, "half_life": 60, "bits": 3}),
     ("calibrating", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
     ("pairwise", 300, 0, {}),
     ("pairwise", 300, 140, dict(ALL, bits=3, half_life=100)),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from command_line import h2t2
+from measured import MET
 
 from h2t2_tools.boards.emulators import MICROBIT
 from h2t2_tools.cli.main import main
@@ -68,7 +69,8 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "device": [device],
         "memory": [memory],
         "ldl": {"digits": [{"what": "ref", "us": 2.0, "macs_per_second": 1.0, "crc": 1, "heap": None, "instructions": None}]},
-        "offload": {"payload": 9, "rows": [{"what": "echo", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 1.0}]},
+        "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
+        "overload": MET,
         "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],
         "install": [{"name": "numpy", "version": "1", "bytes": 65_000_000}],
     }

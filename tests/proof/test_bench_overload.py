@@ -5,19 +5,10 @@ import subprocess
 import sys
 
 import pytest
+from measured import MET
 
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import overload
-
-MET = {
-    "capacity": 100.0,
-    "devices": 50,
-    "loads": [{"load": load, "offered": 100 * load, "in time": 90.0, "busy": 9.0, "late": 1.0} for load in overload.LOADS],
-    "fair": {
-        "quiet": {"offered": 40.0, "in time": 40.0, "busy": 0.0, "late": 0.0},
-        "loud": {"offered": 400.0, "in time": 55.0, "busy": 300.0, "late": 45.0},
-    },
-}
 
 
 @pytest.mark.slow
