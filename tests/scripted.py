@@ -2,6 +2,9 @@
 
 from support import Ldl, paper
 
+import h2t2.clock
+import h2t2.node.node
+import h2t2.node.sensing
 from h2t2.link import wire
 from h2t2.link.presence import Namesakes, Presence
 from h2t2.node.keeper import Keeper
@@ -63,6 +66,12 @@ class Link:
 
     def renew(self):
         self.renewed += 1
+
+
+def set_clock(monkeypatch, ticks):
+    """Have the runtime's clock say what ticks() says."""
+    for module in (h2t2.clock, h2t2.node.node, h2t2.node.sensing):
+        monkeypatch.setattr(module, "ticks_ms", ticks)
 
 
 def recorded(bins):

@@ -19,6 +19,20 @@ except ImportError:
         return (a - b + _PERIOD // 2) % _PERIOD - _PERIOD // 2
 
 
+def remaining(end: int, most: int) -> int:
+    """Milliseconds until `end`, set at most `most` before it; 0 when it is past, or the clock has jumped back meanwhile."""
+    left = ticks_diff(end, ticks_ms())
+    return left if 0 < left <= most else 0
+
+
+def longest(of_late: int, began: int) -> int:
+    """What something takes, milliseconds: the longest of late, with a new measurement that began then.
+
+    It falls by an eighth each time, and at most doubles: a clock that jumps must not make it last ten minutes.
+    """
+    return max(of_late - (of_late >> 3), min(ticks_diff(ticks_ms(), began), 2 * of_late + 100))
+
+
 SET = 1735689600  # 2025: a clock that says less was never set
 
 

@@ -9,6 +9,8 @@ import pytest
 import support
 from support import children, until, worker
 
+import h2t2.clock
+import h2t2.link.mqtt
 from h2t2.link import wire
 from h2t2.link.backoff import FIRST_MS, LONGEST_MS, Backoff
 from h2t2.link.mqtt import MqttLink
@@ -304,6 +306,23 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
     for client in (watcher, late):
         client.disconnect()
         client.loop_stop()
+
+
+@pytest.mark.parametrize("jump", [600000, -600000])
+def test_a_clock_that_jumps_during_a_wait_ends_it(monkeypatch, mosquitto, jump):
+    """The board's link waits by its own clock: ten minutes back in the middle of 300 ms must not make ten minutes of them."""
+    link = MqttLink(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link.open()
+    began = time.monotonic()
+    true = h2t2.clock.ticks_ms
+
+    def jumping():
+        return (true() + (jump if time.monotonic() - began > 0.1 else 0)) % 2**30
+
+    for module in (h2t2.clock, h2t2.link.mqtt):
+        monkeypatch.setattr(module, "ticks_ms", jumping)
+    assert link.receive(300) is None and time.monotonic() - began < 5
+    link.close()
 
 
 def test_waits_double_with_jitter_and_end_at_the_longest():

@@ -1,10 +1,9 @@
 """A node whose link is down, silent or slow, and a clock that jumps."""
 
 import pytest
-from scripted import Link, running
+from scripted import Link, running, set_clock
 from support import paper
 
-import h2t2.node.node
 from h2t2.link import wire
 from h2t2.link.cost import LinkCost
 from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, UNHEARD, UP
@@ -51,7 +50,7 @@ def test_while_the_link_is_down_the_policy_may_rest():
 def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypatch):
     """Three deadlines without an answer; then probes with twice the wait between, to a minute; the first answer ends it."""
     now = [0]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
     _, node, decisions, _ = running()
     node.link.answers = False
     asked = []
@@ -79,7 +78,7 @@ def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypa
 def test_a_window_that_is_lost_at_once_counts_as_one_silence(monkeypatch):
     """Eight in flight, none answered: the workers are asked again after one deadline, not after a minute."""
     now = [0]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
     _, node, _, _ = running(window=8)
     node.link.answers = False
     for n in range(8):
@@ -97,7 +96,7 @@ def test_a_window_that_is_lost_at_once_counts_as_one_silence(monkeypatch):
 
 def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
     now = [0]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
     _, node, decisions, _ = running()
     node.link.answers = False
     for n in range(100):
@@ -127,7 +126,7 @@ def test_without_a_worker_it_behaves_as_when_the_broker_is_away(when_down, charg
 
 def test_the_clock_may_jump_either_way(monkeypatch):
     now = [10**6]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
     for jump in (600000, -600000):
         _, node, decisions, _ = running()
         node.link.answers = False
@@ -153,7 +152,7 @@ class Slow(Link):
 def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
     """beta = 1/4 a second + 1/8 a KiB: half a second and 21 bytes; the correction is learn()'s."""
     now = [0]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
     cost = LinkCost(0, 8192, 4096, 16384)
     _, node, _, _ = running(cost=cost)
     node.link = Slow(now)
@@ -173,7 +172,7 @@ def test_what_an_offload_cost_is_charged_and_expected(monkeypatch):
 
 def test_lost_offloads_raise_what_is_expected(monkeypatch):
     now = [0]
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now[0] % 2**30)
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
     _, node, decisions, _ = running(cost=LinkCost(0, 32768, 0, 0))
     node.link.answers = False
     for n in range(20):

@@ -1,7 +1,7 @@
 """The node with a scripted link: one decision a sample, one lesson a label, whatever the replies are."""
 
 import pytest
-from scripted import BOOT, Link
+from scripted import BOOT, Link, set_clock
 from support import Ldl, paper
 
 import h2t2.node
@@ -59,7 +59,7 @@ def test_past_the_deadline_it_falls_back_and_the_late_label_still_teaches_once(s
     node, link, decisions = setup
     step(node)
     now = ticks_ms()
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(now, 1001))
+    set_clock(monkeypatch, lambda: ticks_add(now, 1001))
     node.poll()
     assert decisions == [("s", 5, node.policy.local, FALLBACK)]
     link.answer_to(label=1)
@@ -95,7 +95,7 @@ def test_a_fallback_is_the_class_of_the_round_it_was_asked_in(setup, monkeypatch
     for k in (15, 0, 15):
         step(node, k)
         classes.append(node.policy.local)
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(now, 2000))
+    set_clock(monkeypatch, lambda: ticks_add(now, 2000))
     node.poll()
     assert classes == [1, 0, 1] and [decision for _, _, decision, _ in decisions] == classes
     assert {source for *_, source in decisions} == {FALLBACK}
@@ -104,12 +104,12 @@ def test_a_fallback_is_the_class_of_the_round_it_was_asked_in(setup, monkeypatch
 def test_the_deadline_counts_from_when_the_sample_was_due(setup, monkeypatch):
     node, link, decisions = setup
     now = ticks_ms()
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: now)
+    set_clock(monkeypatch, lambda: now)
     node.step(5, (1,), b"x", "late", ticks_add(now, -600))
     assert wire.decode_request(link.sent[-1]).left == 275 and node.slack() == 275
     node.step(5, (1,), b"x", "too late", ticks_add(now, -900))
     assert [tag for tag, *_ in decisions] == ["too late"] and node.crowded == 1
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(now, 275))
+    set_clock(monkeypatch, lambda: ticks_add(now, 275))
     node.poll()
     assert [tag for tag, *_ in decisions] == ["too late", "late"]
 
@@ -143,12 +143,12 @@ def test_what_cannot_be_sent_or_understood_is_decided():
 def test_deadlines_hold_across_the_wrap_of_the_clock(setup, monkeypatch):
     node, _, decisions = setup
     end = 2**30 - 5
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: end)
+    set_clock(monkeypatch, lambda: end)
     step(node)
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(end, 874))
+    set_clock(monkeypatch, lambda: ticks_add(end, 874))
     node.poll()
     assert decisions == []
-    monkeypatch.setattr(h2t2.node.node, "ticks_ms", lambda: ticks_add(end, 875))  # an eighth before the deadline
+    set_clock(monkeypatch, lambda: ticks_add(end, 875))  # an eighth before the deadline
     node.poll()
     assert len(decisions) == 1
     assert ticks_diff(ticks_add(end, 10), end) == 10

@@ -1,13 +1,9 @@
 """The sensor and its schedule: every sample by its deadline, whatever sensor, window and errors do."""
 
 import pytest
-from scripted import Link, running
+from scripted import Link, running, set_clock
 from support import Ldl, paper
 
-import h2t2.clock
-import h2t2.node.node
-import h2t2.node.sensing
-import h2t2.node.service
 from h2t2.clock import ticks_diff
 from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
@@ -19,8 +15,7 @@ from h2t2.node.service import Service
 def now(monkeypatch):
     """The clock, milliseconds; it wraps in the middle."""
     at = [2**30 - 5000]
-    for module in (h2t2.clock, h2t2.node.node, h2t2.node.sensing):
-        monkeypatch.setattr(module, "ticks_ms", lambda: at[0] % 2**30)
+    set_clock(monkeypatch, lambda: at[0] % 2**30)
     return at
 
 
@@ -153,6 +148,21 @@ def test_a_recorded_stream_waits_for_room_and_a_schedule_does_not():
     assert node.crowded == 0 and node.replies == 100
     with pytest.raises(ValueError, match="every_us"):
         Sensing(None, every_us=-1)
+
+
+def test_a_clock_that_jumps_while_the_sensor_measures_is_not_taken_for_a_slow_sensor(now):
+    """Ten minutes forward within a call: from the next call on it is asked as before, offloads in flight or not."""
+    jump = [0]
+
+    def sensor():
+        now[0] += jump[0]
+        jump[0] = 0
+        return 5, b"x", 0
+
+    sensing = Sensing(sensor)
+    for jump[0] in (600000, -600000):
+        assert sensing.take() is not None
+        assert sensing.call_ms <= 100 and sensing.take(150) is not None
 
 
 def test_a_clock_that_jumps_makes_no_burst_of_samples(now):

@@ -6,7 +6,7 @@ import errno
 import select
 import socket
 
-from ..clock import ticks_add, ticks_diff, ticks_ms
+from ..clock import remaining, ticks_add, ticks_diff, ticks_ms
 from . import wire
 from .backoff import LONGEST_MS, Backoff
 from .presence import Namesakes, Presence
@@ -16,6 +16,7 @@ QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 PENDING = 4  # packets waiting for the socket; one more is refused
 AT_ONCE = 16  # fillings of the buffer that are read before anything else has its turn
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
+FAREWELL_MS = 1000
 MEET_MS = 300  # a broker that is there tells of its workers by then
 AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
 
@@ -92,13 +93,14 @@ class MqttLink:
 
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
-        end = ticks_add(ticks_ms(), wait_ms or self.deadline_ms)
+        wait_ms = wait_ms or self.deadline_ms
+        end = ticks_add(ticks_ms(), wait_ms)
         while self.state != UP:
             self._advance(20)
-            if ticks_diff(ticks_ms(), end) >= 0 or (self.state == DOWN and self.trouble):
+            if not remaining(end, wait_ms) or (self.state == DOWN and self.trouble):
                 raise OSError("broker %s:%d: %s" % (self.host, self.port, self.trouble or "no answer"))
         end = ticks_add(ticks_ms(), MEET_MS)
-        while self.state == UP and not self.workers() and ticks_diff(end, ticks_ms()) > 0:
+        while self.state == UP and not self.workers() and remaining(end, MEET_MS):
             self._advance(20)
 
     def send(self, payload: bytes) -> bool:
@@ -115,11 +117,11 @@ class MqttLink:
         """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
         end = ticks_add(ticks_ms(), wait_ms)
         while True:
-            left = ticks_diff(end, ticks_ms())
-            self._advance(0 if self.queue else max(0, left))
+            left = remaining(end, wait_ms)
+            self._advance(0 if self.queue else left)
             if self.queue:
                 return self.queue.pop(0)
-            if left <= 0:
+            if not left:
                 return None
 
     def command(self) -> bytes | None:
@@ -146,8 +148,8 @@ class MqttLink:
         if self.state == UP:
             self._publish("status", self._status("offline"), 0, True)
             self._write(packet(0xE0, b""))
-            end = ticks_add(ticks_ms(), 1000)
-            while self.pending and self.state == UP and ticks_diff(end, ticks_ms()) > 0:
+            end = ticks_add(ticks_ms(), FAREWELL_MS)
+            while self.pending and self.state == UP and remaining(end, FAREWELL_MS):
                 self._advance(20)
         self._drop("closed")
 

@@ -1,6 +1,6 @@
 # Serial link: the node's requests and replies as frames over a UART, for a board without a network; `h2t2 gateway` is at the
 # other end. The interface of the other links.
-from ..clock import ticks_add, ticks_diff, ticks_ms
+from ..clock import remaining, ticks_add, ticks_ms
 from . import frames
 from .presence import Namesakes, Presence
 
@@ -60,7 +60,7 @@ class SerialLink:
                     waiting.append(payload)
             if self.queue:
                 return self.queue.pop(0)
-            if ticks_diff(end, ticks_ms()) <= 0:
+            if not remaining(end, wait_ms):
                 return None
 
     def command(self) -> bytes | None:

@@ -1,7 +1,7 @@
 # Joins a wireless network, on ports that have one (esp32, Pico W).
 import network
 
-from ..clock import ticks_add, ticks_diff, ticks_ms
+from ..clock import remaining, ticks_add, ticks_ms
 
 
 def join(name: str, password: str, feed, log, deadline_ms: int = 20000) -> bool:
@@ -17,7 +17,7 @@ def join(name: str, password: str, feed, log, deadline_ms: int = 20000) -> bool:
         station.connect(name, password)
     end = ticks_add(ticks_ms(), deadline_ms)
     while not station.isconnected():
-        if ticks_diff(ticks_ms(), end) >= 0:
+        if not remaining(end, deadline_ms):
             log("no answer from the network yet; deciding locally")
             return False
         feed()

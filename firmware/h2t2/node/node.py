@@ -1,5 +1,5 @@
 # The node: sample -> LDL -> policy -> act or offload -> learn. Knows the interfaces of its parts, not their kinds.
-from ..clock import ticks_diff, ticks_ms
+from ..clock import longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
@@ -113,7 +113,7 @@ class Node:
             self._act(tag, -1, 1 if policy.delta_fn >= policy.delta_fp else 0, FALLBACK)
             return
         now = ticks_ms()
-        self.step_ms = max(self.step_ms - (self.step_ms >> 3), ticks_diff(now, began))
+        self.step_ms = longest(self.step_ms, began)
         standing = self.standing()
         asks = standing == UP or (standing == SILENT and self._may_ask(now))
         left = self.wait_ms - ticks_diff(now, since)

@@ -1,5 +1,5 @@
 # The sensor and its schedule: when a sample is due, what a sensor that fails or takes long means for the others.
-from ..clock import ticks_add, ticks_diff, ticks_ms
+from ..clock import longest, ticks_add, ticks_diff, ticks_ms
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
 ALWAYS = 1 << 29  # milliseconds: nothing hurries
@@ -72,10 +72,9 @@ class Sensing:
             self.retry_since = ticks_ms()
             self.complain("sensor", error)
             return None
-        now = ticks_ms()
-        self.call_ms = max(self.call_ms - (self.call_ms >> 3), ticks_diff(now, began))
+        self.call_ms = longest(self.call_ms, began)
         if not self.every_us:
-            self.since = now
+            self.since = ticks_ms()
         return given
 
     def _slot(self, now):

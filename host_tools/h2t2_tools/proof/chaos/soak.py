@@ -18,10 +18,14 @@ EVERY_S = 20.0
 class Soak:
     """`rows`: hours, process, life, memory_mb, descriptors, threads; of a node p99_ms, worst_ms; a process each EVERY_S."""
 
-    def __init__(self, storm: Storm, subjects: Sequence[Subject]) -> None:
+    def __init__(self, storm: Storm, subjects: Sequence[Subject], hours: float) -> None:
         self.rows: list[dict[str, Any]] = []
-        self._storm, self._subjects = storm, subjects
+        self._storm, self._subjects, self._hours = storm, subjects, hours
         self._began = self._last = time.monotonic()
+
+    def share(self) -> float:
+        """How much of the time is over."""
+        return (time.monotonic() - self._began) / 3600 / self._hours
 
     def look(self) -> None:
         """Measure, when it is time to."""

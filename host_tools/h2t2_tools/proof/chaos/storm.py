@@ -155,12 +155,12 @@ def unleash(
     began = time.monotonic()
     pair = pairs.load("breast_cancer")
     labels = _labels(pair)
-    samples = round(hours * 3600 * RATE) or samples
+    samples = round(hours * 3600 * RATE) or samples  # of a soak: more than there is time for
     with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name:
         folder = Path(name)
         storm = Storm(folder, pair, seed)
         subjects: list[Subject] = []
-        soak = Soak(storm, subjects) if hours else None
+        soak = Soak(storm, subjects, hours) if hours else None
         try:
             for n, kind in enumerate(dict.fromkeys(names)):
                 (folder / kind).mkdir()
@@ -194,7 +194,7 @@ def _through(
 ) -> None:
     """Run every node to its last sample, with everything that happens on the way."""
     rng = random.Random(seed)
-    often = max(1, round(len(subjects[0].order) / 40000)) if soak else 1  # a soak lets processes grow old
+    often = max(1, round(len(subjects[0].order) / 25000)) if soak else 1  # a soak lets processes grow old
     common = [
         event
         for times, what in (
@@ -210,7 +210,11 @@ def _through(
     last, moved = -1, time.monotonic()
     while any(not subject.ended for subject in subjects):
         time.sleep(0.02)
-        share = min(subject.progress() for subject in subjects)
+        share = soak.share() if soak else min(subject.progress() for subject in subjects)
+        if share >= 1:
+            for subject in subjects:
+                subject.conclude()
+            return
         if common and share >= common[0][0]:
             common.pop(0)[1]()
         storm.tend()
@@ -218,7 +222,7 @@ def _through(
             soak.look()
         for subject in subjects:
             events = own[subject.name]
-            if events and subject.progress() >= events[0][0]:
+            if events and (share if soak else subject.progress()) >= events[0][0]:
                 events.pop(0)[1]()
             if not subject.alive() and not subject.ended:
                 raise Failure(f"{subject.name}: it ended by itself: {' / '.join(list(subject.said)[-3:])}")

@@ -102,6 +102,12 @@ class Subject:
             raise Failure(f"{self.name}: stopped, and it said no summary: {' / '.join(list(self.said)[-3:])}")
         self._saved = self._known
 
+    def conclude(self) -> None:
+        """The time is over: an orderly end, and what it has not been handed by then does not count."""
+        self.disk_full(False)
+        self.stop()
+        self.account.samples = len(self.account.decided)
+
     def finish(self, seconds: float) -> None:
         """Wait for the end of a life that has decided everything."""
         try:
