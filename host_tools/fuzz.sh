@@ -10,7 +10,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 export PY="$1/python" S="$2" OUT="$out"
 "$1/python" tests/fuzz/fuzz.py 2>/dev/null | sed 's/^targets: //' | tr ' ' '\n' | xargs -P 2 -I{} sh -c '
-    if "$PY" tests/fuzz/fuzz.py {} -max_total_time="$S" -artifact_prefix="$OUT/" >"$OUT/{}.log" 2>&1; then
+    if "$PY" tests/fuzz/fuzz.py {} -max_total_time="$S" -seed=1 -artifact_prefix="$OUT/" >"$OUT/{}.log" 2>&1; then
         echo "fuzz {}: $(grep -c "#" "$OUT/{}.log") lines of progress, $(sed -n "s/^Done \\([0-9]*\\) runs.*/\\1/p" "$OUT/{}.log") runs"
     else
         tail -40 "$OUT/{}.log" >&2

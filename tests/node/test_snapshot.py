@@ -1,6 +1,7 @@
 """Snapshots: bit for bit onwards, nothing foreign accepted, a cut at every byte survived."""
 
 import random
+import struct
 
 import pytest
 from support import paper
@@ -135,6 +136,16 @@ def test_a_cut_at_every_byte_leaves_a_readable_state(kind, tmp_path):
         # life goes on after the cut
         store.save(blobs[0])
         assert store.load() == blobs[0]
+
+
+def test_serial_numbers_begin_again_after_the_largest():
+    memory = bytearray(80)
+    store = snapshot.Store([snapshot.BufferSlot(memory, 0, 40), snapshot.BufferSlot(memory, 40, 40)])
+    data = struct.pack("<II", snapshot.SERIALS - 1, 3) + b"old"
+    store.slots[0].write(data + struct.pack("<I", snapshot.crc24(data)))
+    for blob in (b"one", b"two", b"three", b"four"):
+        store.save(blob)
+        assert store.load() == blob
 
 
 def test_a_slot_too_small_is_refused_before_it_is_touched():

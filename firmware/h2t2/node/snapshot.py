@@ -7,6 +7,7 @@ from struct import calcsize, pack, unpack_from
 
 VERSION = 4
 KEPT = 10  # files set aside by one name
+SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; then 0 again
 _HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body; then the body, then a CRC-24
 _MAGIC = b"H2T2"
 _SIZE = calcsize(_HEADER)
@@ -97,11 +98,17 @@ class Store:
                 self.damaged += 1 if data and data.strip(b"\xff") else 0
                 continue
             serial, size = unpack_from("<II", data, 0)
-            if size <= len(data) - 12 and unpack_from("<I", data, 8 + size)[0] == crc24(memoryview(data)[: 8 + size]):
+            if (
+                serial <= SERIALS
+                and size <= len(data) - 12
+                and unpack_from("<I", data, 8 + size)[0] == crc24(memoryview(data)[: 8 + size])
+            ):
                 found.append((serial, n, bytes(data[8 : 8 + size])))
             elif bytes(data).strip(b"\xff"):  # not merely erased flash
                 self.damaged += 1
         found.sort(reverse=True)
+        if len(found) == 2 and found[0][0] - found[1][0] > SERIALS >> 1:  # the newer one has begun again at 0
+            found.reverse()
         return found
 
     def set_aside(self) -> str:
@@ -117,7 +124,7 @@ class Store:
         """Write a blob over the older slot."""
         found = self._load()
         serial, newest, _ = found[0] if found else (0, 1, None)
-        data = pack("<II", (serial + 1) & 0x3FFFFFFF, len(blob)) + blob
+        data = pack("<II", (serial + 1) & SERIALS, len(blob)) + blob
         self.slots[1 - newest].write(data + pack("<I", crc24(data)))
 
 
