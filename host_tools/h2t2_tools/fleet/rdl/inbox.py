@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-MARGIN = 0.7  # of the time a request has left, that it may spend here: the way back takes some
+MARGIN = (
+    0.5  # of the time a request can wait, that it may: how long it was on its way nobody knows, and the way back takes some
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Inbox:
         own = self._queues.get(item.device)
         depth = len(own) if own else 0
         ahead = sum(min(len(queue), depth + 1) for queue in self._queues.values() if queue is not own) + depth
-        if now + (ahead + 1) * each > now + MARGIN * (item.until - now):
+        if ahead * each > MARGIN * (item.until - now - each) or now + each > item.until:
             return item
         refused = None
         if self.size >= self.most:
