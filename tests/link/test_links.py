@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import paho.mqtt.client as mqtt
@@ -306,6 +307,29 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
     for client in (watcher, late):
         client.disconnect()
         client.loop_stop()
+
+
+def test_signals_do_not_lengthen_a_wait(mosquitto):
+    """A signal each millisecond, some of them at the very end of a wait: every one of 200 waits of 20 ms ends."""
+    link = PahoLink(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link.open()
+    before = signal.signal(signal.SIGPROF, lambda *_: None)
+    alarms = threading.Event()
+
+    def disturb():
+        while not alarms.wait(0.001):
+            os.kill(os.getpid(), signal.SIGPROF)
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        began = time.monotonic()
+        assert all(link.receive(20) is None for _ in range(200)) and time.monotonic() - began < 60
+    finally:
+        alarms.set()
+        thread.join()
+        signal.signal(signal.SIGPROF, before)
+        link.close()
 
 
 @pytest.mark.parametrize("jump", [600000, -600000])

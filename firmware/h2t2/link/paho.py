@@ -4,7 +4,6 @@ import select
 import socket
 import ssl
 from collections import deque
-from queue import Empty, SimpleQueue
 from threading import Event, Lock, RLock, Thread
 from time import monotonic
 
@@ -290,7 +289,8 @@ class PahoLink:
         self.dropped = self.refused = 0
         self._reply, self._command, self._status = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
         self._made = "h2t2-" + device, mqtt.MQTTv311, tls, user, password, buffer
-        self._replies: SimpleQueue[bytes] = SimpleQueue()
+        self._replies: deque[bytes] = deque()
+        self._came = Event()  # a reply
         self._commands: deque[bytes] = deque()
         self._met = Event()  # a worker of the model
         topics = self._reply, self._command, self._status, wire.presence("+" if model is None else model, "+")
@@ -332,10 +332,16 @@ class PahoLink:
 
     def receive(self, wait_ms: int) -> bytes | None:
         """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
-        try:
-            return self._replies.get(wait_ms > 0, wait_ms / 1000)
-        except Empty:
-            return None
+        # not SimpleQueue.get(): a signal that comes at the end of its wait makes CPython 3.11 wait for ever
+        end = monotonic() + wait_ms / 1000
+        while True:
+            self._came.clear()
+            if self._replies:
+                return self._replies.popleft()
+            left = end - monotonic()
+            if left <= 0:
+                return None
+            self._came.wait(left)
 
     def command(self) -> bytes | None:
         """The next command payload (JSON, not checked), or None."""
@@ -376,9 +382,11 @@ class PahoLink:
 
     def _on_message(self, _client, _data, message):
         if message.topic == self._reply:
-            if self._replies.qsize() >= QUEUE and self.receive(0) is not None:
+            if len(self._replies) >= QUEUE:
+                self._replies.popleft()
                 self.dropped += 1
-            self._replies.put(message.payload)
+            self._replies.append(message.payload)
+            self._came.set()
         elif message.topic == self._command:
             if message.retain:
                 return

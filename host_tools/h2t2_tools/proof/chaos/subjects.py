@@ -24,6 +24,7 @@ from .account import Account
 
 RATE = 140  # samples a second: slower than any node, so that outages meet many samples and not all of them
 EVERY = 50  # lessons between two snapshots
+STOP_S = 20.0  # an orderly end takes no longer
 NO_ROOM = 64  # bytes a file may have while the "disk" is full
 EPSILON = 0.3  # three of ten samples are offloaded whatever has been learned: the link is what is tested
 JUMPING = f"""import sys
@@ -97,7 +98,10 @@ class Subject:
             return self.kill()
         before = self.account.stops
         self._saved = None
-        self._end(lambda process: process.send_signal(self.stop_signal))
+        try:
+            self._end(lambda process: (process.send_signal(self.stop_signal), process.wait(STOP_S)))
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name}: told to stop, and it goes on after {STOP_S:g} s") from None
         if self.account.stops == before and not self.ended:
             raise Failure(f"{self.name}: stopped, and it said no summary: {' / '.join(list(self.said)[-3:])}")
         self._saved = self._known
