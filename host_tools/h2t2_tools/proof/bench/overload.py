@@ -21,11 +21,13 @@ MODEL, SIZE = 1, 30
 LOADS = (1.2, 2.0, 4.0)  # times the capacity
 OF_CAPACITY, OF_THE_QUIET = 0.85, 0.95  # the goals
 QUIET, QUIET_RATE, LOUD_RATE = 20, 2.0, 400.0
-WARM_S = 8.0  # until the queue is as long as it gets
 
 
 def measure(doing: Callable[[str], None], seconds: float = 8.0, devices: int = 50) -> dict[str, Any]:
-    """{"capacity", "loads": a row each, "fair": {...}}; rates a second. Needs mosquitto."""
+    """{"capacity", "loads": a row each, "fair": {...}}; rates a second. Needs mosquitto.
+
+    seconds: of each measurement, after as many in which the queue grows as long as it gets.
+    """
     model = f"{Path(__file__).parent / 'slow_model.py'}:scores"
     with broker.running("mosquitto") as url:
         host, port = broker.parse(url)
@@ -33,14 +35,14 @@ def measure(doing: Callable[[str], None], seconds: float = 8.0, devices: int = 5
         with process(arguments), _Fleet(host, port, devices + 1) as fleet:
             doing("capacity")
             full = [0.0] * devices  # as fast as they are answered
-            capacity = sum(row["in time"] for row in fleet.offer(full, WARM_S, seconds / 2)) / (seconds / 2)
+            capacity = sum(row["in time"] for row in fleet.offer(full, seconds / 2, seconds / 2)) / (seconds / 2)
             loads = []
             for load in LOADS:
                 doing(f"{load:g} times the capacity, {devices} devices")
-                rows = fleet.offer([load * capacity / devices] * devices, WARM_S, seconds)
+                rows = fleet.offer([load * capacity / devices] * devices, seconds, seconds)
                 loads.append({"load": load, **{what: sum(row[what] for row in rows) / seconds for what in rows[0]}})
             doing(f"{QUIET} devices at {QUIET_RATE:g}/s beside one at {LOUD_RATE:g}/s")
-            rows = fleet.offer([LOUD_RATE] + [QUIET_RATE] * QUIET, WARM_S, seconds)
+            rows = fleet.offer([LOUD_RATE] + [QUIET_RATE] * QUIET, seconds, seconds)
     quiet = {what: sum(row[what] for row in rows[1:]) / seconds for what in rows[0]}
     loud = {what: rows[0][what] / seconds for what in rows[0]}
     return {"capacity": capacity, "devices": devices, "loads": loads, "fair": {"quiet": quiet, "loud": loud}}
