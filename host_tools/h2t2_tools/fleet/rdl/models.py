@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,9 +65,13 @@ class Source:
 
 
 def warmed(model: Model) -> Model:
-    """The model, after it has run once: what is done at the first run only is not a request's to wait for."""
+    """The model, after it has run once: what is done at the first run only is not a request's to wait for.
+
+    One that fails at it is the worker's affair, which says so at its first request.
+    """
     if model.shape is not None:
-        model.scores(np.zeros((1, *model.shape), np.int8))
+        with suppress(Exception):
+            model.scores(np.zeros((1, *model.shape), np.int8))
     return model
 
 
