@@ -20,6 +20,7 @@ from .state import summary
 
 WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
 FIRST_S, LONGEST_S = 1, 60  # between two starts after an exception
+OPEN_MS = 3000  # waited for a broker before the loop begins: nobody feeds the watchdog meanwhile
 LONG_S = 600  # a start that lasted so long was a good one
 
 
@@ -151,7 +152,7 @@ def _run(config, feed, log, cause):
     running = service(config, link, watchdog=feed, log=log, cause=cause)
     try:
         try:
-            link.open(config["deadline_ms"])
+            link.open(min(config["deadline_ms"], OPEN_MS))
         except OSError as error:
             log("%s; deciding locally until it answers" % error)
         log("ready, device %s" % config["device"])
