@@ -19,6 +19,9 @@ except ImportError:
         return (a - b + _PERIOD // 2) % _PERIOD - _PERIOD // 2
 
 
+FAR_MS = 1 << 29  # further than any end: nothing hurries
+
+
 def remaining(end: int, most: int) -> int:
     """Milliseconds until `end`, set at most `most` before it; 0 when it is past, or the clock has jumped back meanwhile."""
     left = ticks_diff(end, ticks_ms())

@@ -1,8 +1,7 @@
 # The sensor and its schedule: when a sample is due, what a sensor that fails or takes long means for the others.
-from ..clock import longest, ticks_add, ticks_diff, ticks_ms
+from ..clock import FAR_MS, longest, remaining, ticks_add, ticks_diff, ticks_ms
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
-ALWAYS = 1 << 29  # milliseconds: nothing hurries
 
 
 class Sensing:
@@ -25,8 +24,8 @@ class Sensing:
         self.ended = False
         self.since = self.due = ticks_ms()  # when the sample at hand was due, when the next one is
         self.rest_us = 0  # what `due` leaves out
-        self.retry_ms = 0  # until a sensor that failed is asked again
-        self.retry_since = 0
+        self.retry_ms = 0  # how long a sensor that failed is left alone, and until when
+        self.retry_at = self.due
         self.call_ms = 0  # how long the sensor takes: the longest of late
 
     def start(self) -> None:
@@ -35,21 +34,10 @@ class Sensing:
 
     def wait(self) -> int:
         """Milliseconds until a sample can be had, 0: now."""
-        now = ticks_ms()
-        left = 0
-        if self.retry_ms:
-            left = self.retry_ms - ticks_diff(now, self.retry_since)
-            if left > self.retry_ms:  # the clock has jumped back
-                left = 0
-        if self.every_us:
-            due = ticks_diff(self.due, now)
-            if due > self.every_us // 1000 + 1:
-                self.due = now
-                due = 0
-            left = max(left, due)
-        return max(0, left)
+        left = remaining(self.retry_at, self.retry_ms)
+        return max(left, remaining(self.due, self.every_us // 1000 + 1)) if self.every_us else left
 
-    def take(self, slack_ms=ALWAYS):
+    def take(self, slack_ms=FAR_MS):
         """(LDL input, remote tensor, tag) of the next sample, or None. Its slot is over then, whatever came of it.
 
         slack_ms: milliseconds until something else must be done; a sensor that would take longer is not asked yet.
@@ -69,7 +57,7 @@ class Sensing:
         except Exception as error:
             self.errors += 1
             self.retry_ms = min(2 * self.retry_ms, LONGEST_MS) if self.retry_ms else FIRST_MS
-            self.retry_since = ticks_ms()
+            self.retry_at = ticks_add(ticks_ms(), self.retry_ms)
             self.complain("sensor", error)
             return None
         self.call_ms = longest(self.call_ms, began)
@@ -80,7 +68,7 @@ class Sensing:
     def _slot(self, now):
         """Go on to the latest slot that is due, and set the next; those before it are skipped."""
         late = ticks_diff(now, self.due)
-        if late > LONGEST_MS:  # asleep for long
+        if not 0 <= late <= LONGEST_MS:  # asleep for long, or the clock has jumped
             self.due = now
             self.rest_us = 0
             late = 0
