@@ -1,5 +1,5 @@
 # The node: sample -> LDL -> policy -> act or offload -> learn. Knows the interfaces of its parts, not their kinds.
-from ..clock import longest, ticks_diff, ticks_ms
+from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
@@ -7,6 +7,7 @@ from .complaints import Complaints
 
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # where a decision came from
 UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what stands between a node and the remote model: Node.standing()
+STANDING = ("up", "silent", "nobody", "down")  # their names in the retained state
 STANDINGS = (
     "the remote model answers", "the workers are there and do not answer", "no worker serves the model", "the broker is away",
 )  # fmt: skip
@@ -15,7 +16,6 @@ AT_ONCE = 16  # replies a poll takes at most
 UNHEARD = 3  # offloads in a row without an answer, after which the workers count as silent
 DEAF = 3  # tries of silent workers without an answer, after which the connection is made anew
 RAREST_MS = 60000  # silent workers are asked this often at least
-FAR_MS = 1 << 29  # nothing hurries
 WHEN_DOWN = ("ask", "raise", "pause")  # what to do while nobody can be asked: see Node
 TAG, BIN, CLASS, SINCE, SENT, SIZE = 0, 1, 2, 3, 4, 5  # what is known of an offload in flight
 

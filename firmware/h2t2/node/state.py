@@ -2,10 +2,10 @@
 from .. import __version__
 from ..link import wire
 from . import snapshot
+from .node import STANDING
 
 NODE = ("samples", "offloads", "replies", "late", "fallbacks", "unasked", "crowded", "strangers")
 LINK = ("connections", "oversize", "dropped", "refused")
-STANDING = ("up", "silent", "nobody", "down")  # what stands between the node and the remote model
 
 
 def state(running) -> dict:
