@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-MARGIN = (
-    0.5  # of the time a request can wait, that it may: how long it was on its way nobody knows, and the way back takes some
-)
+# of the time a request can wait, that it may: how long it was on its way nobody knows, and the way back takes some
+MARGIN = 0.5
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,6 @@ class Server:
         self.worker = Worker(source.load(), model_id, self._say, self.told)
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
-        self._topic = wire.topic("+", wire.request_leaf(model_id))
         self._inbox = Inbox(options.waiting)
         self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
         self._pace = 0.0  # seconds a request has taken of late while others waited
@@ -128,10 +127,16 @@ class Server:
                 self._say(f"{why}; waiting for it")
             tries += 1
             time.sleep(WAIT_S)
-        topics = [GROUP + self._topic if self.shared else self._topic]
         end, seed = self.endpoint, random.SystemRandom().randrange(2**28)
         self.session = Session(
-            end.host, end.port, self._client, topics, seed=seed, work=self._work, on_up=self._announce, farewell=self._withdraw
+            end.host,
+            end.port,
+            self._client,
+            [self._subscription],
+            seed=seed,
+            work=self._work,
+            on_up=self._announce,
+            farewell=self._withdraw,
         )
         self.session.start()
         try:
@@ -152,6 +157,12 @@ class Server:
         finally:
             session.close()
         return ""
+
+    @property
+    def _subscription(self) -> str:
+        """The topic it takes requests from, shared with others where the broker can."""
+        topic = wire.topic("+", wire.request_leaf(self.worker.model_id))
+        return GROUP + topic if self.shared else topic
 
     def _announce(self, session: Session) -> None:
         session.publish(self._presence, b"1", 1, True)
@@ -227,7 +238,7 @@ class Server:
         self._withdraw(self.session)
         left = threading.Event()
         client.on_unsubscribe = lambda *_: left.set()
-        client.unsubscribe(GROUP + self._topic if self.shared else self._topic)
+        client.unsubscribe(self._subscription)
         left.wait(2)
 
     def _work(self) -> int:

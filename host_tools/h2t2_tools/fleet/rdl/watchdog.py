@@ -59,9 +59,9 @@ class Told:
         seconds = self._seconds + 4 * expected
         self.until = time.monotonic() + seconds
         if self._pipe >= 0:
-            self._say(f"{seconds:.1f} {' '.join(map(key, payloads[:LISTED]))}")
             if len(payloads) == 1 and self._folder and self.judge(payloads[0]):
                 (self._folder / key(payloads[0])).write_bytes(payloads[0])  # for a look, should it hang again
+            self._say(f"{seconds:.1f} {' '.join(map(key, payloads[:LISTED]))}")
 
     def end(self) -> None:
         """The batch is over."""
