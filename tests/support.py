@@ -13,6 +13,7 @@ import pytest
 from h2t2.core.h2t2 import H2T2
 from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import broker
+from h2t2_tools.proof.chaos.storm import children
 
 ROOT = Path(__file__).parents[1]
 
@@ -30,12 +31,6 @@ def worker(url, pair="digits", *options):
             os.kill(child, signal.SIGKILL)
         process.kill()
         process.communicate()
-
-
-def children(process):
-    """The numbers of a process's own children: the workers of `h2t2 rdl`."""
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
 @contextmanager

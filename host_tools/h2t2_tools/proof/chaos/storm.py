@@ -78,7 +78,7 @@ class Storm:
 
     def stop_workers(self) -> None:
         """Both are there, and silent: nodes notice, and decide on."""
-        stopped = [child for worker in self.workers[:2] for child in _children(worker)]
+        stopped = [child for worker in self.workers[:2] for child in children(worker)]
         for child in stopped:
             _signal(child, signal.SIGSTOP)
         self.done["workers stopped"] += 1
@@ -125,7 +125,8 @@ class Storm:
         self.broker.stop()
 
 
-def _children(process: subprocess.Popen[bytes]) -> list[int]:
+def children(process: subprocess.Popen[Any]) -> list[int]:
+    """The numbers of a process's own children: the workers of `h2t2 rdl`."""
     path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     return [int(child) for child in path.read_text().split()] if path.exists() else []
 
@@ -137,9 +138,9 @@ def _signal(process: int, number: int) -> None:
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
     """A supervisor and its worker, at once."""
-    children = _children(worker)
+    its_own = children(worker)
     worker.kill()
-    for child in children:
+    for child in its_own:
         _signal(child, signal.SIGKILL)
     worker.wait()
 
