@@ -185,6 +185,7 @@ class Board:
                 if len(decisions) > seen:
                     seen, last = len(decisions), time.monotonic()
                 elif time.monotonic() - last > (seconds if decisions else FIRST_S):
+                    self.serial_log.append(f"silent after {len(decisions)} decisions")
                     break  # the last ones may be what noise has hit
                 time.sleep(0.05)
         finally:

@@ -22,7 +22,7 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures):
     outcome = board.run(made)
     figures.update(samples=len(outcome.decisions), offloads=sum(row["source"] == "remote" for row in outcome.decisions))
     expected = host_node(made.board_config, 200, made.model).lines() if board.kind == "pi" else made.replay()
-    assert outcome.lines() == expected
+    assert outcome.lines() == expected, outcome.log
     assert 10 < figures["offloads"] < 190
     if small:
         assert outcome.summary["requests"] == outcome.summary["replies"] == figures["offloads"]

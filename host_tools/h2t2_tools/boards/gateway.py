@@ -20,6 +20,8 @@ from ..common.errors import UserError
 from ..fleet.endpoint import Endpoint
 from .repl import RawRepl, open_line, write_paced
 
+QUIET_S = 1.0  # a line is silent for so long before an unfinished frame counts as words: a board that has stopped says why
+
 
 @dataclass(frozen=True)
 class Out:
@@ -87,10 +89,16 @@ class Line:
         return self._thread.is_alive()
 
     def _run(self) -> None:
+        heard = time.monotonic()
         while not self._stopped.is_set():
             try:
-                for kind, payload in self.decoder.feed(self._serial.read(max(1, self._serial.in_waiting))):
+                data = self._serial.read(max(1, self._serial.in_waiting))
+                for kind, payload in self.decoder.feed(data):
                     self._up(kind, payload)
+                if data:
+                    heard = time.monotonic()
+                elif self.decoder.block and time.monotonic() - heard > QUIET_S:
+                    self._words()
                 reply = self._link.receive(0)
                 if reply is not None:
                     self.counters.replies += 1
@@ -104,6 +112,13 @@ class Line:
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
+
+    def _words(self) -> None:
+        """What the board has said outside of frames, such as the exception that ended its program."""
+        said = "".join(c if c.isprintable() else " " for c in bytes(self.decoder.block).decode(errors="replace"))
+        self.out.log(f"{self.port}: the board says {' '.join(said.split())[-400:]!r} and is silent since")
+        self.decoder.noise += 1
+        self.decoder.block = bytearray()
 
     def _reopen(self) -> None:
         while not self._stopped.wait(0.5):
