@@ -162,6 +162,22 @@ def test_noise_on_the_serial_line(board, material, rdl, figures):
     assert is_subsequence([row["bin"] for row in outcome.decisions], bins)
 
 
+@pytest.mark.slow
+@needs("serial")
+def test_ctrl_c_in_a_late_reply_does_not_stop_the_program(board, material, rdl, figures):
+    """No reply comes in time; what comes later holds the byte of Ctrl-C, as a frame may. Every sample is decided."""
+    if not board.emulator:
+        pytest.skip("the line that does so stands between an emulated board and the gateway")
+    made = material(60, feedback="explored", exploration="epsilon", deadline_ms=50, device="late")
+    with Microbit() as repl:
+        line = LateLine(repl.port)
+        outcome = board.serial(repl.port, made, 30, repl, line.url)
+        line.stop()
+    figures.update(put_in=line.put_in)
+    assert line.put_in > 5 and exactly_once(outcome, 60), outcome.log
+    assert {row["source"] for row in outcome.decisions} == {"local", "fallback"}
+
+
 def is_subsequence(part, whole):
     rest = iter(whole)
     return all(any(k == other for other in rest) for k in part)
@@ -175,6 +191,8 @@ class NoisyLine:
         self.server = socket.create_server(("127.0.0.1", 0))
         self.url = f"socket://127.0.0.1:{self.server.getsockname()[1]}"
         self.put_in = 0
+        self.rng = np.random.default_rng(2)
+        self.noisy = False  # not while the board boots: its REPL would take the noise as words
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -184,8 +202,6 @@ class NoisyLine:
 
         client, _ = self.server.accept()
         client.settimeout(0.002)
-        rng = np.random.default_rng(2)
-        noisy = False  # not while the board boots: its REPL would take the noise as words
         with serial.serial_for_url(self.port, timeout=0.002) as line:
             while not self.stopped.is_set():
                 try:
@@ -196,19 +212,39 @@ class NoisyLine:
                     return
                 if data == b"":
                     return
-                for source, sink in ((data or b"", line.write), (line.read(4096), client.sendall)):
-                    noisy = noisy or b"Hnoisy" in source
+                for source, sink, back in ((data or b"", line.write, None), (line.read(4096), client.sendall, line.write)):
                     if source:
-                        spoiled = bytearray()
-                        for byte in source:
-                            spoiled.append(byte)
-                            if noisy and rng.random() < 0.008:
-                                spoiled.append(int(rng.integers(32, 256)))
-                                self.put_in += 1
-                        source = bytes(spoiled)
-                        sink(source)
+                        self.relay(source, sink, back)
+
+    def relay(self, source, sink, back):
+        """Pass bytes on, spoiled. back: to where they come from, if that is the board."""
+        self.noisy = self.noisy or b"Hnoisy" in source
+        spoiled = bytearray()
+        for byte in source:
+            spoiled.append(byte)
+            if self.noisy and self.rng.random() < 0.008:
+                spoiled.append(int(self.rng.integers(32, 256)))
+                self.put_in += 1
+        sink(bytes(spoiled))
 
     def stop(self):
         self.stopped.set()
         self.thread.join(5)
         self.server.close()
+
+
+class LateLine(NoisyLine):
+    """Lets no frame through to the board; a while after each request it puts in Ctrl-C, twice."""
+
+    requests = b"Q\2"  # kind and version of one
+    booted, last = False, b""
+
+    def relay(self, source, sink, back):
+        if back or not self.booted:
+            sink(source)
+        if back:
+            self.booted = self.booted or b"Hlate" in source
+            if self.requests in self.last + source:
+                threading.Timer(0.1, back, [b"\3\3"]).start()
+                self.put_in += 1
+            self.last = source[-1:]

@@ -20,17 +20,22 @@ def crc16(data):
 
 
 def send(data):
-    data += crc16(data)
+    data += crc16(data) + b"\0"
     uart.write(b"\0")
-    for part in data.split(b"\0"):  # COBS: the length of each run without zeros, and the run
-        uart.write(bytes([len(part) + 1]))
-        uart.write(part)
+    start = 0
+    while start < len(data):  # COBS: the length of each run without zeros, one more, and the run
+        end = data.find(b"\0", start) + 1
+        uart.write(bytes([end - start]))
+        uart.write(data[start : end - 1])
+        start = end
     uart.write(b"\0")
 
 
 def reply(tag):
-    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none will come, or came in time."""
-    kbd_intr(-1)  # a frame may hold the byte that otherwise stops the program
+    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none will come, or came in time.
+
+    While a reply may come, Ctrl-C does not stop the program, for a frame may hold that byte: nineteen of it in a row do.
+    """
     label = -1
     start = ticks_ms()
     block = bytearray()
@@ -44,6 +49,7 @@ def reply(tag):
                     block[at] = 0
                     at += run
                 if block[4:12] == tag and block[16:] == crc16(block[1:16]) and block[1:3] == b"A\2":
+                    kbd_intr(3)
                     if block[3]:  # not answered: busy, failed, nobody there
                         break
                     if block[12] < 2:
@@ -51,7 +57,8 @@ def reply(tag):
             block = bytearray()
         elif byte and len(block) < 20:
             block += byte
-    kbd_intr(3)
+            if len(block) == 19 and sum(block) == 57:
+                raise KeyboardInterrupt
     return label
 
 
@@ -69,6 +76,7 @@ def node():
         if action < 0:
             ticket = p.ticket
             tag = BOOT + bytes([ticket & 255, ticket >> 8 & 255, ticket >> 16 & 255, ticket >> 24])
+            kbd_intr(-1)  # before it is sent: the reply may be here at once
             send(b"Q" + HEAD + tag + LEFT + bytes([k]) + SHAPE + record[LOCAL:])
             action = reply(tag)
             source = 1

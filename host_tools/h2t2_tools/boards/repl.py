@@ -59,7 +59,11 @@ class RawRepl:
         """Stop what runs and enter the raw REPL, asking again while a board may still boot; Failure after so many seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            for _ in range(100):  # a micro:bit's node listens to this only between two offloads
+            if self._pace:
+                self._send(
+                    b"\0"
+                )  # ends a frame that was cut short: a micro:bit's node that waits for one looks for Ctrl-C next
+            for _ in range(100):
                 self._send(b"\x03")
                 self._seen += self.line.read(4096)
                 if self._seen.endswith(b">>> "):
