@@ -105,11 +105,11 @@ def rdl(mosquitto):
 
 
 @pytest.fixture
-def material(tmp_path, mosquitto):
-    """material(samples, **config) -> Material, pointed at the test's broker."""
-    return lambda samples, **config: Material(
-        tmp_path, samples, {"broker": mosquitto.host, "port": mosquitto.port, "device": "hil", **config}
-    )
+def material(tmp_path, mosquitto, board):
+    """material(samples, **config) -> Material, pointed at the test's broker, with the policy that the board has room for."""
+    policy = "h2t2" if board.kind == "microbit" else "adaptive"
+    given = {"broker": mosquitto.host, "port": mosquitto.port, "device": "hil", "policy": policy}
+    return lambda samples, **config: Material(tmp_path, samples, {**given, **config})
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.policies import kind
+from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2_tools.boards import emulators, flash, gateway
@@ -63,7 +64,7 @@ class Material:
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
-        policy = H2T2(**self.board_config.arguments())
+        policy = kind(self.board_config.policy)(**self.board_config.arguments())
         lines = []
         for x, label in zip(self.local, self.labels):
             k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x))))

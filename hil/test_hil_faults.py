@@ -154,8 +154,8 @@ def test_noise_on_the_serial_line(board, material, rdl, figures):
         noisy.stop()
     counters = outcome.summary
     figures.update({k: counters[k] for k in ("decisions", "noise", "requests", "replies")}, put_in=noisy.put_in)
-    assert counters["noise"] > 5 and noisy.put_in > 5
-    assert counters["decisions"] >= 100  # a frame that told of a decision may be what the noise hit
+    assert counters["noise"] > 5 and noisy.put_in > 5, outcome.log
+    assert counters["decisions"] >= 100, outcome.log  # a frame that told of a decision may be what the noise hit
     sources = {row["source"] for row in outcome.decisions}
     assert "remote" in sources
     bins = [k for k, _, _ in made.replay()]
@@ -192,6 +192,7 @@ class NoisyLine:
         self.url = f"socket://127.0.0.1:{self.server.getsockname()[1]}"
         self.put_in = 0
         self.rng = np.random.default_rng(2)
+        self.last = b""
         self.noisy = False  # not while the board boots: its REPL would take the noise as words
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -218,7 +219,9 @@ class NoisyLine:
 
     def relay(self, source, sink, back):
         """Pass bytes on, spoiled. back: to where they come from, if that is the board."""
-        self.noisy = self.noisy or b"Hnoisy" in source
+        if back:
+            self.noisy = self.noisy or b"Hnoisy" in self.last + source
+            self.last = (self.last + source)[-8:]  # what is looked for may come in two parts
         spoiled = bytearray()
         for byte in source:
             spoiled.append(byte)
@@ -237,14 +240,14 @@ class LateLine(NoisyLine):
     """Lets no frame through to the board; a while after each request it puts in Ctrl-C, twice."""
 
     requests = b"Q\2"  # kind and version of one
-    booted, last = False, b""
+    booted = False
 
     def relay(self, source, sink, back):
         if back or not self.booted:
             sink(source)
         if back:
-            self.booted = self.booted or b"Hlate" in source
-            if self.requests in self.last + source:
+            self.booted = self.booted or b"Hlate" in self.last + source
+            if self.requests in self.last[-1:] + source:
                 threading.Timer(0.1, back, [b"\3\3"]).start()
                 self.put_in += 1
-            self.last = source[-1:]
+            self.last = (self.last + source)[-8:]

@@ -1,4 +1,4 @@
-"""The calibrated rules, pairwise H2T2 and the calibrating policy against plain float arithmetic."""
+"""The calibrated rules and pairwise H2T2 against plain float arithmetic; remote models that err."""
 
 import itertools
 from copy import copy
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import paper
 
-from h2t2.core import calibrating
-from h2t2.core.calibrating import Calibrating, square_root
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.core.rules import Calibrated, CalibratedMulticlass
@@ -133,50 +132,6 @@ def test_pairwise_is_a_binary_learner_a_pair(n):
         policy.learn(1, n)
 
 
-@given(st.integers(0, 2**30 - 1))
-def test_square_root(x):
-    assert square_root(x) ** 2 <= x < (square_root(x) + 1) ** 2
-
-
-def test_calibrating_serves_a_model_that_is_upside_down():
-    """Events at low scores: no pair of thresholds can, it must end near the cost of knowing each bin."""
-    policy = Calibrating(beta=6554)
-    rng = np.random.default_rng(3)
-    cost = 0.0
-    for n in range(8000):
-        k = int(rng.integers(16))
-        label = int(rng.random() < (0.98 if k < 8 else 0.02))
-        action = policy.decide(k)
-        if n >= 4000:
-            cost += 0.2 if action == OFFLOAD else (0 if action == label else 1.0 if label else 0.7)
-        if action == OFFLOAD:
-            policy.learn(policy.ticket, label)
-    assert cost / 4000 < 0.03
-
-
-def test_calibrating_finds_a_shift_with_a_half_life():
-    policy = Calibrating(beta=6554, half_life=300)
-    for phase in (0, 1):
-        for _ in range(3000):
-            if policy.decide(5) == OFFLOAD:
-                policy.learn(policy.ticket, phase)
-        assert policy.local == phase
-
-
-def test_a_wrong_remote_is_corrected():
-    """Labels flip at known rates; the corrected estimate of p, and H2T2's mean loss, are the truth's."""
-    rng = np.random.default_rng(5)
-    e0, e1, p = 0.1, 0.2, 0.35
-    policy = Calibrating(bits=1, beta=0, rdl_fp=round(e0 * 32768), rdl_fn=round(e1 * 32768))
-    for _ in range(30000):
-        truth = rng.random() < p
-        label = int(truth) if rng.random() > (e1 if truth else e0) else 1 - int(truth)
-        if policy.decide(0) == OFFLOAD:
-            policy.learn(policy.ticket, label)
-    policy.estimate(0)
-    assert policy.p / 2**20 == pytest.approx(p, abs=0.02)
-
-
 @pytest.mark.parametrize("truth", [0, 1])
 def test_loss_estimates_stay_unbiased_with_a_wrong_remote(truth):
     """Long average of what learn() charges, against delta / epsilon with a right remote."""
@@ -197,20 +152,6 @@ def test_loss_estimates_stay_unbiased_with_a_wrong_remote(truth):
 
 
 def test_rates_that_leave_nothing_are_refused():
-    for kind, (fp, fn) in itertools.product((H2T2, Calibrating), ((16384, 16384), (32768, 0), (20000, 20000))):
+    for kind, (fp, fn) in itertools.product((H2T2, Adaptive), ((16384, 16384), (32768, 0), (20000, 20000))):
         with pytest.raises(ValueError, match="rdl_fp"):
             kind(rdl_fp=fp, rdl_fn=fn)
-
-
-def test_the_counts_of_a_full_bin_are_halved():
-    """At 32,768 labels: the share of events stays, newer labels weigh twice, and no count leaves a small int."""
-    policy = Calibrating(bits=1, beta=0)
-    full = calibrating.FULL // calibrating.UNIT
-    for n in range(full - 1):
-        assert policy.decide(0) == OFFLOAD
-        policy.learn(policy.ticket, n % 4 == 0)
-    assert policy.labels[0] == calibrating.FULL - calibrating.UNIT
-    events = policy.events[0]
-    policy.decide(0)
-    policy.learn(policy.ticket, 1)
-    assert policy.labels[0] == calibrating.FULL // 2 and policy.events[0] == (events + calibrating.UNIT) // 2

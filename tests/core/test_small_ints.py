@@ -16,7 +16,7 @@ from support import ROOT
 FOLDER = ROOT / "firmware/h2t2/core"
 
 
-CORE = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2", "rules", "calibrating", "pairwise")
+CORE = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2", "rules", "forecaster", "adaptive", "pairwise")
 
 
 BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
@@ -135,14 +135,36 @@ def test_h2t2_keeps_to_small_ints(
 
 
 @settings(max_examples=25, deadline=None)
-@given(beta=q15, fp=q15, fn=q15, half_life=st.sampled_from([0, 5]), labels=st.sampled_from([0, 1, 524287 - 16]))
-def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn, half_life, labels):
-    policy = watched.calibrating.Calibrating(4, beta, fp, fn, 1, half_life, 4, 1000, 2000)
+@given(
+    beta=q15,
+    fp=q15,
+    fn=q15,
+    rates=st.sampled_from([(0, 0), (1000, 2000), (0, 30000)]),
+    labels=st.sampled_from([0, 1, 31996]),
+    prior=st.sampled_from([1, 16000, 32767]),
+    loss=st.sampled_from([0, 6500000]),
+    lead=st.sampled_from([-(2**29) + 1, 0, 2**29 - 1]),
+    age=st.sampled_from([0, 31, 3999]),
+)
+def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, labels, prior, loss, lead, age):
+    policy = watched.adaptive.Adaptive(4, beta, fp, fn, 1, 4, *rates, [prior] * 16)
+    seen = policy.forecaster
+    for node in range(len(seen.labels)):
+        seen.labels[node], seen.events[node] = labels, labels * (node % 3) // 2
+    for n in range(0, len(seen.loss), 2):
+        seen.loss[n] = loss
     for k in range(16):
-        policy.labels[k], policy.events[k] = labels, labels * (k % 3) // 2
+        seen.fast[k], seen.slow[k] = 12288 * (k % 2), 135168 * (k % 3 > 1)
+    seen.age, seen.quiet, policy.lead = age, 128, lead
+    seen.restored()
     for n in range(40):
         if policy.decide(n % 16) < 0:
-            policy.learn(policy.ticket, n & 1)
+            policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
+
+
+@settings(max_examples=25, deadline=None)
+@given(beta=q15, fp=q15, fn=q15)
+def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
     pairwise = watched.pairwise.Pairwise(costs, 3, beta=beta, feedback="all")
     rule = watched.rules.CalibratedMulticlass(costs)

@@ -12,7 +12,7 @@ from struct import pack, pack_into
 
 sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools")]
 
-from h2t2.core.calibrating import Calibrating
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.ldl import tflite_check
@@ -102,7 +102,7 @@ def work(p):
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
-    lambda: Calibrating(bits=1, window=1),
+    lambda: Adaptive(bits=1, window=1),
 )
 
 

@@ -10,7 +10,7 @@ from support import ROOT
 
 from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
-from h2t2_tools.lab.simulation import tree_twin, twin
+from h2t2_tools.lab.simulation import adaptive_twin, tree_twin, twin
 from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
 from h2t2_tools.lab.simulation.policies.h2t2 import H2T2, options
 from h2t2_tools.lab.simulation.stream import Stream, draw
@@ -68,17 +68,12 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
     actions = np.zeros(rounds, np.int64)
     labels = np.array(labels)
     late = arrivals_of(want["actions"], labels)
-    if kind == "calibrating":
-        numbers = (
-            bits,
-            device.delta_fp,
-            device.delta_fn,
-            device.half_life,
-            8,
-            device.rdl_fp,
-            32768 - device.clear - device.rdl_fp,
-        )
-        counts = twin.calibrate(np.array(bins), labels, betas, numbers, twin.seeded(rounds), *late, actions)
+    if kind == "adaptive":
+        numbers = (bits, device.rate, 8, device.rdl_fp, device.rdl_fn)
+        deltas = device.delta_fp, device.delta_fn
+        rates, table = np.array(device.rates), np.array(device.forecaster.prior)
+        given = (labels, betas, deltas, rates, numbers, table, twin.seeded(rounds))
+        counts = adaptive_twin.play(np.array(bins), *given, *late, actions)
         classes = actions
     elif kind == "pairwise":
         a, b, bins = twin.pairs_of(np.array(scores), np.array(vectors.COSTS), bits)

@@ -8,7 +8,7 @@ import pytest
 from scripted import running
 from support import paper
 
-from h2t2.core.calibrating import Calibrating
+from h2t2.core.adaptive import Adaptive
 from h2t2.node import snapshot
 
 
@@ -73,7 +73,7 @@ def test_costs_given_now_win_and_it_is_said(path):
     assert node.policy.beta == 655 and not said
 
 
-@pytest.mark.parametrize("other", [lambda: paper(bits=5), lambda: paper(eta=9000000), Calibrating])
+@pytest.mark.parametrize("other", [lambda: paper(bits=5), lambda: paper(eta=9000000), Adaptive])
 def test_a_snapshot_of_something_else_is_kept_and_said(path, other):
     before = {name: Path(f"{path}.{name}").read_bytes() for name in "01"}
     for n in (1, 2):

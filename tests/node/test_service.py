@@ -10,7 +10,7 @@ from support import paper
 import h2t2.clock
 import h2t2.node.commands
 import h2t2.node.service
-from h2t2.core.calibrating import Calibrating
+from h2t2.core.adaptive import Adaptive
 from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
 from h2t2.node.snapshot import BufferSlot, Store
@@ -22,12 +22,12 @@ def test_costs_are_set():
     service.run()
     assert (node.policy.beta, node.policy.delta_fn, node.policy.delta_fp) == (111, 222, 22938)
     assert node.policy.rates == paper(delta_fn=222).rates and service.desk.carried_out == 1 and len(decisions) == 30
-    service, node, _, _ = running(Calibrating())
+    service, node, _, _ = running(Adaptive())
     node.link.commands.append(b'{"set": {"beta": 3000, "delta_fp": 9000}}')
     service.run()
     assert (node.policy.lower, node.policy.upper) == (
-        Calibrating(beta=3000, delta_fp=9000).lower,
-        Calibrating(beta=3000, delta_fp=9000).upper,
+        Adaptive(beta=3000, delta_fp=9000).lower,
+        Adaptive(beta=3000, delta_fp=9000).upper,
     )
 
 

@@ -6,7 +6,7 @@ import struct
 import pytest
 from support import paper
 
-from h2t2.core.calibrating import Calibrating
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.node import snapshot
@@ -19,7 +19,7 @@ MAKERS = {
     "paper": paper,
     "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),
     "pairwise": lambda: Pairwise(COSTS, feedback="all", exploration="epsilon"),
-    "calibrating": lambda: Calibrating(half_life=30, beta=5000),
+    "adaptive": lambda: Adaptive(beta=5000),
 }
 
 

@@ -3,7 +3,7 @@
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 import json
 
-from h2t2.core.calibrating import Calibrating
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.core.rng import Rng
@@ -29,9 +29,10 @@ RUNS = [
     ("h2t2", 300, 0, {"beta": 0, "feedback": "all"}),
     ("h2t2", 300, 39, {"beta": 32768, "feedback": "all", "rdl_fp": 1000, "rdl_fn": 3000}),
     ("h2t2", 300, 0, {"delta_fp": 0, "delta_fn": 0, "feedback": "all"}),
-    ("calibrating", 400, 0, {"beta": 6554}),
-    ("calibrating", 400, 201, {"beta": 16384, "half_life": 60, "bits": 3}),
-    ("calibrating", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
+    ("adaptive", 600, 0, {"beta": 6554}),
+    ("adaptive", 2100, 1003, {"beta": 16384, "bits": 3}),
+    ("adaptive", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
+    ("adaptive", 300, 142, {"beta": 19661, "prior": [32768 - 2048 * k for k in range(16)]}),  # a prior upside down
     ("pairwise", 300, 0, {}),
     ("pairwise", 300, 140, dict(ALL, bits=3, half_life=100)),
     ("calibrated", 400, 0, {}),
@@ -63,8 +64,8 @@ def scores(stream, n):
 
 
 def make(kind, rounds, options):
-    if kind == "calibrating":
-        return Calibrating(seed=rounds, **options)
+    if kind == "adaptive":
+        return Adaptive(seed=rounds, **options)
     given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
     given.update(options)
     if kind == "pairwise":
@@ -99,10 +100,9 @@ def replay(kind, rounds, restore, options):
         action = policy.decide(x)
         actions += "0123-"[action]
         check.add((policy.ticket, policy.local))
-        if kind == "calibrating":
-            check.add((policy.offload, policy.p, policy.low, policy.high))
-        else:
-            check.add((policy.experts.offload, policy.experts.one))
+        check.add((policy.experts.offload, policy.experts.one))
+        if kind == "adaptive":
+            check.add((policy.chance, policy.p, policy.low, policy.high, policy.lead & 65535))
         if action == OFFLOAD:
             if n % 7 == 3:  # this label comes after the next one, with another cost, and twice
                 late = policy.ticket

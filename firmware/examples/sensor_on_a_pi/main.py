@@ -20,7 +20,7 @@ given = parser.parse_args()
 LOCAL = [1, 4, 8, 9, 11]  # which numbers of a measurement the local model reads: `columns` in its pair.json
 REMOTE_SCALE, REMOTE_ZERO_POINT = 0.02663755975663662, -23  # of the remote model's input: `remote` in its pair.json
 CONFIG = {
-    "policy": "h2t2",
+    "policy": "adaptive",
     "arguments": units.policy(bits=4, beta=0.2, delta_fp=0.7, delta_fn=1.0, window=256),  # 256 late labels
     "ldl": given.model,
     "event": 1,  # index of class 1 among its outputs

@@ -156,10 +156,10 @@ class Experts:
                 losses[at] += bh + (lo >> unit)
         self._pull(k >> 1, 2)  # nobody needs the root's sums
 
-    def regions(self, k: int) -> None:
+    def regions(self, k: int) -> int:
         """The masses of bin k's three regions (Algorithm 1, lines 5-6), O(b): `offload`, `one`, `zero` in Q15 (sum ONE).
 
-        Also `local`, the likelier local class, and `chance`.
+        Also `local`, the likelier local class, and `chance`. The logarithm of all weights' sum, in units of the pair (0, 0)'s.
         """
         u = self.u
         v = self.v
@@ -200,3 +200,4 @@ class Experts:
             y = ONE - x
         self.one = y
         self.zero = ONE - x - y
+        return total

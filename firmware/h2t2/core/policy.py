@@ -1,5 +1,5 @@
 # What every policy has in common: options and their ranges, the costs in force, draws, tickets, and a state that can be kept.
-# What a policy decides and learns is in h2t2, pairwise and calibrating.
+# What a policy decides and learns is in h2t2, adaptive and pairwise.
 from array import array
 
 from .numbers import ONE

@@ -49,7 +49,7 @@ def weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, int], tit
 
 
 def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, title: str) -> None:
-    """What the calibrating policy knows: (low, p, high) a bin, (N, 3), beside the region where offloading is cheapest."""
+    """What the forecaster believes: (low, p, high) a bin, (N, 3), beside the region where offloading is cheapest."""
     low, p, high = bins.T
     figure, axes = plt.subplots(figsize=(8, 4.5), constrained_layout=True)
     if region[0] < region[1]:

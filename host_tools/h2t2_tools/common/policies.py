@@ -7,8 +7,8 @@ from typing import Any
 
 from h2t2 import units
 from h2t2.core import introspect
-from h2t2.core.calibrating import Calibrating
-from h2t2.core.h2t2 import H2T2
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.numbers import ONE
 from h2t2.core.policies import NAMES, kind
 
 FEEDBACK = ("all", "explored")
@@ -43,33 +43,33 @@ def make(name: str, numbers: dict[str, Any]) -> Any:
 def thresholds(policy: Any) -> list[int]:
     """[i, j]: the thresholds in force, in bins: 0 below i, offload to j - 1, 1 from j on.
 
-    H2T2: the heaviest pair. Calibrating: the span of the bins it offloads (none: both where class 1 begins).
+    H2T2: the heaviest pair. Adaptive: the span of the bins its forecaster offloads (none: both where class 1 begins).
     """
-    if isinstance(policy, H2T2):
+    if not isinstance(policy, Adaptive):
         return list(introspect.likely(policy.experts))
-    offloading, first = [], policy.n
-    for k in range(policy.n):
+    offloading, first = [], policy.experts.n
+    for k in range(policy.experts.n):
         low, p, high = interval(policy, k)
-        if policy.lower < policy.upper and high > policy.lower / 2**20 and low < policy.upper / 2**20:
+        if policy.lower < policy.upper and high > policy.lower / ONE and low < policy.upper / ONE:
             offloading.append(k)
         elif p * policy.delta_fn >= (1 - p) * policy.delta_fp:
             first = min(first, k)
     return [offloading[0], offloading[-1] + 1] if offloading else [first, first]
 
 
-def interval(policy: Calibrating, k: int) -> tuple[float, float, float]:
-    """(low, p, high): what the calibrating policy knows of the events in bin k."""
+def interval(policy: Adaptive, k: int) -> tuple[float, float, float]:
+    """(low, p, high): what the forecaster believes of the events in bin k."""
     policy.estimate(k)
-    return policy.low / 2**20, policy.p / 2**20, policy.high / 2**20
+    return policy.low / ONE, policy.p / ONE, policy.high / ONE
 
 
 def learned(policy: Any) -> dict[str, Any]:
     """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region."""
-    if isinstance(policy, H2T2):
+    if not isinstance(policy, Adaptive):
         a, b = zip(*(introspect.exponents(policy.experts, i) for i in range(policy.experts.n)))
         return {"a": [x / 2**28 for x in a], "b": [x / 2**28 for x in b]}
     return {
-        "intervals": [interval(policy, k) for k in range(policy.n)],
-        "region": [policy.lower / 2**20, policy.upper / 2**20],
+        "intervals": [interval(policy, k) for k in range(policy.experts.n)],
+        "region": [policy.lower / ONE, policy.upper / ONE],
         "switch": policy.delta_fp / max(1, policy.delta_fp + policy.delta_fn),
     }

@@ -22,7 +22,8 @@ from rich.table import Table
 
 from h2t2.ldl.tflite import TFLiteModel
 
-from ..common import pairs
+from ..common import pairs, policies
+from ..common.corollary import corollary
 from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.rdl.pool import READY
@@ -31,7 +32,8 @@ from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 
-LABELS = {"h2t2": "H2T2", "calibrating": "calibrating"}
+LABELS = {"adaptive": "adaptive", "h2t2": "H2T2"}
+OTHERS = {"adaptive": ("h2t2", "Algorithm 1, replayed"), "h2t2": ("adaptive", "adaptive, replayed")}  # shown beside it
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
 
 
@@ -144,6 +146,18 @@ def price(line: dict[str, Any], remote: int, numbers: dict[str, Any]) -> float:
     return float(cost)
 
 
+def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray:
+    """(T,) what that policy does on the same samples, each label at once, -1 for an offload. H2T2: as the paper has it."""
+    epsilon = corollary(numbers["bits"], len(stream), max(1e-3, numbers["beta"]))[0]
+    made = policies.make(policy, {**numbers, **policies.PAPER, "epsilon": epsilon})
+    actions = np.zeros(len(stream), np.int64)
+    for n, (k, label) in enumerate(zip(stream.bins(numbers["bits"]).tolist(), stream.label.tolist())):
+        actions[n] = made.decide(k)
+        if actions[n] < 0:
+            made.learn(made.ticket, label)
+    return actions
+
+
 def _report(
     pair: pairs.Pair,
     policy: str,
@@ -165,8 +179,9 @@ def _report(
     best = offline_pair.thresholds(stream, costs, numbers["bits"])
     mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
     label = LABELS[policy]
-    policies = {
+    compared = {
         label: mine,
+        OTHERS[policy][1]: replayed(OTHERS[policy][0], numbers, stream),
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
@@ -174,7 +189,7 @@ def _report(
     }
     rows = {}
     per_sample = {}
-    for name, actions in policies.items():
+    for name, actions in compared.items():
         per_sample[name], final, _ = charged(actions, stream, costs)
         rows[name] = {**vars(outcome(actions, stream, costs)), "true_error": float(np.mean(final != truth))}
     del per_sample[label]

@@ -1,5 +1,5 @@
 """Float references in float64, which share only the draws with the core: Algorithm 1 as printed, on the dense matrix of
-experts; the same with factorised weights, for matrices too large to sum every round; and the calibrating policy."""
+experts; the same with factorised weights, for matrices too large to sum every round; and the adaptive policy."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class FactoredH2T2(DenseH2T2):
         lower = np.logaddexp.accumulate(u)  # of the sum of u up to i
         pairs = lower + v  # of all pairs with upper threshold j
         sums = [_log_sum(part) for part in (lower[k] + v[k + 1 :], pairs[: k + 1], pairs) if len(part)]
-        total = sums[-1]
+        self.total = total = sums[-1]
         return math.exp(sums[0] - total) if len(sums) == 3 else 0.0, math.exp(sums[-2] - total)
 
 
@@ -124,51 +124,123 @@ def _log_sum(logarithms: np.ndarray) -> float:
     return top + math.log(float(np.sum(np.exp(logarithms - top))))
 
 
-class FloatCalibrating:
-    """The calibrating policy as its documentation says it, in float64: h2t2.core.calibrating.Calibrating's reference."""
+class FloatAdaptive(FactoredH2T2):
+    """The adaptive policy as docs/algorithm.md says it, in float64: h2t2.core.adaptive.Adaptive's reference.
 
-    def __init__(
-        self, bits: int, beta: float, delta_fp: float, delta_fn: float, half_life: int, rdl_fp: float, rdl_fn: float
-    ) -> None:
-        self.counts = np.zeros((2**bits, 2))
-        self.beta, self.delta_fp, self.delta_fn = beta, delta_fp, delta_fn
-        self.half_life, self.rdl_fp, self.rdl_fn = half_life, rdl_fp, rdl_fn
-        self.t = 0
+    Only what forgets is rounded as the device rounds it: counts in quarters, histograms in 64ths.
+    """
 
-    def start(self) -> None:
-        """A round begins: forgetting, in sixteenths as the device counts."""
-        if self.half_life and self.t and self.t % self.half_life == 0:
-            total = np.floor(self.counts.sum(1) * 8) / 16
-            self.counts[:, 1] = np.floor(self.counts[:, 1] * 8) / 16
-            self.counts[:, 0] = total - self.counts[:, 1]
-        self.t += 1
+    HALF_LIVES = (0, 4000, 1000, 250)
+    WORTH, PARENT = (4, 128), (1, 8)  # labels that the bin's prior, and its parent's mean, count as
+    BEHIND = (2, 80, 0.5, 4)  # and what they count as in the interval
+    FLOOR = 164 / 32768
+    AUDITS = tuple(x / 32768 for x in (13107, 1638, 485, 205))
 
-    def chance(self, k: int) -> tuple[float, int, float]:
-        """(probability to offload, local class, distance of the interval or the costs from where that would change)."""
-        n = self.counts[k].sum()
-        p = (self.counts[k, 1] + 0.5) / (n + 1)
-        w = 1.5 * (math.sqrt(p * (1 - p) / (n + 1)) + 1 / (2 * (n + 1)))
+    def __init__(self, bits: int, beta: float, delta_fp: float, delta_fn: float, rdl_fp: float, rdl_fn: float) -> None:
+        super().__init__(bits, beta, delta_fp, delta_fn, 0.05, 0.0, "all", rdl_fp=rdl_fp, rdl_fn=rdl_fn)
+        n = 2**bits
+        self.bits = bits
+        self.prior = (np.arange(n) + 0.5) / n
+        self.counts = np.zeros((len(self.HALF_LIVES), 2, 2 * n))  # labels and events of every node, by memory
+        self.losses = np.zeros((len(self.HALF_LIVES), 4))  # Brier, of every forecast
+        self.fast, self.slow = np.zeros(n, int), np.zeros(n, int)
+        self.quiet = self.audits = 0
+        self.lead = 0.0  # natural logarithm of the forecaster's weight over the pair (0, 0)'s, without its share
+        self.ahead = math.log(2) * (6950945 / 2**20 + 2 * bits - 1)
+        self.want, self.guess = 0.0, 0
+
+    def forecasts(self, k: int) -> np.ndarray:
+        """(memories, 4): the probabilities of an event in bin k."""
+        made = np.zeros_like(self.losses)
+        leaf = len(self.prior) + k
+        for m, (labels, events) in enumerate(self.counts):
+            for i, worth in enumerate(self.WORTH):
+                made[m, i] = (events[leaf] + worth * self.prior[k]) / (labels[leaf] + worth)
+            for i, worth in enumerate(self.PARENT):
+                p = 0.5
+                for shift in range(self.bits, -1, -1):
+                    p = (events[leaf >> shift] + worth * p) / (labels[leaf >> shift] + worth)
+                made[m, 2 + i] = p
+        return made
+
+    def believe(self, k: int) -> tuple[float, float, float, float]:
+        """(p, low, high, labels): of bin k."""
+        w = np.exp2(-6 * (self.losses - self.losses.min()))
+        w /= w.sum()
+        each = self.forecasts(k)
+        p = float((w * each).sum())
+        behind = float((w * (self.counts[:, 0, len(self.prior) + k][:, None] + np.array(self.BEHIND))).sum()) + 1
+        width = math.sqrt(p * (1 - p) / behind + float((w * (each - p) ** 2).sum())) + 0.5 / behind
         clear = 1 - self.rdl_fp - self.rdl_fn
-        p, w = min(1.0, max(0.0, (p - self.rdl_fp) / clear)), w / clear
-        low, high = max(0.0, p - w), min(1.0, p + w)
-        zero, one = p * self.delta_fn, (1 - p) * self.delta_fp
-        local = int(one <= zero)
-        lower = self.beta / self.delta_fn if self.delta_fn else 1.0
-        upper = 1 - self.beta / self.delta_fp if self.delta_fp else 0.0
-        margin = min(abs(high - lower), abs(low - upper), abs(zero - one)) if lower < upper else abs(zero - one)
-        if lower < upper and high > lower and low < upper:
-            return 1.0, local, margin
-        edge = low if local else high
-        gain = edge * self.delta_fn - (1 - edge) * self.delta_fp
-        gain = -gain if local else gain
-        chance = 655 / 32768 if self.half_life else 0.0
-        if gain > 0:
-            more = self.beta - min(zero, one)
-            chance = 1.0 if more <= 0 else max(chance, gain / (more * (1 + n / 50)))
-        return min(1.0, chance), local, margin
+        p, low, high = (min(1.0, max(0.0, (x - self.rdl_fp) / clear)) for x in (p, p - width, p + width))
+        return p, low, high, behind
 
-    def learn(self, k: int, label: int) -> None:
-        """One label of bin k."""
-        self.counts[k, label] += 1
-        if self.counts[k].sum() >= 32768:
-            self.counts[k] /= 2
+    def start(self, k: int = 0) -> None:
+        """A round begins, with a score in bin k."""
+        self.t += 1
+        self.fast[k] += 64
+        self.slow[k] += 64
+        self.quiet = min(self.quiet + 1, 128)
+        if self.t % 32 == 0:
+            if self.quiet >= 128:
+                a, b = self.fast / self.fast.sum(), self.slow / self.slow.sum()
+                if float(((a - b) ** 2 / ((a + b) / 2 + 4 / 4096)).sum()) > 1285 / 4096 * max(1, len(a) // 16):
+                    self.counts = np.floor(self.counts) / 4
+                    self.slow, self.audits, self.quiet = self.fast.copy(), min(self.audits, 1), 0
+            self.fast -= self.fast >> 2
+            self.slow -= self.slow >> 6
+        for m, half_life in enumerate(self.HALF_LIVES):
+            if half_life and self.t % half_life == 0:
+                self.counts[m] = np.floor(self.counts[m] * 2) / 4
+        if self.t % 1000 == 0:
+            self.forget()
+            self.lead /= 2
+
+    def chance(self, k: int) -> tuple[float, float, float, float]:
+        """(P(offload), P(1 | not offloaded), the forecaster's part of the weight, distance from where any of it would jump)."""
+        q, one = self.regions(k)
+        p, low, high, labels = self.believe(k)
+        zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
+        self.guess = int(one_costs <= zero_costs)
+        least = self.AUDITS[self.audits] if self.audits < len(self.AUDITS) else self.FLOOR
+        lower = min(1.0, self.beta / self.delta_fn) if self.delta_fn else 1.0
+        upper = 1 - min(1.0, self.beta / self.delta_fp) if self.delta_fp else 0.0
+        near = abs(zero_costs - one_costs)
+        self.want = least
+        if lower < upper:
+            near = min(near, abs(high - lower), abs(low - upper))
+        if lower < upper and high > lower and low < upper:
+            self.want = 1.0
+        else:
+            edge = low if self.guess else high
+            gain = (edge * self.delta_fn - (1 - edge) * self.delta_fp) * (-1 if self.guess else 1)
+            if gain > 0:
+                more = max(33 / 32768, self.beta - min(zero_costs, one_costs))
+                self.want = max(least, min(1.0, gain / more / (1 + labels / 50)))
+        self.sure = self.want == least
+        g = 1 / (1 + math.exp(min(700.0, self.total - self.ahead - self.lead)))
+        zeros = g * (1 - self.want) * (1 - self.guess) + (1 - g) * max(0.0, 1 - q - one)
+        ones = g * (1 - self.want) * self.guess + (1 - g) * one
+        certain = ones / (ones + zeros) if ones + zeros > 1e-4 else float(self.guess)
+        return max(self.FLOOR, g * self.want + (1 - g) * q), certain, g, near
+
+    def charged(self, k: int) -> None:
+        """The round's beta, of the offloading experts and of the forecaster's part."""
+        self.charge(k, 0.0, self.beta, 0.0)
+        self.lead -= self.eta * self.beta * self.want
+
+    def learn(self, k: int, chance: float, label: int) -> None:
+        """The label of an offload made with that chance, this round's."""
+        self.audits = min(self.audits + self.sure, len(self.AUDITS))
+        divisor = min(1.0, chance + 655 / 32768)
+        zero, one = self._phi(0, label) / divisor, self._phi(1, label) / divisor
+        self.charge(k, zero, 0.0, one)
+        self.lead += self.eta * (one - (1 - self.want) * (one if self.guess else zero))
+        self.losses += (label - self.forecasts(k)) ** 2 - self.losses * 5 / 1024
+        leaf = len(self.prior) + k
+        for shift in range(self.bits + 1):
+            node = leaf >> shift
+            self.counts[:, 0, node] += 1
+            self.counts[:, 1, node] += label
+            full = self.counts[:, 0, node] >= 8000
+            self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from h2t2 import units
-from h2t2.core.calibrating import Calibrating
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.numbers import ONE
 from h2t2.core.rng import Rng
 
 from ..common.policies import DEFAULTS, PAPER
-from .reference import DenseH2T2, FactoredH2T2, FloatCalibrating
+from .reference import DenseH2T2, FactoredH2T2, FloatAdaptive
 
 MODES: dict[str, dict[str, Any]] = {
     "paper": PAPER,
@@ -25,13 +25,15 @@ MODES: dict[str, dict[str, Any]] = {
     "all+anytime+half-life": {"half_life": 500},
     "noisy-rdl": {**PAPER, "feedback": "all", "rdl_fp": 0.05, "rdl_fn": 0.1},
 }
-CALIBRATING: dict[str, dict[str, Any]] = {
-    "calibrating": {},
-    "calibrating+half-life": {"half_life": 500},
-    "calibrating+dear": {"beta": 0.5},  # no region where offloading is cheapest
-    "calibrating+noisy-rdl": {"rdl_fp": 0.05, "rdl_fn": 0.1},
+ADAPTIVE: dict[str, dict[str, Any]] = {
+    "adaptive": {},
+    "adaptive+dear": {"beta": 0.5},  # no region where offloading is cheapest
+    "adaptive+noisy-rdl": {"rdl_fp": 0.05, "rdl_fn": 0.1},
 }
-EVERY = [*MODES, *CALIBRATING]
+EVERY = [*MODES, *ADAPTIVE]
+
+
+NEAR = 2e-2  # two sides of a comparison: closer, and integers may be on either side of it
 
 
 class _Draws(Rng):
@@ -58,14 +60,26 @@ def samples(bits: int, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) -> dict[str, Any]:
     """One row: the core and the reference over the same rounds and draws; mode: one of EVERY.
 
+    `within`: H2T2's probabilities within 2e-4 and every difference within 1e-4 of a boundary; of the adaptive policy, whose
+    comparisons and quotients enlarge what is rounded, at most one decision in 500 may differ.
+
     Where a decision differs both go on with the core's, so that one difference is counted once; `margin` is how far the
-    draw (calibrating: or the interval's end) of the farthest of them lay from the boundary it fell beside.
+    draw (adaptive: or what the forecaster compares) of the farthest of them lay from the boundary it fell beside.
     """
-    run = _calibrating if mode in CALIBRATING else _h2t2
+    run = _adaptive if mode in ADAPTIVE else _h2t2
     started = time.perf_counter()
     differ, worst, margin = run(bits, rounds, seed, mode, progress or (lambda: None))
     seconds = time.perf_counter() - started
-    row = {"bits": bits, "mode": mode, "rounds": rounds, "differ": differ, "worst_error": worst, "margin": margin}
+    within = differ * 500 <= rounds if mode in ADAPTIVE else worst <= 2e-4 and margin <= 1e-4
+    row = {
+        "bits": bits,
+        "mode": mode,
+        "rounds": rounds,
+        "differ": differ,
+        "worst_error": worst,
+        "margin": margin,
+        "within": within,
+    }
     return {**row, "seconds": seconds}
 
 
@@ -99,27 +113,28 @@ def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
     return differ, worst, margin
 
 
-def _calibrating(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
-    arguments = units.policy(**{**DEFAULTS, **CALIBRATING[mode], "bits": bits, "seed": seed})
-    names = ("bits", "beta", "delta_fp", "delta_fn", "half_life", "rdl_fp", "rdl_fn")
-    core = Calibrating(seed=seed, **{name: arguments[name] for name in names})
+def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
+    arguments = units.policy(**{**DEFAULTS, **ADAPTIVE[mode], "bits": bits, "seed": seed})
+    names = ("bits", "beta", "delta_fp", "delta_fn", "rdl_fp", "rdl_fn")
+    core = Adaptive(seed=seed, **{name: arguments[name] for name in names})
     core.rng = draws = _Draws(core.rng)
-    exact = {name: arguments[name] / ONE for name in names if name not in ("bits", "half_life")}
-    reference = FloatCalibrating(bits=bits, half_life=arguments["half_life"], **exact)
+    reference = FloatAdaptive(bits=bits, **{name: arguments[name] / ONE for name in names[1:]})
     differ, worst, margin = 0, 0.0, 0.0
     for k, label in _stream(bits, rounds, seed):
         draws.last.clear()
         action = core.decide(k)
-        reference.start()
+        reference.start(k)
         psi = (draws.last[0] + 0.5) / ONE
-        chance, local, near = reference.chance(k)
-        if near > 1e-4:  # else the interval's end itself lies on the boundary
-            worst = max(worst, abs(core.offload / ONE - chance))
-        if action != (OFFLOAD if psi <= chance else local):
+        chance, certain, _, near = reference.chance(k)
+        edge = chance + (1 - chance) * certain
+        if near > NEAR:  # else what the forecaster compares lies on its boundary
+            worst = max(worst, abs(core.chance / ONE - chance))
+        if action != (OFFLOAD if psi < chance else int(psi < edge)):
             differ += 1
-            margin = max(margin, min(abs(psi - chance), near))
+            margin = max(margin, min(abs(psi - chance), abs(psi - edge), near))
+        reference.charged(k)
         if action == OFFLOAD:
             core.learn(core.ticket, label)
-            reference.learn(k, label)
+            reference.learn(k, core.chance / ONE, label)
         progress()
     return differ, worst, margin

@@ -58,7 +58,7 @@ def sources(runtime: Path, board: Path, config: NodeConfig, model: Int8Model) ->
     UserError where the configuration asks for what this build has not.
     """
     if config.policy != "h2t2" or config.half_life or config.window != 1:
-        raise UserError("the micro:bit's build has H2T2 without half_life, and window 1: change policy, half_life or window")
+        raise UserError('the micro:bit has room for policy = "h2t2", half_life = 0 and window = 1: set these')
     policy = H2T2(**{**config.arguments(), "window": 1})
     made, names = shrink.pieces(runtime, policy)
     tree = ast.parse((board / "node.py").read_text())
@@ -90,7 +90,7 @@ def sources(runtime: Path, board: Path, config: NodeConfig, model: Int8Model) ->
     tables = [source for source in (*made[2:], *more) if not source.startswith(("def ", "p."))]
     arrays = _longest_first(source for source in made if source.startswith("p."))
     head = [*before, RESERVE, *made[:2], *arrays, *tables]
-    return [*head, *of_ldl, steps, *functions[:-7], "g=None", *functions[-7:], f"x={mine['node']}"]
+    return [*head, *of_ldl, steps, *functions[:-8], "g=None", *functions[-8:], f"x={mine['node']}"]
 
 
 def _longest_first(sources: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...common import plots
 from .. import catalogue
 from ..replay import row, write_csv
-from ..simulation.policies.calibrating import Calibrating
+from ..simulation.policies.adaptive import Adaptive
 from ..simulation.stream import Costs, Stream, draw
 from ..simulation.sweep import Job, sweep
 from ..traces import Trace
@@ -34,7 +34,7 @@ def late(source: tuple[Trace, int, float], samples: int, seed: int, beta: float)
 def perform(setting: Setting) -> list[Path]:
     delays = [0, 10, 1000] if setting.quick else [0, 1, 3, 10, 30, 100, 300, 1000]
     losses = [0.0, 0.5] if setting.quick else [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    policies = (replace(PAPER, window=WINDOW), replace(MODES, window=WINDOW), Calibrating(window=WINDOW))
+    policies = (replace(PAPER, window=WINDOW), replace(MODES, window=WINDOW), Adaptive(window=WINDOW))
     rows: list[dict[str, Any]] = []
     for kind, values in (("delay", delays), ("lost", losses)):
         for value in values:

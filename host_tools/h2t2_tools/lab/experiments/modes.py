@@ -1,4 +1,4 @@
-"""`modes`: excess cost over the offline optimal pair of the paper's setting, of `all` and `anytime`, and of calibrating."""
+"""`modes`: excess cost over the offline optimal pair: the paper's setting, `all`, `anytime`, and the adaptive policy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from ...common import plots
 from ..replay import FIELDS, write_csv
-from ..simulation.policies.calibrating import Calibrating
+from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.h2t2 import H2T2
 from .setting import MODES, PAPER, Setting, lines
 
-POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Calibrating())
+POLICIES = (PAPER, H2T2(feedback="all"), H2T2(exploration="anytime"), MODES, Adaptive())
 
 
 def perform(setting: Setting) -> list[Path]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...common import plots
 from .. import catalogue
 from ..replay import write_csv
-from ..simulation.policies.calibrating import Calibrating
+from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.offline_pair import OfflinePair
 from ..simulation.stream import Costs, Stream, charged, draw
 from ..simulation.sweep import device_seed
@@ -31,8 +31,7 @@ POLICIES = (
     replace(PAPER, half_life=1000, label="H2T2 (paper), half-life 1000"),
     MODES,
     replace(MODES, half_life=500),
-    Calibrating(),
-    Calibrating(half_life=2000),
+    Adaptive(),
 )
 BLOCKS = 30
 

@@ -10,7 +10,7 @@ NAMES = (
     "calibrated",
     "h2t2",
     "h2t2-all",
-    "calibrating",
+    "adaptive",
     "pairwise",
 )
 MULTICLASS = ("no-offload", "full-offload", "single", "offline-single", "calibrated", "pairwise")

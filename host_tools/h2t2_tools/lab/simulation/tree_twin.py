@@ -172,7 +172,7 @@ def charge(tree, k, ah, al, bh, bl):
 
 @numba.njit(cache=True)
 def regions(tree, k):
-    """Experts.regions: (offload Q15, one Q15, chance Q29, local class)."""
+    """Experts.regions: (offload Q15, one Q15, chance Q29, local class, logarithm of the weights' sum)."""
     u, v, p, losses, _, scale = tree
     unit = scale[1]
     half = size = len(u)
@@ -204,7 +204,7 @@ def regions(tree, k):
     total = log_add(log_add(one, zero, unit), upper, unit)
     chance = exp2(total - upper, unit)
     q = chance + 8192 >> 14
-    return q, min(exp2(total - one, unit) + 8192 >> 14, ONE - q), chance, local
+    return q, min(exp2(total - one, unit) + 8192 >> 14, ONE - q), chance, local, total
 
 
 @numba.njit(cache=True)

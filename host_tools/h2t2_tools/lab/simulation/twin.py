@@ -5,21 +5,15 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from h2t2.core import calibrating, numbers, pairwise, rng, rules
+from h2t2.core import numbers, pairwise, rng, rules
 
 from . import tree_twin as trees
 from .tree_twin import compiled, draw, times
 
 ONE, ONE_Q29 = numbers.ONE, numbers.ONE_Q29
-FULL, UNIT, FLOOR, ONE_Q20 = calibrating.FULL, calibrating.UNIT, calibrating.FLOOR, calibrating.ONE_Q20
 AS_CHARGED, LOSE = -1, -2  # what may stand in place of an arrival's cost
 ASKED = 2  # in `actions`: 0 and 1 are the local classes, ASKED and ASKED + 1 an offload with that one to fall back to
 
-square_root = compiled(calibrating.square_root)
-_divide_q20 = compiled(calibrating._divide)
-_cost = compiled(calibrating._cost)
-_clip = compiled(calibrating._clip)
-_over = compiled(calibrating._over)
 ratio = compiled(pairwise.ratio)
 expected = compiled(rules.expected)
 
@@ -93,7 +87,7 @@ def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, cost
                     trees.rebuild(tree, tree[5][1] == 0, True)
         tree = trees.at(forest, which[t])
         trees.coarsen(tree)
-        q, one, chance, local = trees.regions(tree, k)
+        q, one, chance, local, _ = trees.regions(tree, k)
         psi = draw(state)
         explore = draw(state) < epsilon
         divisor = 0
@@ -121,107 +115,6 @@ def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, cost
             trees.coarsen(tree)
             loss = rates[which[t], labels[t]]
             trees.teach(tree, k, loss[0], loss[1], divisor)
-    return taught, refused, lost
-
-
-@numba.njit(cache=True)
-def _estimate(events, labels, rdl_fp, clear):
-    """Calibrating.estimate: (p, low, high), Q20."""
-    n = labels + UNIT
-    p = _divide_q20(events + UNIT // 2, n)
-    x = p >> 5
-    x *= ONE - x
-    x = x // n * UNIT + x % n * UNIT // n
-    shift = 5
-    while shift and x < 268435456:
-        x <<= 2
-        shift -= 1
-    w = 3 * ((square_root(x) << shift) + (ONE_Q20 // 2 * UNIT) // n) >> 1
-    if clear < ONE:
-        p = _clip(_over(p - (rdl_fp << 5), clear))
-        w = _over(w, clear)
-    return p, _clip(p - w), _clip(p + w)
-
-
-@numba.njit(cache=True, nogil=True)
-def calibrate(bins, labels, betas, options, state, starts, rounds, costs, actions):
-    """One run of the calibrating policy; arguments as h2t2()'s. options: (bits, delta_fp, delta_fn, half_life, window,
-    rdl_fp, rdl_fn), Q15. Returns (taught, refused, lost)."""
-    bits, delta_fp, delta_fn, half_life, window, rdl_fp, rdl_fn = options
-    clear = ONE - rdl_fp - rdl_fn
-    seen = np.zeros(1 << bits, np.int64)
-    events = np.zeros(1 << bits, np.int64)
-    late = len(starts) > 1
-    tickets = np.zeros(len(bins) if late else 1, np.int64)
-    slots = np.zeros(window, np.int64)
-    last = taught = refused = lost = age = 0
-    beta = -1
-    lower = upper = 0
-    for t in range(len(bins)):
-        k = bins[t]
-        if betas[t] != beta:
-            beta = betas[t]
-            lower = _divide_q20(beta, delta_fn) if beta < delta_fn else ONE_Q20
-            upper = ONE_Q20 - _divide_q20(beta, delta_fp) if beta < delta_fp else 0
-        if half_life:
-            age += 1
-            if age > half_life:
-                age = 1
-                for n in range(len(seen)):
-                    seen[n] >>= 1
-                    events[n] >>= 1
-        p, low, high = _estimate(events[k], seen[k], rdl_fp, clear)
-        zero, one = _cost(p, delta_fn), _cost(ONE_Q20 - p, delta_fp)
-        local = 1 if one <= zero else 0
-        if lower < upper and high > lower and low < upper:
-            chance = ONE
-        else:
-            edge = low if local else high
-            gain = _cost(edge, delta_fn) - _cost(ONE_Q20 - edge, delta_fp)
-            if local:
-                gain = -gain
-            chance = FLOOR if half_life else 0
-            if gain > 0:
-                more = (beta << 10) - min(zero, one)
-                if more <= 0 or gain // 32768 >= more:
-                    chance = ONE
-                else:
-                    while more >= 1048576:
-                        more >>= 1
-                        gain >>= 1
-                    x = gain % more << 10
-                    gain = gain // more << 15 | x // more << 5 | (x % more << 5) // more
-                    n = seen[k] + 50 * UNIT
-                    chance = max(chance, gain // n * (50 * UNIT) + gain % n * (50 * UNIT) // n)
-            chance = min(chance, ONE)
-        offload = draw(state) < chance
-        actions[t] = ASKED + local if offload else local
-        if offload and late:
-            last = last % 268435455 + 1
-            lost += slots[last % window] > 0
-            slots[last % window] = last
-            tickets[t] = last
-        event = starts[t] if late else t
-        stop = starts[t + 1] if late else t + 1
-        while event < stop:
-            r = rounds[event] if late else t
-            if actions[r] >= ASKED:
-                if late and slots[tickets[r] % window] != tickets[r]:
-                    refused += 1
-                else:
-                    if late:
-                        slots[tickets[r] % window] = 0
-                    if late and costs[event] == LOSE:
-                        lost += 1
-                    else:
-                        at = bins[r]
-                        seen[at] += UNIT
-                        events[at] += UNIT * labels[r]
-                        if seen[at] >= FULL:
-                            seen[at] >>= 1
-                            events[at] >>= 1
-                        taught += 1
-            event += 1
     return taught, refused, lost
 
 

@@ -20,7 +20,7 @@ _MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "calibrated": ("calibrated", "Calibrated", {}),
     "h2t2": ("h2t2", "H2T2", {}),
     "h2t2-all": ("h2t2", "H2T2", {"feedback": "all", "exploration": "anytime"}),
-    "calibrating": ("calibrating", "Calibrating", {}),
+    "adaptive": ("adaptive", "Adaptive", {}),
     "pairwise": ("pairwise", "Pairwise", {}),
 }
 

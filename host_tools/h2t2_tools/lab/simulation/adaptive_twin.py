@@ -1,0 +1,174 @@
+"""The device's adaptive policy compiled with numba: the same integers.
+
+What works on arrays in h2t2.core.forecaster and h2t2.core.adaptive is the device's own source, compiled as it stands.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from h2t2.core import adaptive, forecaster
+
+from . import tree_twin as trees
+from .tree_twin import compiled, divided, draw, exp2, times
+
+ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
+FAR, STEP, SHARE, GAMMA, FLOOR = adaptive.FAR, adaptive.STEP, adaptive.SHARE, adaptive.GAMMA, adaptive.FLOOR
+YEAR, QUIET, SEEN = forecaster.YEAR, forecaster.QUIET, forecaster.SEEN
+MEMORIES, KINDS = forecaster.MEMORIES, forecaster.KINDS
+LOSE, ASKED = -2, 2  # as in twin
+AUDITS = np.array([*forecaster.AUDITS, FLOOR])
+
+square_root = compiled(forecaster.square_root)
+forecasts = compiled(forecaster.forecasts)
+mean = compiled(forecaster.mean, times=times, square_root=square_root)
+judge = compiled(forecaster.judge)
+weigh = compiled(forecaster.weigh, exp2=exp2)
+count = compiled(forecaster.count)
+fade = compiled(forecaster.fade)
+moved = compiled(forecaster.moved)
+faded = compiled(forecaster.faded)
+wanted = compiled(adaptive.wanted)
+part = compiled(adaptive.part, exp2=exp2)
+_ratio = compiled(adaptive._ratio)
+_clear = compiled(adaptive._clear)
+
+
+@numba.njit(cache=True)
+def _see(k, counts, histograms, clock, size):
+    """Forecaster.see; clock: age, quiet, audits."""
+    labels, events = counts
+    fast, slow = histograms
+    fast[k] += SEEN
+    slow[k] += SEEN
+    clock[1] = min(clock[1] + 1, QUIET)
+    clock[0] += 1
+    if not clock[0] & 31:
+        if clock[1] >= QUIET and moved(fast, slow):
+            fade(labels, 0, len(labels), 2)
+            fade(events, 0, len(labels), 2)
+            slow[:] = fast
+            clock[2] = min(clock[2], 1)
+            clock[1] = 0
+        faded(fast, slow)
+    if not clock[0] % 250:
+        for memory, every in ((3, 250), (2, 1000), (1, 4000)):
+            if not clock[0] % every:
+                fade(labels, memory * size, (memory + 1) * size, 1)
+                fade(events, memory * size, (memory + 1) * size, 1)
+        if clock[0] == YEAR:
+            clock[0] = 0
+
+
+@numba.njit(cache=True)
+def _moved_to(lead, octaves):
+    return min(max(lead + octaves, -FAR), FAR)
+
+
+@numba.njit(cache=True, nogil=True)
+def play(bins, labels, betas, deltas, rates, options, prior, state, starts, rounds, costs, actions):
+    """One run of the adaptive policy; arguments as twin.h2t2() has them. deltas: (delta_fp, delta_fn), Q15. rates: (4,) octaves
+    Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn). prior: (2^bits,) Q15. Returns (taught, refused, lost)."""
+    bits, rate, window, rdl_fp, rdl_fn = options
+    delta_fp, delta_fn = deltas
+    n = 1 << bits
+    size = 2 << bits
+    counts = (np.zeros(size * MEMORIES, np.int64), np.zeros(size * MEMORIES, np.int64))
+    histograms = (np.zeros(n, np.int64), np.zeros(n, np.int64))
+    clock = np.zeros(3, np.int64)
+    kinds = MEMORIES * KINDS
+    loss, weight, p = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
+    weigh(weight, loss)
+    seen = np.zeros(3, np.int64)
+    tree = trees.at(trees.planted(1, n), 0)
+    ahead = SHARE + ((2 * bits - 1) << 20)
+    lead = 0
+    late = len(starts) > 1
+    tickets = np.zeros(len(bins) if late else 1, np.int64)
+    slot_ticket, slot_chance, slot_kept = np.zeros(window, np.int64), np.zeros(window, np.int64), np.zeros(window, np.int64)
+    last = taught = refused = lost = 0
+    noisy = rdl_fp or rdl_fn
+    for t in range(len(bins)):
+        k = bins[t]
+        beta = betas[t]
+        _see(k, counts, histograms, clock, size)
+        if not clock[0] % 1000:
+            trees.rebuild(tree, tree[5][1] == 0, True)
+            lead -= lead >> 1
+        trees.coarsen(tree)
+        q, ones, _, pairs, total = trees.regions(tree, k)
+        forecasts(counts[0], counts[1], prior[k], p, bits, k)
+        mean(counts[0], weight, p, seen, size, n + k)
+        at, low, high = seen[0], max(1, seen[0] - seen[1]), min(ONE - 1, seen[0] + seen[1])
+        if noisy:
+            clear = ONE - rdl_fp - rdl_fn
+            at, low, high = _clear(at, rdl_fp, clear), _clear(low, rdl_fp, clear), _clear(high, rdl_fp, clear)
+        least = AUDITS[clock[2]]
+        lower, upper = _ratio(beta, delta_fn), ONE - _ratio(beta, delta_fp)
+        both = wanted(at, low, high, seen[2], beta, delta_fp, delta_fn, lower, upper, least)
+        guess, want = both & 1, both >> 1
+        unit = tree[5][1]
+        g = part((ahead + lead >> 6 + unit) - total, unit)
+        rest = ONE - g
+        one = (rest * (ones >> 1) + (g * (ONE - want >> 1) if guess else 0)) >> 14
+        zero = (rest * (ONE - q - ones >> 1) + (0 if guess else g * (ONE - want >> 1))) >> 14
+        chance = max(FLOOR, (g * (want >> 1) + rest * (q >> 1)) >> 14)
+        local = guess if g >= rest else pairs
+        psi = draw(state)
+        if psi < chance:
+            actions[t] = ASKED + local
+            if want == least:
+                clock[2] = min(clock[2] + 1, len(AUDITS) - 1)
+        elif one + zero:
+            actions[t] = 1 if (psi - chance) * (one + zero) < one * (ONE - chance) else 0
+        else:
+            actions[t] = guess
+        trees.charge_cost(tree, k, rate, beta)
+        lead = _moved_to(lead, -times(rate >> 6, (beta >> 1) * want >> 14))
+        if actions[t] >= ASKED and late:
+            last = last % 268435455 + 1
+            slot = last % window
+            lost += slot_ticket[slot] > 0
+            slot_ticket[slot] = last
+            slot_kept[slot] = (want << 1 | guess) << 12 | k
+            slot_chance[slot] = min(ONE_Q29, chance + GAMMA << 14)
+            tickets[t] = last
+        event = starts[t] if late else t
+        stop = starts[t + 1] if late else t + 1
+        while event < stop:
+            r = rounds[event] if late else t
+            event += 1
+            if actions[r] < ASKED:
+                continue
+            divisor = min(ONE_Q29, chance + GAMMA << 14)
+            if late:
+                slot = tickets[r] % window
+                if slot_ticket[slot] != tickets[r]:
+                    refused += 1
+                    continue
+                slot_ticket[slot] = 0
+                if costs[event - 1] == LOSE:
+                    lost += 1
+                    continue
+                divisor = slot_chance[slot]
+                k, want, guess = slot_kept[slot] & 4095, slot_kept[slot] >> 13, slot_kept[slot] >> 12 & 1
+            label = labels[r]
+            zero, one = rates[label << 1], rates[label << 1 | 1]
+            trees.coarsen(tree)
+            if late and costs[event - 1] >= 0:
+                more = costs[event - 1] - betas[r]
+                x = times(rate >> 6, (abs(more) >> 1) * want >> 14)
+                lead = _moved_to(lead, -x if more > 0 else x)
+                trees.charge_cost(tree, k, rate, more)
+            trees.teach(tree, k, zero, one, divisor)
+            mine = one if guess else zero
+            mine = times(mine, ONE - want) if mine > 0 else -times(-mine, ONE - want)
+            hi, lo = divided(one - mine, divisor)
+            lead = _moved_to(lead, (min(max(hi, -STEP), STEP) << 6) + (lo >> 8))
+            forecasts(counts[0], counts[1], prior[k], p, bits, k)
+            judge(loss, p, label)
+            weigh(weight, loss)
+            count(counts[0], counts[1], size, n + k, label)
+            taught += 1
+    return taught, refused, lost

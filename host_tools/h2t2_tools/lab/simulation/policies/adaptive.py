@@ -1,0 +1,37 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from h2t2.core.adaptive import Adaptive as Device
+from h2t2.units import q15
+
+from .. import adaptive_twin, twin
+from ..stream import Costs, Stream
+from .base import Policy
+
+
+@dataclass(frozen=True)
+class Adaptive(Policy):
+    """The device's adaptive policy, compiled. prior: P(event) of every bin, or (): the scores."""
+
+    bits: int = 4
+    window: int = 8
+    rdl_fp: float = 0.0
+    rdl_fn: float = 0.0
+    prior: tuple[float, ...] = ()
+    name = "adaptive"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        deltas = q15(costs.delta_fp, "delta-fp"), q15(costs.delta_fn, "delta-fn")
+        rates = q15(self.rdl_fp, "rdl-fp"), q15(self.rdl_fn, "rdl-fn")
+        prior = [q15(p, "prior") for p in self.prior] or None
+        made = Device(self.bits, 0, *deltas, seed, self.window, *rates, prior)
+        table = np.array(made.forecaster.prior, np.int64)
+        actions = np.zeros(len(stream), np.int64)
+        late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
+        options = (self.bits, made.rate, self.window, *rates)
+        learned = np.array(made.rates, np.int64)
+        bins = stream.bins(self.bits)
+        draws = twin.seeded(seed)
+        adaptive_twin.play(bins, stream.label, stream.beta_q15, deltas, learned, options, table, draws, *late, actions)
+        return twin.signed(actions)
