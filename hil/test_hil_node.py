@@ -38,7 +38,7 @@ def test_another_remote_model_answers_nothing(board, material, rdl, figures):
     outcome = board.run(material(60, model_id=999))
     figures.update(outcome.summary)
     assert len(outcome.decisions) == 60 and outcome.summary["fallbacks"] == outcome.summary["offloads"] > 5
-    assert outcome.summary["taught"] == 0 and {row["source"] for row in outcome.decisions} == {"local", "fallback"}
+    assert outcome.summary["taught"] == 0 and {row["source"] for row in outcome.decisions} <= {"local", "fallback"}
 
 
 @needs("node", "heap")

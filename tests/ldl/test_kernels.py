@@ -43,7 +43,7 @@ def test_products_stay_within_small_ints():
     assert max(seen) < 2**30 and len(seen) > 100
 
 
-@given(st.integers(1, 12), st.data())
+@given(st.integers(2, 12), st.data())  # 1: a sum of 2,048 exponentials and more; 2,047 classes is what a bundle may have
 def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
     """reciprocal() and share() against the same steps in wide integers."""
     low = 1 << 31 - bits

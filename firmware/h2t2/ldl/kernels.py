@@ -243,7 +243,7 @@ def reciprocal(total, bits):
     """
     # half of 1 + f is 2^30 + rest, Q0.31: too wide for a small int, so its leading bit is put back by hand
     rest = (total - (1 << 31 - bits)) << bits - 1
-    if rest < 2:
+    if not rest:
         return -1
     r = 1010580540 + _high(1010580540, -rest)
     for _ in range(3):

@@ -59,10 +59,8 @@ class RawRepl:
         """Stop what runs and enter the raw REPL, asking again while a board may still boot; Failure after so many seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if self._pace:
-                self._send(
-                    b"\0"
-                )  # ends a frame that was cut short: a micro:bit's node that waits for one looks for Ctrl-C next
+            if self._pace:  # ends a frame that was cut short: a micro:bit's node looks for Ctrl-C after it
+                self._send(b"\0")
             for _ in range(100):
                 self._send(b"\x03")
                 self._seen += self.line.read(4096)
