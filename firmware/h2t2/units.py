@@ -26,15 +26,21 @@ def rate(value: float, name: str = "epsilon") -> int:
     return round(value * ONE)
 
 
+def table(values, name: str = "prior"):
+    """A table of probabilities as a list of Q15; None for none. Raises ValueError, naming it, for one outside [0, 1]."""
+    return [q15(value, name) for value in values] if values else None
+
+
 MAKERS = {
-    "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
+    "prior": table, "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
 }  # fmt: skip
 
 
 def policy(**numbers) -> dict:
     """A policy's integer arguments from people's numbers: H2T2(**units.policy(beta=0.2, delta_fp=0.7)).
 
-    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn) in [0, 1], eta in (0, 5.5]; every other option as it is.
+    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn) and the numbers of `prior` in [0, 1], eta in (0, 5.5];
+    every other option as it is.
     """
     return {name: MAKERS[name](value, name) if name in MAKERS else value for name, value in numbers.items()}
 

@@ -45,6 +45,7 @@ COMMANDS = {
     "certs": ["--out", "{}/certs", "--name", "a"],
     "broker-config": ["--out", "{}/broker", "--device", "a"],
     "replay": ["phishing", "--runs", "1", "--samples", "100", "--beta", "0.2", "--out", "{}", "--policy", "h2t2"],
+    "prior": ["phishing", "--out", "{}/prior.json"],
     "score": [MODEL, str(models() / "digits/test.npz"), "--out", "{}/t.npz"],
     "demo": ["--samples", "60", "--out", "{}"],
     "proxy": ["--seconds", "0.1"],

@@ -83,3 +83,26 @@ def test_what_a_lost_label_costs():
     stream = Stream(np.full(3, 0.5), np.array([1, 0, 1]), np.full(3, 0.3), np.array([-1, -1, 4]))
     cost, acted, offload = charged(np.array([-1, -2, -1]), stream, COSTS)
     assert cost == pytest.approx([1.3, 1.0, 0.3]) and acted.tolist() == [0, 1, 1] and offload.all()
+
+
+def test_a_table_from_few_labels_is_better_than_the_scores():
+    """200 labels of a model whose scores are too sure: nearer to the truth in every quarter; without labels, the scores."""
+    from h2t2_tools.lab.prior import table
+
+    rng = np.random.default_rng(8)
+    score = rng.random(200)
+    truth = 0.3 + 0.4 * (np.arange(16) + 0.5) / 16
+    label = (rng.random(200) < truth[(score * 16).astype(int)]).astype(int)
+    made = np.array(table(score, label, 4))
+    middle = (np.arange(16) + 0.5) / 16
+    assert abs(made - truth).mean() < 0.6 * abs(middle - truth).mean()
+    assert table(np.zeros(0), np.zeros(0), 4) == pytest.approx(middle, abs=0.01)
+
+
+def test_every_hostile_stream_is_one_the_device_takes():
+    from h2t2_tools.lab.simulation.hostile import MADE, make
+
+    for name in MADE:
+        stream = make(name, 500, 1, 0.3)
+        assert set(stream.label) <= {0, 1} and stream.bins(4).max() < 16 and 0 <= stream.beta.min() <= stream.beta.max() <= 1
+    assert len(MADE) >= 12

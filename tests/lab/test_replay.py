@@ -165,3 +165,16 @@ def test_experiments_draw_and_the_page_is_written(tmp_path, capsys):
     (tmp_path / "eta.csv").unlink()
     assert h2t2("results", "--csv", tmp_path, "--out", tmp_path / "R.md") == 2
     assert "eta.csv" in capsys.readouterr().err
+
+
+def test_a_table_to_start_from(tmp_path, capsys):
+    """`h2t2 prior` writes it, `--prior` takes it; one of other bits, and one that is none, are refused."""
+    table = tmp_path / "prior.json"
+    assert h2t2("prior", "phishing", "--out", table) == 0 and "prior = [" in capsys.readouterr().out
+    made = json.loads(table.read_text())
+    assert made["samples"] == 1106 and len(made["prior"]) == 16 and made["prior"][0] < 0.1 < 0.9 < made["prior"][15]
+    assert h2t2("node", "--bits", 5, "--prior", table) == 2 and "5 bits want 32" in capsys.readouterr().err
+    table.write_text("[]")
+    assert h2t2("node", "--prior", table) == 2 and "not a table" in capsys.readouterr().err
+    assert h2t2("node", "--eta", 2) == 2 and "--policy h2t2" in capsys.readouterr().err
+    assert h2t2("prior", "digits_3") == 2 and "two" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,39 @@ def _add_score(commands: Any) -> None:
     json_option(p)
 
 
+def _prior(args: argparse.Namespace) -> None:
+    from ..lab import prior, replay
+
+    trace = replay.trace(args.trace)
+    if trace.score.ndim > 1:
+        raise UserError(f"{args.trace}: {trace.classes} classes; a table is made for two")
+    made = [round(p, 4) for p in prior.table(trace.score, trace.label, args.bits)]
+    report = {"trace": trace.name, "samples": len(trace.label), "bits": args.bits, "prior": made}
+    Path(args.out).parent.mkdir(parents=True, exist_ok=True)
+    Path(args.out).write_text(json.dumps(report) + "\n")
+    write_json(args.json, report)
+    if args.json != "-":
+        print(f"{args.out}: how often each of {len(made)} bins holds an event, from {len(trace.label):,} labelled samples")
+        print(f"prior = {made}   # for a board's or a node's config.toml")
+
+
+def _add_prior(commands: Any) -> None:
+    p = command(
+        commands,
+        "prior",
+        _prior,
+        "Write the table that the adaptive policy starts from: how often each score bin holds an event, from labelled samples.",
+        "h2t2 prior validation.csv --out prior.json && h2t2 node --prior prior.json",
+        "h2t2 score ldl.tflite validation.npz --out trace.npz && h2t2 prior trace.npz",
+    )
+    p.add_argument("trace", help="a .csv or .npz of score and label; or a shipped trace's name. 200 samples do")
+    p.add_argument(
+        "--bits", type=int, choices=range(1, 9), default=DEFAULTS["bits"], metavar="b", help="score bits, 1..8 (%(default)s)"
+    )
+    p.add_argument("--out", default="prior.json", help="the table (prior.json)")
+    json_option(p)
+
+
 def _experiment(args: argparse.Namespace) -> None:
     from ..lab import experiments
 
@@ -200,5 +234,5 @@ def _add_results(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_replay, _add_score, _add_experiment, _add_results):
+    for declare in (_add_replay, _add_score, _add_prior, _add_experiment, _add_results):
         declare(commands)

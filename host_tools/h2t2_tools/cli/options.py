@@ -144,7 +144,9 @@ def endpoint_of(args: argparse.Namespace) -> endpoint.Endpoint:
     return endpoint.resolve(args.broker, files, args.user, not args.no_verify)
 
 
-POLICY_OPTIONS = ("bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "seed")
+POLICY_OPTIONS = (
+    "bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "rdl_fp", "rdl_fn", "seed",
+)  # fmt: skip
 
 
 def add_policy_options(parser: argparse.ArgumentParser) -> None:
@@ -159,22 +161,28 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beta", type=float, help="cost of an offload, 0..1 (the pair's)")
     group.add_argument("--delta-fp", type=float, default=usual["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
     group.add_argument("--delta-fn", type=float, default=usual["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
-    group.add_argument("--eta", type=float, default=usual["eta"], help="learning rate, to 5.5 (%(default)s)")
-    group.add_argument("--epsilon", type=float, default=usual["epsilon"], help="fixed exploration rate (%(default)s)")
+    group.add_argument("--rdl-fp", type=float, default=usual["rdl_fp"], help="how often the remote model says 1 for 0 (0)")
+    group.add_argument("--rdl-fn", type=float, default=usual["rdl_fn"], help="how often it says 0 for 1 (0)")
+    group.add_argument("--prior", metavar="FILE", help="adaptive: the table to start from, of `h2t2 prior`")
+    group.add_argument("--eta", type=float, default=usual["eta"], help="h2t2: learning rate, to 5.5 (%(default)s)")
+    group.add_argument("--epsilon", type=float, default=usual["epsilon"], help="h2t2: fixed exploration (%(default)s)")
     group.add_argument(
-        "--feedback", choices=policies.FEEDBACK, default=usual["feedback"], help="which offloads teach (%(default)s)"
+        "--feedback", choices=policies.FEEDBACK, default=usual["feedback"], help="h2t2: what teaches (%(default)s)"
     )
     group.add_argument(
-        "--exploration", choices=policies.EXPLORATION, default=usual["exploration"], help="falling or fixed (%(default)s)"
+        "--exploration",
+        choices=policies.EXPLORATION,
+        default=usual["exploration"],
+        help="h2t2: falling, or fixed (%(default)s)",
     )
     group.add_argument(
         "--corollary",
         type=positive,
         metavar="T",
-        help="epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration and explored feedback",
+        help="h2t2: epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration, explored feedback",
     )
     group.add_argument(
-        "--half-life", type=int, default=usual["half_life"], help="rounds after which losses are halved (0: never)"
+        "--half-life", type=int, default=usual["half_life"], help="h2t2: rounds after which losses are halved (0: never)"
     )
     group.add_argument(
         "--seed", type=int, default=usual["seed"], help="of the policy's draws and of the sample stream (%(default)s)"
@@ -182,11 +190,34 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
 
 
 def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
-    """People's numbers of those options, as units.policy takes them. beta: where none is given."""
+    """People's numbers of those options, as units.policy takes them. beta: where none is given.
+
+    UserError for an option that the policy chosen has not.
+    """
+    taken = policies.options(args.policy)
+    for name in (*POLICY_OPTIONS, "prior", "corollary"):
+        needs = "eta" if name == "corollary" else name
+        if needs not in taken and getattr(args, name) != policies.DEFAULTS.get(name):
+            other = next(known for known in policies.NAMES if needs in policies.options(known))
+            raise UserError(f"--{name.replace('_', '-')} is an option of --policy {other}, not of {args.policy}")
     numbers = {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}
     if args.corollary:
         if not 0 < numbers["beta"] <= 1:
             raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")
         epsilon, eta = corollary(args.bits, args.corollary, numbers["beta"])
         numbers.update(policies.PAPER, epsilon=epsilon, eta=eta)
+    if args.prior:
+        numbers["prior"] = load_prior(Path(args.prior), args.bits)
     return numbers
+
+
+def load_prior(path: Path, bits: int) -> list[float]:
+    """The table in a file of `h2t2 prior`. UserError for one that is none, or of other bits."""
+    try:
+        content = json.loads(path.read_text())
+        made = [float(p) for p in content["prior"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: not a table of `h2t2 prior`: {error}") from None
+    if len(made) != 2**bits or not all(0 <= p <= 1 for p in made):
+        raise UserError(f"{path}: {len(made)} numbers; {bits} bits want {2**bits}, each between 0 and 1")
+    return made

@@ -47,7 +47,7 @@ def _add_demo(commands: Any) -> None:
         "Broker, RDL worker and node on this machine: classify, offload, learn, and show what it cost.",
         "h2t2 demo",
         "h2t2 demo --model digits --beta 0.1 --json -",
-        "h2t2 demo --broker mosquitto --feedback explored --exploration epsilon   # the paper's setting",
+        "h2t2 demo --broker mosquitto --policy h2t2 --feedback explored --exploration epsilon   # Algorithm 1",
     )
     p.add_argument("--model", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
     p.add_argument("--samples", type=positive, default=2000, help="how many (2000)")

@@ -137,6 +137,25 @@ def panels(
     plt.close(figure)
 
 
+def dots(path: Path, rows: list[dict[str, Any]], of: str, names: list[str], label: str, title: str) -> None:
+    """A line for every row, called row[of], with a mark for every name at row[name]."""
+    figure, axes = plt.subplots(figsize=(9, 0.36 * len(rows) + 1.8), constrained_layout=True)
+    places = np.arange(len(rows))[::-1]
+    for n, name in enumerate(names):
+        axes.plot(
+            [row[name] for row in rows], places, linestyle="", marker=MARKS[n], color=COLOURS[n % len(COLOURS)], label=name
+        )
+    axes.axvline(0, color="0.4", linewidth=1)
+    axes.set_yticks(places, [row[of] for row in rows])
+    axes.set(xlabel=label)
+    figure.suptitle(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
 def plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
     names = list(dict.fromkeys(row["trace"] for row in rows))

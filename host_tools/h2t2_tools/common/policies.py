@@ -25,14 +25,20 @@ __all__ = [
     "interval",
     "learned",
     "make",
+    "options",
     "thresholds",
 ]
 
 
 def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one."""
-    taken = inspect.signature(kind(name).__init__).parameters
+    taken = options(name)
     return {key: value for key, value in units.policy(**numbers).items() if key in taken}
+
+
+def options(name: str) -> set[str]:
+    """The names of that policy's options."""
+    return set(inspect.signature(kind(name).__init__).parameters) - {"self"}
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:

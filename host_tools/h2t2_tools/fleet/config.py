@@ -63,6 +63,9 @@ class NodeConfig(BaseModel):
     feedback: Annotated[str, AfterValidator(OneOf(policies.FEEDBACK))] = policies.DEFAULTS["feedback"]
     exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = policies.DEFAULTS["exploration"]
     half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
+    rdl_fp: float = Field(policies.DEFAULTS["rdl_fp"], ge=0, le=1)
+    rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
+    prior: list[Annotated[float, Field(ge=0, le=1)]] = Field([], max_length=256)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
     hold: int = Field(256, ge=1, le=4096)
@@ -83,7 +86,9 @@ class NodeConfig(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
-        return policies.arguments(self.policy, {**numbers, "window": max(self.hold, self.window)})
+        if self.prior and len(self.prior) != 2**self.bits:
+            raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
+        return policies.arguments(self.policy, {**numbers, "prior": self.prior, "window": max(self.hold, self.window)})
 
     def content(self, ldl: str = "ldl.h2m") -> dict[str, Any]:
         """What the runtime starts from (h2t2.node.start); on a board it is config.json. ldl: the local model's file."""

@@ -45,9 +45,38 @@ def page(folder: Path) -> str:
         "Rows marked (synthetic) come from a preset with the errors of the paper's row: their images are not at hand.",
         "",
     ]
-    for part in (_models, _costs, _claims, _beyond):
+    for part in (_drift, _hostile, _soon, _models, _costs, _claims, _beyond):
         lines += part(folder)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _drift(folder: Path) -> list[str]:
+    drift = _read(folder, "shift_mean")
+    names = [name for name in drift[0] if name not in ("drift", "over")]
+    rows = [[row["drift"], row["over"]] + [f"{float(row[name]):+.4f}" for name in names] for row in drift]
+    why = "Excess cost a sample (`h2t2 experiment shift`): five sequences of traces, one after the other or fading over."
+    return ["## Streams that change", "", why, "", *_table(["drift", "over", *names], rows)]
+
+
+def _hostile(folder: Path) -> list[str]:
+    rows = _read(folder, "adversary")
+    names = [name for name in rows[0] if name != "stream"]
+    body = [[row["stream"]] + [f"{float(row[name]):+.4f}" for name in names] for row in rows]
+    why = "Excess cost a sample over the best fixed pair of thresholds, β = .1, .3, .5 (`h2t2 experiment adversary`)."
+    return ["## Streams made to fool a policy", "", why, "", *_table(["stream", *names], body)]
+
+
+def _soon(folder: Path) -> list[str]:
+    rows = _read(folder, "horizon")
+    horizons = list(dict.fromkeys(row["T"] for row in rows))
+    body = []
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        cells = [_at(rows, policy=policy, T=horizon)[0] for horizon in horizons]
+        body.append([policy] + [f"{float(c['excess']):.4f} ({float(c['worst']):.3f})" for c in cells])
+    why = "Excess cost a sample over θ*, samples of a trace in random order: mean over traces and β = .05 to .6, in brackets"
+    header = ["policy", *(f"T = {int(horizon):,}" for horizon in horizons)]
+    note = "the worst of them (`h2t2 experiment horizon`). ε* is Corollary 1's, for the β in force, or for β = 1."
+    return ["## How soon it pays", "", why, note, "", *_table(header, body)]
 
 
 def _models(folder: Path) -> list[str]:
@@ -143,11 +172,6 @@ def _beyond(folder: Path) -> list[str]:
     body = [[row["trace"]] + [f"{float(row[name]):.4f}" for name in names] for row in means]
     ratios = [f"{float(means[-1][f'{name} / paper']):.2f}" for name in names[1:]]
     lines += _table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])
-    lines += ["Drift through five sequences of traces, excess cost a sample:", ""]
-    drift = _read(folder, "shift_mean")
-    names = [name for name in drift[0] if name not in ("drift", "over")]
-    rows = [[row["drift"], row["over"]] + [f"{float(row[name]):+.4f}" for name in names] for row in drift]
-    lines += _table(["drift", "over", *names], rows)
     lines += ["Regret against the number of rounds T (β = .3, mean of four traces), slopes on a log-log plot:", ""]
     regret = _read(folder, "regret")
     body = []

@@ -87,7 +87,12 @@ def demonstrate(
         chosen = ["--pair", str(pair.folder), "--broker", url]
         worker = stack.enter_context(_child(["rdl", *chosen], stderr=subprocess.PIPE))
         _wait_ready(worker)
-        options = [f"--{name.replace('_', '-')}={value}" for name, value in numbers.items()]
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in numbers.items() if name != "prior"]
+        if "prior" in numbers:
+            table = out / "prior.json"
+            table.parent.mkdir(parents=True, exist_ok=True)
+            table.write_text(json.dumps({"prior": numbers["prior"]}))
+            options.append(f"--prior={table}")
         command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(_child(command, stdout=subprocess.PIPE))

@@ -16,7 +16,8 @@ from ..traces import Trace
 
 DELTA_FP, DELTA_FN = 0.7, 1.0  # the paper's
 MATRIX = ((0.0, DELTA_FP), (DELTA_FN, 0.0))
-PAPER = H2T2(label="H2T2 (paper)")  # eta 1, Corollary 1's epsilon, b = 4
+PAPER = H2T2(label="H2T2 (paper)")  # eta 1, b = 4, Corollary 1's epsilon for the beta in force; the next: for beta = 1
+PAPER_1 = H2T2(epsilon_beta=1.0, label="H2T2 (paper, ε* of β = 1)")
 MODES = H2T2(feedback="all", exploration="anytime")
 
 

@@ -13,11 +13,13 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class H2T2(Policy):
-    """The device's H2T2, compiled. epsilon 0: Corollary 1's for T; eta 0: Corollary 1's too. Options: as the device's."""
+    """The device's H2T2, compiled. epsilon 0: Corollary 1's for T and beta (epsilon_beta, where that is given); eta 0:
+    Corollary 1's too. Options: as the device's."""
 
     bits: int = 4
     eta: float = 1.0
     epsilon: float = 0.0
+    epsilon_beta: float = 0.0
     feedback: str = "explored"
     exploration: str = "epsilon"
     half_life: int = 0
@@ -34,7 +36,7 @@ class H2T2(Policy):
 
     def device(self, stream: Stream, costs: Costs, seed: int) -> Device:
         """The device's own object, in its first state, for this run."""
-        epsilon, eta = corollary(self.bits, len(stream), max(1e-3, costs.beta))
+        epsilon, eta = corollary(self.bits, len(stream), self.epsilon_beta or max(1e-3, costs.beta))
         arguments = units.policy(
             bits=self.bits,
             beta=costs.beta,

@@ -1,0 +1,50 @@
+"""`adversary`: streams made to fool a policy; the excess over the best fixed pair of each, every policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import plots
+from ..replay import write_csv
+from ..simulation.hostile import MADE, make
+from ..simulation.policies.adaptive import Adaptive
+from ..simulation.policies.base import Policy
+from ..simulation.stream import Costs
+from ..simulation.sweep import Job, sweep
+from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
+
+BETAS = (0.1, 0.3, 0.5)
+POLICIES: tuple[Policy, ...] = (PAPER, PAPER_1, MODES, replace(MODES, half_life=500), Adaptive())
+WINDOW = 1024  # labels that may be out, where they come late
+
+
+def perform(setting: Setting) -> list[Path]:
+    samples = 3000 if setting.quick else 20000
+    runs = 1 if setting.quick else 5
+    rows: list[dict[str, Any]] = []
+    for name in MADE:
+        jobs = [
+            Job(_waiting(policy), name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, (policy.name,), make)
+            for policy in POLICIES
+            for beta in BETAS
+        ]
+        results = sweep(jobs)
+        row: dict[str, Any] = {"stream": name}
+        for policy in POLICIES:
+            row[policy.name] = float(np.mean([r.regret for r in results if r.job.key == (policy.name,)]))
+        rows.append(row)
+    names = [policy.name for policy in POLICIES]
+    rows.append({"stream": "worst", **{name: max(row[name] for row in rows) for name in names}})
+    write_csv(setting.out / "adversary.csv", ("stream", *names), rows)
+    figure = setting.out / "adversary.png"
+    title = f"Excess over the best fixed pair, mean of β = {', '.join(map(str, BETAS))}, {samples:,} rounds, {runs} runs"
+    plots.dots(figure, rows, "stream", names, "excess cost a sample", title)
+    return [figure, setting.out / "adversary.csv"]
+
+
+def _waiting(policy: Any) -> Policy:
+    return replace(policy, window=WINDOW)
