@@ -183,8 +183,8 @@ class Forecaster:
         self.bits = bits
         self.prior = array("i", [0] * n)
         self.set_prior(prior)
-        self.labels = array("i", [0] * (2 * n * MEMORIES))
-        self.events = array("i", self.labels)
+        self.labels = array("H", [0] * (2 * n * MEMORIES))
+        self.events = array("H", self.labels)
         self.fast = array("i", [0] * n)
         self.slow = array("i", self.fast)
         self.loss = array("i", [0] * (MEMORIES * KINDS))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.numbers import ONE
 
@@ -75,8 +76,16 @@ def linear(bits: int) -> Step:
 
 
 def tree(bits: int) -> Step:
-    """The device's core, on this CPython."""
-    policy = H2T2(bits=bits, beta=round(BETA * ONE), epsilon=round(EPSILON * ONE), **policies.PAPER)
+    """The device's H2T2, on this CPython."""
+    return _device(H2T2(bits=bits, beta=round(BETA * ONE), epsilon=round(EPSILON * ONE), **policies.PAPER))
+
+
+def adaptive(bits: int) -> Step:
+    """The device's adaptive policy, on this CPython."""
+    return _device(Adaptive(bits=bits, beta=round(BETA * ONE)))
+
+
+def _device(policy: H2T2) -> Step:
     decide, learn = policy.decide, policy.learn
 
     def step(k: int, label: int) -> int:
@@ -124,6 +133,7 @@ def measure(progress: Callable[[str], None]) -> dict[str, Any]:
             ("dense NumPy matrix", dense, {10: 1000, 12: 60}.get(bits, 5000)),
             ("O(2^b) NumPy", linear, 5000),
             ("tree core", tree, 20000),
+            ("adaptive", adaptive, 10000),
         ):
             progress(f"CPython, b = {bits}, {kind}")
             us, crc = _time(make, bits, rounds, 5)
@@ -136,7 +146,7 @@ def measure(progress: Callable[[str], None]) -> dict[str, Any]:
         script = places.on_device() / "policy_bench.py"
         for line in UNIX.run(script, [], places.RUNTIME.parent).splitlines():
             name, bits_text, us_text, crc_text = line.split()
-            kind = {"tree": "tree core", "dense": "dense lists"}[name]
+            kind = {"tree": "tree core", "dense": "dense lists", "adaptive": "adaptive"}[name]
             row = {"where": "MicroPython unix", "kind": kind, "bits": int(bits_text)}
             rows.append({**row, "us": float(us_text), "crc": int(crc_text)})
     return {"rows": rows, "ratios": ratios(rows)}

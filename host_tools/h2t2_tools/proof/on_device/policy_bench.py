@@ -1,6 +1,8 @@
-# Times the tree core and the dense matrix in plain lists, on MicroPython. Prints "kind bits microseconds-a-step checksum".
+# Times the tree core, the adaptive policy and the dense matrix in plain lists, on MicroPython.
+# Prints "kind bits microseconds-a-step checksum".
 from time import ticks_diff, ticks_us
 
+from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.rng import Rng
 
@@ -11,8 +13,14 @@ def stream(bits, rounds):
 
 
 def tree(bits, rounds):
-    policy = H2T2(bits=bits, feedback="explored", exploration="epsilon")
-    bins = stream(bits, rounds)
+    return step(H2T2(bits=bits, feedback="explored", exploration="epsilon"), stream(bits, rounds), rounds)
+
+
+def adaptive(bits, rounds):
+    return step(Adaptive(bits=bits), stream(bits, rounds), rounds)
+
+
+def step(policy, bins, rounds):
     crc = 0
     start = ticks_us()
     for k in bins:
@@ -59,6 +67,7 @@ def dense(bits, rounds):
     return ticks_diff(ticks_us(), start) / rounds, crc
 
 
-for kind, run, sizes in (("tree", tree, ((4, 2000), (6, 2000), (8, 2000))), ("dense", dense, ((4, 2000), (6, 200), (8, 20)))):
+CORE = (4, 2000), (6, 2000), (8, 2000)
+for kind, run, sizes in (("tree", tree, CORE), ("adaptive", adaptive, CORE), ("dense", dense, ((4, 2000), (6, 200), (8, 20)))):
     for bits, rounds in sizes:
         print(kind, bits, *run(bits, rounds))
