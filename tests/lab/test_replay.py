@@ -178,3 +178,21 @@ def test_a_table_to_start_from(tmp_path, capsys):
     assert h2t2("node", "--prior", table) == 2 and "not a table" in capsys.readouterr().err
     assert h2t2("node", "--eta", 2) == 2 and "--policy h2t2" in capsys.readouterr().err
     assert h2t2("prior", "digits_3") == 2 and "two" in capsys.readouterr().err
+
+
+def test_a_trace_is_played_in_its_own_order(tmp_path, capsys):
+    """Each sample once, as it came; labels late and lost, a picture over time; the same twice."""
+    rng = np.random.default_rng(3)
+    score = np.concatenate([rng.uniform(0, 0.4, 300), rng.uniform(0.6, 1, 300)])
+    path = tmp_path / "shift.npz"
+    np.savez(path, score=score, label=(score > 0.5).astype(int))
+    common = ("replay", path, "--ordered", "--beta", 0.2, "--policy", "adaptive", "full-offload", "--runs", 2, "--json", "-")
+    reports = []
+    for more in ((), (), ("--delay", 30, "--lost", 0.5)):
+        assert h2t2(*common, *more, "--out", tmp_path) == 0
+        reports.append(json.loads(capsys.readouterr().out))
+    assert reports[0] == reports[1] and reports[0]["samples"] == 600 and (tmp_path / "shift_over_time.png").exists()
+    full, late = ({r["policy"]: r for r in report["rows"]} for report in (reports[0], reports[2]))
+    assert full["full offload"]["cost"] == pytest.approx(0.2) and full["adaptive"]["cost"] < 0.08
+    assert late["full offload"]["cost"] == pytest.approx(0.2)  # its fallback class is right here
+    assert h2t2("replay", path, "--lost", 2) == 2 and "--lost" in capsys.readouterr().err

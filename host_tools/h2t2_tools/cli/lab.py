@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.core.numbers import ONE
+from h2t2.units import q15
+
 from ..common.errors import UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
@@ -17,6 +20,7 @@ from ..lab.simulation.names import NAMES as POLICIES
 from .options import (
     command,
     json_option,
+    load_prior,
     positive,
     progress,
     show,
@@ -42,13 +46,21 @@ def _betas(text: str) -> list[float]:
 
 def _replay(args: argparse.Namespace) -> None:
     from ..lab import replay
+    from ..lab.simulation.stream import Making
 
     out = Path(args.out)
+    options = {"rdl_fp": q15(args.rdl_fp, "rdl-fp") / ONE, "rdl_fn": q15(args.rdl_fn, "rdl-fn") / ONE, "eta": args.eta}
+    if args.prior:
+        options["prior"] = tuple(load_prior(Path(args.prior), args.bits))
+    if args.delay < 0 or not 0 <= args.lost <= 1:
+        raise UserError("--delay is 0 or more, --lost a share of 0 to 1")
+    if args.delay:
+        options["window"] = 4096  # as many labels may be out as can be
     with progress() as bar:
         task = bar.add_task("replaying")
         plan = replay.Plan(
             [beta for part in args.beta for beta in part], args.delta_fp, args.delta_fn, args.bits, tuple(args.policy),
-            args.half_life, args.runs, args.samples, args.seed,
+            args.half_life, args.runs, args.samples, args.seed, Making(args.ordered, args.delay, args.lost), options,
         )  # fmt: skip
         report = replay.replay(
             replay.trace(args.trace), plan, out, lambda done, total: bar.update(task, completed=done, total=total)
@@ -68,9 +80,9 @@ def _replay(args: argparse.Namespace) -> None:
             ]
             for row in report["rows"]
         ]
-        title = f"{report['trace']}: {args.samples} samples, mean of {args.runs} runs (regret: a sample, against θ*)"
+        title = f"{report['trace']}: {report['samples']} samples, mean of {args.runs} runs (regret: a sample, against θ*)"
         show([Table(title, header, rows)])
-        print(f"figures: {report['figure']}, {report['csv']}")
+        print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
 
 def _add_replay(commands: Any) -> None:
@@ -80,10 +92,18 @@ def _add_replay(commands: Any) -> None:
         _replay,
         "What every policy would have cost on a score trace: cost, errors, offloads and regret for each cost of an offload.",
         "h2t2 replay phishing",
+        "h2t2 replay my.csv --ordered --beta 0.2 --policy adaptive h2t2   # as it came, with a picture over time",
         "h2t2 replay my.csv --beta 0.05:0.6:0.05 --delta-fp .7 --delta-fn 1 --bits 4 --policy all --runs 25 --json r.json",
     )
     p.add_argument("trace", help="a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name")
     p.add_argument("--beta", type=_betas, nargs="+", default=[_betas("0.05:0.6:0.05")], help="first:last:step (0.05:0.6:0.05)")
+    p.add_argument("--ordered", action="store_true", help="the samples as they came, in place of drawing them at random")
+    p.add_argument("--delay", type=int, default=0, metavar="N", help="labels come 0 to N rounds late (0)")
+    p.add_argument("--lost", type=float, default=0.0, metavar="S", help="a share of the labels never comes (0)")
+    p.add_argument("--rdl-fp", type=float, default=0.0, help="what policies know of a remote model that says 1 for 0 (0)")
+    p.add_argument("--rdl-fn", type=float, default=0.0, help="or 0 for 1 (0)")
+    p.add_argument("--prior", metavar="FILE", help="the table that `adaptive` starts from, of `h2t2 prior`")
+    p.add_argument("--eta", type=float, default=DEFAULTS["eta"], help="learning rate of `h2t2` and the like (%(default)s)")
     p.add_argument("--delta-fp", type=float, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
     p.add_argument("--delta-fn", type=float, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
     p.add_argument(

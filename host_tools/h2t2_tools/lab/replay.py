@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from . import catalogue, traces
 from .simulation import policies
 from .simulation.names import BINARY, MULTICLASS
 from .simulation.policies.base import Policy
-from .simulation.sweep import Result, grid, sweep
+from .simulation.stream import Costs, Making, charged
+from .simulation.sweep import Result, device_seed, grid, sweep
 from .traces import Trace
 
+PIECES = 40  # of a picture over time
 FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret")
 
 
@@ -73,6 +75,8 @@ class Plan:
     runs: int = 25
     samples: int = 10000
     seed: int = 0
+    making: Making = Making()
+    options: dict[str, Any] = field(default_factory=dict)  # of the policies that have them: prior, rdl_fp, rdl_fn, eta, window
 
 
 def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -80,7 +84,8 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], 
     chosen = _chosen(source, plan)
     betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs are used as they are
     matrix = costs(source.classes, plan.delta_fp, plan.delta_fn)
-    jobs = grid(source, chosen, betas, matrix, plan.samples, plan.runs, plan.seed)
+    samples = min(plan.samples, len(source.label)) if plan.making.in_order else plan.samples
+    jobs = grid(source, chosen, betas, matrix, samples, plan.runs, plan.seed, plan.making)
     done = 0
 
     def count() -> None:
@@ -98,9 +103,36 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], 
         {policy.name: [r for r in rows if r["policy"] == policy.name] for policy in chosen},
         ("beta", "cost"),
         ("cost of an offload, β", "average cost a sample"),
-        f"{source.name}: {plan.samples:,} samples, {plan.runs} runs",
+        f"{source.name}: {samples:,} samples{' in their order' if plan.making.in_order else ''}, {plan.runs} runs",
     )
-    return {"trace": source.name, "own_beta": source.beta is not None, "rows": rows, "csv": str(table), "figure": str(figure)}
+    over_time = table.with_name(f"{table.stem}_over_time.png")
+    _draw_over_time(over_time, source, chosen, plan, Costs(betas[len(betas) // 2], _tuples(matrix)), samples)
+    return {
+        "over_time": str(over_time),
+        "samples": samples,
+        "trace": source.name,
+        "own_beta": source.beta is not None,
+        "rows": rows,
+        "csv": str(table),
+        "figure": str(figure),
+    }
+
+
+def _tuples(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(float(x) for x in line) for line in matrix)
+
+
+def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan, costs: Costs, samples: int) -> None:
+    """What a sample costs in each fortieth of the stream: the first run, the middle one of the costs of an offload."""
+    stream = plan.making(source, samples, plan.seed, costs.beta)
+    edges = np.linspace(0, len(stream), min(PIECES, len(stream)) + 1).astype(int)
+    lines = {}
+    for policy in chosen:
+        paid = charged(policy.act(stream, costs, device_seed(plan.seed, costs.beta)), stream, costs)[0]
+        lines[policy.name] = [{"n": int(b), "cost": float(paid[a:b].mean())} for a, b in zip(edges, edges[1:])]
+    plots.curves(
+        path, lines, ("n", "cost"), ("samples so far", "cost a sample"), f"{source.name}, β = {costs.beta:g}: cost over time"
+    )
 
 
 def _chosen(source: Trace, plan: Plan) -> list[Policy]:
@@ -112,7 +144,7 @@ def _chosen(source: Trace, plan: Plan) -> list[Policy]:
             raise UserError(f"--policy {name}: not for a trace of {source.classes} classes; {', '.join(fitting)} are")
     if plan.seed < 0 or plan.half_life < 0:
         raise UserError("--seed and --half-life are 0 or more")
-    return [policies.make(name, plan.bits, plan.half_life) for name in names]
+    return [policies.make(name, plan.bits, plan.half_life, **plan.options) for name in names]
 
 
 def _plain(name: str) -> str:

@@ -12,23 +12,13 @@ from ...common import plots
 from .. import catalogue
 from ..replay import row, write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.stream import Costs, Stream, draw
+from ..simulation.stream import Costs, Making
 from ..simulation.sweep import Job, sweep
-from ..traces import Trace
 from .setting import MATRIX, MODES, PAPER, Setting
 
 BETA = 0.2
 TRACES = ("phishing_weak", "chest_xray", "resnet_dogs")
 WINDOW = 4096  # as many labels may be out as can be
-
-
-def late(source: tuple[Trace, int, float], samples: int, seed: int, beta: float) -> Stream:
-    """A stream whose labels come 0 to `longest` rounds late, evenly; the share `lost` of them never."""
-    trace, longest, lost = source
-    stream = draw(trace, samples, seed, beta)
-    rng = np.random.default_rng([seed, 4])
-    delay = np.where(rng.random(samples) < lost, -1, rng.integers(0, longest + 1, samples))
-    return replace(stream, delay=delay)
 
 
 def perform(setting: Setting) -> list[Path]:
@@ -42,9 +32,9 @@ def perform(setting: Setting) -> list[Path]:
                 jobs = []
                 for name in TRACES:
                     longest, lost = (int(value), 0.0) if kind == "delay" else (0, value)
-                    source = (catalogue.find(name, setting.data), longest, lost)
+                    trace, making = catalogue.find(name, setting.data), Making(False, longest, lost)
                     key = (policy.name, BETA)
-                    jobs.append(Job(policy, source, Costs(BETA, MATRIX), setting.samples, 0, setting.runs, key, late))
+                    jobs.append(Job(policy, trace, Costs(BETA, MATRIX), setting.samples, 0, setting.runs, key, making))
                 each = [row(result) for result in sweep(jobs)]
                 mean = {what: float(np.mean([r[what] for r in each])) for what in ("cost", "cost_sd", "regret")}
                 rows.append({"kind": kind, "value": value, "policy": policy.name, **mean})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +71,29 @@ def draw(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
     picked = np.random.default_rng([seed, 1]).integers(0, len(trace.label), samples)
     betas = np.full(samples, beta) if trace.beta is None else trace.beta[picked]
     return Stream(trace.score[picked], trace.label[picked], betas)
+
+
+def ordered(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
+    """The first `samples` of a trace as they came; the seed is of nothing."""
+    betas = np.full(len(trace.label), beta) if trace.beta is None else trace.beta
+    return Stream(trace.score[:samples], trace.label[:samples], betas[:samples])
+
+
+@dataclass(frozen=True)
+class Making:
+    """How streams are drawn from a trace: as it came or at random; labels 0 to `delay` rounds late, evenly; a share `lost`."""
+
+    in_order: bool = False
+    delay: int = 0
+    lost: float = 0.0
+
+    def __call__(self, trace: Trace, samples: int, seed: int, beta: float) -> Stream:
+        stream = (ordered if self.in_order else draw)(trace, samples, seed, beta)
+        if not self.delay and not self.lost:
+            return stream
+        rng = np.random.default_rng([seed, 4])
+        never = rng.random(len(stream)) < self.lost
+        return replace(stream, delay=np.where(never, -1, rng.integers(0, self.delay + 1, len(stream))))
 
 
 @dataclass(frozen=True)

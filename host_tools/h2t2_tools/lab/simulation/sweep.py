@@ -98,12 +98,19 @@ def _counted(done: Iterable[tuple[int, Result]], progress: Callable[[], None]) -
 
 
 def grid(
-    trace: Trace, policies: Sequence[Policy], betas: Sequence[float], matrix: Any, samples: int, runs: int, seed: int
+    trace: Trace,
+    policies: Sequence[Policy],
+    betas: Sequence[float],
+    matrix: Any,
+    samples: int,
+    runs: int,
+    seed: int,
+    make: Make = draw,
 ) -> list[Job]:
-    """A job for every policy and beta; matrix: the error costs, (K, K)."""
+    """A job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
     fixed = tuple(tuple(float(x) for x in row) for row in matrix)
     return [
-        Job(policy, trace, Costs(float(beta), fixed), samples, seed, runs, (policy.name, float(beta)))
+        Job(policy, trace, Costs(float(beta), fixed), samples, seed, runs, (policy.name, float(beta)), make)
         for policy in policies
         for beta in betas
     ]

@@ -25,7 +25,7 @@ _MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def make(name: str, bits: int, half_life: int = 0) -> Policy:
+def make(name: str, bits: int, half_life: int = 0, **more: Any) -> Policy:
     """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime.
 
     Only what is asked for is imported: the compiled learners need numba, the baselines do not.
@@ -35,5 +35,5 @@ def make(name: str, bits: int, half_life: int = 0) -> Policy:
     file, kind, options = _MADE[name]
     made = getattr(import_module(f".{file}", __package__), kind)
     known = made.__dataclass_fields__
-    given = {"bits": bits, "half_life": half_life, **options}
+    given = {"bits": bits, "half_life": half_life, **more, **options}
     return made(**{key: value for key, value in given.items() if key in known})
