@@ -182,3 +182,21 @@ def test_whatever_comes_as_a_command_the_node_goes_on(payload):
     node.link.commands.append(payload)
     service.run()
     assert len(decisions) == 3 and service.errors == 0
+
+
+def test_a_table_is_taken_by_the_policy_that_has_one():
+    """{"prior": [...]}: in force at once; refused, with the reason, by H2T2, of another length, and where it is no list."""
+    service, node, _, _ = running(Adaptive())
+    table = [32768 - 2048 * k for k in range(16)]
+    for id, prior in (("a", table), ("b", table[1:]), ("c", {}), ("d", [1.5] * 16)):
+        node.link.commands.append(json.dumps({"id": id, "prior": prior}).encode())
+    service.run()
+    answers = [json.loads(answer) for answer in node.link.answered]
+    assert [answer["ok"] for answer in answers] == [True, False, False, False]
+    assert "15 numbers, want 16" in answers[1]["why"] and "list" in answers[2]["why"] and "integer" in answers[3]["why"]
+    assert node.policy.forecaster.prior.tolist() == [32767, *table[1:]]
+    assert (service.desk.carried_out, service.desk.refused) == (1, 3)
+    service, node, _, _ = running()
+    node.link.commands.append(json.dumps({"prior": table}).encode())
+    service.run()
+    assert "takes no table" in json.loads(node.link.answered[0])["why"]

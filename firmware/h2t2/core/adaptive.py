@@ -86,6 +86,10 @@ class Adaptive(H2T2):
         H2T2.set_deltas(self, fp, fn)
         self.set_beta(self.beta)
 
+    def set_prior(self, prior) -> None:
+        """Another table, as at the start. What labels have said stays."""
+        self.forecaster.set_prior(prior)
+
     def set_charge(self, beta: int) -> None:
         """As H2T2.set_charge."""
         H2T2.set_charge(self, beta)

@@ -206,11 +206,10 @@ class Forecaster:
         self.at = -1
 
     def parts(self):
-        """As Policy.parts."""
+        """As Policy.parts. The table is not among them: it is what the policy was made with, or told since."""
         age = ("age", 0, YEAR - 1), ("quiet", 0, QUIET), ("audits", 0, len(AUDITS))
         counts = ((0, FULL),)
         return [(self, age)], [
-            (self.prior, ((1, ONE - 1),)),
             (self.labels, counts),
             (self.events, counts),
             (self.fast, ((0, 12288),)),  # a little more than it comes to when every score is in one bin

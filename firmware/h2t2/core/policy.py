@@ -60,6 +60,10 @@ class Policy:
         """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""
         return self.tickets.lose(ticket)
 
+    def set_prior(self, prior) -> None:
+        """Another table of how often each bin holds an event. ValueError where the policy takes none, or it is none."""
+        raise ValueError("policy %s takes no table" % self.name)
+
     def asked(self) -> int:
         """The probability, Q15, with which the last round offloaded."""
         raise NotImplementedError

@@ -13,7 +13,8 @@ COSTS = "beta", "delta_fp", "delta_fn"
 
 
 class Command:
-    """what: "set", "snapshot", "reset" or "pause"; value: its argument; id: the sender's, or ""; until: Unix seconds, or 0."""
+    """what: "set", "prior", "snapshot", "reset" or "pause"; value: its argument; id: the sender's, or ""; until: Unix seconds,
+    or 0."""
 
     def __init__(self, what, value, id, until):
         self.what = what
@@ -25,9 +26,10 @@ class Command:
 def parse(payload: bytes) -> Command:
     """The Command in a JSON object. ValueError (what is wrong, the id where there is one) for anything else.
 
-    One of: {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768; {"snapshot": true}; {"reset": true};
-    {"pause": seconds, 0 to 86400; 0 ends a pause}. Beside it, if one wishes: "id", a text of 1 to 32 characters, which the
-    answer bears, and under which it is carried out once; "until", Unix seconds after which it is not carried out.
+    One of: {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768; {"prior": [Q15, ...]}, a number a bin;
+    {"snapshot": true}; {"reset": true}; {"pause": seconds, 0 to 86400; 0 ends a pause}. Beside it, if one wishes: "id", a text
+    of 1 to 32 characters, which the answer bears, and under which it is carried out once; "until", Unix seconds after which it
+    is not carried out.
     """
     if len(payload) > LARGEST:
         raise ValueError("command of %d bytes, at most %d" % (len(payload), LARGEST), "")
@@ -54,6 +56,11 @@ def _value(what, value):
     if what in ("snapshot", "reset"):
         if value is not True:
             raise ValueError("command %s: want true" % what)
+    elif what == "prior":
+        if type(value) is not list:
+            raise ValueError("command prior: want a list")
+        for number in value:
+            _checked(what, number, ONE)
     elif what == "pause":
         _checked(what, value, LONGEST_PAUSE)
     elif what == "set":
@@ -129,9 +136,14 @@ class Desk:
             return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
         if command.until and not now:
             why = "the clock is not set: its expiry was not looked at"
+        try:
+            why = self.act(command) or why
+        except ValueError as error:  # this node cannot
+            self.refused += 1
+            self.log("command refused: %s" % error.args[0])
+            return json.dumps({"id": id, "ok": False, "why": error.args[0]})
         self.carried_out += 1
         self.log("command: %s" % command.what)
-        why = self.act(command) or why
         answer = json.dumps({"id": id, "ok": True, "why": why})
         if id:
             self.answers = self.answers[1 - REMEMBERED :] + [(id, answer)]

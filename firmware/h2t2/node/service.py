@@ -132,6 +132,8 @@ class Service:
             if "beta" in value and self.node.cost:
                 note = "beta follows what offloads cost: it will not stay"
             policy.set_beta(value.get("beta", policy.beta))
+        elif command.what == "prior":
+            policy.set_prior(value)
         elif command.what == "reset":
             self.node.drop()
             policy.reset()

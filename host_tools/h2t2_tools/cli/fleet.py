@@ -20,6 +20,7 @@ from .options import (
     device_name,
     endpoint_of,
     json_option,
+    load_prior,
     policy_numbers,
     positive,
     words,
@@ -212,8 +213,10 @@ def _command(args: argparse.Namespace) -> None:
     if args.pause is not None:
         content["pause"] = args.pause
     content.update({name: True for name in ("snapshot", "reset") if getattr(args, name)})
+    if args.prior:
+        content["prior"] = [q15(p, "prior") for p in load_prior(Path(args.prior))]
     if len(content) != 1:
-        raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn), --pause, --snapshot, --reset")
+        raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn), --prior, --pause, --snapshot, --reset")
     note = remote_command.send(endpoint_of(args), args.device, content, args.wait)
     write_json(args.json, {"device": args.device, "command": content, "note": note})
     if args.json != "-":
@@ -234,6 +237,7 @@ def _add_command(commands: Any) -> None:
     p.add_argument("--beta", type=float, help="cost of an offload from now on, 0..1")
     p.add_argument("--delta-fp", type=float, help="cost of a false alarm, 0..1")
     p.add_argument("--delta-fn", type=float, help="cost of a missed event, 0..1")
+    p.add_argument("--prior", metavar="FILE", help="a table of `h2t2 prior --bits 4`, until it starts again")
     p.add_argument("--pause", type=int, metavar="S", help="seconds without offloads, to 86400; 0 ends it")
     p.add_argument("--snapshot", action="store_true", help="save what it has learned now")
     p.add_argument("--reset", action="store_true", help="forget what it has learned")

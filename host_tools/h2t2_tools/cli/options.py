@@ -211,13 +211,15 @@ def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
     return numbers
 
 
-def load_prior(path: Path, bits: int) -> list[float]:
-    """The table in a file of `h2t2 prior`. UserError for one that is none, or of other bits."""
+def load_prior(path: Path, bits: int = 0) -> list[float]:
+    """The table in a file of `h2t2 prior`. UserError for one that is none, or of other bits; bits 0: any."""
     try:
         content = json.loads(path.read_text())
         made = [float(p) for p in content["prior"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a table of `h2t2 prior`: {error}") from None
-    if len(made) != 2**bits or not all(0 <= p <= 1 for p in made):
-        raise UserError(f"{path}: {len(made)} numbers; {bits} bits want {2**bits}, each between 0 and 1")
+    if not all(0 <= p <= 1 for p in made):
+        raise UserError(f"{path}: a number that is not between 0 and 1")
+    if bits and len(made) != 2**bits:
+        raise UserError(f"{path}: {len(made)} numbers; {bits} bits want {2**bits}")
     return made

@@ -26,7 +26,7 @@ def send(to: Endpoint, device: str, content: dict[str, Any], wait: float = 10.0)
     Failure, saying why, where the broker cannot be had, the device is not there, refuses, or does not answer.
     """
     number = secrets.token_hex(6)
-    payload = json.dumps({**content, "id": number, "until": round(time.time() + wait)}).encode()
+    payload = json.dumps({**content, "id": number, "until": round(time.time() + wait)}, separators=(",", ":")).encode()
     commands.parse(payload)
     heard: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
     status, answers = wire.topic(device, "status"), wire.topic(device, "answer")
