@@ -24,7 +24,7 @@ def node(url, *options, **named):
 @pytest.mark.slow
 def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
     """Window 1, an eager policy, 12 s: no worker, a stopped one, no broker: at least 95 % of a healthy node's decisions."""
-    rate = ["--samples", str(SAMPLES), "--rate", str(RATE), "--exploration", "epsilon", "--epsilon", "0.3"]
+    rate = ["--samples", str(SAMPLES), "--rate", str(RATE), "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.3"]
     folders = [tmp_path / name for name in ("healthy", "nobody", "stopped")]
     for folder in folders:
         folder.mkdir()
@@ -60,7 +60,7 @@ def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
     """In mid-stream, with offloads in flight: all that was handed over is decided, every lesson is there at the next start."""
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
         words = ["--snapshot", str(tmp_path / "state"), "--snapshot-every", "100000", "--rate", "200", "--samples", "100000"]
-        process = node(one.url, *words, "--window", "4", "--exploration", "epsilon", "--epsilon", "0.5")
+        process = node(one.url, *words, "--window", "4", "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.5")
         lines = [process.stdout.readline() for _ in range(300)]
         process.send_signal(how)
         out, errors = process.communicate(timeout=10)
@@ -69,7 +69,7 @@ def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
         summary = rows[-1]["summary"]
         assert sorted(row["n"] for row in rows if "n" in row) == list(range(summary["samples"]))
         assert summary["taught"] > 50 and summary["saves"] >= 1
-        again = node(one.url, *words[:2], "--exploration", "epsilon", "--epsilon", "0.5", "--samples", "5")
+        again = node(one.url, *words[:2], "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.5", "--samples", "5")
         first = json.loads(again.communicate(timeout=20)[0].splitlines()[0])["start"]
         assert first["restored"] and first["taught"] == summary["taught"]
 

@@ -43,7 +43,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
 
 @pytest.mark.slow
 def test_the_corollary_sets_the_papers_parameters(tmp_path):
-    options = ("--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
+    options = ("--policy", "h2t2", "--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
     run = h2t2("demo", *options, "--json", tmp_path / "report.json")
     assert run.returncode == 0, run.stderr
     numbers = json.loads((tmp_path / "report.json").read_text())["numbers"]

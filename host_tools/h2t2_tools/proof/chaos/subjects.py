@@ -196,7 +196,8 @@ class PiNode(Subject):
         host, port = self.broker
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
-            "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path), "--rate", str(RATE),
+            "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path),
+            "--rate", str(RATE),
             "--deadline", str(self.deadline_ms), "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
@@ -223,7 +224,7 @@ class UnixNode(Subject):
         model.write_bytes(bundle.from_tflite(pair.ldl))
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
-            model_id=pair.about.model_id, exploration="epsilon", epsilon=EPSILON, window=8,
+            model_id=pair.about.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, window=8,
             deadline_ms=deadline_ms, snapshot_every=EVERY, rate=RATE, telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)
