@@ -18,7 +18,7 @@ def running_cost(path: Path, policy: str, cost: np.ndarray, references: dict[str
     """Running average of the cost a sample, cost: (T,), beside the same of each reference policy on the same stream."""
     rounds = np.arange(1, len(cost) + 1)
     figure, axes = plt.subplots(figsize=(8, 4.5), constrained_layout=True)
-    for (name, values), colour, style in zip(references.items(), COLOURS[1:], ("--", "-.", ":", (0, (5, 1)))):
+    for (name, values), colour, style in zip(references.items(), COLOURS[1:], STYLES[1:]):
         axes.plot(rounds, np.cumsum(values) / rounds, linestyle=style, color=colour, label=name)
     axes.plot(rounds, np.cumsum(cost) / rounds, color=COLOURS[0], linewidth=2.2, label=f"{policy} (learns online)")
     tail = [np.cumsum(v)[-1] / len(v) for v in [cost, *references.values()]]
