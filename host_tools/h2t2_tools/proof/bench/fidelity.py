@@ -16,7 +16,7 @@ def measure(progress: Callable[[str], None], rounds: int = 20000) -> list[dict[s
     """Rows as validate.compare() gives them."""
     rows = []
     for bits in BITS:
-        for mode in validate.EVERY:
+        for mode in validate.MODES:
             progress(f"b = {bits}, {mode}")
             rows.append(validate.compare(bits, rounds, 1, mode))
     return rows
@@ -36,5 +36,5 @@ def report(rows: list[dict[str, Any]]) -> Report:
         worst = f"{max(row['worst_error'] for row in mine):.1e}"
         cells.append([str(bits), f"{sum(row['rounds'] for row in mine):,}", str(differ), margin, worst])
     total, differ = sum(row["rounds"] for row in rows), sum(row["differ"] for row in rows)
-    title = f"{len(validate.EVERY)} modes of the policy, the same draws on both sides"
+    title = f"{len(validate.MODES)} modes of the policy, the same draws on both sides"
     return [Table(title, columns, cells), f"In all {differ} of {total:,} decisions differ."]
