@@ -16,6 +16,7 @@ FLOOR = 164  # .005 in Q15: it looks wherever it is, for ever
 AUDITS = (13107, 1638, 485, 205)  # .4 / (1 + n)^3 in Q15: how it looks where it is sure, after n such looks
 FAST, SLOW = 2, 6  # shifts every 32 rounds: histograms of the last 128 and of the last 2048 scores
 SEEN = 64  # what a score adds to its bin there
+FAST_MOST, SLOW_MOST = 8192, 131072  # what that comes to when every score is in one bin
 QUIET = 128  # rounds after a surprise before the next
 MOVED = 1285  # chi-squared of 80 between the two is a surprise
 
@@ -208,12 +209,11 @@ class Forecaster:
     def parts(self):
         """As Policy.parts. The table is not among them: it is what the policy was made with, or told since."""
         age = ("age", 0, YEAR - 1), ("quiet", 0, QUIET), ("audits", 0, len(AUDITS))
-        counts = ((0, FULL),)
         return [(self, age)], [
-            (self.labels, counts),
-            (self.events, counts),
-            (self.fast, ((0, 12288),)),  # a little more than it comes to when every score is in one bin
-            (self.slow, ((0, 135168),)),
+            (self.labels, ((0, FULL),)),
+            (self.events, len(self.events)),  # never more events than labels
+            (self.fast, ((0, FAST_MOST),)),
+            (self.slow, ((0, SLOW_MOST),)),
             (self.loss, ((0, 1 << 23),)),
         ]
 
@@ -221,8 +221,6 @@ class Forecaster:
         """After a restore: what follows from the state is computed anew."""
         weigh(self.weight, self.loss)
         self.at = -1
-        for i in range(len(self.labels)):
-            self.events[i] = min(self.events[i], self.labels[i])
 
     def clear(self) -> None:
         """Forget every label and every score. The prior stays."""
@@ -245,8 +243,8 @@ class Forecaster:
 
     def see(self, k: int) -> None:
         """A round begins, with a score in bin k: O(1), once in 32 rounds O(2^bits), and once in 250 the memories fade."""
-        self.fast[k] += SEEN
-        self.slow[k] += SEEN
+        self.fast[k] = min(self.fast[k] + SEEN, FAST_MOST)
+        self.slow[k] = min(self.slow[k] + SEEN, SLOW_MOST)
         self.quiet = min(self.quiet + 1, QUIET)
         self.age += 1
         if not self.age & 31:

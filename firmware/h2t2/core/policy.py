@@ -76,9 +76,9 @@ class Policy:
         """What changes while it runs: (scalars, arrays, bins).
 
         scalars: [(owner, ((attribute, least, most), ...))]. arrays: [(array, bounds)]; bounds are (least, most) of the items,
-        several where items of several meanings alternate; None for a tree's losses, sums over ranges of bins, each at most
-        twice the `spent` before it; () for what is below a unit in each. Tickets are not kept: the replies that a later start
-        gets are its own.
+        several where items of several meanings alternate; a number n where none is below 0 or above the one n places before;
+        None for a tree's losses, sums over ranges of bins, each at most twice the `spent` before it; () for what is below a
+        unit in each. Tickets are not kept: the replies that a later start gets are its own.
         """
         tickets = self.tickets
         scalars = [
@@ -125,7 +125,9 @@ class Policy:
             for values, bounds in arrays:
                 limit = 0 if bounds else limits.pop(0)
                 for n in range(len(values)):
-                    if bounds:
+                    if type(bounds) is int:
+                        least, most = 0, state[at - bounds]
+                    elif bounds:
                         least, most = bounds[n % len(bounds)]
                     elif bounds is None:  # the first of each half is no node's
                         most = limit if n % (len(values) >> 1) else 0
