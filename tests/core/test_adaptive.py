@@ -123,6 +123,13 @@ def test_costs_are_in_force_at_once():
     assert policy.want < ONE and policy.guess == 1
 
 
+def test_other_deltas_leave_the_charge_of_a_link_that_is_down():
+    policy = Adaptive(beta=BETA)
+    policy.set_charge(ONE)
+    policy.set_deltas(ONE, ONE // 2)
+    assert (policy.charged, policy.beta) == (ONE, BETA) and (policy.lower, policy.upper) == (ONE, 0)
+
+
 def test_a_wrong_remote_is_corrected():
     """Labels flip at known rates; the estimate is the truth's."""
     rng = np.random.default_rng(5)
@@ -141,6 +148,13 @@ def test_a_wrong_remote_is_corrected():
 def test_a_table_that_is_none_is_refused(prior, why):
     with pytest.raises(ValueError, match=why):
         Adaptive(prior=prior)
+
+
+def test_a_table_with_a_bad_number_leaves_the_old_one_whole():
+    policy = Adaptive(prior=[100] * 16)
+    with pytest.raises(ValueError, match="40000"):
+        policy.set_prior([200] * 15 + [40000])
+    assert policy.forecaster.prior.tolist() == [100] * 16
 
 
 @pytest.mark.parametrize("mode", ["adaptive", "adaptive+dear", "adaptive+noisy-rdl"])

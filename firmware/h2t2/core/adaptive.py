@@ -1,12 +1,14 @@
 # The adaptive policy: H2T2 with one expert more, the forecaster, which knows how often each bin holds an event and applies
 # Theorem 1 to it. What needs no tuning has no option.
+from array import array
+
 from . import defaults
 from .experts import ROOM
 from .forecaster import AUDITS, FLOOR, Forecaster
 from .h2t2 import H2T2
 from .numbers import FINE, ONE, ONE_Q29, divide, exp2, loss, times
-from .policy import OFFLOAD, checked_integer
-from .tickets import BETA, BIN, CHANCE
+from .policy import OFFLOAD
+from .tickets import BETA, BIN, CHANCE, FIELDS
 
 ETA = 3355443  # .05 in Q26
 SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's share of the weight at the start, over that of all pairs
@@ -76,15 +78,17 @@ class Adaptive(H2T2):
         self.want = self.guess = self.chance = 0
         self.p = self.low = self.high = 0  # of the bin looked at last
         self.sure = False  # whether it would look there no more often than it must
+        self.charged = beta
         H2T2.__init__(
             self, bits, beta, delta_fp, delta_fn, ETA, ONE, seed, "all", "epsilon", 0, window, rdl_fp, rdl_fn,
         )  # fmt: skip
         self.options = (bits, rdl_fp, rdl_fn)
+        self.wishes = array("i", [0] * window)  # of every ticket out: the forecaster's chance << 1 | class
 
     def set_deltas(self, fp: int, fn: int) -> None:
         """As H2T2.set_deltas; for the forecaster they are in force at once."""
         H2T2.set_deltas(self, fp, fn)
-        self.set_beta(self.beta)
+        self.set_charge(self.charged)
 
     def set_prior(self, prior) -> None:
         """Another table, as at the start. What labels have said stays."""
@@ -143,8 +147,8 @@ class Adaptive(H2T2):
         psi = self.rng.draw()
         if psi < chance:
             action = OFFLOAD
-            kept = (want << 1 | self.guess) << 12 | k
-            self.ticket = self.tickets.open(kept, self.charged, self.local, min(ONE_Q29, chance + GAMMA << 14))
+            self.ticket = self.tickets.open(k, self.charged, self.local, min(ONE_Q29, chance + GAMMA << 14))
+            self.wishes[self.ticket % self.tickets.window] = want << 1 | self.guess
             if self.sure:
                 self.forecaster.audits = min(self.forecaster.audits + 1, len(AUDITS))
         else:
@@ -175,29 +179,23 @@ class Adaptive(H2T2):
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
         """As H2T2.learn."""
-        if label != 0 and label != 1:
-            raise ValueError("label %r is not 0 or 1" % label)
-        checked_integer("beta", beta, -1, ONE)
-        at = self.tickets.take(ticket)
-        if at < 0:
+        if not H2T2.learn(self, ticket, label, beta):
             return False
-        if self.experts.spent > ROOM:
-            self.experts.coarsen()
-        slots = self.tickets.slots
-        k = slots[at + BIN] & 4095
-        want = slots[at + BIN] >> 12
+        at = ticket % self.tickets.window
+        want = self.wishes[at]
         zero = self.rates[label << 1]
         one = self.rates[label << 1 | 1]
         mine = one if want & 1 else zero
         want >>= 1
+        slots = self.tickets.slots  # a ticket that is taken leaves its slot as it was
+        at *= FIELDS
         if beta >= 0:
             x = times(self.rate >> 6, (abs(beta - slots[at + BETA]) >> 1) * want >> 14)
             self._move(-x if beta > slots[at + BETA] else x)
-        self._teach(at, beta, k, zero, one)
         mine = times(mine, ONE - want) if mine > 0 else -times(-mine, ONE - want)
         divide(one - mine, slots[at + CHANCE])
         self._move((min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8))
-        self.forecaster.learn(k, label)
+        self.forecaster.learn(slots[at + BIN], label)
         return True
 
     def asked(self) -> int:

@@ -191,7 +191,7 @@ class Forecaster:
         self.loss = array("i", [0] * (MEMORIES * KINDS))
         self.weight = array("i", self.loss)
         self.forecast = array("i", self.loss)
-        self.seen = [0, 0, 0]
+        self.belief = [0, 0, 0]
         self.p = self.low = self.high = self.count = 0
         self.clear()
 
@@ -201,8 +201,9 @@ class Forecaster:
         table = prior if prior is not None else [(2 * k + 1 << 14) >> self.bits for k in range(n)]
         if len(table) != n:
             raise ValueError("prior: %d numbers, want %d, one a bin" % (len(table), n))
+        for value in table:
+            checked_integer("prior", value, 0, ONE)
         for k in range(n):
-            checked_integer("prior", table[k], 0, ONE)
             self.prior[k] = min(max(table[k], 1), ONE - 1)
         self.at = -1
 
@@ -230,16 +231,20 @@ class Forecaster:
         self.age = self.quiet = self.audits = 0
         self.at = -1  # the bin that `forecast` is of, -1: none
 
-    def look(self, k: int) -> None:
-        """What it believes of bin k."""
+    def _forecast(self, k):
+        """`forecast` for bin k, unless it is that already."""
         if self.at != k:
             forecasts(self.labels, self.events, self.prior[k], self.forecast, self.bits, k)
             self.at = k
-        mean(self.labels, self.weight, self.forecast, self.seen, 2 << self.bits, (1 << self.bits) + k)
-        self.p = p = self.seen[0]
-        self.low = max(1, p - self.seen[1])
-        self.high = min(ONE - 1, p + self.seen[1])
-        self.count = self.seen[2]
+
+    def look(self, k: int) -> None:
+        """What it believes of bin k."""
+        self._forecast(k)
+        mean(self.labels, self.weight, self.forecast, self.belief, 2 << self.bits, (1 << self.bits) + k)
+        self.p = p = self.belief[0]
+        self.low = max(1, p - self.belief[1])
+        self.high = min(ONE - 1, p + self.belief[1])
+        self.count = self.belief[2]
 
     def see(self, k: int) -> None:
         """A round begins, with a score in bin k: O(1), once in 32 rounds O(2^bits), and once in 250 the memories fade."""
@@ -275,8 +280,7 @@ class Forecaster:
 
     def learn(self, k: int, label: int) -> None:
         """A label of bin k, 0 or 1."""
-        if self.at != k:
-            forecasts(self.labels, self.events, self.prior[k], self.forecast, self.bits, k)
+        self._forecast(k)
         judge(self.loss, self.forecast, label)
         weigh(self.weight, self.loss)
         size = 2 << self.bits
