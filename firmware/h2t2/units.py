@@ -28,7 +28,7 @@ def rate(value: float, name: str = "epsilon") -> int:
 
 def table(values, name: str = "prior"):
     """A table of probabilities as a list of Q15; None for none. Raises ValueError, naming it, for one outside [0, 1]."""
-    return [q15(value, name) for value in values] if values else None
+    return [q15(value, name) for value in values] if values is not None else None
 
 
 MAKERS = {

@@ -57,6 +57,8 @@ def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     [
         ("beta = 2.0", "beta 2.0"),
         ("bits = 9", "bits 9"),
+        ("prior = []", "0 numbers; bits = 4 wants 16"),
+        ('policy = "h2t2"\nprior = [0.5]', "takes no table"),
         ("colour = 1", "colour"),
         ('device = "a/b"', "device"),
         ("beta = ", "not TOML"),

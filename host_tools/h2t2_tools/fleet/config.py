@@ -65,7 +65,7 @@ class NodeConfig(BaseModel):
     half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
     rdl_fp: float = Field(policies.DEFAULTS["rdl_fp"], ge=0, le=1)
     rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
-    prior: list[Annotated[float, Field(ge=0, le=1)]] = Field([], max_length=256)
+    prior: list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, max_length=256)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
     hold: int = Field(256, ge=1, le=4096)
@@ -86,7 +86,9 @@ class NodeConfig(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
-        if self.prior and len(self.prior) != 2**self.bits:
+        if self.prior is not None and "prior" not in policies.options(self.policy):
+            raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
+        if self.prior is not None and len(self.prior) != 2**self.bits:
             raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         return policies.arguments(self.policy, {**numbers, "prior": self.prior, "window": max(self.hold, self.window)})
 
