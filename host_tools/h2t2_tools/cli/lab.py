@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.core.numbers import ONE
-from h2t2.units import q15
-
 from ..common.errors import UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
@@ -46,16 +43,16 @@ def _betas(text: str) -> list[float]:
 
 def _replay(args: argparse.Namespace) -> None:
     from ..lab import replay
-    from ..lab.simulation.stream import Making
+    from ..lab.simulation.stream import WIDEST, Making
 
     out = Path(args.out)
-    options = {"rdl_fp": q15(args.rdl_fp, "rdl-fp") / ONE, "rdl_fn": q15(args.rdl_fn, "rdl-fn") / ONE, "eta": args.eta}
+    options = {"rdl_fp": args.rdl_fp, "rdl_fn": args.rdl_fn, "eta": args.eta}
     if args.prior:
         options["prior"] = tuple(load_prior(Path(args.prior), args.bits))
     if args.delay < 0 or not 0 <= args.lost <= 1:
         raise UserError("--delay is 0 or more, --lost a share of 0 to 1")
     if args.delay:
-        options["window"] = 4096  # as many labels may be out as can be
+        options["window"] = WIDEST
     with progress() as bar:
         task = bar.add_task("replaying")
         plan = replay.Plan(

@@ -32,8 +32,8 @@ from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 
-LABELS = {"adaptive": "adaptive", "h2t2": "H2T2"}
-OTHERS = {"adaptive": ("h2t2", "Algorithm 1, replayed"), "h2t2": ("adaptive", "adaptive, replayed")}  # shown beside it
+# a policy's line in tables and pictures, and that of the policy replayed beside it
+LINES = {"adaptive": ("adaptive", "h2t2", "Algorithm 1, replayed"), "h2t2": ("H2T2", "adaptive", "adaptive, replayed")}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
 
 
@@ -183,10 +183,10 @@ def _report(
     costs = Costs.binary(numbers["beta"], numbers["delta_fp"], numbers["delta_fn"])
     best = offline_pair.thresholds(stream, costs, numbers["bits"])
     mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
-    label = LABELS[policy]
+    label, other, beside = LINES[policy]
     compared = {
         label: mine,
-        OTHERS[policy][1]: replayed(OTHERS[policy][0], numbers, stream),
+        beside: replayed(other, numbers, stream),
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),

@@ -196,8 +196,8 @@ class FloatAdaptive(FactoredH2T2):
             self.forget()
             self.lead /= 2
 
-    def chance(self, k: int) -> tuple[float, float, float, float]:
-        """(P(offload), P(1 | not offloaded), the forecaster's part of the weight, distance from where any of it would jump)."""
+    def chance(self, k: int) -> tuple[float, float, float]:
+        """(P(offload), P(1 | not offloaded), distance from where the forecaster's wish would jump)."""
         q, one = self.regions(k)
         p, low, high, labels = self.believe(k)
         zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
@@ -222,7 +222,7 @@ class FloatAdaptive(FactoredH2T2):
         zeros = g * (1 - self.want) * (1 - self.guess) + (1 - g) * max(0.0, 1 - q - one)
         ones = g * (1 - self.want) * self.guess + (1 - g) * one
         certain = ones / (ones + zeros) if ones + zeros > 1e-4 else float(self.guess)
-        return max(self.FLOOR, g * self.want + (1 - g) * q), certain, g, near
+        return max(self.FLOOR, g * self.want + (1 - g) * q), certain, near
 
     def charged(self, k: int) -> None:
         """The round's beta, of the offloading experts and of the forecaster's part."""

@@ -125,7 +125,7 @@ def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tu
         action = core.decide(k)
         reference.start(k)
         psi = (draws.last[0] + 0.5) / ONE
-        chance, certain, _, near = reference.chance(k)
+        chance, certain, near = reference.chance(k)
         edge = chance + (1 - chance) * certain
         if near > NEAR:  # else what the forecaster compares lies on its boundary
             worst = max(worst, abs(core.chance / ONE - chance))

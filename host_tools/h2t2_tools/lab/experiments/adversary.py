@@ -18,8 +18,9 @@ from ..simulation.sweep import Job, sweep
 from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 BETAS = (0.1, 0.3, 0.5)
-POLICIES: tuple[Policy, ...] = (PAPER, PAPER_1, MODES, replace(MODES, half_life=500), Adaptive())
 WINDOW = 1024  # labels that may be out, where they come late
+LEARNERS = (*(replace(made, window=WINDOW) for made in (PAPER, PAPER_1, MODES)), replace(MODES, half_life=500, window=WINDOW))
+POLICIES: tuple[Policy, ...] = (*LEARNERS, Adaptive(window=WINDOW))
 
 
 def perform(setting: Setting) -> list[Path]:
@@ -28,7 +29,7 @@ def perform(setting: Setting) -> list[Path]:
     rows: list[dict[str, Any]] = []
     for name in MADE:
         jobs = [
-            Job(_waiting(policy), name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, (policy.name,), make)
+            Job(policy, name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, (policy.name,), make)
             for policy in POLICIES
             for beta in BETAS
         ]
@@ -44,7 +45,3 @@ def perform(setting: Setting) -> list[Path]:
     title = f"Excess over the best fixed pair, mean of β = {', '.join(map(str, BETAS))}, {samples:,} rounds, {runs} runs"
     plots.dots(figure, rows, "stream", names, "excess cost a sample", title)
     return [figure, setting.out / "adversary.csv"]
-
-
-def _waiting(policy: Any) -> Policy:
-    return replace(policy, window=WINDOW)

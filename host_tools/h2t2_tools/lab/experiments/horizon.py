@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from ..prior import table
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
-from ..simulation.stream import Costs, Outcome, draw
+from ..simulation.stream import Costs, draw
 from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
@@ -26,19 +26,15 @@ def perform(setting: Setting) -> list[Path]:
     horizons = [300, 1000] if setting.quick else [300, 1000, 10000]
     traces = setting.traces()
     rows: list[dict[str, Any]] = []
-    for policy in (PAPER, PAPER_1, MODES, Adaptive()):
-        for horizon in horizons:
-            jobs = [_job(policy, trace, beta, horizon, 0, setting.runs) for trace in traces.values() for beta in BETAS]
-            rows.append(_row(policy.name, horizon, sweep(jobs)))
-    for name, turned in (("adaptive, 200 labelled samples first", False), ("adaptive, those upside down", True)):
+    for start, starting in STARTS.items():
         for horizon in horizons:
             jobs = [
-                _job(replace(Adaptive(), prior=_prior(trace, run, turned)), trace, beta, horizon, run, 1)
-                for trace in traces.values()
+                Job(starting(trace, run), trace, Costs.binary(beta, DELTA_FP, DELTA_FN), horizon, run, 1, (name, beta))
+                for name, trace in traces.items()
                 for beta in BETAS
                 for run in range(setting.runs)
             ]
-            rows.append(_row(name, horizon, _joined(sweep(jobs), setting.runs)))
+            rows.append(_row(start, horizon, sweep(jobs)))
     write_csv(setting.out / "horizon.csv", tuple(rows[0]), rows)
     figure = setting.out / "horizon.png"
     lines = {name: [row for row in rows if row["policy"] == name] for name in dict.fromkeys(row["policy"] for row in rows)}
@@ -53,28 +49,28 @@ def perform(setting: Setting) -> list[Path]:
     return [figure, setting.out / "horizon.csv"]
 
 
-def _job(policy: Policy, trace: Trace, beta: float, horizon: int, seed: int, runs: int) -> Job:
-    return Job(policy, trace, Costs.binary(beta, DELTA_FP, DELTA_FN), horizon, seed, runs)
-
-
 def _row(name: str, horizon: int, results: list[Result]) -> dict[str, Any]:
-    """Mean and worst of the cells (trace, beta)."""
-    cells = [result.regret for result in results]
-    return {"policy": name, "T": horizon, "excess": float(np.mean(cells)), "worst": max(cells)}
+    """Mean and worst of the cells (trace, beta), each the mean of its runs."""
+    cells: dict[tuple[Any, ...], list[float]] = {}
+    for result in results:
+        cells.setdefault(result.job.key, []).append(result.regret)
+    means = [float(np.mean(cell)) for cell in cells.values()]
+    return {"policy": name, "T": horizon, "excess": float(np.mean(means)), "worst": max(means)}
 
 
-def _joined(results: list[Result], runs: int) -> list[Result]:
-    """One result for every so many in a row."""
-    joined = []
-    for start in range(0, len(results), runs):
-        part = results[start : start + runs]
-        outcomes: tuple[Outcome, ...] = tuple(o for result in part for o in result.outcomes)
-        joined.append(Result(part[0].job, outcomes, tuple(b for result in part for b in result.best)))
-    return joined
-
-
-def _prior(trace: Trace, run: int, turned: bool) -> tuple[float, ...]:
+def _prior(trace: Trace, run: int) -> tuple[float, ...]:
     """A table from samples of the trace that the run does not begin with."""
     labelled = draw(trace, LABELLED, 1000 + run, 0.0)
-    made = table(labelled.score, labelled.label, 4)
-    return tuple(1 - p for p in made) if turned else tuple(made)
+    return tuple(table(labelled.score, labelled.label, 4))
+
+
+def _upside_down(trace: Trace, run: int) -> tuple[float, ...]:
+    return tuple(1 - p for p in _prior(trace, run))
+
+
+# what is compared, from a trace and a run's number
+STARTS: dict[str, Callable[[Trace, int], Policy]] = {
+    **{policy.name: lambda trace, run, policy=policy: policy for policy in (PAPER, PAPER_1, MODES, Adaptive())},  # type: ignore[misc]
+    "adaptive, 200 labelled samples first": lambda trace, run: Adaptive(prior=_prior(trace, run)),
+    "adaptive, those upside down": lambda trace, run: Adaptive(prior=_upside_down(trace, run)),
+}

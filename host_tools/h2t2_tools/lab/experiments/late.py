@@ -12,19 +12,18 @@ from ...common import plots
 from .. import catalogue
 from ..replay import row, write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.stream import Costs, Making
+from ..simulation.stream import WIDEST, Costs, Making
 from ..simulation.sweep import Job, sweep
 from .setting import MATRIX, MODES, PAPER, Setting
 
 BETA = 0.2
 TRACES = ("phishing_weak", "chest_xray", "resnet_dogs")
-WINDOW = 4096  # as many labels may be out as can be
 
 
 def perform(setting: Setting) -> list[Path]:
     delays = [0, 10, 1000] if setting.quick else [0, 1, 3, 10, 30, 100, 300, 1000]
     losses = [0.0, 0.5] if setting.quick else [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    policies = (replace(PAPER, window=WINDOW), replace(MODES, window=WINDOW), Adaptive(window=WINDOW))
+    policies = (replace(PAPER, window=WIDEST), replace(MODES, window=WIDEST), Adaptive(window=WIDEST))
     rows: list[dict[str, Any]] = []
     for kind, values in (("delay", delays), ("lost", losses)):
         for value in values:

@@ -12,12 +12,12 @@ from h2t2.core import adaptive, forecaster
 
 from . import tree_twin as trees
 from .tree_twin import compiled, divided, draw, exp2, times
+from .twin import ASKED, LOSE
 
 ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
 FAR, STEP, SHARE, GAMMA, FLOOR = adaptive.FAR, adaptive.STEP, adaptive.SHARE, adaptive.GAMMA, adaptive.FLOOR
 YEAR, QUIET, SEEN = forecaster.YEAR, forecaster.QUIET, forecaster.SEEN
 MEMORIES, KINDS = forecaster.MEMORIES, forecaster.KINDS
-LOSE, ASKED = -2, 2  # as in twin
 AUDITS = np.array([*forecaster.AUDITS, FLOOR])
 
 square_root = compiled(forecaster.square_root)

@@ -79,6 +79,9 @@ def ordered(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
     return Stream(trace.score[:samples], trace.label[:samples], betas[:samples])
 
 
+WIDEST = 4096  # the largest window: as many labels may be out as can be
+
+
 @dataclass(frozen=True)
 class Making:
     """How streams are drawn from a trace: as it came or at random; labels 0 to `delay` rounds late, evenly; a share `lost`."""
