@@ -141,17 +141,23 @@ print("wrapped", seen[1])
 """
 
 
+def over(kind, board, made, seconds):
+    """A run on an emulated board whose serial line is of that kind: the line and what came of it."""
+    if not board.emulator:
+        pytest.skip("the bad line stands between an emulated board and the gateway")
+    with Microbit() as repl:
+        line = kind(repl.port)
+        outcome = board.serial(repl.port, made, seconds, repl, line.url)
+        line.stop()
+    return line, outcome
+
+
 @pytest.mark.slow
 @needs("serial")
 def test_noise_on_the_serial_line(board, material, rdl, figures):
     """Bytes turned and put in both ways: frames are lost, never believed; every sample is decided, in step afterwards."""
-    if not board.emulator:
-        pytest.skip("the noisy line stands between an emulated board and the gateway")
     made = material(120, feedback="explored", exploration="epsilon", deadline_ms=400, device="noisy")
-    with Microbit() as repl:
-        noisy = NoisyLine(repl.port)
-        outcome = board.serial(repl.port, made, 15, repl, noisy.url)
-        noisy.stop()
+    noisy, outcome = over(NoisyLine, board, made, 15)
     counters = outcome.summary
     figures.update({k: counters[k] for k in ("decisions", "noise", "requests", "replies")}, put_in=noisy.put_in)
     assert counters["noise"] > 5 and noisy.put_in > 5, outcome.log
@@ -166,13 +172,8 @@ def test_noise_on_the_serial_line(board, material, rdl, figures):
 @needs("serial")
 def test_ctrl_c_in_a_late_reply_does_not_stop_the_program(board, material, rdl, figures):
     """No reply comes in time; what comes later holds the byte of Ctrl-C, as a frame may. Every sample is decided."""
-    if not board.emulator:
-        pytest.skip("the line that does so stands between an emulated board and the gateway")
     made = material(60, feedback="explored", exploration="epsilon", deadline_ms=50, device="late")
-    with Microbit() as repl:
-        line = LateLine(repl.port)
-        outcome = board.serial(repl.port, made, 30, repl, line.url)
-        line.stop()
+    line, outcome = over(LateLine, board, made, 30)
     figures.update(put_in=line.put_in)
     assert line.put_in > 5 and exactly_once(outcome, 60), outcome.log
     assert {row["source"] for row in outcome.decisions} == {"local", "fallback"}
