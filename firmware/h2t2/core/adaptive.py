@@ -4,11 +4,12 @@ from array import array
 
 from . import defaults
 from .experts import ROOM
-from .forecaster import AUDITS, FLOOR, Forecaster
+from .forecaster import Forecaster
 from .h2t2 import H2T2
 from .numbers import FINE, ONE, ONE_Q29, divide, exp2, loss, times
 from .policy import OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
+from .watch import AUDITS, FLOOR
 
 ETA = 3355443  # .05 in Q26
 SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's share of the weight at the start, over that of all pairs

@@ -6,19 +6,12 @@ from array import array
 
 from .numbers import ONE, exp2, times
 from .policy import checked_integer
+from .watch import Watch
 
 MEMORIES = 4  # of labels: for ever, and half-lives of 4000, 1000 and 250 rounds
-YEAR = 4000  # rounds after which the halvings repeat
 KINDS = 4  # priors: the bin's own, worth 4 and 128 labels, and the mean of its parent in the bin tree, worth 1 and 8
 FULL = 32000  # quarters: a node's counts are halved when it has held 8000 labels
 SLOPE = 3  # weights are 2^-(6 x Brier loss): loss in Q15, logarithms in Q14
-FLOOR = 164  # .005 in Q15: it looks wherever it is, for ever
-AUDITS = (13107, 1638, 485, 205)  # .4 / (1 + n)^3 in Q15: how it looks where it is sure, after n such looks
-FAST, SLOW = 2, 6  # shifts every 32 rounds: histograms of the last 128 and of the last 2048 scores
-SEEN = 64  # what a score adds to its bin there
-FAST_MOST, SLOW_MOST = 8192, 131072  # what that comes to when every score is in one bin
-QUIET = 128  # rounds after a surprise before the next
-MOVED = 1285  # chi-squared of 80 between the two is a surprise
 
 
 def square_root(x: int) -> int:
@@ -145,49 +138,21 @@ def fade(counts, start: int, stop: int, shift: int) -> None:
         counts[stop] >>= shift
 
 
-def moved(fast, slow) -> bool:
-    """Whether the last scores' histogram is another than that of those before them."""
-    a = b = x = 0
-    k = len(fast)
-    while k:
-        k -= 1
-        a += fast[k]
-        b += slow[k]
-    k = len(fast)
-    while k:
-        k -= 1
-        y = (fast[k] << 12) // a
-        z = (slow[k] << 12) // b
-        x += (y - z) * (y - z) // ((y + z >> 1) + 4)
-    return x > MOVED * max(1, len(fast) >> 4)
-
-
-def faded(fast, slow) -> None:
-    """Both histograms 32 rounds later."""
-    k = len(fast)
-    while k:
-        k -= 1
-        fast[k] -= fast[k] >> FAST
-        slow[k] -= slow[k] >> SLOW
-
-
-class Forecaster:
+class Forecaster(Watch):
     """P(event) of a bin, learned from labels, with its interval; told of every score, for their histogram needs no label.
 
-    look(k) sets `p`, `low`, `high` (Q15) and `count` (quarters); see() is a round; learn() a label. `audits`: looks taken where
-    it was sure.
+    look(k) sets `p`, `low`, `high` (Q15) and `count` (quarters); see() is a round; learn() a label.
     """
 
     def __init__(self, bits: int, prior=None):
         """bits: 1..12. prior: P(event) of every bin before any label, Q15; None: the score itself."""
         n = 1 << bits
+        Watch.__init__(self, n)
         self.bits = bits
         self.prior = array("i", [0] * n)
         self.set_prior(prior)
         self.labels = array("H", [0] * (2 * n * MEMORIES))
         self.events = array("H", self.labels)
-        self.fast = array("i", [0] * n)
-        self.slow = array("i", self.fast)
         self.loss = array("i", [0] * (MEMORIES * KINDS))
         self.weight = array("i", self.loss)
         self.forecast = array("i", self.loss)
@@ -209,14 +174,9 @@ class Forecaster:
 
     def parts(self):
         """As Policy.parts. The table is not among them: it is what the policy was made with, or told since."""
-        age = ("age", 0, YEAR - 1), ("quiet", 0, QUIET), ("audits", 0, len(AUDITS))
-        return [(self, age)], [
-            (self.labels, ((0, FULL),)),
-            (self.events, len(self.events)),  # never more events than labels
-            (self.fast, ((0, FAST_MOST),)),
-            (self.slow, ((0, SLOW_MOST),)),
-            (self.loss, ((0, 1 << 23),)),
-        ]
+        scalars, arrays = Watch.parts(self)
+        events = self.events, len(self.events)  # never more events than labels
+        return scalars, [(self.labels, ((0, FULL),)), events] + arrays + [(self.loss, ((0, 1 << 23),))]
 
     def restored(self) -> None:
         """After a restore: what follows from the state is computed anew."""
@@ -225,10 +185,10 @@ class Forecaster:
 
     def clear(self) -> None:
         """Forget every label and every score. The prior stays."""
-        for counts in (self.labels, self.events, self.fast, self.slow, self.loss):
+        Watch.clear(self)
+        for counts in (self.labels, self.events, self.loss):
             fade(counts, 0, len(counts), 30)
         weigh(self.weight, self.loss)
-        self.age = self.quiet = self.audits = 0
         self.at = -1  # the bin that `forecast` is of, -1: none
 
     def _forecast(self, k):
@@ -246,36 +206,11 @@ class Forecaster:
         self.high = min(ONE - 1, p + self.belief[1])
         self.count = self.belief[2]
 
-    def see(self, k: int) -> None:
-        """A round begins, with a score in bin k: O(1), once in 32 rounds O(2^bits), and once in 250 the memories fade."""
-        self.fast[k] = min(self.fast[k] + SEEN, FAST_MOST)
-        self.slow[k] = min(self.slow[k] + SEEN, SLOW_MOST)
-        self.quiet = min(self.quiet + 1, QUIET)
-        self.age += 1
-        if not self.age & 31:
-            if self.quiet >= QUIET and moved(self.fast, self.slow):
-                self.doubt()
-            faded(self.fast, self.slow)
-        if not self.age % 250:
-            size = 2 << self.bits
-            self._fade(3 * size, 4 * size, 1)
-            if not self.age % 1000:
-                self._fade(2 * size, 3 * size, 1)
-            if self.age == YEAR:
-                self.age = 0
-                self._fade(size, 2 * size, 1)
-
-    def doubt(self) -> None:
-        """The scores have moved: a quarter of what the labels said stays, and it looks again where it was sure."""
-        self._fade(0, len(self.labels), 2)
-        for k in range(len(self.fast)):
-            self.slow[k] = self.fast[k]
-        self.audits = min(self.audits, 1)
-        self.quiet = 0
-
-    def _fade(self, start, stop, shift):
-        fade(self.labels, start, stop, shift)
-        fade(self.events, start, stop, shift)
+    def fade(self, memory: int, shift: int) -> None:
+        """As Watch.fade."""
+        size = 2 << self.bits
+        fade(self.labels, memory * size, (memory + 1) * size, shift)
+        fade(self.events, memory * size, (memory + 1) * size, shift)
         self.at = -1
 
     def learn(self, k: int, label: int) -> None:

@@ -13,12 +13,11 @@ from h2t2.core import adaptive, forecaster
 from . import tree_twin as trees
 from .tree_twin import compiled, divided, draw, exp2, times
 from .twin import ASKED, LOSE
+from .watch_twin import AUDITS, FLOOR, see
 
 ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
-FAR, STEP, SHARE, GAMMA, FLOOR = adaptive.FAR, adaptive.STEP, adaptive.SHARE, adaptive.GAMMA, adaptive.FLOOR
-YEAR, QUIET, SEEN = forecaster.YEAR, forecaster.QUIET, forecaster.SEEN
+FAR, STEP, SHARE, GAMMA = adaptive.FAR, adaptive.STEP, adaptive.SHARE, adaptive.GAMMA
 MEMORIES, KINDS = forecaster.MEMORIES, forecaster.KINDS
-AUDITS = np.array([*forecaster.AUDITS, FLOOR])
 
 square_root = compiled(forecaster.square_root)
 forecasts = compiled(forecaster.forecasts)
@@ -27,38 +26,10 @@ judge = compiled(forecaster.judge)
 weigh = compiled(forecaster.weigh, exp2=exp2)
 count = compiled(forecaster.count)
 fade = compiled(forecaster.fade)
-moved = compiled(forecaster.moved)
-faded = compiled(forecaster.faded)
 wanted = compiled(adaptive.wanted)
 part = compiled(adaptive.part, exp2=exp2)
 _ratio = compiled(adaptive._ratio)
 _clear = compiled(adaptive._clear)
-
-
-@numba.njit(cache=True)
-def _see(k, counts, histograms, clock, size):
-    """Forecaster.see; clock: age, quiet, audits."""
-    labels, events = counts
-    fast, slow = histograms
-    fast[k] += SEEN
-    slow[k] += SEEN
-    clock[1] = min(clock[1] + 1, QUIET)
-    clock[0] += 1
-    if not clock[0] & 31:
-        if clock[1] >= QUIET and moved(fast, slow):
-            fade(labels, 0, len(labels), 2)
-            fade(events, 0, len(labels), 2)
-            slow[:] = fast
-            clock[2] = min(clock[2], 1)
-            clock[1] = 0
-        faded(fast, slow)
-    if not clock[0] % 250:
-        for memory, every in ((3, 250), (2, 1000), (1, 4000)):
-            if not clock[0] % every:
-                fade(labels, memory * size, (memory + 1) * size, 1)
-                fade(events, memory * size, (memory + 1) * size, 1)
-        if clock[0] == YEAR:
-            clock[0] = 0
 
 
 @numba.njit(cache=True)
@@ -74,9 +45,9 @@ def play(bins, labels, betas, deltas, rates, options, prior, state, starts, roun
     delta_fp, delta_fn = deltas
     n = 1 << bits
     size = 2 << bits
-    counts = (np.zeros(size * MEMORIES, np.int64), np.zeros(size * MEMORIES, np.int64))
-    histograms = (np.zeros(n, np.int64), np.zeros(n, np.int64))
-    clock = np.zeros(3, np.int64)
+    labels_of, events = np.zeros(size * MEMORIES, np.int64), np.zeros(size * MEMORIES, np.int64)
+    fast, slow = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    clock, shifts = np.zeros(3, np.int64), np.zeros(MEMORIES, np.int64)
     kinds = MEMORIES * KINDS
     loss, weight, p = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
     weigh(weight, loss)
@@ -92,14 +63,18 @@ def play(bins, labels, betas, deltas, rates, options, prior, state, starts, roun
     for t in range(len(bins)):
         k = bins[t]
         beta = betas[t]
-        _see(k, counts, histograms, clock, size)
+        see(k, fast, slow, clock, shifts)
+        for memory in range(MEMORIES):
+            if shifts[memory]:
+                fade(labels_of, memory * size, (memory + 1) * size, shifts[memory])
+                fade(events, memory * size, (memory + 1) * size, shifts[memory])
         if not clock[0] % 1000:
             trees.rebuild(tree, tree[5][1] == 0, True)
             lead -= lead >> 1
         trees.coarsen(tree)
         q, ones, _, pairs, total = trees.regions(tree, k)
-        forecasts(counts[0], counts[1], prior[k], p, bits, k)
-        mean(counts[0], weight, p, seen, size, n + k)
+        forecasts(labels_of, events, prior[k], p, bits, k)
+        mean(labels_of, weight, p, seen, size, n + k)
         at, low, high = seen[0], max(1, seen[0] - seen[1]), min(ONE - 1, seen[0] + seen[1])
         if noisy:
             clear = ONE - rdl_fp - rdl_fn
@@ -166,9 +141,9 @@ def play(bins, labels, betas, deltas, rates, options, prior, state, starts, roun
             mine = times(mine, ONE - want) if mine > 0 else -times(-mine, ONE - want)
             hi, lo = divided(one - mine, divisor)
             lead = _moved_to(lead, (min(max(hi, -STEP), STEP) << 6) + (lo >> 8))
-            forecasts(counts[0], counts[1], prior[k], p, bits, k)
+            forecasts(labels_of, events, prior[k], p, bits, k)
             judge(loss, p, label)
             weigh(weight, loss)
-            count(counts[0], counts[1], size, n + k, label)
+            count(labels_of, events, size, n + k, label)
             taught += 1
     return taught, refused, lost

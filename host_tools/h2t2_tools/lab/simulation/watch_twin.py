@@ -1,0 +1,39 @@
+"""The device's Watch compiled with numba: rounds, histograms of the scores, and what to forget when."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from h2t2.core import watch
+
+from .tree_twin import compiled
+
+YEAR, QUIET, SEEN, FLOOR = watch.YEAR, watch.QUIET, watch.SEEN, watch.FLOOR
+AUDITS = np.array([*watch.AUDITS, FLOOR])
+
+moved = compiled(watch.moved)
+faded = compiled(watch.faded)
+
+
+@numba.njit(cache=True)
+def see(k, fast, slow, clock, shifts):
+    """Watch.see; clock: age, quiet, audits. shifts: (4,) becomes what each memory is divided by, as a power of two."""
+    shifts[:] = 0
+    fast[k] += SEEN
+    slow[k] += SEEN
+    clock[1] = min(clock[1] + 1, QUIET)
+    clock[0] += 1
+    if not clock[0] & 31:
+        if clock[1] >= QUIET and moved(fast, slow):
+            shifts[:] = 2
+            slow[:] = fast
+            clock[2] = min(clock[2], 1)
+            clock[1] = 0
+        faded(fast, slow)
+    if not clock[0] % 250:
+        for memory, every in ((3, 250), (2, 1000), (1, YEAR)):
+            if not clock[0] % every:
+                shifts[memory] += 1
+        if clock[0] == YEAR:
+            clock[0] = 0
