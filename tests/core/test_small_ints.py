@@ -16,7 +16,22 @@ from support import ROOT
 FOLDER = ROOT / "firmware/h2t2/core"
 
 
-CORE = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2", "rules", "forecaster", "adaptive", "pairwise")
+CORE = (
+    "defaults",
+    "numbers",
+    "rng",
+    "experts",
+    "tickets",
+    "policy",
+    "h2t2",
+    "rules",
+    "watch",
+    "forecaster",
+    "adaptive",
+    "pairwise",
+    "class_forecaster",
+    "adaptive_classes",
+)
 
 
 BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
@@ -154,7 +169,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
     for n in range(0, len(seen.loss), 2):
         seen.loss[n] = loss
     for k in range(16):
-        seen.fast[k], seen.slow[k] = 12288 * (k % 2), 135168 * (k % 3 > 1)
+        seen.fast[k], seen.slow[k] = 8192 * (k % 2), 131072 * (k % 3 > 1)
     seen.age, seen.quiet, policy.lead = age, 128, lead
     seen.restored()
     for n in range(40):
@@ -167,6 +182,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
 def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
     pairwise = watched.pairwise.Pairwise(costs, 3, beta=beta, feedback="all")
+    adaptive = watched.adaptive_classes.AdaptiveClasses(costs, 2, beta)
     rule = watched.rules.CalibratedMulticlass(costs)
     binary = watched.rules.Calibrated(fp, fn)
     for f in ([16384, 0, 0], [0, 16384, 0], [5461, 5461, 5462], [0, 0, 0], [10922, 10922, 10923]):
@@ -174,6 +190,37 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
         binary.decide(f[0], beta)
         if pairwise.decide(f) < 0:
             pairwise.learn(pairwise.ticket, 2)
+        if adaptive.decide(f) < 0:
+            adaptive.learn(adaptive.ticket, 2, beta)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    beta=q15, cost=st.integers(0, 32768), classes=st.sampled_from([2, 3, 16]), spent=st.integers(0, 1),
+    count=st.integers(0, 32000), loss=st.integers(0, 1 << 23), sums=st.integers(0, 524288),
+    age=st.sampled_from([0, 31, 249, 999, 3999]),
+)  # fmt: skip
+def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count, loss, sums, age):
+    costs = [[0 if i == j else (32768, cost)[i % 2] for j in range(classes)] for i in range(classes)]
+    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta, 1, 4)
+    seen = policy.forecaster
+    for n in range(len(seen.counts)):
+        seen.counts[n] = min(count, 32000 // classes) if n % 3 else 0
+    for n in range(len(seen.sums)):
+        seen.sums[n] = sums if n % 2 else 524288 - sums
+    for n in range(0, len(seen.loss), 2):
+        seen.loss[n] = loss
+    for k in range(len(seen.fast)):
+        seen.fast[k], seen.slow[k] = 8192 * (k % 2), 131072 * (k % 3 > 1)
+    for n in range(len(policy.spent)):
+        policy.spent[n] = (-268435455, 268435455)[n % 2 ^ spent]
+    seen.age, seen.quiet = age, 128
+    seen.restored()
+    for n in range(12):
+        top = n % classes
+        f = [16384 if k == top else 0 for k in range(classes)] if n % 3 else [16384 // classes] * classes
+        if policy.decide(f) < 0:
+            policy.learn(policy.ticket, n % classes, (-1, 0, 32768)[n % 3])
 
 
 def test_the_core_imports_nothing_but_array_and_itself():

@@ -13,6 +13,7 @@ from struct import pack, pack_into
 sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools")]
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.ldl import tflite_check
@@ -103,6 +104,7 @@ POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: Adaptive(bits=1, window=1),
+    lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
 )
 
 
@@ -111,7 +113,7 @@ GIVEN = 9830, 22938, 32768
 
 def state(data):
     """A snapshot, once as it is, once with its checksum put right: the policy goes on, or is as it was."""
-    make = POLICIES[(data[5] - 1) % 3 if len(data) > 5 else 0]  # byte 5 says whose it is
+    make = POLICIES[(data[5] - 1) % 4 if len(data) > 5 else 0]  # byte 5 says whose it is
     mended = data[:-4] + pack("<I", snapshot.crc24(data[:-4])) if len(data) > 4 else data
     accepted = False
     for blob in (data, mended):
@@ -132,7 +134,7 @@ def state(data):
 
 
 def _round(policy, n):
-    action = policy.decide([10000, 10000, 12768] if isinstance(policy, Pairwise) else n % 2)
+    action = policy.decide([10000, 10000, 12768] if isinstance(policy, (Pairwise, AdaptiveClasses)) else n % 2)
     assert -1 <= action <= 2
     if action == OFFLOAD:
         policy.learn(policy.ticket, n & 1)

@@ -10,7 +10,7 @@ from support import ROOT
 
 from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
-from h2t2_tools.lab.simulation import adaptive_twin, tree_twin, twin
+from h2t2_tools.lab.simulation import adaptive_twin, class_twin, tree_twin, twin
 from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
 from h2t2_tools.lab.simulation.policies.h2t2 import H2T2, options
 from h2t2_tools.lab.simulation.stream import Stream, draw
@@ -58,7 +58,7 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
     scores, bins, labels = [], [], []
     for _ in range(rounds):
         first = stream.draw()
-        if kind == "pairwise":
+        if kind in vectors.MANY:
             scores.append(vectors.scores(stream, 4))
             labels.append(stream.draw() % 4)
         else:
@@ -75,6 +75,11 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
         given = (labels, betas, deltas, rates, numbers, table, twin.seeded(rounds))
         counts = adaptive_twin.play(np.array(bins), *given, *late, actions)
         classes = actions
+    elif kind == "adaptive-classes":
+        given = (labels, betas, np.array(device.costs), bits, device.rate, 8, twin.seeded(rounds))
+        counts = class_twin.play(np.array(scores), *given, *late, actions)
+        classes = actions % class_twin.MOST
+        actions = actions // class_twin.MOST
     elif kind == "pairwise":
         a, b, bins = twin.pairs_of(np.array(scores), np.array(vectors.COSTS), bits)
         rates = np.array([[[row[x], row[y]] for row in device.loss] for x, y in device.pairs])

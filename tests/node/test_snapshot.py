@@ -7,6 +7,7 @@ import pytest
 from support import paper
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.node import snapshot
@@ -18,6 +19,7 @@ GIVEN = 9830, 22938, 32768
 MAKERS = {
     "paper": paper,
     "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),
+    "adaptive-classes": lambda: AdaptiveClasses(COSTS),
     "pairwise": lambda: Pairwise(COSTS, feedback="all", exploration="epsilon"),
     "adaptive": lambda: Adaptive(beta=5000),
 }
@@ -29,7 +31,7 @@ def play(policy, rounds, seed):
     seen = []
     late = 0
     for _ in range(rounds):
-        if isinstance(policy, Pairwise):
+        if isinstance(policy, (Pairwise, AdaptiveClasses)):
             cuts = sorted(stream.randrange(16385) for _ in range(2))
             x, classes = [cuts[0], cuts[1] - cuts[0], 16384 - cuts[1]], 3
         else:

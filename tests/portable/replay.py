@@ -4,6 +4,7 @@
 import json
 
 from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.core.rng import Rng
@@ -11,6 +12,7 @@ from h2t2.core.rules import Calibrated, CalibratedMulticlass
 from h2t2.node import snapshot
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
+MANY = ("pairwise", "adaptive-classes")
 ALL = {"feedback": "all", "exploration": "anytime"}
 
 # (kind, rounds, restore from a snapshot after so many rounds or 0, options). No label is out then: tickets are a start's own.
@@ -35,6 +37,8 @@ RUNS = [
     ("adaptive", 300, 142, {"beta": 19661, "prior": [32768 - 2048 * k for k in range(16)]}),  # a prior upside down
     ("pairwise", 300, 0, {}),
     ("pairwise", 300, 140, dict(ALL, bits=3, half_life=100)),
+    ("adaptive-classes", 500, 0, {"beta": 9830}),
+    ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
     ("calibrated", 400, 0, {}),
 ]
 
@@ -66,6 +70,8 @@ def scores(stream, n):
 def make(kind, rounds, options):
     if kind == "adaptive":
         return Adaptive(seed=rounds, **options)
+    if kind == "adaptive-classes":
+        return AdaptiveClasses(COSTS, seed=rounds, **options)
     given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
     given.update(options)
     if kind == "pairwise":
@@ -95,12 +101,16 @@ def replay(kind, rounds, restore, options):
             policy = make(kind, rounds, options)
             snapshot.restore(policy, blob, given)
         draw = stream.draw()
-        x = scores(stream, 4) if kind == "pairwise" else draw << options.get("bits", 4) >> 15
-        label = stream.draw() % 4 if kind == "pairwise" else 1 if stream.draw() < draw else 0
+        x = scores(stream, 4) if kind in MANY else draw << options.get("bits", 4) >> 15
+        label = stream.draw() % 4 if kind in MANY else 1 if stream.draw() < draw else 0
         action = policy.decide(x)
         actions += "0123-"[action]
         check.add((policy.ticket, policy.local))
-        check.add((policy.experts.offload, policy.experts.one))
+        if kind == "adaptive-classes":
+            seen = policy.forecaster
+            check.add((policy.chance, policy.want, seen.guess, seen.cost, seen.width, seen.count))
+        else:
+            check.add((policy.experts.offload, policy.experts.one))
         if kind == "adaptive":
             check.add((policy.chance, policy.p, policy.low, policy.high, policy.lead & 65535))
         if action == OFFLOAD:

@@ -74,8 +74,9 @@ def headlines(measured: dict[str, Any]) -> list[str]:
     cells = [
         (
             "average cost of a sample on the demo's stream",
-            f"{saved[own]['cost']:.4f}; {other} {saved[other]['cost']:.4f}, never asking {saved['no offload']['cost']:.4f}, always asking "
-            f"{saved['full offload']['cost']:.4f}, best pair in hindsight {saved['best pair (offline)']['cost']:.4f}",
+            f"{saved[own]['cost']:.4f}; {other} {saved[other]['cost']:.4f}, "
+            f"never asking {saved['no offload']['cost']:.4f}, always asking {saved['full offload']['cost']:.4f}, "
+            f"best pair in hindsight {saved['best pair (offline)']['cost']:.4f}",
             "saving",
         ),
         (
