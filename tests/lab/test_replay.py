@@ -85,7 +85,7 @@ def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     size = ("--runs", 2, "--samples", 300, "--out", tmp_path, "--json", "-")
     assert h2t2("replay", "digits_4", "--beta", ".2", *size) == 0
     report = json.loads(capsys.readouterr().out)
-    assert {"pairwise H2T2", "calibrated rule"} <= {row["policy"] for row in report["rows"]}
+    assert {"pairwise H2T2", "calibrated rule", "adaptive"} <= {row["policy"] for row in report["rows"]}
     assert all(row["regret"] is None for row in report["rows"])
     assert h2t2("replay", "digits_4", "--policy", "h2t2", *size) == 2
     assert "not for a trace of 4 classes" in capsys.readouterr().err
@@ -94,6 +94,16 @@ def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     assert h2t2("replay", tmp_path / "own.npz", "--policy", "full-offload", *size) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["own_beta"] and [row["cost"] for row in report["rows"]] == pytest.approx([0.25])
+
+
+def test_replay_with_several_bits(tmp_path, capsys):
+    """Each policy that bins scores, with each; the others once. A table is of one number of bits."""
+    size = "--beta", 0.3, "--runs", 1, "--samples", 100, "--out", tmp_path, "--json", "-"
+    assert h2t2("replay", "phishing", "--policy", "adaptive", "full-offload", "--bits", 3, 5, *size) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["policy"] for row in rows] == ["adaptive, b = 3", "full offload", "adaptive, b = 5"]
+    assert h2t2("replay", "phishing", "--prior", tmp_path / "t.json", "--bits", 3, 5, *size) == 2
+    assert "one number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["0.5:0.1:0.1", "x", "2", "0:1:0", "0:1"])

@@ -26,7 +26,7 @@ def test_every_policy_acts_and_repeats(name):
 def test_policies_for_many_classes(name):
     stream = draw(made_up(classes=5), 300, 1, 0.2)
     matrix = tuple(tuple(0.0 if i == j else 0.5 for j in range(5)) for i in range(5))
-    assert outcome(policies.make(name, 3).act(stream, Costs(0.2, matrix), 7), stream, Costs(0.2, matrix)).cost <= 0.5
+    assert outcome(policies.make(name, 3, classes=5).act(stream, Costs(0.2, matrix), 7), stream, Costs(0.2, matrix)).cost <= 0.5
 
 
 def test_learning_pays():

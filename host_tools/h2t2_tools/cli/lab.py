@@ -48,7 +48,9 @@ def _replay(args: argparse.Namespace) -> None:
     out = Path(args.out)
     options = {"rdl_fp": args.rdl_fp, "rdl_fn": args.rdl_fn, "eta": args.eta}
     if args.prior:
-        options["prior"] = tuple(load_prior(Path(args.prior), args.bits))
+        if len(set(args.bits)) > 1:
+            raise UserError("--prior: a table is of one number of --bits")
+        options["prior"] = tuple(load_prior(Path(args.prior), args.bits[0]))
     if args.delay < 0 or not 0 <= args.lost <= 1:
         raise UserError("--delay is 0 or more, --lost a share of 0 to 1")
     if args.delay:
@@ -56,7 +58,7 @@ def _replay(args: argparse.Namespace) -> None:
     with progress() as bar:
         task = bar.add_task("replaying")
         plan = replay.Plan(
-            [beta for part in args.beta for beta in part], args.delta_fp, args.delta_fn, args.bits, tuple(args.policy),
+            [beta for part in args.beta for beta in part], args.delta_fp, args.delta_fn, tuple(args.bits), tuple(args.policy),
             args.half_life, args.runs, args.samples, args.seed, Making(args.ordered, args.delay, args.lost), options,
         )  # fmt: skip
         report = replay.replay(
@@ -90,6 +92,7 @@ def _add_replay(commands: Any) -> None:
         "What every policy would have cost on a score trace: cost, errors, offloads and regret for each cost of an offload.",
         "h2t2 replay phishing",
         "h2t2 replay my.csv --ordered --beta 0.2 --policy adaptive h2t2   # as it came, with a picture over time",
+        "h2t2 replay my.csv --bits 3 4 6 --policy adaptive",
         "h2t2 replay my.csv --beta 0.05:0.6:0.05 --delta-fp .7 --delta-fn 1 --bits 4 --policy all --runs 25 --json r.json",
     )
     p.add_argument("trace", help="a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name")
@@ -104,8 +107,9 @@ def _add_replay(commands: Any) -> None:
     p.add_argument("--delta-fp", type=float, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
     p.add_argument("--delta-fn", type=float, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
     p.add_argument(
-        "--bits", type=int, choices=range(1, 13), default=DEFAULTS["bits"], metavar="b", help="score bits, 1..12 (%(default)s)"
-    )
+        "--bits", type=int, nargs="+", choices=range(1, 13), default=[DEFAULTS["bits"]], metavar="b",
+        help=f"score bits, 1..12; several: each policy with each ({DEFAULTS['bits']})",
+    )  # fmt: skip
     p.add_argument("--policy", nargs="+", choices=["all", *POLICIES], default=["all"], metavar="P", help=" ".join(POLICIES))
     p.add_argument("--half-life", type=int, default=0, help="of the learners that forget, in rounds (0: never)")
     p.add_argument("--runs", type=positive, default=25, help="(25)")

@@ -20,6 +20,7 @@ from . import catalogue, traces
 from .simulation import policies
 from .simulation.names import BINARY, MULTICLASS
 from .simulation.policies.base import Policy
+from .simulation.policies.named import Named
 from .simulation.stream import Costs, Making, charged
 from .simulation.sweep import Result, device_seed, grid, sweep
 from .traces import Trace
@@ -64,12 +65,13 @@ def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to replay a trace with. wanted: names of policies, or "all"; runs of `samples` each, the first with `seed`."""
+    """What to replay a trace with. wanted: names of policies, or "all", each played with each of `bits`; runs of `samples`
+    each, the first with `seed`."""
 
     betas: list[float]
     delta_fp: float = DEFAULTS["delta_fp"]
     delta_fn: float = DEFAULTS["delta_fn"]
-    bits: int = DEFAULTS["bits"]
+    bits: tuple[int, ...] = (DEFAULTS["bits"],)
     wanted: tuple[str, ...] = ("all",)
     half_life: int = 0
     runs: int = 25
@@ -144,7 +146,14 @@ def _chosen(source: Trace, plan: Plan) -> list[Policy]:
             raise UserError(f"--policy {name}: not for a trace of {source.classes} classes; {', '.join(fitting)} are")
     if plan.seed < 0 or plan.half_life < 0:
         raise UserError("--seed and --half-life are 0 or more")
-    return [policies.make(name, plan.bits, plan.half_life, **plan.options) for name in names]
+    made: dict[str, Policy] = {}
+    for bits in plan.bits:
+        for name in names:
+            policy = policies.make(name, bits, plan.half_life, source.classes, **plan.options)
+            if len(plan.bits) > 1 and hasattr(policy, "bits"):
+                policy = Named(policy, f"{policy.name}, b = {bits}")
+            made.setdefault(policy.name, policy)
+    return list(made.values())
 
 
 def _plain(name: str) -> str:

@@ -189,7 +189,7 @@ def _beyond(folder: Path) -> list[str]:
             ]
         )
     lines += _table(["policy", "fitted slope", "of the last decade", "regret", "bound of Theorem 1", "at T"], body)
-    lines += ["Digits, pairwise H2T2 beside the others (mean cost over β):", ""]
+    lines += ["Digits, every policy for many classes (mean cost over β):", ""]
     multi = _read(folder, "multiclass")
     traces = list(dict.fromkeys(row["trace"] for row in multi))
     body = [
@@ -197,6 +197,10 @@ def _beyond(folder: Path) -> list[str]:
         for policy in dict.fromkeys(row["policy"] for row in multi)
     ]
     lines += _table(["policy", *traces], body)
+    lines += ["The same at two horizons, and with labels that change (mean cost over β = .05 to .6):", ""]
+    classes = _read(folder, "classes")
+    body = [[row["stream"], row["policy"], *(f"{float(row[k]):.4f}" for k in ("3", "4", "10"))] for row in classes]
+    lines += _table(["stream", "policy", *(f"{k} classes" for k in (3, 4, 10))], body)
     lines += ["Late and lost labels (β = .2, mean of three traces), average cost a sample:", ""]
     late = _read(folder, "late")
     policies = list(dict.fromkeys(row["policy"] for row in late))

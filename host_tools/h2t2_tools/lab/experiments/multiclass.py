@@ -1,27 +1,38 @@
-"""`multiclass`: pairwise H2T2 against the single threshold and the calibrated rule, on 3, 4 and 10 classes of digits."""
+"""`multiclass`: the adaptive policy and pairwise H2T2 against the single threshold and the calibrated rule, on 3, 4 and 10
+classes of digits: over the cost of an offload, after 1,000 and after 10,000 samples, and with labels that change midway."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ...common import plots
 from .. import catalogue
 from ..replay import FIELDS, costs, row, write_csv
+from ..simulation.policies.adaptive_classes import AdaptiveClasses
 from ..simulation.policies.calibrated import Calibrated
 from ..simulation.policies.full_offload import FullOffload
 from ..simulation.policies.no_offload import NoOffload
 from ..simulation.policies.offline_single import OfflineSingle
 from ..simulation.policies.pairwise import Pairwise
 from ..simulation.policies.single_threshold import SingleThreshold
+from ..simulation.stream import Stream, draw
 from ..simulation.sweep import grid, sweep
+from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, Setting, lines
 
-POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), Calibrated(), Pairwise())
+POLICIES = (NoOffload(), FullOffload(), SingleThreshold(), OfflineSingle(), Calibrated(), Pairwise(), AdaptiveClasses())
+ONLINE = (OfflineSingle(), SingleThreshold(), Pairwise(), AdaptiveClasses())
+BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+CLASSES = (3, 4, 10)
 
 
 def perform(setting: Setting) -> list[Path]:
     rows = []
-    for classes in (3, 4, 10):
+    for classes in CLASSES:
         trace = catalogue.find(f"digits_{classes}", setting.data)
         matrix = costs(classes, DELTA_FP, DELTA_FN)
         for result in sweep(grid(trace, POLICIES, setting.betas, matrix, setting.samples, setting.runs, 0)):
@@ -36,4 +47,31 @@ def perform(setting: Setting) -> list[Path]:
         ("cost of an offload, β", "average cost a sample"),
         f"Digits, {setting.samples:,} samples, {setting.runs} runs; errors cost {DELTA_FP}, missing the last {DELTA_FN:g}",
     )
-    return [figure, setting.out / "multiclass.csv"]
+    write_csv(setting.out / "classes.csv", ("stream", "policy", *map(str, CLASSES)), _in_time(setting))
+    return [figure, setting.out / "multiclass.csv", setting.out / "classes.csv"]
+
+
+def _in_time(setting: Setting) -> list[dict[str, Any]]:
+    """Mean cost over BETAS by stream and policy, a column a number of classes."""
+    rows: list[dict[str, Any]] = []
+    for title, samples, make in (
+        ("1,000 samples", 1000, draw),
+        ("10,000 samples", 10000, draw),
+        ("10,000, every label the next class from the middle on", 10000, shifted),
+    ):
+        made: dict[str, dict[str, Any]] = {policy.name: {"stream": title, "policy": policy.name} for policy in ONLINE}
+        for classes in CLASSES:
+            trace = catalogue.find(f"digits_{classes}", setting.data)
+            results = sweep(grid(trace, ONLINE, BETAS, costs(classes, DELTA_FP, DELTA_FN), samples, setting.runs, 0, make))
+            for name, line in made.items():
+                line[str(classes)] = float(np.mean([r.mean("cost") for r in results if r.job.policy.name == name]))
+        rows += made.values()
+    return rows
+
+
+def shifted(source: Trace, samples: int, seed: int, beta: float) -> Stream:
+    """Samples drawn from a trace; from the middle on every label is the next class."""
+    stream = draw(source, samples, seed, beta)
+    label = stream.label.copy()
+    label[samples // 2 :] = (label[samples // 2 :] + 1) % source.classes
+    return replace(stream, label=label)

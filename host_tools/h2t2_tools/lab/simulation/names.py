@@ -13,5 +13,5 @@ NAMES = (
     "adaptive",
     "pairwise",
 )
-MULTICLASS = ("no-offload", "full-offload", "single", "offline-single", "calibrated", "pairwise")
+MULTICLASS = ("no-offload", "full-offload", "single", "offline-single", "calibrated", "adaptive", "pairwise")
 BINARY = tuple(name for name in NAMES if name != "pairwise")

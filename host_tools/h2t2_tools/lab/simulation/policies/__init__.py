@@ -23,16 +23,20 @@ _MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "adaptive": ("adaptive", "Adaptive", {}),
     "pairwise": ("pairwise", "Pairwise", {}),
 }
+# and the same name's, where there are more than two classes
+_MANY: dict[str, tuple[str, str, dict[str, Any]]] = {"adaptive": ("adaptive_classes", "AdaptiveClasses", {})}
 
 
-def make(name: str, bits: int, half_life: int = 0, **more: Any) -> Policy:
+def make(name: str, bits: int, half_life: int = 0, classes: int = 2, **more: Any) -> Policy:
     """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime.
+
+    classes: of the streams it will see.
 
     Only what is asked for is imported: the compiled learners need numba, the baselines do not.
     """
     if name not in _MADE:
         raise UserError(f"policy {name}: not one of {', '.join(NAMES)}")
-    file, kind, options = _MADE[name]
+    file, kind, options = (_MANY if classes > 2 and name in _MANY else _MADE)[name]
     made = getattr(import_module(f".{file}", __package__), kind)
     known = made.__dataclass_fields__
     given = {"bits": bits, "half_life": half_life, **more, **options}
