@@ -30,6 +30,7 @@ def put(model, folder, **changes):
     return flash.flash(kinds.KINDS["unix"], str(folder), model, config, None, False, False, lambda *_: None)
 
 
+@pytest.mark.slow
 def test_flash_copies_only_what_changed(model, tmp_path):
     if UNIX.missing():
         pytest.skip(UNIX.missing())
@@ -42,6 +43,7 @@ def test_flash_copies_only_what_changed(model, tmp_path):
     assert not list((tmp_path / "device").rglob("*.new"))
 
 
+@pytest.mark.slow
 def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     """Cut off while copying: the old runtime is whole, repeating copies only the rest. Cut at the end: main.py finishes it."""
     if UNIX.missing():

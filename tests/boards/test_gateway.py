@@ -34,6 +34,7 @@ class Pty:
         os.write(self.end, data)
 
 
+@pytest.mark.slow
 def test_one_gateway_serves_many_lines(tmp_path):
     """Two devices on two ptys, one gateway: each gets the replies to its own requests, noise on one troubles neither."""
     if broker.mosquitto() is None:
@@ -67,6 +68,7 @@ def test_one_gateway_serves_many_lines(tmp_path):
     assert counters[0].noise > 5 and counters[1].noise == 0 and any("hello from dev1" in text for text in said)
 
 
+@pytest.mark.slow
 def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
     """No worker, a model that no worker serves, no broker: the board is told at once, and need not wait for its deadline."""
     if broker.mosquitto() is None:

@@ -52,6 +52,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_key_is_explained(command, tmp_path):
     out = tmp_path / "report.json"

@@ -48,6 +48,7 @@ def test_it_is_not_locked_in_by_a_time_without_events(k, seed):
     assert paid[1400:].mean() < 0.03 and policy.likely(k) == 1
 
 
+@pytest.mark.slow
 def test_it_asks_at_least_so_often_for_ever():
     """In a bin that has been sure for 20,000 rounds."""
     policy = Adaptive(beta=BETA)
@@ -130,6 +131,7 @@ def test_other_deltas_leave_the_charge_of_a_link_that_is_down():
     assert (policy.charged, policy.beta) == (ONE, BETA) and (policy.lower, policy.upper) == (ONE, 0)
 
 
+@pytest.mark.slow
 def test_a_wrong_remote_is_corrected():
     """Labels flip at known rates; the estimate is the truth's."""
     rng = np.random.default_rng(5)
@@ -157,6 +159,7 @@ def test_a_table_with_a_bad_number_leaves_the_old_one_whole():
     assert policy.forecaster.prior.tolist() == [100] * 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["adaptive", "adaptive+dear", "adaptive+noisy-rdl"])
 def test_the_integers_are_the_float_reference(mode):
     row = compare(4, 3000, 7, mode)

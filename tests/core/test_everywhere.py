@@ -53,6 +53,7 @@ def test_vectors_on_cpython(name, path):
     assert [json.loads(line) for line in run.stdout.splitlines()] == expected()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
 def test_a_step_allocates_nothing(emulator, tmp_path):
     """decide, learn, lose and a halving of every policy with the heap locked, 300 rounds each."""

@@ -106,6 +106,7 @@ def test_the_watch_sees_an_overflow(watched):
 q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     bits=st.sampled_from([1, 2, 4, 8]),
@@ -149,6 +150,7 @@ def test_h2t2_keeps_to_small_ints(
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     beta=q15,
@@ -194,6 +196,7 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
             adaptive.learn(adaptive.ticket, 2, beta)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     beta=q15, cost=st.integers(0, 32768), classes=st.sampled_from([2, 3, 16]), spent=st.integers(0, 1),

@@ -38,6 +38,7 @@ def test_the_policy_alone_beats_asking_always_and_never():
     assert policy < always < never
 
 
+@pytest.mark.slow
 def test_a_sensor_on_a_pi(tmp_path):
     pair = pairs.load("breast_cancer")
     rows = "\n".join(",".join(str(float(number)) for number in row) for row in pair.x[:60])
@@ -64,6 +65,7 @@ class Pin:
 """
 
 
+@pytest.mark.slow
 def test_a_sensor_on_a_pico(tmp_path):
     """On the unix port, with a `machine` module of the test's."""
     if UNIX.missing():
@@ -82,6 +84,7 @@ def test_a_sensor_on_a_pico(tmp_path):
     assert out.count("pin ") == 30
 
 
+@pytest.mark.slow
 def test_a_remote_model_of_ones_own(tmp_path):
     with (
         mosquitto(tmp_path) as broker,

@@ -21,6 +21,7 @@ def test_a_broker_out_of_reach_gets_status_1(command):
     assert "not reachable" in run.stderr and "Traceback" not in run.stderr
 
 
+@pytest.mark.slow
 def test_a_node_without_a_broker_decides_locally():
     """Nobody listens, or somebody who never answers: every sample is decided, and it is said once why."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -47,6 +48,7 @@ def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     assert seen[0] == seen[1] and {source for _, _, source in seen[0]} == {"local", "remote"}
 
 
+@pytest.mark.slow
 def test_a_node_needs_no_remote_models_file(tmp_path):
     """The pair's description says what an offload looks like: the model itself may be anywhere."""
     folder = tmp_path / "pair"

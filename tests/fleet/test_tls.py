@@ -19,6 +19,7 @@ from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet import config as board_config
 
 
+@pytest.mark.slow
 @links
 def test_a_broker_that_is_not_the_one_meant_is_refused(kind, tmp_path):
     """Its certificate is expired, not valid yet, of a foreign authority, of another name: no connection, and why."""
@@ -145,6 +146,7 @@ link.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
 def test_a_board_speaks_tls(emulator, fleet, tmp_path):
     """MicroPython, x86-64 and emulated 32-bit ARM, with the files `h2t2 flash` puts on a board; a foreign broker is refused."""
@@ -200,6 +202,7 @@ def settime():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(FAKETIME is None, reason="no libfaketime; run: sudo apt-get install faketime")
 def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certificate(tmp_path):
     """Under libfaketime: without a time server every certificate is one of the future; with one the board connects."""

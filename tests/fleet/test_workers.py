@@ -61,6 +61,7 @@ def replies(link, count, seconds=10):
     return got
 
 
+@pytest.mark.slow
 def test_the_worker_answers_strangers_and_survives(broker_url):
     """Malformed, oversized, foreign requests against the real worker and a real broker; then a good one."""
     pair = pairs.load("digits")
@@ -106,6 +107,7 @@ def test_a_batch_is_answered_like_its_requests_alone():
 SLOW = "import time\ndef slow(x):\n    time.sleep(0.05 * len(x))\n    return [0.75] * len(x)\n"
 
 
+@pytest.mark.slow
 def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
     """The score tells the size of the batch: 8 requests within the wait make one, a ninth alone waits no longer than that."""
     (tmp_path / "size.py").write_text("def size(x): return [len(x) / 100] * len(x)\n")
@@ -123,6 +125,7 @@ def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
         link.close()
 
 
+@pytest.mark.slow
 def test_more_than_the_queue_holds_is_answered_busy(url, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     options = ("--model", f"{tmp_path}/slow.py:slow", "--queue", "4", "--batch", "4", "--json", "-")
@@ -142,6 +145,7 @@ def test_more_than_the_queue_holds_is_answered_busy(url, tmp_path):
         assert json.loads(process.communicate(timeout=10)[0])["busy"] == statuses.count(wire.BUSY)
 
 
+@pytest.mark.slow
 def test_what_was_taken_is_answered_before_the_end(url, tmp_path):
     """SIGTERM while a slow model has work: every request taken gets its answer, the rest is left to others."""
     (tmp_path / "slow.py").write_text(SLOW)
@@ -201,6 +205,7 @@ def get(port, path):
         return 0, ""
 
 
+@pytest.mark.slow
 def test_metrics_and_health(tmp_path):
     port = broker.free_port()
     with mosquitto(tmp_path) as one, worker(one.url, "digits", "--metrics", str(port)):
@@ -291,6 +296,7 @@ def test_a_device_is_not_stuck_by_a_worker_that_is_gone(url):
     assert json.loads(run.stdout.splitlines()[-1])["summary"]["replies"] > 10
 
 
+@pytest.mark.slow
 def test_oversize_requests_are_refused_or_not_taken(url):
     """300 kB: answered with an error and counted. 2 MB: the broker keeps it from a worker that says it takes 1 MB at most."""
     with worker(url, "digits", "--json", "-") as process:
@@ -420,6 +426,7 @@ def test_two_models_on_one_broker_do_not_steal_from_each_other(url):
             link.close()
 
 
+@pytest.mark.slow
 def test_metrics_serve_a_bounded_number_of_connections(url):
     port = broker.free_port()
     with worker(url, "digits", "--metrics", str(port)) as process:

@@ -62,6 +62,7 @@ def test_a_trace_that_is_not_there(capsys, tmp_path):
     assert h2t2("replay", tmp_path / "t.npz") == 2 and "not a trace" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_replay_prints_writes_and_draws(tmp_path, capsys):
     size = ("--runs", 2, "--samples", 500, "--beta", "0.1:0.5:0.2", "--out", tmp_path)
     assert h2t2("replay", "phishing", *size, "--json", "-") == 0
@@ -81,6 +82,7 @@ def test_replay_prints_writes_and_draws(tmp_path, capsys):
     assert "H2T2 all + anytime" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     size = ("--runs", 2, "--samples", 300, "--out", tmp_path, "--json", "-")
     assert h2t2("replay", "digits_4", "--beta", ".2", *size) == 0
@@ -190,6 +192,7 @@ def test_a_table_to_start_from(tmp_path, capsys):
     assert h2t2("prior", "digits_3") == 2 and "two" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_trace_is_played_in_its_own_order(tmp_path, capsys):
     """Each sample once, as it came; labels late and lost, a picture over time; the same twice."""
     rng = np.random.default_rng(3)

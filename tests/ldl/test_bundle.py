@@ -89,6 +89,7 @@ def test_wrong_inputs_are_refused():
         Int8Model(content(), event=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
 def test_the_same_bytes_on_micropython(emulator, tmp_path):
     """Every made model, ten inputs each, all outputs, the heap locked while one runs: x86-64 and 32-bit ARM."""

@@ -49,6 +49,7 @@ def connected(link, state=True, seconds=10):
     return link.is_connected() == state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [MqttLink, PahoLink])
 def test_offloads(kind, broker_url):
     """Requests and replies through each kind of broker and a real worker."""
@@ -144,6 +145,7 @@ def test_replies_nobody_takes_drop_the_oldest(kind, mosquitto, publish):
     link.close()
 
 
+@pytest.mark.slow
 @both
 def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, publish):
     """A reply of 200 kB, of 500 bytes: counted, not delivered; what comes after them is."""
@@ -187,6 +189,7 @@ def test_retained_commands_are_ignored(kind, mosquitto, publish):
     client.loop_stop()
 
 
+@pytest.mark.slow
 @both
 def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
     """Sixty oversize QoS 1 messages, three times as many as a broker leaves unacknowledged: the link still hears."""
@@ -202,6 +205,7 @@ def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
     link.close()
 
 
+@pytest.mark.slow
 @both
 def test_workers_come_and_go(kind, mosquitto):
     """A worker is there when its first request could be answered, and gone with its connection, however that ends."""
@@ -230,6 +234,7 @@ def test_workers_come_and_go(kind, mosquitto):
         one.close()
 
 
+@pytest.mark.slow
 @both
 def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
     """Each takes the other's connection away: both say so, and from then on wait long between two attempts."""
@@ -309,6 +314,7 @@ def test_status_is_retained_with_a_last_will(kind, mosquitto):
         client.loop_stop()
 
 
+@pytest.mark.slow
 def test_signals_do_not_lengthen_a_wait(mosquitto):
     """A signal each millisecond, some of them at the very end of a wait: every one of 200 waits of 20 ms ends."""
     link = PahoLink(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)

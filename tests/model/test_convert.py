@@ -49,6 +49,7 @@ def refused(*arguments, capsys):
     return err
 
 
+@pytest.mark.slow
 def test_logistic_regression_with_its_scaler(cancer, tmp_path, capsys):
     data = ("--calibration", cancer / "train.npz", "--test", cancer / "test.npz")
     report = converted(cancer / "lr.joblib", *data, "--out", tmp_path, capsys=capsys)
