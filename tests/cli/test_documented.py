@@ -46,6 +46,7 @@ COMMANDS = {
     "broker-config": ["--out", "{}/broker", "--device", "a"],
     "replay": ["phishing", "--runs", "1", "--samples", "100", "--beta", "0.2", "--out", "{}", "--policy", "h2t2"],
     "prior": ["phishing", "--out", "{}/prior.json"],
+    "recommend": ["phishing", "--runs", "1", "--bits", "4", "--out", "{}"],
     "score": [MODEL, str(models() / "digits/test.npz"), "--out", "{}/t.npz"],
     "demo": ["--samples", "60", "--out", "{}"],
     "proxy": ["--seconds", "0.1"],

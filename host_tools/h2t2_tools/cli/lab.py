@@ -1,4 +1,4 @@
-"""The commands that need no device: replay, score, experiment, results."""
+"""The commands that need no device: replay, score, prior, recommend, experiment, results."""
 
 from __future__ import annotations
 
@@ -196,6 +196,58 @@ def _add_prior(commands: Any) -> None:
     json_option(p)
 
 
+def _recommend(args: argparse.Namespace) -> None:
+    from ..lab import recommend, replay
+
+    with progress() as bar:
+        task = bar.add_task("trying")
+        report = recommend.recommend(
+            replay.trace(args.trace), args.beta, (args.delta_fp, args.delta_fn), args.horizon, args.ordered, tuple(args.bits),
+            args.runs, Path(args.out), lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    write_json(args.json, report)
+    if args.json != "-":
+        header = {"": "left", "shuffled": "right", "in order": "right"}
+        rows = [[row["what"], f"{row['shuffled']:.4f}", f"{row['in order']:.4f}"] for row in report["rows"]]
+        show([Table(f"{report['trace']}: cost a sample, beta {report['beta']:g}, {report['horizon']:,} samples", header, rows)])
+        print(f"{report['chosen']}: {report['why']}")
+        for warning in report["warnings"]:
+            print(f"beware: {warning}")
+        print(f"picture: {report['figure']}\n\n# for a board's or a node's config.toml\n{recommend.lines(report['config'])}")
+
+
+def _add_recommend(commands: Any) -> None:
+    p = command(
+        commands,
+        "recommend",
+        _recommend,
+        "What to choose for a trace: policy, bits, a table or none; and what that costs beside asking always or never.",
+        "h2t2 recommend phishing --beta 0.2",
+        "h2t2 recommend my.csv --ordered --beta 0.3 --delta-fp .5 --horizon 5000 --json choice.json",
+    )
+    p.add_argument("trace", help="a .csv or .npz of score and label; or a shipped trace's name")
+    p.add_argument("--beta", type=_share, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
+    p.add_argument("--delta-fp", type=_share, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
+    p.add_argument("--delta-fn", type=_share, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
+    p.add_argument("--horizon", type=positive, default=0, metavar="N", help="samples the device will see (those of the trace)")
+    p.add_argument("--ordered", action="store_true", help="the trace's order is the device's: it decides (shuffled samples do)")
+    p.add_argument(
+        "--bits", type=int, nargs="+", choices=range(1, 9), default=[3, 4, 5, 6, 8], metavar="b",
+        help="score bits to try, 1..8 (3 4 5 6 8)",
+    )  # fmt: skip
+    p.add_argument("--runs", type=positive, default=10, help="(10)")
+    p.add_argument("--out", default="results/recommend", help="folder for the picture (results/recommend)")
+    json_option(p)
+
+
+def _share(text: str) -> float:
+    """A number from 0 to 1."""
+    parts = _betas(text)
+    if len(parts) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: want one number")
+    return parts[0]
+
+
 def _experiment(args: argparse.Namespace) -> None:
     from ..lab import experiments
 
@@ -255,5 +307,5 @@ def _add_results(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_replay, _add_score, _add_prior, _add_experiment, _add_results):
+    for declare in (_add_replay, _add_score, _add_prior, _add_recommend, _add_experiment, _add_results):
         declare(commands)

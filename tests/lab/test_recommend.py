@@ -1,0 +1,80 @@
+"""`h2t2 recommend`: it chooses as the figures say, warns where they disagree, and what it writes is a configuration."""
+
+import json
+
+import numpy as np
+import pytest
+
+from h2t2_tools.cli.main import main
+from h2t2_tools.fleet import config
+
+
+def h2t2(*words):
+    return main([str(word) for word in words])
+
+
+def saved(path, score, label):
+    np.savez(path, score=score, label=label.astype(int))
+    return path
+
+
+@pytest.fixture
+def asked(tmp_path, capsys):
+    """The report on a trace."""
+
+    def ask(path, *options):
+        common = "--beta", 0.2, "--runs", 2, "--bits", 3, 4, "--out", tmp_path, "--json", "-"
+        assert h2t2("recommend", path, *common, *options) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return ask
+
+
+def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
+    report = asked("phishing")
+    cost = {row["what"]: row for row in report["rows"]}
+    least = min(row["shuffled"] for what, row in cost.items() if what.startswith(("adaptive", "H2T2")))
+    assert cost[report["chosen"]]["shuffled"] <= 1.02 * least and report["decided_by"] == "shuffled"
+    assert (tmp_path / "recommend_Phishing.png").exists()
+    assert h2t2("recommend", "phishing", "--runs", 2, "--out", tmp_path) == 0
+    lines = capsys.readouterr().out.split("config.toml\n")[1]
+    (tmp_path / "c.toml").write_text(f"remote_shape = [30]\nmodel_id = 1\n{lines}")
+    assert config.load(tmp_path / "c.toml").policy == "adaptive"
+
+
+def test_a_model_that_says_too_little_gets_a_table(asked, tmp_path):
+    """Scores that are all near one half, and right: 200 labels know that at once."""
+    rng = np.random.default_rng(1)
+    label = rng.random(1000) < 0.5
+    report = asked(saved(tmp_path / "shy.npz", np.where(label, 0.55, 0.45), label), "--horizon", 200)
+    assert report["chosen"].endswith("with a table") and len(report["config"]["prior"]) == 2 ** report["config"]["bits"]
+    assert report["labelled"] == 200 and [w for w in report["warnings"] if "asking never" in w]  # it is right
+
+
+def test_a_stream_that_changes_is_told(asked, tmp_path):
+    """The meaning of the scores turns in the middle: shuffled they say nothing."""
+    rng = np.random.default_rng(2)
+    score = rng.random(4000)
+    label = (score > 0.5) ^ (np.arange(4000) >= 2000)
+    report = asked(saved(tmp_path / "turns.npz", score, label), "--ordered")
+    assert any("the stream changes" in warning for warning in report["warnings"]) and report["decided_by"] == "in order"
+
+
+def test_where_learning_saves_nothing_it_says_so(asked, tmp_path):
+    rng = np.random.default_rng(2)
+    report = asked(saved(tmp_path / "noise.npz", rng.random(600), rng.random(600) < 0.5), "--horizon", 9000)
+    assert any("asking always costs as little" in warning for warning in report["warnings"])
+    assert any("only 480 samples" in warning for warning in report["warnings"])
+
+
+@pytest.mark.parametrize(
+    "score, label, why",
+    [(np.zeros(20), np.arange(20) % 2, "want 40"), (np.zeros(60), np.zeros(60), "all the same")],
+)
+def test_too_little_is_refused(score, label, why, tmp_path, capsys):
+    assert h2t2("recommend", saved(tmp_path / "t.npz", score, label), "--runs", 1) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_many_classes_are_refused(capsys):
+    assert h2t2("recommend", "digits_4") == 2 and "between two" in capsys.readouterr().err
