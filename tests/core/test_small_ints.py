@@ -31,6 +31,7 @@ CORE = (
     "pairwise",
     "class_forecaster",
     "adaptive_classes",
+    "budget",
 )
 
 
@@ -224,6 +225,25 @@ def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count,
         f = [16384 if k == top else 0 for k in range(classes)] if n % 3 else [16384 // classes] * classes
         if policy.decide(f) < 0:
             policy.learn(policy.ticket, n % classes, (-1, 0, 32768)[n % 3])
+
+
+@given(
+    capacity=st.integers(1, 2**29 - 1), level=st.integers(0, 2**29 - 1), fixed=st.integers(0, 2**20),
+    per_kb=st.integers(0, 32767), amount=st.integers(0, 1023),
+    period=st.integers(1, 2**29 - 1), share=st.integers(0, 2**20), ms=st.integers(-9, 2**29 - 1),
+)  # fmt: skip
+def test_a_budget_keeps_to_small_ints(watched, capacity, level, fixed, per_kb, amount, period, share, ms):
+    try:
+        budget = watched.budget.Budget(capacity, fixed, per_kb, amount, period, share)
+    except ValueError:
+        return
+    budget.level = min(level, capacity)
+    budget.owed = period - 1
+    for size in (0, 100, 2**20, 2**20 + 1):
+        budget.earn(ms)
+        assert 0 <= budget.level <= capacity and 0 <= budget.price() <= 32768
+        if budget.affords(size):
+            budget.spend(size)
 
 
 def test_the_core_imports_nothing_but_array_and_itself():

@@ -5,6 +5,7 @@ import json
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
+from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.pairwise import Pairwise
 from h2t2.core.rng import Rng
@@ -40,6 +41,7 @@ RUNS = [
     ("adaptive-classes", 500, 0, {"beta": 9830}),
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
     ("calibrated", 400, 0, {}),
+    ("budget", 300, 0, {"capacity": 100000, "fixed": 900, "per_kb": 3000, "amount": 1023, "period": 7000, "per_sample": 50}),
 ]
 
 
@@ -86,6 +88,15 @@ def replay(kind, rounds, restore, options):
     if kind == "rng":
         rng = Rng(options["seed"])
         return {"draws": [rng.draw() for _ in range(rounds)]}
+    if kind == "budget":
+        budget = Budget(**options)
+        for _ in range(rounds):
+            budget.earn(stream.draw())
+            size = stream.draw() >> 3
+            if budget.affords(size):
+                budget.spend(size)
+            check.add((budget.level, budget.owed, budget.price()))
+        return {"crc": check.crc}
     if kind == "calibrated":
         binary, many = Calibrated(22938, 32768), CalibratedMulticlass(COSTS)
         both = [(binary.decide(stream.draw() >> 1, n * 82), many.decide(scores(stream, 4), n * 82)) for n in range(rounds)]

@@ -130,6 +130,11 @@ def encode_request(
     return head + bytes(data)
 
 
+def request_size(shape) -> int:
+    """Bytes of a request with an int8 tensor of this shape."""
+    return REQUEST_HEADER + 2 * len(shape) + size_of(INT8, shape)
+
+
 def peek_request(payload: bytes) -> tuple | None:
     """(boot, sequence) of a payload long enough to hold them, else None: enough to answer a malformed request."""
     if len(payload) < 12:

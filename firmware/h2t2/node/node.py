@@ -32,10 +32,25 @@ class Node:
     when_down: while the broker is away, no worker serves the model, or those that do are silent: "ask": the policy goes on, an
     offload falls back at once; "raise": beta is 1 meanwhile, so that it asks for less; "pause": the policy is not asked, and
     charged nothing. Silent workers are asked ever more rarely, until one answers. cost: a LinkCost, which then sets beta, or
-    None. log: called with a line of text about what went wrong.
+    None. log: called with a line of text about what went wrong. budget: a Budget, or None: where it does not afford an offload
+    the sample is decided without the policy, and its price is added to beta.
     """
 
-    def __init__(self, policy, ldl, link, act, model, boot, window=1, deadline_ms=2000, when_down="ask", cost=None, log=print):
+    def __init__(
+        self,
+        policy,
+        ldl,
+        link,
+        act,
+        model,
+        boot,
+        window=1,
+        deadline_ms=2000,
+        when_down="ask",
+        cost=None,
+        log=print,
+        budget=None,
+    ):
         if when_down not in WHEN_DOWN:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
         if not 1 <= window <= 8:
@@ -51,6 +66,8 @@ class Node:
         self.spare_ms = deadline_ms >> 3
         self.when_down = when_down
         self.cost = cost
+        self.budget = budget
+        self.earned = ticks_ms()  # when the budget was credited last
         self.complain = Complaints(log)
         self.paused = False  # by a command: decide locally
         self.pending = {}  # ticket -> what is known of it
@@ -71,6 +88,7 @@ class Node:
         self.late = 0  # that came after the decision, and taught
         self.fallbacks = 0  # offloads that were decided locally
         self.unasked = 0  # samples decided without the policy: paused, or when_down is "pause"
+        self.unaffordable = 0  # samples decided without the policy: the budget was spent
         self.crowded = 0  # samples decided without asking: the window was full, or their time was over
         self.strangers = 0  # replies malformed, of another boot, forgotten, doubled, or without a usable label
 
@@ -106,6 +124,10 @@ class Node:
         self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
         policy = self.policy
+        budget = self.budget
+        if budget:
+            budget.earn(ticks_diff(began, self.earned))
+            self.earned = began
         try:
             k = self.ldl.bin(self.ldl.run(x))
         except Exception as error:  # a sample of the wrong size, a sensor's garbage: the cheaper mistake
@@ -121,6 +143,8 @@ class Node:
             self.unasked += 1
         elif self.busy() or left <= 0:
             self.crowded += 1
+        elif budget and not budget.affords(wire.request_size(shape)):
+            self.unaffordable += 1
         else:
             self._charge(asks)
             self.changing = True
@@ -148,7 +172,10 @@ class Node:
         self.pending[ticket] = (tag, k, policy.local, since, now, len(payload))
         if not payload or not self.link.send(payload):
             self._give_up(ticket)
-        elif self.quiet_ms:
+            return
+        if self.budget:
+            self.budget.spend(len(payload))
+        if self.quiet_ms:
             self.probe = ticket
             self.asked = now
             self.announced = self.link.presence.announced
@@ -174,13 +201,16 @@ class Node:
         return waited >= self.quiet_ms or waited < 0 or self.announced != self.link.presence.announced
 
     def _charge(self, asks):
-        """What an offload is charged now: 1 while nobody can be asked and `when_down` says so, more while workers are busy."""
+        """What an offload is charged now: 1 while nobody can be asked and `when_down` says so, more while workers are busy or
+        the budget is low."""
         policy = self.policy
         beta = policy.beta
         if not asks and self.when_down == "raise":
             beta = ONE
         elif self.load:
             beta += (ONE - beta) * self.load >> 15
+        if self.budget:
+            beta = min(ONE, beta + self.budget.price())
         if beta != policy.charged:
             policy.set_charge(beta)
 

@@ -66,15 +66,27 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
         config.get("when_down", "ask"),
         LinkCost(*config["cost"]) if config.get("cost") else None,
         log,
+        _budget(config.get("budget")),
     )
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")
     keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log)
+    if node.budget and keeper.restored:
+        node.budget.level = 0  # what was spent before is not known: nothing is taken on trust
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
     patient = config.get("patient", recorded)
     sensing = Sensing(sensor, config.get("every_us", 0), patient, node.complain)
     return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause)
+
+
+def _budget(arguments):
+    """The Budget of a configuration's entry, or None. Imported where there is one: a board may have no room for it."""
+    if not arguments:
+        return None
+    from ..core.budget import Budget
+
+    return Budget(*arguments)
 
 
 def boot_number() -> int:

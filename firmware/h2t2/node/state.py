@@ -4,7 +4,7 @@ from ..link import wire
 from . import snapshot
 from .node import STANDING
 
-NODE = ("samples", "offloads", "replies", "late", "fallbacks", "unasked", "crowded", "strangers")
+NODE = ("samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "strangers")
 LINK = ("connections", "oversize", "dropped", "refused")
 
 
@@ -19,6 +19,7 @@ def state(running) -> dict:
         errors=running.errors,
         sensor_errors=running.sensing.errors,
         skipped=running.sensing.skipped,
+        budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
         namesakes=running.namesakes,
         uptime_s=running.watch.seconds(),

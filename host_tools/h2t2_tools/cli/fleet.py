@@ -53,6 +53,7 @@ def _node(args: argparse.Namespace) -> None:
         rate=args.rate,
         when_down=args.when_down,
         cost=cost_table.read(Path(args.cost)) if args.cost else None,
+        budget=args.budget,
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
         snapshot_mismatch=args.snapshot_mismatch,
@@ -116,6 +117,7 @@ def _add_node(commands: Any) -> None:
     p.add_argument(
         "--hold", type=positive, default=256, metavar="N", help="offloads whose label, however late, still teaches (256)"
     )
+    p.add_argument("--budget", default="", metavar="B", help="most that is offloaded: 10%%, 200/day, 500kB/day, 2000mJ/hour")
     p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
     add_policy_options(p)
 

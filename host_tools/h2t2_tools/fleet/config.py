@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 
-from ..common import policies
+from ..common import budget, policies
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
@@ -73,6 +73,7 @@ class NodeConfig(BaseModel):
     rate: float = Field(0.0, ge=0, le=10000)
     when_down: Literal["ask", "raise", "pause"] = "ask"
     cost: CostTable | None = None
+    budget: str = ""
     snapshot: str = "h2t2.state"
     snapshot_every: int = Field(250, ge=1)
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
@@ -105,6 +106,8 @@ class NodeConfig(BaseModel):
             made["every_us"] = round(1e6 / self.rate)
         if self.cost:
             made["cost"] = self.cost.arguments()
+        if self.budget:
+            made["budget"] = budget.arguments(self.budget, self.remote_shape, self.deadline_ms, self.cost)
         return made
 
     def certificates(self) -> dict[str, bytes]:
@@ -121,7 +124,7 @@ def load(path: Path) -> NodeConfig:
     given = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
     config = config.model_copy(update=given)
     try:
-        config.arguments()
+        config.content()
         for name in ("ca", "cert", "key"):
             if getattr(config, name):
                 certificate(path.parent / getattr(config, name), name == "key")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from h2t2.core import adaptive, forecaster
+from h2t2.core import adaptive, budget, forecaster
 
 from . import tree_twin as trees
 from .tree_twin import compiled, divided, draw, exp2, times
@@ -27,6 +27,7 @@ weigh = compiled(forecaster.weigh, exp2=exp2)
 count = compiled(forecaster.count)
 fade = compiled(forecaster.fade)
 wanted = compiled(adaptive.wanted)
+price = compiled(budget.price)
 part = compiled(adaptive.part, exp2=exp2)
 _ratio = compiled(adaptive._ratio)
 _clear = compiled(adaptive._clear)
@@ -38,9 +39,12 @@ def _moved_to(lead, octaves):
 
 
 @numba.njit(cache=True, nogil=True)
-def play(bins, labels, betas, deltas, rates, options, prior, state, starts, rounds, costs, actions):
+def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, starts, rounds, costs, actions):
     """One run of the adaptive policy; arguments as twin.h2t2() has them. deltas: (delta_fp, delta_fn), Q15. rates: (4,) octaves
-    Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn). prior: (2^bits,) Q15. Returns (taught, refused, lost)."""
+    Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn). prior: (2^bits,) Q15. bucket: (capacity, per_sample,
+    whether its price is asked) of a Budget whose offloads take ONE; capacity 0: none. Returns (taught, refused, lost)."""
+    capacity, per_sample, priced = bucket
+    level = capacity
     bits, rate, window, rdl_fp, rdl_fn = options
     delta_fp, delta_fn = deltas
     n = 1 << bits
@@ -58,17 +62,27 @@ def play(bins, labels, betas, deltas, rates, options, prior, state, starts, roun
     late = len(starts) > 1
     tickets = np.zeros(len(bins) if late else 1, np.int64)
     slot_ticket, slot_chance, slot_kept = np.zeros(window, np.int64), np.zeros(window, np.int64), np.zeros(window, np.int64)
+    charged = np.zeros(len(bins), np.int64)
     last = taught = refused = lost = 0
     noisy = rdl_fp or rdl_fn
     for t in range(len(bins)):
         k = bins[t]
         beta = betas[t]
-        see(k, fast, slow, clock, shifts)
+        affords = True
+        if capacity:
+            level = min(capacity, level + per_sample)
+            affords = level >= ONE
+            if priced:
+                beta = min(ONE, beta + price(level, capacity))
+        charged[t] = beta
+        shifts[:] = 0
+        if affords:
+            see(k, fast, slow, clock, shifts)
         for memory in range(MEMORIES):
             if shifts[memory]:
                 fade(labels_of, memory * size, (memory + 1) * size, shifts[memory])
                 fade(events, memory * size, (memory + 1) * size, shifts[memory])
-        if not clock[0] % 1000:
+        if affords and not clock[0] % 1000:
             trees.rebuild(tree, tree[5][1] == 0, True)
             lead -= lead >> 1
         trees.coarsen(tree)
@@ -90,17 +104,24 @@ def play(bins, labels, betas, deltas, rates, options, prior, state, starts, roun
         zero = (rest * (ONE - q - ones >> 1) + (0 if guess else g * (ONE - want >> 1))) >> 14
         chance = max(FLOOR, (g * (want >> 1) + rest * (q >> 1)) >> 14)
         local = guess if g >= rest else pairs
-        psi = draw(state)
+        if affords:
+            psi = draw(state)
+        else:  # as Policy.likely: nothing is learned, not even that a sample came
+            psi = ONE
+            one = zero = 0
+            guess = local
         if psi < chance:
             actions[t] = ASKED + local
+            level -= ONE
             if want == least:
                 clock[2] = min(clock[2] + 1, len(AUDITS) - 1)
         elif one + zero:
             actions[t] = 1 if (psi - chance) * (one + zero) < one * (ONE - chance) else 0
         else:
             actions[t] = guess
-        trees.charge_cost(tree, k, rate, beta)
-        lead = _moved_to(lead, -times(rate >> 6, (beta >> 1) * want >> 14))
+        if affords:
+            trees.charge_cost(tree, k, rate, beta)
+            lead = _moved_to(lead, -times(rate >> 6, (beta >> 1) * want >> 14))
         if actions[t] >= ASKED and late:
             last = last % 268435455 + 1
             slot = last % window
@@ -132,7 +153,7 @@ def play(bins, labels, betas, deltas, rates, options, prior, state, starts, roun
             zero, one = rates[label << 1], rates[label << 1 | 1]
             trees.coarsen(tree)
             if late and costs[event - 1] >= 0:
-                more = costs[event - 1] - betas[r]
+                more = costs[event - 1] - charged[r]
                 x = times(rate >> 6, (abs(more) >> 1) * want >> 14)
                 lead = _moved_to(lead, -x if more > 0 else x)
                 trees.charge_cost(tree, k, rate, more)

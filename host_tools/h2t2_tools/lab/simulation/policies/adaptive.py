@@ -5,6 +5,7 @@ import numpy as np
 from h2t2.core.adaptive import Adaptive as Device
 from h2t2.units import q15
 
+from ....common.budget import arguments
 from .. import adaptive_twin, twin
 from ..stream import Costs, Stream
 from .base import Policy
@@ -12,13 +13,16 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class Adaptive(Policy):
-    """The device's adaptive policy, compiled. prior: P(event) of every bin, or (): the scores."""
+    """The device's adaptive policy, compiled. prior: P(event) of every bin, or (): the scores. budget: the share of samples
+    that it may offload, 0: any; priced: as a node does it, else it asks as before until the bucket is empty."""
 
     bits: int = 4
     window: int = 8
     rdl_fp: float = 0.0
     rdl_fn: float = 0.0
     prior: tuple[float, ...] = ()
+    budget: float = 0.0
+    priced: bool = True
     name = "adaptive"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
@@ -32,6 +36,10 @@ class Adaptive(Policy):
         options = (self.bits, made.rate, self.window, *rates)
         learned = np.array(made.rates, np.int64)
         bins = stream.bins(self.bits)
+        bucket = (0, 0, False)
+        if self.budget:
+            capacity, _, _, _, _, per_sample = arguments(f"{100 * self.budget:.6f}%", [1], 1)
+            bucket = (capacity, per_sample, self.priced)
         draws = twin.seeded(seed)
-        adaptive_twin.play(bins, stream.label, stream.beta_q15, deltas, learned, options, table, draws, *late, actions)
+        adaptive_twin.play(bins, stream.label, stream.beta_q15, deltas, learned, options, table, bucket, draws, *late, actions)
         return twin.signed(actions)

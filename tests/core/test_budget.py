@@ -1,0 +1,71 @@
+"""The token bucket: never overdrawn, its price, and what it is made from."""
+
+import random
+
+import pytest
+
+from h2t2.core.budget import Budget, price
+from h2t2.core.numbers import ONE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "given", [(50, 1, 0, 200, 86400000, 0), (64 * ONE, ONE, 0, 0, 1, 3277), (125000, 0, 1024, 500, 86400, 0)]
+)
+def test_it_is_never_overdrawn_in_a_million_rounds(given):
+    """Samples at any time, at once or after days, each wanting an offload: no more is spent than was there and came in."""
+    rng = random.Random(4)
+    budget = Budget(*given)
+    spent = came = 0
+    for n in range(1000000):
+        ms = rng.choice((0, 1, 40, 3000, 100000 if n % 1000 else 10**8))
+        came += ms
+        budget.earn(ms)
+        size = rng.choice((40, 600, 9000))
+        assert 0 <= budget.level <= budget.capacity
+        if budget.affords(size):
+            spent += budget.cost(size)
+            budget.spend(size)
+        assert spent * budget.period <= (budget.capacity + (n + 1) * budget.per_sample) * budget.period + came * budget.amount
+
+
+def test_what_comes_in_is_spent():
+    """200 a day, a sample every 10 s for 10 days, all of them wanted: 50 that were there, and 200 a day."""
+    budget = Budget(50, 1, 0, 200, 86400000)
+    spent = 0
+    for _ in range(86400):
+        budget.earn(10000)
+        if budget.affords(100):
+            budget.spend(100)
+            spent += 1
+    assert spent == 2050 or spent == 2049
+
+
+def test_the_price_rises_as_the_bucket_empties():
+    for capacity in (1, 7, 50, 16384, 64 * ONE, 2**29 - 1):
+        prices = [price(capacity * (32 - n) // 32, capacity) for n in range(33)]
+        assert prices[0] == 0 and prices[-1] == 32766 and prices == sorted(prices)
+    assert price(32 * ONE, 64 * ONE) == ONE // 4
+
+
+def test_bytes_are_counted_up():
+    budget = Budget(1000, 0, 1024, 1, 1)
+    assert [budget.cost(size) for size in (0, 1, 32, 33, 64, 1000)] == [0, 32, 32, 64, 64, 1024]
+    assert not budget.affords(2**20 + 1) and not budget.affords(1000)
+
+
+@pytest.mark.parametrize(
+    "given, why",
+    [
+        ((0, 1, 0), "capacity"),
+        ((2**29, 1, 0), "capacity"),
+        ((10, 0, 0), "no room"),
+        ((10, 11, 0), "no room"),
+        ((10, 1, 0, 1024), "amount"),
+        ((10, 1, 0, 1, 0), "period"),
+        ((10, 1, 0, 1, 1, -1), "per_sample"),
+    ],
+)
+def test_bad_arguments_are_named(given, why):
+    with pytest.raises(ValueError, match=why):
+        Budget(*given)

@@ -1,0 +1,64 @@
+"""A node with a budget: it offloads what there is, and no more."""
+
+import pytest
+from scripted import BOOT, Link, set_clock
+from support import Ldl, paper
+
+from h2t2.core.budget import Budget
+from h2t2.node.node import FALLBACK, REMOTE, Node
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [5]
+    set_clock(monkeypatch, lambda: now[0] % 2**30)
+    return now
+
+
+def node_with(budget, policy=None):
+    decisions = []
+    policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
+    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT, window=4, budget=budget)
+    return node, decisions
+
+
+def live(node, samples):
+    for n in range(samples):
+        node.step(5, (1,), b"x", n)
+        node.poll()
+
+
+def test_an_empty_bucket_decides_locally_and_fills_with_time(clock):
+    node, decisions = node_with(Budget(3, 1, 0, 10, 1000))
+    live(node, 8)
+    assert [source for *_, source in decisions] == [REMOTE] * 3 + [FALLBACK] * 5
+    assert (node.unaffordable, node.offloads) == (5, 3)
+    before = node.policy.state()
+    live(node, 1)
+    assert node.policy.state() == before  # not asked, nothing charged
+    clock[0] += 200
+    live(node, 4)
+    assert [source for *_, source in decisions[9:]] == [REMOTE] * 2 + [FALLBACK] * 2
+
+
+def test_the_price_is_charged(clock):
+    node, _ = node_with(Budget(4, 1, 0))
+    charged = []
+    for _ in range(4):
+        live(node, 1)
+        charged.append(node.policy.charged - node.policy.beta)
+    assert charged == [0, 32768 // 16 - 0, 32768 // 4, 32768 * 9 // 16]
+
+
+def test_what_is_not_sent_costs_nothing(clock):
+    node, _ = node_with(Budget(4, 1, 0))
+    node.link.up = False
+    live(node, 5)
+    assert node.budget.level == 4 and node.fallbacks == 5
+
+
+def test_bytes_are_those_of_the_request(clock):
+    node, _ = node_with(Budget(100, 0, 1024))
+    live(node, 9)
+    size = node.budget.cost(len(node.link.sent[0]))
+    assert node.offloads == 100 // size and node.budget.level == 100 - size * node.offloads
