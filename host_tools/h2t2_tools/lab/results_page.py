@@ -201,6 +201,18 @@ def _beyond(folder: Path) -> list[str]:
     classes = _read(folder, "classes")
     body = [[row["stream"], row["policy"], *(f"{float(row[k]):.4f}" for k in ("3", "4", "10"))] for row in classes]
     lines += _table(["stream", "policy", *(f"{k} classes" for k in (3, 4, 10))], body)
+    lines += [
+        "A budget, as a share of what is offloaded without one: cost a sample above none (mean of traces and β):",
+        "",
+    ]
+    budget = _read(folder, "budget")
+    ways = [key for key in budget[0] if key not in ("share", "price / cut off")]
+    body = [
+        [f"{float(row['share']):.0%}", *(f"{float(row[way]):.4f}" for way in ways), f"{float(row['price / cut off']):.2f}"]
+        for row in budget
+        if float(row["share"]) < 1
+    ]
+    lines += _table(["budget", *ways, "a price / cut off"], body)
     lines += ["Late and lost labels (β = .2, mean of three traces), average cost a sample:", ""]
     late = _read(folder, "late")
     policies = list(dict.fromkeys(row["policy"] for row in late))

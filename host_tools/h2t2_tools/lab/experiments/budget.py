@@ -1,0 +1,58 @@
+"""`budget`: what a budget costs above none, where the price of a token rises as the bucket empties, where offloads are cut off
+when it is empty, and where they are chosen at random."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import plots
+from ..replay import write_csv
+from ..simulation.policies.adaptive import Adaptive
+from ..simulation.policies.at_random import AtRandom
+from ..simulation.policies.base import Policy
+from ..simulation.stream import Costs
+from ..simulation.sweep import Job, sweep
+from ..traces import Trace
+from .setting import DELTA_FN, DELTA_FP, Setting
+
+BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of what it offloads without a budget
+WAYS = ("a price", "cut off when empty", "at random")
+
+
+def perform(setting: Setting) -> list[Path]:
+    traces = setting.traces()
+    cells = [(name, beta) for name in traces for beta in BETAS]
+    free = {result.job.key: result for result in sweep([_job(Adaptive(), traces, cell, setting) for cell in cells])}
+    rows: list[dict[str, Any]] = []
+    for share in SHARES:
+        row: dict[str, Any] = {"share": share}
+        for way in WAYS:
+            jobs = [_job(_policy(way, share * free[cell].mean("offload")), traces, cell, setting) for cell in cells]
+            above = [result.mean("cost") - free[result.job.key].mean("cost") for result in sweep(jobs)]
+            row[way] = float(np.mean(above))
+        rows.append({**row, "price / cut off": row[WAYS[0]] / row[WAYS[1]]})
+    write_csv(setting.out / "budget.csv", tuple(rows[0]), rows)
+    figure = setting.out / "budget.png"
+    plots.curves(
+        figure,
+        {way: [{"share": row["share"], "cost": row[way]} for row in rows] for way in WAYS},
+        ("share", "cost"),
+        ("budget, as a share of what is offloaded without one", "cost a sample above no budget"),
+        f"A budget: mean of {len(traces)} traces and {len(BETAS)} β, {setting.samples:,} samples, {setting.runs} runs",
+    )
+    return [figure, setting.out / "budget.csv"]
+
+
+def _policy(way: str, share: float) -> Policy:
+    if way == WAYS[2]:
+        return AtRandom(share)
+    return Adaptive(budget=share, priced=way == WAYS[0])
+
+
+def _job(policy: Policy, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
+    name, beta = cell
+    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, cell)

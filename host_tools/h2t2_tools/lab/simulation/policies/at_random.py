@@ -1,0 +1,20 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..stream import Costs, Stream
+from .base import Policy
+from .no_offload import NoOffload
+
+
+@dataclass(frozen=True)
+class AtRandom(Policy):
+    """Offloads a share of the samples, whichever they are; elsewhere it does as the local model says."""
+
+    share: float
+    name = "at random"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        local = NoOffload().act(stream, costs, seed)
+        asked = np.random.default_rng([seed, 5]).random(len(stream)) < self.share
+        return np.where(asked, -1 - local, local)
