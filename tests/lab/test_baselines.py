@@ -10,6 +10,8 @@ from h2t2.core.rules import Calibrated as DeviceRule
 from h2t2_tools.lab.simulation.hedge import single_threshold
 from h2t2_tools.lab.simulation.policies.calibrated import Calibrated
 from h2t2_tools.lab.simulation.policies.confidence import local
+from h2t2_tools.lab.simulation.policies.fixed import Filter, Kept
+from h2t2_tools.lab.simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from h2t2_tools.lab.simulation.policies.offline_bin import OfflineBin
 from h2t2_tools.lab.simulation.policies.offline_pair import OfflinePair
 from h2t2_tools.lab.simulation.policies.offline_single import OfflineSingle
@@ -106,3 +108,39 @@ def test_every_hostile_stream_is_one_the_device_takes():
         stream = make(name, 500, 1, 0.3)
         assert set(stream.label) <= {0, 1} and stream.bins(4).max() < 16 and 0 <= stream.beta.min() <= stream.beta.max() <= 1
     assert len(MADE) >= 12
+
+
+def test_hi_lcb_stops_asking_where_a_bound_rules_it_out():
+    """Right above .9 and wrong below .6: it asks for ever below, and hardly above, where a surer bin cannot cost more."""
+    rng = np.random.default_rng(1)
+    score = np.where(rng.random(6000) < 0.5, rng.uniform(0.9, 1, 6000), rng.uniform(0.5, 0.6, 6000))
+    stream = Stream(score, (score > 0.9).astype(int), np.full(6000, 0.3))
+    for policy in (HiLcb(), HiLcb(monotone=False), HiLcb2D()):
+        asked = policy.act(stream, COSTS, 0) < 0
+        late = np.arange(6000) > 5000
+        assert asked[late & (score > 0.9)].mean() < 0.05
+        if policy.name.startswith("HI-LCB ("):
+            assert asked[late & (score < 0.6)].all()
+
+
+def test_the_fixed_filters_ask_where_they_say():
+    score = np.linspace(0, 1, 401)
+    stream = Stream(score, np.zeros(401, int), np.full(401, 0.3))
+    confidence = np.maximum(score, 1 - score)
+    assert ((Filter("threshold").act(stream, COSTS, 0) < 0) == (confidence < 0.9)).all()
+    f = np.clip(score, 1e-12, 1 - 1e-12)
+    entropy = -(f * np.log(f) + (1 - f) * np.log(1 - f))
+    sure = np.abs(entropy - 0.5) > 1e-3
+    assert ((Filter("entropy").act(stream, COSTS, 0) < 0) == (entropy > 0.5))[sure].all()
+
+
+def test_kept_thresholds_are_those_of_the_labelled_samples():
+    """On a stream that turns they go on as they were."""
+    score = np.tile(np.linspace(0, 0.999, 100), 10)
+    label = (score > 0.5).astype(int)
+    label[500:] ^= 1
+    stream = Stream(score, label, np.full(1000, 0.3))
+    actions = Kept(100).act(stream, COSTS, 0)
+    assert (actions[:500] == label[:500]).all() and (actions[500:] != label[500:]).all()
+    other = Stream(score, np.ones(1000, int), stream.beta)
+    assert (Kept(50, labelled=other).act(stream, COSTS, 0) == 1).all()

@@ -143,7 +143,12 @@ def dots(path: Path, rows: list[dict[str, Any]], of: str, names: list[str], labe
     places = np.arange(len(rows))[::-1]
     for n, name in enumerate(names):
         axes.plot(
-            [row[name] for row in rows], places, linestyle="", marker=MARKS[n], color=COLOURS[n % len(COLOURS)], label=name
+            [row[name] for row in rows],
+            places,
+            linestyle="",
+            marker=MARKS[n % len(MARKS)],
+            color=COLOURS[n % len(COLOURS)],
+            label=name,
         )
     axes.axvline(0, color="0.4", linewidth=1)
     axes.set_yticks(places, [row[of] for row in rows])

@@ -15,12 +15,12 @@ from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.stream import Costs
 from ..simulation.sweep import Job, sweep
-from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
+from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 BETAS = (0.1, 0.3, 0.5)
 WINDOW = 1024  # labels that may be out, where they come late
 LEARNERS = (*(replace(made, window=WINDOW) for made in (PAPER, PAPER_1, MODES)), replace(MODES, half_life=500, window=WINDOW))
-POLICIES: tuple[Policy, ...] = (*LEARNERS, Adaptive(window=WINDOW))
+POLICIES: tuple[Policy, ...] = (*LEARNERS, Adaptive(window=WINDOW), *BASELINES)
 
 
 def perform(setting: Setting) -> list[Path]:

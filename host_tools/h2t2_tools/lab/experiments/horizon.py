@@ -13,10 +13,11 @@ from ..prior import table
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
+from ..simulation.policies.fixed import Kept
 from ..simulation.stream import Costs, draw
 from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
+from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 LABELLED = 200  # validation samples that a table is made of
@@ -68,9 +69,19 @@ def _upside_down(trace: Trace, run: int) -> tuple[float, ...]:
     return tuple(1 - p for p in _prior(trace, run))
 
 
+def _kept(trace: Trace, run: int) -> Policy:
+    """Thresholds from the same samples."""
+    return Kept(LABELLED, labelled=draw(trace, LABELLED, 1000 + run, 0.0))
+
+
+def _always(policy: Policy) -> Callable[[Trace, int], Policy]:
+    return lambda trace, run: policy
+
+
 # what is compared, from a trace and a run's number
 STARTS: dict[str, Callable[[Trace, int], Policy]] = {
-    **{policy.name: lambda trace, run, policy=policy: policy for policy in (PAPER, PAPER_1, MODES, Adaptive())},  # type: ignore[misc]
+    **{policy.name: _always(policy) for policy in (PAPER, PAPER_1, MODES, Adaptive(), *BASELINES)},
+    BASELINES[-1].name: _kept,
     "adaptive, 200 labelled samples first": lambda trace, run: Adaptive(prior=_prior(trace, run)),
     "adaptive, those upside down": lambda trace, run: Adaptive(prior=_upside_down(trace, run)),
 }

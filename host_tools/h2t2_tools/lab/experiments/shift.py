@@ -16,7 +16,7 @@ from ..simulation.policies.offline_pair import OfflinePair
 from ..simulation.stream import Costs, Stream, charged, draw
 from ..simulation.sweep import device_seed
 from ..traces import Trace
-from .setting import DELTA_FN, DELTA_FP, MODES, PAPER, Setting
+from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, Setting
 
 SEQUENCES = (
     ("phishing_weak", "x_ract", "chest_xray"),
@@ -32,6 +32,7 @@ POLICIES = (
     MODES,
     replace(MODES, half_life=500),
     Adaptive(),
+    *BASELINES,
 )
 BLOCKS = 30
 

@@ -11,7 +11,15 @@ NAMES = (
     "h2t2",
     "h2t2-all",
     "adaptive",
+    "hi-lcb",
+    "hi-lcb-2d",
+    "sedna-threshold",
+    "sedna-entropy",
+    "kept-pair",
     "pairwise",
 )
-MULTICLASS = ("no-offload", "full-offload", "single", "offline-single", "calibrated", "adaptive", "pairwise")
+MULTICLASS = (
+    "no-offload", "full-offload", "single", "offline-single", "calibrated", "adaptive", "hi-lcb", "sedna-threshold",
+    "sedna-entropy", "pairwise",
+)  # fmt: skip
 BINARY = tuple(name for name in NAMES if name != "pairwise")

@@ -21,6 +21,11 @@ _MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "h2t2": ("h2t2", "H2T2", {}),
     "h2t2-all": ("h2t2", "H2T2", {"feedback": "all", "exploration": "anytime"}),
     "adaptive": ("adaptive", "Adaptive", {}),
+    "hi-lcb": ("hi_lcb", "HiLcb", {}),
+    "hi-lcb-2d": ("hi_lcb", "HiLcb2D", {}),
+    "sedna-threshold": ("fixed", "Filter", {"kind": "threshold"}),
+    "sedna-entropy": ("fixed", "Filter", {"kind": "entropy"}),
+    "kept-pair": ("fixed", "Kept", {}),
     "pairwise": ("pairwise", "Pairwise", {}),
 }
 # and the same name's, where there are more than two classes

@@ -1,0 +1,55 @@
+"""What does not learn online: the fixed filters of a known joint-inference system, and thresholds found once and kept."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..stream import Costs, Stream
+from .base import Policy
+from .confidence import local
+from .offline_pair import thresholds
+
+
+@dataclass(frozen=True)
+class Filter(Policy):
+    """KubeEdge Sedna's fixed filters of hard samples (sedna.algorithms.hard_example_mining), as they apply to a classifier.
+
+    kind "threshold": the confidence is below .9, the value in its documentation; "entropy": one less the entropy in nats is
+    below .5, its default. Its third, IBT, counts the boxes of a detector; with one box a picture it is a threshold of .5, below
+    which the confidence of two classes never is: never asking.
+    """
+
+    kind: str = "threshold"
+
+    @property
+    def name(self) -> str:
+        return f"Sedna's {self.kind} filter"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, _ = local(stream, costs)
+        if self.kind == "threshold":
+            hard = confidence < 0.9
+        else:
+            f = np.clip(stream.q14 / 16384, 1e-9, 1)
+            hard = 1 + (f * np.log(f)).sum(1) < 0.5
+        return np.where(hard, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class Kept(Policy):
+    """The best pair of thresholds for some labelled samples, kept for ever: the stream's first, or others."""
+
+    samples: int = 200
+    bits: int = 4
+    labelled: Stream | None = None
+
+    @property
+    def name(self) -> str:
+        return f"best pair of {self.samples} samples, kept"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        known = self.labelled or stream
+        n = min(self.samples, len(known))
+        i, j = thresholds(Stream(known.score[:n], known.label[:n], np.full(n, costs.beta)), costs, self.bits)
+        bins = stream.bins(self.bits)
+        return np.where(bins < i, 0, np.where(bins < j, -1 - (stream.score >= 0.5), 1))

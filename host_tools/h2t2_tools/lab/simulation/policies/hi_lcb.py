@@ -1,0 +1,42 @@
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..bounds import one_sided, two_sided
+from ..stream import Costs, Stream
+from .base import Policy
+from .confidence import local
+
+BINS = 16
+
+
+@dataclass(frozen=True)
+class HiLcb(Policy):
+    """HI-LCB as we state it (see bounds): one confidence bound a bin of the local class's confidence."""
+
+    alpha: float = 0.52
+    monotone: bool = True
+    name = "HI-LCB (our statement)"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        confidence, guess, wrong = local(stream, costs)
+        least = 1 / len(costs.matrix)
+        bins = np.clip(((confidence - least) / (1 - least) * BINS).astype(np.int64), 0, BINS - 1)
+        asked = np.zeros(len(stream), np.int64)
+        one_sided(bins, wrong, stream.beta, float(np.max(costs.matrix)), self.alpha, self.monotone, asked)
+        return np.where(asked == 1, -1 - guess, guess)
+
+
+@dataclass(frozen=True)
+class HiLcb2D(Policy):
+    """The same for errors that cost differently, as we state it: an interval for the share of events of each score bin."""
+
+    alpha: float = 0.52
+    bits: int = 4
+    name = "HI-LCB-2D (our statement)"
+
+    def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
+        made = np.zeros(len(stream), np.int64)
+        deltas = max(costs.delta_fp, 1e-9), max(costs.delta_fn, 1e-9)
+        two_sided(stream.bins(self.bits), stream.label, stream.beta, *deltas, self.alpha, made)
+        return np.where(made == 2, -1 - (stream.score >= 0.5), made)
