@@ -67,7 +67,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
         "device": [device],
-        "memory": [memory],
+        "memory": {"boards": [memory], "policies": [{"policy": "H2T2", "heap_bytes": 1234}]},
         "ldl": {"digits": [{"what": "ref", "us": 2.0, "macs_per_second": 1.0, "crc": 1, "heap": None, "instructions": None}]},
         "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
         "overload": MET,

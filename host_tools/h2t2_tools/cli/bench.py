@@ -15,7 +15,7 @@ from .options import command, json_option, positive, progress, show, write_json
 SIMPLE = {
     "policy": "Time a step of the dense matrix, the O(2^b) form and the tree core, here and on MicroPython.",
     "simulate": "Steps a second of the compiled simulator, the device core on CPython and the dense NumPy matrix.",
-    "memory": "Flash and heap that runtime and a small local model take on each kind of board.",
+    "memory": "Flash and heap that runtime and a small local model take on each kind of board; heap of each policy alone.",
     "fidelity": "Decisions of the integer core that differ from float64, every mode, b from 4 to 10.",
     "install": "Size of the base install, library by library.",
     "saving": "What the policy saves on the demo's streams, against never asking, always asking and hindsight.",

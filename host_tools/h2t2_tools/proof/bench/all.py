@@ -68,7 +68,7 @@ def headlines(measured: dict[str, Any]) -> list[str]:
     times = {(row["where"], row["kind"], row["bits"]): row["us"] for row in measured["policy"]["rows"]}
     ratio = times["CPython", "dense NumPy matrix", 10] / times["CPython", "tree core", 10]
     device = measured["device"][0]
-    board = next(row for row in measured["memory"] if row["mpy"])
+    board = next(row for row in measured["memory"]["boards"] if row["mpy"])
     heap = "" if board["heap_bytes"] is None else f"{board['heap_bytes']:,} bytes of heap, "
     size = sum(row["bytes"] for row in measured["install"]) / 1e6
     cells = [

@@ -1,4 +1,5 @@
-"""`h2t2 bench memory`: what runtime and a small LDL take on each kind of board; heap measured on emulated 32-bit ARM."""
+"""`h2t2 bench memory`: what runtime and a small LDL take on each kind of board, and each policy alone; heap measured on
+emulated 32-bit ARM."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from ...boards import flash, kinds
 from ...boards.emulators import ARM32
-from ...common import pairs
+from ...common import pairs, places
 from ...common.report import Report, Table
 from ...fleet.config import NodeConfig
 from ...model import bundle
@@ -19,8 +20,48 @@ TITLE = "Memory on a board"
 PAIR = "breast_cancer"
 
 
-def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows {board, mpy, flash_bytes, heap_bytes (None where emulated ARM cannot run), bundle_bytes}."""
+COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n})]"
+# what makes a policy, all at b = 4, and counts what it took
+POLICIES = {
+    "H2T2": "from h2t2.core.h2t2 import H2T2; policy = H2T2()",
+    "adaptive": "from h2t2.core.adaptive import Adaptive; policy = Adaptive()",
+    **{
+        f"{name}, {n} classes": f"from h2t2.core.{module} import {kind}; {COSTS.format(n=n)}; policy = {kind}(costs)"
+        for name, module, kind in (
+            ("pairwise H2T2", "pairwise", "Pairwise"),
+            ("adaptive", "adaptive_classes", "AdaptiveClasses"),
+        )
+        for n in (3, 10)
+    },
+}
+COUNTED = """import gc
+gc.collect()
+before = gc.mem_alloc()
+{making}
+gc.collect()
+print(gc.mem_alloc() - before)
+"""
+
+
+def measure(progress: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
+    """{"boards": rows {board, mpy, flash_bytes, heap_bytes (None where emulated ARM cannot run), bundle_bytes},
+    "policies": rows {policy, heap_bytes}, none where it cannot}."""
+    return {"boards": _boards(progress), "policies": _policies(progress) if ARM32.missing() is None else []}
+
+
+def _policies(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Each by itself, code and state."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        script = Path(name) / "counted.py"
+        for policy, making in POLICIES.items():
+            progress(policy)
+            script.write_text(COUNTED.format(making=making))
+            rows.append({"policy": policy, "heap_bytes": int(ARM32.run(script, [], places.RUNTIME.parent))})
+    return rows
+
+
+def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     pair = pairs.load(PAIR)
     config = NodeConfig(remote_shape=pair.about.remote.shape, model_id=pair.about.model_id)
     rows = []
@@ -46,8 +87,9 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     return rows
 
 
-def report(rows: list[dict[str, Any]]) -> Report:
-    """A row a board and form of the runtime."""
+def report(measured: dict[str, list[dict[str, Any]]]) -> Report:
+    """A row a board and form of the runtime; a row a policy."""
+    rows = measured["boards"]
     columns = {"board": "left", "runtime as": "left", "bytes of flash": "right", "bytes of heap": "right"}
     cells = [
         [
@@ -59,4 +101,9 @@ def report(rows: list[dict[str, Any]]) -> Report:
         for row in rows
     ]
     title = f"runtime, configuration and the {PAIR} LDL ({rows[0]['bundle_bytes']:,} bytes); heap on emulated 32-bit ARM"
-    return [Table(title, columns, cells)]
+    made: Report = [Table(title, columns, cells)]
+    if measured["policies"]:
+        alone = [[row["policy"], f"{row['heap_bytes']:,}"] for row in measured["policies"]]
+        title = "each policy alone, compiled from .py, b = 4, code and state; emulated 32-bit ARM"
+        made.append(Table(title, {"policy": "left", "bytes of heap": "right"}, alone))
+    return made
