@@ -55,9 +55,7 @@ def _drift(folder: Path) -> list[str]:
     names = [name for name in drift[0] if name not in ("drift", "over")]
     rows = [[name] + [f"{float(row[name]):+.4f}" for row in drift] for name in names]
     why = "Excess cost a sample (`h2t2 experiment shift`): five sequences of traces, one after the other or fading over."
-    note = (
-        "HI-LCB is written from the idea of arXiv 2508.08985, not from its listing, and HI-LCB-2D, for unequal costs, is ours."
-    )
+    note = "HI-LCB is written from the idea of arXiv 2508.08985, not from its listing, and HI-LCB-2D (unequal costs) is ours."
     header = ["policy", *(f"{row['drift']}, over {row['over']}" for row in drift)]
     return ["## Streams that change", "", why, note, "", *_table(header, rows)]
 
