@@ -73,6 +73,17 @@ def test_a_wrong_entry_is_named_and_no_secret_told(line, word, tmp_path):
     assert word in str(error.value) and "secret-word" not in str(error.value)
 
 
+def test_a_table_may_stand_in_a_file_beside_the_configuration(tmp_path):
+    (tmp_path / "c.toml").write_text('remote_shape = [30]\nmodel_id = 1\nbits = 1\nprior = "p.json"\n')
+    with pytest.raises(UserError, match="p.json: not a table"):
+        board_config.load(tmp_path / "c.toml")
+    (tmp_path / "p.json").write_text('{"prior": [0.25, 0.5]}')
+    assert board_config.load(tmp_path / "c.toml").content()["arguments"]["prior"] == [8192, 16384]
+    (tmp_path / "p.json").write_text('{"prior": [0.25]}')
+    with pytest.raises(UserError, match="1 bits want 2"):
+        board_config.load(tmp_path / "c.toml")
+
+
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
 def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
     """package.json (mip) is what `make pages` writes, and the manifest freezes what `h2t2 flash` copies."""

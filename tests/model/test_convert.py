@@ -17,6 +17,7 @@ from support import ROOT
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2_tools.cli.main import main
+from h2t2_tools.common import prior_file
 from h2t2_tools.model.convert import judge
 from h2t2_tools.model.convert.quiet import quiet
 from h2t2_tools.proof import ldl_check
@@ -56,6 +57,8 @@ def test_logistic_regression_with_its_scaler(cancer, tmp_path, capsys):
     assert report["float"]["accuracy"] > 0.95 and abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.03
     assert report["worst_score_difference"] < 0.1 and report["policy"]["decisions_differ"] < 250
     assert report["bytes"]["bundle_bytes"] == (tmp_path / "lr.h2m").stat().st_size
+    table = prior_file.read(tmp_path / "lr_prior.json", 4)
+    assert table[0] < 0.1 and table[-1] > 0.9 and report["files"]["prior"].endswith("lr_prior.json")
     for file in report["files"].values():
         assert (tmp_path / file).stat().st_size > 100
     text = (tmp_path / "report.md").read_text()

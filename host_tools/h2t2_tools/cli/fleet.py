@@ -12,6 +12,7 @@ from typing import Any
 
 from h2t2.units import q15
 
+from ..common import prior_file
 from ..common.errors import UserError
 from .options import (
     add_endpoint_options,
@@ -20,7 +21,6 @@ from .options import (
     device_name,
     endpoint_of,
     json_option,
-    load_prior,
     policy_numbers,
     positive,
     words,
@@ -216,7 +216,7 @@ def _command(args: argparse.Namespace) -> None:
         content["pause"] = args.pause
     content.update({name: True for name in ("snapshot", "reset") if getattr(args, name)})
     if args.prior:
-        content["prior"] = [q15(p, "prior") for p in load_prior(Path(args.prior))]
+        content["prior"] = [q15(p, "prior") for p in prior_file.read(Path(args.prior))]
     if len(content) != 1:
         raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn), --prior, --pause, --snapshot, --reset")
     note = remote_command.send(endpoint_of(args), args.device, content, args.wait)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..common import prior_file
 from ..common.errors import UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
@@ -17,7 +17,6 @@ from ..lab.simulation.names import NAMES as POLICIES
 from .options import (
     command,
     json_option,
-    load_prior,
     positive,
     progress,
     show,
@@ -50,7 +49,7 @@ def _replay(args: argparse.Namespace) -> None:
     if args.prior:
         if len(set(args.bits)) > 1:
             raise UserError("--prior: a table is of one number of --bits")
-        options["prior"] = tuple(load_prior(Path(args.prior), args.bits[0]))
+        options["prior"] = tuple(prior_file.read(Path(args.prior), args.bits[0]))
     if args.delay < 0 or not 0 <= args.lost <= 1:
         raise UserError("--delay is 0 or more, --lost a share of 0 to 1")
     if args.delay:
@@ -169,14 +168,12 @@ def _prior(args: argparse.Namespace) -> None:
     trace = replay.trace(args.trace)
     if trace.score.ndim > 1:
         raise UserError(f"{args.trace}: {trace.classes} classes; a table is made for two")
-    made = [round(p, 4) for p in prior.table(trace.score, trace.label, args.bits)]
-    report = {"trace": trace.name, "samples": len(trace.label), "bits": args.bits, "prior": made}
-    Path(args.out).parent.mkdir(parents=True, exist_ok=True)
-    Path(args.out).write_text(json.dumps(report) + "\n")
+    table = prior.table(trace.score, trace.label, args.bits)
+    report = prior_file.write(Path(args.out), trace.name, len(trace.label), table)
     write_json(args.json, report)
     if args.json != "-":
-        print(f"{args.out}: how often each of {len(made)} bins holds an event, from {len(trace.label):,} labelled samples")
-        print(f"prior = {made}   # for a board's or a node's config.toml")
+        print(f"{args.out}: how often each of {len(table)} bins holds an event, from {len(trace.label):,} labelled samples")
+        print(f"prior = {report['prior']}   # for a board's or a node's config.toml")
 
 
 def _add_prior(commands: Any) -> None:

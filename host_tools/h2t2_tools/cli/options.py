@@ -11,7 +11,7 @@ from typing import Any
 
 from h2t2.link import wire
 
-from ..common import policies
+from ..common import policies, prior_file
 from ..common.corollary import corollary
 from ..common.errors import UserError
 from ..common.report import Report, Table
@@ -207,19 +207,5 @@ def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
         epsilon, eta = corollary(args.bits, args.corollary, numbers["beta"])
         numbers.update(policies.PAPER, epsilon=epsilon, eta=eta)
     if args.prior:
-        numbers["prior"] = load_prior(Path(args.prior), args.bits)
+        numbers["prior"] = prior_file.read(Path(args.prior), args.bits)
     return numbers
-
-
-def load_prior(path: Path, bits: int = 0) -> list[float]:
-    """The table in a file of `h2t2 prior`. UserError for one that is none, or of other bits; bits 0: any."""
-    try:
-        content = json.loads(path.read_text())
-        made = [float(p) for p in content["prior"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a table of `h2t2 prior`: {error}") from None
-    if not all(0 <= p <= 1 for p in made):
-        raise UserError(f"{path}: a number that is not between 0 and 1")
-    if bits and len(made) != 2**bits:
-        raise UserError(f"{path}: {len(made)} numbers; {bits} bits want {2**bits}")
-    return made

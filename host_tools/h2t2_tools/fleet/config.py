@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 
-from ..common import budget, policies
+from ..common import budget, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
@@ -65,7 +65,7 @@ class NodeConfig(BaseModel):
     half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
     rdl_fp: float = Field(policies.DEFAULTS["rdl_fp"], ge=0, le=1)
     rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
-    prior: list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, max_length=256)
+    prior: str | list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, max_length=256)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
     hold: int = Field(256, ge=1, le=4096)
@@ -123,6 +123,8 @@ def load(path: Path) -> NodeConfig:
         secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
     given = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
     config = config.model_copy(update=given)
+    if isinstance(config.prior, str):  # a file beside this one
+        config = config.model_copy(update={"prior": prior_file.read(path.parent / config.prior, config.bits)})
     try:
         config.content()
         for name in ("ca", "cert", "key"):

@@ -11,7 +11,10 @@ import numpy as np
 
 from h2t2.ldl.tflite import TFLiteModel
 
+from ...common import prior_file
 from ...common.errors import UserError
+from ...common.policies import DEFAULTS
+from ...lab import prior
 from .. import bundle
 from ..inspect import inspect
 from . import calibration, judge, report
@@ -50,7 +53,8 @@ class _Float:
 
 
 def convert(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
-    """Write NAME_int8.tflite, NAME.h2m (where a board can run it) and report.md, .json, .png to job.out; the report."""
+    """Write NAME_int8.tflite, NAME.h2m (where a board can run it), NAME_prior.json (where the test samples have labels) and
+    report.md, .json, .png to job.out; the report."""
     progress("reading the model")
     source = open_source(job.model)
     samples = calibration.load(job.data, source.shape, job.scale)
@@ -62,6 +66,10 @@ def convert(job: Job, progress: Callable[[str], None] = lambda what: None) -> di
     ldl = TFLiteModel(files["tflite"], event=exact.event)
     rounded = np.array([ldl.scores(ldl.quantise(row))[exact.event] for row in source.prepared(exact.judged.x)])
     progress("comparing the policy's decisions")
+    if job.test and exact.judged.y is not None:  # what labels it was not made with say of the int8 model's own bins
+        files["prior"] = str(job.out / f"{job.name}_prior.json")
+        table = prior.table(rounded, exact.label, DEFAULTS["bits"])
+        prior_file.write(Path(files["prior"]), str(exact.judged.path), len(rounded), table)
     made = {**_described(job, source, samples, exact, about), "files": files, **_compared(exact, rounded)}
     report.write(job.out, made, job.name, exact.score, rounded)
     return made
