@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from h2t2.core.budget import Budget
+from h2t2.core.numbers import ONE
 from h2t2.core.policies import kind
 from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
+from h2t2.link import wire
 from h2t2_tools.boards import emulators, flash, gateway
 from h2t2_tools.boards.kinds import KINDS
 from h2t2_tools.boards.microbit.emulated import Microbit
@@ -65,11 +68,21 @@ class Material:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
         policy = kind(self.board_config.policy)(**self.board_config.arguments())
+        size = wire.request_size(self.board_config.remote_shape)
+        budget = Budget(*self.board_config.content()["budget"]) if self.board_config.budget else None
         lines = []
         for x, label in zip(self.local, self.labels):
             k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x))))
+            if budget:
+                budget.earn(0)
+                if not budget.affords(size):
+                    lines.append((k, policy.likely(k), "fallback"))
+                    continue
+                policy.set_charge(min(ONE, policy.beta + budget.price()))
             action = policy.decide(k)
             if action == OFFLOAD:
+                if budget:
+                    budget.spend(size)
                 policy.learn(policy.ticket, label)
                 lines.append((k, label, "remote"))
             else:

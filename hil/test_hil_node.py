@@ -33,6 +33,17 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures):
 
 @pytest.mark.slow
 @needs("node", "clock")
+def test_within_a_budget_decisions_equal_the_hosts(board, material, rdl, figures):
+    """A share of 2 %: 64 that were there, then one in 50, and the same bins, decisions and sources as this host's."""
+    made = material(400, budget="2%", beta=0.02)
+    outcome = board.run(made)
+    figures.update({name: outcome.summary[name] for name in ("offloads", "unaffordable", "budget")})
+    assert outcome.lines() == made.replay(), outcome.log
+    assert 20 < outcome.summary["offloads"] <= 64 + 8
+
+
+@pytest.mark.slow
+@needs("node", "clock")
 def test_another_remote_model_answers_nothing(board, material, rdl, figures):
     """The configuration names a model that the worker does not serve: every offload falls back, every sample is decided."""
     outcome = board.run(material(60, model_id=999))
