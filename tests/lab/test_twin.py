@@ -1,6 +1,10 @@
 """The compiled learners are the device's own."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -144,3 +148,21 @@ def _arguments(policy, stream):
         feedback=policy.feedback,
         exploration=policy.exploration,
     )
+
+
+def test_another_core_is_compiled_anew(tmp_path):
+    """What numba kept of a core is not taken for another's; a folder that the user names stays."""
+
+    def folder(**more):
+        shutil.rmtree(tmp_path / "h2t2", ignore_errors=True)
+        shutil.copytree(ROOT / "firmware/h2t2", tmp_path / "h2t2", ignore=shutil.ignore_patterns("__pycache__"))
+        for name, text in more.pop("changed", {}).items():
+            (tmp_path / "h2t2/core" / name).write_text(text)
+        given = {"PYTHONPATH": f"{tmp_path}:{ROOT / 'host_tools'}", "XDG_CACHE_HOME": str(tmp_path), **more}
+        words = [sys.executable, "-c", "import os, h2t2_tools.lab.simulation; print(os.environ['NUMBA_CACHE_DIR'])"]
+        environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+        return subprocess.run(words, env={**environment, **given}, capture_output=True, text=True, check=True).stdout.strip()
+
+    text = (ROOT / "firmware/h2t2/core/forecaster.py").read_text()
+    assert folder() == folder() != folder(changed={"forecaster.py": text.replace("SLOPE = 3", "SLOPE = 2")})
+    assert folder().startswith(str(tmp_path)) and folder(NUMBA_CACHE_DIR="/mine") == "/mine"

@@ -30,5 +30,5 @@ def on_device() -> Path:
 
 
 def cache() -> Path:
-    """Where fetched and built emulators are kept: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
+    """Where fetched and built emulators, and what numba compiled, are kept: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"
