@@ -14,9 +14,7 @@ demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 
 test: setup system lint
 	$(BIN)/pytest
-	$(MAKE) fuzz
-	$(MAKE) docs
-	$(MAKE) test-train
+	$(MAKE) -j3 -Otarget fuzz docs test-train
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
 test-train: $(TRAIN)/.done

@@ -3,14 +3,15 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from images import RNG, pictures
-from support import ROOT
 
 from h2t2_tools.lab import traces
 
+ROOT = Path(__file__).parents[2]  # support has it too, and needs libraries that this environment has not
 pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
 
 
