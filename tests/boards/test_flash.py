@@ -93,6 +93,14 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     assert (device / "main.py").read_bytes().endswith(b"\n\n")
 
 
+def test_a_budget_goes_onto_the_board_where_there_is_one(model, tmp_path):
+    text = (ROOT / "firmware/boards/esp32/config.toml").read_text()
+    for budget in ("", "200/day"):
+        (tmp_path / "c.toml").write_text(text.replace('budget = ""', f'budget = "{budget}"'))
+        files = kinds.payload(kinds.KINDS["esp32"], model, board_config.load(tmp_path / "c.toml"), None, False)
+        assert ("h2t2/core/budget.py" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["esp32", "pico_w"])
 def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, capsys):

@@ -214,10 +214,10 @@ def test_metrics_and_health(tmp_path):
             link.send(request(n))
         link._session.publish(wire.topic("dev", wire.request_leaf(DIGITS)), request(9, model=9))
         assert len(replies(link, 8)) == 8
+        assert until(lambda: "h2t2_rdl_batch_size_sum 8.0" in get(port, "/metrics")[1])  # replies go out first, then count
         status, text = get(port, "/metrics")
         assert status == 200 and 'h2t2_rdl_replies_total{status="ok"} 7.0' in text
         assert 'h2t2_rdl_replies_total{status="model not served here"} 1.0' in text
-        assert re.search(r"h2t2_rdl_batch_size_sum 8.0", text)
         assert get(port, "/healthz")[0] == 200 and get(port, "/other")[0] == 404
         link.close()
         one.stop(kill=True)

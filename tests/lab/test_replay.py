@@ -12,6 +12,7 @@ from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.lab import catalogue, datasets, traces
 from h2t2_tools.lab.experiments.names import NAMES
+from h2t2_tools.lab.simulation.names import BINARY
 from h2t2_tools.lab.traces import Trace
 
 
@@ -70,13 +71,13 @@ def test_replay_prints_writes_and_draws(tmp_path, capsys):
     rows = report["rows"]
     assert {row["beta"] for row in rows} == {0.1, 0.3, 0.5}
     by = {(row["policy"], row["beta"]): row for row in rows}
-    assert len(by) == len(rows) == 30
+    assert len(by) == len(rows) == 3 * len(BINARY)
     for beta in (0.1, 0.3, 0.5):
         assert by["full offload", beta]["cost"] == pytest.approx(beta)
         assert by["offline pair θ*", beta]["regret"] == 0
         assert by["no offload", beta]["offload"] == 0 and by["no offload", beta]["fp"] > 0
     with open(report["csv"], newline="") as file:
-        assert len(list(csv.DictReader(file))) == 30
+        assert len(list(csv.DictReader(file))) == len(rows)
     assert (tmp_path / "Phishing.png").read_bytes()[1:4] == b"PNG"
     assert h2t2("replay", "phishing", *size, "--policy", "h2t2-all") == 0
     assert "H2T2 all + anytime" in capsys.readouterr().out

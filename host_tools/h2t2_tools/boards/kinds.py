@@ -45,6 +45,9 @@ KINDS = {
 }
 
 
+BUDGET = "h2t2/core/budget.py"
+
+
 def modules(kind: Kind) -> list[str]:
     """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on."""
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
@@ -72,6 +75,8 @@ def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, m
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
     for path in modules(kind):
+        if path == BUDGET and not config.budget:  # imported where there is one
+            continue
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)
