@@ -6,22 +6,25 @@ DOCS := .venv-docs
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
-.PHONY: demo test test-train fuzz lint setup system docs lock pages clean
+.PHONY: demo test units test-train fuzz lint setup system docs lock pages clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 	$(BIN)/h2t2 demo
 
 test: setup system lint
+	$(MAKE) -j2 units test-train
+	$(MAKE) -j2 fuzz docs
+
+units: setup
 	$(BIN)/pytest
-	$(MAKE) -j3 -Otarget fuzz docs test-train
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
 test-train: $(TRAIN)/.done
 	$(TRAIN)/bin/pytest tests/train
 
 # under coverage, each target so many seconds, where atheris installs: it has wheels for few systems
-FUZZ_S := 20
+FUZZ_S := 12
 fuzz: setup
 	sh host_tools/fuzz.sh $(BIN) $(FUZZ_S)
 
