@@ -28,7 +28,7 @@ def arguments(text: str, shape: list[int], deadline_ms: int, cost: CostTable | N
     """
     share = re.fullmatch(r"([\d.]+)%", text.strip())
     if share and 0 < _number(text, share[1]) <= 100:
-        return [SAVED * ONE, ONE, 0, 0, 1, max(1, int(_number(text, share[1]) / 100 * ONE))]
+        return of_share(_number(text, share[1]) / 100)
     found = re.fullmatch(r"([\d.]+) ?([kKmM]?[bBjJ]?) ?/ ?(min|hour|day)", text.strip())
     unit = found[2].lower() if found else None
     if not found or unit not in UNITS or _number(text, found[1]) <= 0:
@@ -46,6 +46,11 @@ def arguments(text: str, shape: list[int], deadline_ms: int, cost: CostTable | N
         raise UserError(f"budget {text!r}: more than can be counted")
     scale = max(1.0, amount / MOST)
     return [capacity, fixed, per_kb, int(amount / scale), math.ceil(PERIODS[found[3]] / scale), 0]
+
+
+def of_share(share: float) -> list[int]:
+    """The same for a share of the samples, 0 to 1."""
+    return [SAVED * ONE, ONE, 0, 0, 1, max(1, int(share * ONE))]
 
 
 def _number(text: str, digits: str) -> float:

@@ -4,7 +4,6 @@ Everything is played as a device would meet it: some labels make the table, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import numpy as np
 from ..common import plots
 from ..common.errors import UserError
 from .prior import table
-from .replay import costs
 from .simulation.policies.adaptive import Adaptive
 from .simulation.policies.base import Policy
 from .simulation.policies.full_offload import FullOffload
@@ -23,7 +21,7 @@ from .simulation.policies.named import Named
 from .simulation.policies.no_offload import NoOffload
 from .simulation.policies.offline_pair import OfflinePair
 from .simulation.stream import Costs, draw, ordered
-from .simulation.sweep import Job, sweep
+from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace
 
 BITS = (3, 4, 5, 6, 8)
@@ -67,7 +65,7 @@ def recommend(
     bits: tuple[int, ...],
     runs: int,
     out: Path,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> dict[str, Any]:
     """The report, and its picture in `out`. horizon: samples that the device will see, 0: as many as the trace has to play.
     in_order: the trace's order is the device's, and decides; else the shuffled samples do."""
@@ -82,7 +80,7 @@ def recommend(
         )
     horizon = horizon or len(rest.label)
     offered = candidates(first, bits)
-    cost = _played(offered, rest, Costs(beta, _tuples(costs(2, *deltas))), horizon, runs, progress)
+    cost = _played(offered, rest, Costs.binary(beta, *deltas), horizon, runs, progress)
     own, other = ("in order", "shuffled") if in_order else ("shuffled", "in order")
     chosen = _cheapest(offered, cost[own])
     rows = [{"what": name, "shuffled": cost["shuffled"][name], "in order": cost["in order"][name]} for name in cost[own]]
@@ -109,10 +107,6 @@ def recommend(
     }
 
 
-def _tuples(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(x) for x in line) for line in matrix)
-
-
 def _parted(trace: Trace, in_order: bool) -> tuple[Trace, Trace]:
     """Samples with labels for the table, and those that are played: the first of them, or drawn at random."""
     count = min(2000, len(trace.label) // LABELLED)
@@ -127,7 +121,7 @@ def _some(trace: Trace, which: np.ndarray) -> Trace:
 
 
 def _played(
-    offered: list[Candidate], trace: Trace, costs: Costs, horizon: int, runs: int, progress: Callable[[int, int], None]
+    offered: list[Candidate], trace: Trace, costs: Costs, horizon: int, runs: int, progress: Progress
 ) -> dict[str, dict[str, float]]:
     """The mean cost a sample of every candidate and baseline, shuffled and in order."""
     references = (FullOffload(), NoOffload(), OfflinePair(8))
@@ -139,15 +133,8 @@ def _played(
         for way, (make, samples) in ways.items()
         for policy in policies
     ]
-    done = 0
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        progress(done, len(jobs))
-
     cost: dict[str, dict[str, float]] = {way: {} for way in ways}
-    for result in sweep(jobs, count):
+    for result in sweep(jobs, progress):
         way, name = result.job.key
         cost[way][name] = result.mean("cost")
     return cost

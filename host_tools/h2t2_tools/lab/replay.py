@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from .simulation.names import BINARY, MULTICLASS
 from .simulation.policies.base import Policy
 from .simulation.policies.named import Named
 from .simulation.stream import Costs, Making, charged
-from .simulation.sweep import Result, device_seed, grid, sweep
+from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace
 
 PIECES = 40  # of a picture over time
@@ -81,21 +80,14 @@ class Plan:
     options: dict[str, Any] = field(default_factory=dict)  # of the policies that have them: prior, rdl_fp, rdl_fn, eta, window
 
 
-def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], None]) -> dict[str, Any]:
+def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str, Any]:
     """The report, a CSV and a picture of it in `out`."""
     chosen = _chosen(source, plan)
     betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs are used as they are
     matrix = costs(source.classes, plan.delta_fp, plan.delta_fn)
     samples = min(plan.samples, len(source.label)) if plan.making.in_order else plan.samples
     jobs = grid(source, chosen, betas, matrix, samples, plan.runs, plan.seed, plan.making)
-    done = 0
-
-    def count() -> None:
-        nonlocal done
-        done += 1
-        progress(done, len(jobs))
-
-    rows = [row(result) for result in sweep(jobs, count)]
+    rows = [row(result) for result in sweep(jobs, progress)]
     rows.sort(key=lambda r: r["beta"])
     table = out / f"{_plain(source.name)}.csv"
     write_csv(table, FIELDS, rows)
@@ -108,7 +100,7 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], 
         f"{source.name}: {samples:,} samples{' in their order' if plan.making.in_order else ''}, {plan.runs} runs",
     )
     over_time = table.with_name(f"{table.stem}_over_time.png")
-    _draw_over_time(over_time, source, chosen, plan, Costs(betas[len(betas) // 2], _tuples(matrix)), samples)
+    _draw_over_time(over_time, source, chosen, plan, Costs.of(betas[len(betas) // 2], matrix), samples)
     return {
         "over_time": str(over_time),
         "samples": samples,
@@ -118,10 +110,6 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Callable[[int, int], 
         "csv": str(table),
         "figure": str(figure),
     }
-
-
-def _tuples(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(x) for x in line) for line in matrix)
 
 
 def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan, costs: Costs, samples: int) -> None:

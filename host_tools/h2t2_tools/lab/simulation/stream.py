@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,6 +25,11 @@ class Costs:
     @staticmethod
     def binary(beta: float, delta_fp: float, delta_fn: float) -> Costs:
         return Costs(beta, ((0.0, delta_fp), (delta_fn, 0.0)))
+
+    @staticmethod
+    def of(beta: float, matrix: np.ndarray | Sequence[Sequence[float]]) -> Costs:
+        """matrix: (K, K) of numbers, in whatever holds them."""
+        return Costs(float(beta), tuple(tuple(float(x) for x in line) for line in matrix))
 
     @property
     def delta_fp(self) -> float:

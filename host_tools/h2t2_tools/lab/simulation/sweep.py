@@ -75,15 +75,18 @@ def device_seed(seed: int, beta: float) -> int:
     return zlib.crc32(f"{seed} {beta:.6f}".encode()) & 268435455
 
 
-def sweep(jobs: Sequence[Job], progress: Callable[[], None] = lambda: None) -> list[Result]:
-    """The results in the order of the jobs; progress is called once a job that is done (where the backend tells)."""
+Progress = Callable[[int, int], None]  # jobs done, jobs in all
+
+
+def sweep(jobs: Sequence[Job], progress: Progress = lambda done, total: None) -> list[Result]:
+    """The results in the order of the jobs; progress is called after every job (where the backend tells)."""
     if get_active_backend()[0].supports_return_generator:
         # the kernels leave the interpreter's lock, so threads do: nothing is copied, nothing compiled twice
         parallel = joblib.Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")
         done: Iterable[tuple[int, Result]] = parallel(joblib.delayed(_numbered)(n, job) for n, job in enumerate(jobs))
     else:
         done = joblib.Parallel()(joblib.delayed(_numbered)(n, job) for n, job in enumerate(jobs))
-    results = dict(_counted(done, progress))
+    results = dict(_counted(done, len(jobs), progress))
     return [results[n] for n in range(len(jobs))]
 
 
@@ -91,9 +94,9 @@ def _numbered(number: int, job: Job) -> tuple[int, Result]:
     return number, play(job)
 
 
-def _counted(done: Iterable[tuple[int, Result]], progress: Callable[[], None]) -> Iterator[tuple[int, Result]]:
-    for result in done:
-        progress()
+def _counted(done: Iterable[tuple[int, Result]], total: int, progress: Progress) -> Iterator[tuple[int, Result]]:
+    for n, result in enumerate(done, 1):
+        progress(n, total)
         yield result
 
 
@@ -108,9 +111,8 @@ def grid(
     make: Make = draw,
 ) -> list[Job]:
     """A job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
-    fixed = tuple(tuple(float(x) for x in row) for row in matrix)
     return [
-        Job(policy, trace, Costs(float(beta), fixed), samples, seed, runs, (policy.name, float(beta)), make)
+        Job(policy, trace, Costs.of(beta, matrix), samples, seed, runs, (policy.name, float(beta)), make)
         for policy in policies
         for beta in betas
     ]

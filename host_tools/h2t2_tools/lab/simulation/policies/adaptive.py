@@ -5,7 +5,7 @@ import numpy as np
 from h2t2.core.adaptive import Adaptive as Device
 from h2t2.units import q15
 
-from ....common.budget import arguments
+from ....common.budget import of_share
 from .. import adaptive_twin, twin
 from ..stream import Costs, Stream
 from .base import Policy
@@ -38,7 +38,7 @@ class Adaptive(Policy):
         bins = stream.bins(self.bits)
         bucket = (0, 0, False)
         if self.budget:
-            capacity, _, _, _, _, per_sample = arguments(f"{100 * self.budget:.6f}%", [1], 1)
+            capacity, _, _, _, _, per_sample = of_share(self.budget)
             bucket = (capacity, per_sample, self.priced)
         draws = twin.seeded(seed)
         adaptive_twin.play(bins, stream.label, stream.beta_q15, deltas, learned, options, table, bucket, draws, *late, actions)
