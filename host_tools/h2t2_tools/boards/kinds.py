@@ -45,13 +45,14 @@ KINDS = {
 }
 
 
-BUDGET = "h2t2/core/budget.py"
+def modules(kind: Kind, budget: bool = True) -> list[str]:
+    """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on.
 
-
-def modules(kind: Kind) -> list[str]:
-    """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on."""
+    budget: with what keeps an offload budget.
+    """
+    has = {mark for mark, there in (("wifi", kind.wifi), ("budget", budget)) if there}
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
-    return [line[0] for line in lines if kind.wifi or "wifi" not in line[1:]]
+    return [line[0] for line in lines if has.issuperset(line[1:])]
 
 
 def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, mpy: bool) -> dict[str, bytes]:
@@ -74,9 +75,7 @@ def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, m
         made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    for path in modules(kind):
-        if path == BUDGET and not config.budget:  # imported where there is one
-            continue
+    for path in modules(kind, bool(config.budget)):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)
