@@ -16,3 +16,14 @@ def made_up(samples=400, seed=1, classes=2):
         score[np.arange(samples), label] += 0.5
         return Trace("made up", score / score.sum(1, keepdims=True), label)
     return Trace("made up", np.clip(rng.normal(0.3 + 0.4 * label, 0.2), 0, 1), label)
+
+
+def offloads(budget, samples, ms, size):
+    """How many of so many samples, one every `ms`, are offloaded where all are wanted, each of `size` bytes."""
+    spent = 0
+    for _ in range(samples):
+        budget.earn(ms)
+        if budget.affords(size):
+            budget.spend(size)
+            spent += 1
+    return spent

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import h2t2
+from support import children
 
 from h2t2_tools.fleet import broker
 
@@ -62,20 +64,9 @@ def test_the_same_seed_gives_the_same_decisions(tmp_path):
     assert runs[0] == runs[1]
 
 
-def children(pid):
-    """Processes of the sessions that a demo started: those that name its broker's address."""
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            with open(f"/proc/{entry}/stat") as file:
-                parent = int(file.read().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError):
-            continue
-        if b"h2t2_tools" in words and parent == pid:
-            found.append(int(entry))
-    return found
+def workers(demo):
+    """The worker and the node that a demo started, by their numbers; its broker is another program."""
+    return [pid for pid in children(demo) if b"h2t2_tools" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.mark.slow
@@ -90,9 +81,9 @@ def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     end = time.monotonic() + 60
-    while len(children(demo.pid)) < 2 and time.monotonic() < end:
+    while len(workers(demo)) < 2 and time.monotonic() < end:
         time.sleep(0.1)
-    started = children(demo.pid)
+    started = workers(demo)
     assert len(started) == 2
     time.sleep(1)
     demo.send_signal(signal.SIGINT)
