@@ -7,11 +7,12 @@ has them late or lost.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from .jit import njit_alone
 
-@numba.njit(cache=True, nogil=True)
+
+@njit_alone
 def one_sided(bins, wrong, betas, most, alpha, monotone, actions):
     """HI-LCB: offload where the upper bound of a local error's cost in the bin of the confidence is at least beta.
 
@@ -32,7 +33,7 @@ def one_sided(bins, wrong, betas, most, alpha, monotone, actions):
             total[k] += wrong[t]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def two_sided(bins, labels, betas, delta_fp, delta_fn, alpha, actions):
     """HI-LCB-2D: the same on the share of events of a score bin: offload where its interval meets Theorem 1's region, else say
     the cheaper class. actions: becomes 2 (offloaded), 0 or 1."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from .jit import njit, njit_alone
 
-@numba.njit(cache=True)
+
+@njit
 def _log_add(x, y):
     if x < y:
         x, y = y, x
     return x + np.log1p(np.exp(y - x)) if x - y < 40 else x
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def single_threshold(ranks, lengths, wrong, betas, eta, epsilon, psi, zeta, actions):
     """HI with one threshold, exact on the continuum: an expert theta in [0, 1] offloads where the confidence is below it.
 

@@ -5,21 +5,14 @@ log_add, exp2 and times are the device's own source, compiled as it stands; what
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any
-
-import numba
 import numpy as np
 
 from h2t2.core import experts, numbers
 
+from .jit import compiled, njit
+
 ONE, NONE, FINE = numbers.ONE, numbers.NONE, numbers.FINE
 CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST
-
-
-def compiled(function: Any, **names: Any) -> Any:
-    """A device function, compiled; names: what its globals are here."""
-    return numba.njit(cache=True)(FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__))
 
 
 _tables = {name: np.array(getattr(numbers, name), np.int64) for name in ("CURVE", "SLOPE", "BEND")}
@@ -28,7 +21,7 @@ exp2 = compiled(numbers.exp2, **_tables)
 times = compiled(numbers.times)
 
 
-@numba.njit(cache=True)
+@njit
 def draw(state):
     """Rng.draw; state: (3,) x, y, z."""
     x, y, z = 171 * state[0] % 30269, 172 * state[1] % 30307, 170 * state[2] % 30323
@@ -36,7 +29,7 @@ def draw(state):
     return ((x << 15) // 30269 + (y << 15) // 30307 + (z << 15) // 30323) & 32767
 
 
-@numba.njit(cache=True)
+@njit
 def scaled(x, q15):
     """numbers.scale: (octaves, fine word)."""
     a = x if x > 0 else -x
@@ -45,7 +38,7 @@ def scaled(x, q15):
     return _signed(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3)
 
 
-@numba.njit(cache=True)
+@njit
 def divided(x, p):
     """numbers.divide: (octaves, fine word)."""
     a = x if x > 0 else -x
@@ -65,14 +58,14 @@ def divided(x, p):
     return _signed(x, a << shift | b >> 14 - shift, b << shift & FINE)
 
 
-@numba.njit(cache=True)
+@njit
 def _signed(sign, hi, fine):
     if sign < 0:
         return -hi - (1 if fine > 0 else 0), -fine & FINE
     return hi, fine
 
 
-@numba.njit(cache=True)
+@njit
 def _pull(tree, n, last):
     """Experts._pull."""
     u, v, p, losses, _, scale = tree
@@ -94,7 +87,7 @@ def _pull(tree, n, last):
         n >>= 1
 
 
-@numba.njit(cache=True)
+@njit
 def rebuild(tree, coarser, halved):
     """Experts.rebuild."""
     u, _, _, losses, fine, scale = tree
@@ -116,7 +109,7 @@ def rebuild(tree, coarser, halved):
         _pull(tree, n, n)
 
 
-@numba.njit(cache=True)
+@njit
 def coarsen(tree):
     """Experts.coarsen, where there is no room left."""
     u, _, _, losses, _, scale = tree
@@ -140,7 +133,7 @@ def coarsen(tree):
         rebuild(tree, True, scale[1] >= COARSEST)
 
 
-@numba.njit(cache=True)
+@njit
 def charge(tree, k, ah, al, bh, bl):
     """Experts.charge."""
     u, _, _, losses, fine, scale = tree
@@ -170,7 +163,7 @@ def charge(tree, k, ah, al, bh, bl):
     _pull(tree, k >> 1, 2)
 
 
-@numba.njit(cache=True)
+@njit
 def regions(tree, k):
     """Experts.regions: (offload Q15, one Q15, chance Q29, local class, logarithm of the weights' sum)."""
     u, v, p, losses, _, scale = tree
@@ -207,14 +200,14 @@ def regions(tree, k):
     return q, min(exp2(total - one, unit) + 8192 >> 14, ONE - q), chance, local, total
 
 
-@numba.njit(cache=True)
+@njit
 def charge_cost(tree, k, rate, beta):
     """What an offload costs more (or, below 0, less) than was charged, to the offloading experts of bin k; beta: Q15."""
     hi, lo = scaled(rate if beta > 0 else -rate, abs(beta))
     charge(tree, k, -hi - (1 if lo > 0 else 0), -lo & FINE, hi, lo)
 
 
-@numba.njit(cache=True)
+@njit
 def teach(tree, k, zero, one, divisor):
     """A label's losses (octaves, Q26) of predicting 0 and 1 in bin k, divided by its chance (Q29; 0: it teaches nothing)."""
     if divisor:
@@ -223,7 +216,7 @@ def teach(tree, k, zero, one, divisor):
         charge(tree, k, ah, al, bh, bl)
 
 
-@numba.njit(cache=True)
+@njit
 def planted(count, n):
     """`count` trees of n bins with equal weights, as (u, v, p, losses, fine, scale), a row each; scale: `spent` and `unit`."""
     u = np.zeros((count, n), np.int64)
@@ -235,7 +228,7 @@ def planted(count, n):
     return forest
 
 
-@numba.njit(cache=True)
+@njit
 def at(forest, number):
     """One tree of them."""
     u, v, p, losses, fine, scale = forest

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from h2t2.core import numbers, pairwise, rng, rules
 
 from . import tree_twin as trees
-from .tree_twin import compiled, draw, times
+from .jit import compiled, njit, njit_alone
+from .tree_twin import draw, times
 
 ONE, ONE_Q29 = numbers.ONE, numbers.ONE_Q29
 AS_CHARGED, LOSE = -1, -2  # what may stand in place of an arrival's cost
@@ -18,7 +18,7 @@ ratio = compiled(pairwise.ratio)
 expected = compiled(rules.expected)
 
 
-@numba.njit(cache=True)
+@njit
 def _exploration(clock, root):
     """H2T2._tick: (floor(4 t^(1/3)), epsilon of "anytime") after `clock` rounds."""
     while (root + 1) * (root + 1) * (root + 1) <= clock << 6:
@@ -26,7 +26,7 @@ def _exploration(clock, root):
     return root, min(16384, 65536 // root)
 
 
-@numba.njit(cache=True)
+@njit
 def _arrivals(t, clocked, learned, forest, rate, tickets, slots, actions):
     """The labels that come after round t: what they teach; (taught, refused, lost) of them. Arguments as h2t2() has them."""
     which, bins, labels, betas, rates = learned
@@ -56,7 +56,7 @@ def _arrivals(t, clocked, learned, forest, rate, tickets, slots, actions):
     return taught, refused, lost
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, costs, actions):
     """One run of H2T2, or of pairwise H2T2, over T samples; fills actions (T,), see ASKED.
 
@@ -118,7 +118,7 @@ def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, cost
     return taught, refused, lost
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def pairs_of(scores, costs, bits):
     """Pairwise.decide's choice a sample: (a, b, bin), (T,) each; scores: (T, K) Q14, costs: (K, K) Q15."""
     a_of, b_of = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)

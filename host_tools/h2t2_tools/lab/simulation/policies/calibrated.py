@@ -1,16 +1,16 @@
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from h2t2.core.rules import CalibratedMulticlass
 
+from ..jit import njit_alone
 from ..stream import Costs, Stream
 from ..twin import expected
 from .base import Policy
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def binary_rule(scores, betas, delta_fp, delta_fn, actions):
     """h2t2.core.rules.Calibrated.decide a sample; scores (T,) Q14, betas (T,) Q15."""
     for t in range(len(scores)):
@@ -22,7 +22,7 @@ def binary_rule(scores, betas, delta_fp, delta_fn, actions):
             actions[t] = 1 if one <= zero else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def multiclass_rule(scores, betas, matrix, actions):
     """h2t2.core.rules.CalibratedMulticlass.decide a sample; scores (T, K) Q14, matrix (K, K) Q15."""
     for t in range(len(scores)):

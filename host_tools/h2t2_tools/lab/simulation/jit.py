@@ -1,0 +1,41 @@
+"""The compiler of the simulated policies, numba, and where it keeps what it compiled: by what was compiled.
+
+numba itself looks at the file of a function alone, not at those it calls, and a change of the runtime's core would go on with
+the old one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import numba
+
+from ...common import places
+
+
+def _keep() -> None:
+    """Have it kept in a folder named after the sources, unless the user has named one or there is no room for one."""
+    if numba.config.CACHE_DIR:
+        return
+    stamp = 0
+    for path in sorted([*(places.RUNTIME / "core").glob("*.py"), *Path(__file__).parent.rglob("*.py")]):
+        stamp = zlib.crc32(path.read_bytes(), stamp)
+    folder = places.cache() / "numba" / f"{stamp:08x}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    numba.config.CACHE_DIR = str(folder)
+
+
+_keep()
+njit = numba.njit(cache=True)
+njit_alone = numba.njit(cache=True, nogil=True)  # several at once, one a thread
+
+
+def compiled(function: Any, **names: Any) -> Any:
+    """A device function, compiled; names: what its globals are here."""
+    return njit(FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__))
