@@ -9,13 +9,9 @@ from .h2t2 import H2T2
 from .numbers import FINE, ONE, ONE_Q29, divide, exp2, loss, times
 from .policy import OFFLOAD
 from .tickets import BETA, BIN, CHANCE, FIELDS
-from .watch import AUDITS, FLOOR
+from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
-ETA = 3355443  # .05 in Q26
-SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's share of the weight at the start, over that of all pairs
-GAMMA = 655  # .02 in Q15, added to P(offload) in the losses' estimates: a little bias for much less variance
 FAR = 536870911  # of `lead`, 2^9 octaves
-STEP = 4194304  # of `loss`, 2^8 octaves
 
 
 def wanted(p, low, high, count, beta, delta_fp, delta_fn, lower, upper, least):
@@ -79,7 +75,6 @@ class Adaptive(H2T2):
         self.want = self.guess = self.chance = 0
         self.p = self.low = self.high = 0  # of the bin looked at last
         self.sure = False  # whether it would look there no more often than it must
-        self.charged = beta
         H2T2.__init__(
             self, bits, beta, delta_fp, delta_fn, ETA, ONE, seed, "all", "epsilon", 0, window, rdl_fp, rdl_fn,
         )  # fmt: skip
@@ -118,7 +113,7 @@ class Adaptive(H2T2):
         """What the forecaster says of bin k: `guess`, `want`; then its part of the weight, Q15. total: the pairs' weight."""
         self.estimate(k)
         seen = self.forecaster
-        least = FLOOR if seen.audits >= len(AUDITS) else AUDITS[seen.audits]
+        least = AUDITS[seen.audits]
         x = wanted(
             self.p, self.low, self.high, seen.count, self.charged, self.delta_fp, self.delta_fn, self.lower, self.upper, least
         )
@@ -151,7 +146,7 @@ class Adaptive(H2T2):
             self.ticket = self.tickets.open(k, self.charged, self.local, min(ONE_Q29, chance + GAMMA << 14))
             self.wishes[self.ticket % self.tickets.window] = want << 1 | self.guess
             if self.sure:
-                self.forecaster.audits = min(self.forecaster.audits + 1, len(AUDITS))
+                self.forecaster.audited()
         else:
             self.ticket = 0
             action = self.guess

@@ -9,13 +9,9 @@ from .numbers import ONE, ONE_Q29, divide, exp2, loss, times
 from .policy import OFFLOAD, Policy, checked_integer
 from .rules import checked
 from .tickets import BETA, BIN, CHANCE
-from .watch import AUDITS, FLOOR
+from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
-ETA = 3355443  # .05 in Q26
-SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's share of the weight at the start, over that of all thresholds
-GAMMA = 655  # .02 in Q15, added to P(offload) in the losses' estimates
 FAR = 268435455  # 2^8 octaves, Q20: more than an expert's loss ever has to count
-STEP = 4194304  # of `loss`, 2^8 octaves
 
 
 def weights(spent, x, head: int, bin: int) -> None:
@@ -51,8 +47,8 @@ def charge(spent, start: int, stop: int, octaves: int) -> None:
 class AdaptiveClasses(Policy):
     """Confidence thresholds and the forecaster of many classes, each with its weight; the forecaster begins with .99 of it.
 
-    Cells are (class of the largest score, its confidence in 2^bits bins). `cost` and `width`: what the answer `guess` was
-    expected to cost in the last round, and its interval, Q15. State O(K^2 2^bits), a step O(K^2 + K 2^bits).
+    Cells are (class of the largest score, its confidence in 2^bits bins). What the forecaster believed in the last round is in
+    `forecaster`: `guess`, its `cost` and `width`. State O(K^2 2^bits), a step O(K^2 + 2^bits).
     """
 
     kind = 4
@@ -83,16 +79,6 @@ class AdaptiveClasses(Policy):
         self.options = (bits, n) + tuple(self.costs)
         self.set_beta(beta)
 
-    def set_beta(self, beta: int) -> None:
-        """The cost of an offload from the next round on, Q15, 0..32768."""
-        checked_integer("beta", beta, 0, ONE)
-        self.beta = beta
-        self.set_charge(beta)
-
-    def set_charge(self, beta: int) -> None:
-        """As H2T2.set_charge."""
-        self.charged = beta
-
     def set_deltas(self, fp: int, fn: int) -> None:
         """Refused, for other deltas than it has: the losses come from the cost matrix."""
         if (fp, fn) != (self.delta_fp, self.delta_fn):
@@ -110,8 +96,7 @@ class AdaptiveClasses(Policy):
         forecaster.look(self.costs, cell)
         guess = forecaster.guess
         beta = self.charged
-        least = FLOOR if forecaster.audits >= len(AUDITS) else AUDITS[forecaster.audits]
-        self.want = want = ONE if forecaster.cost + forecaster.width > beta else least
+        self.want = want = ONE if forecaster.cost + forecaster.width > beta else AUDITS[forecaster.audits]
         shares = self.shares
         weights(self.spent, shares, self.head, k)
         g = shares[0]
@@ -125,7 +110,7 @@ class AdaptiveClasses(Policy):
             self.ticket = self.tickets.open(cell, beta, self.local, min(ONE_Q29, chance + GAMMA << 14))
             self.wishes[self.ticket % self.tickets.window] = want << 4 | guess
             if want < ONE:
-                forecaster.audits = min(forecaster.audits + 1, len(AUDITS))
+                forecaster.audited()
         else:
             self.ticket = 0
             action = guess if (psi - chance) * (mine + theirs) < mine * (ONE - chance) else top
@@ -134,9 +119,8 @@ class AdaptiveClasses(Policy):
 
     def _ask(self, k, want, beta, sign):
         """Charge beta, Q15, to those that offload in bin k, or take it off them: sign -1."""
-        x = times(self.rate >> 6, beta) * sign
-        charge(self.spent, k + 1, len(self.spent) - 1, x)
         last = len(self.spent) - 1
+        charge(self.spent, k + 1, last, times(self.rate >> 6, beta) * sign)
         charge(self.spent, last, last + 1, times(self.rate >> 6, (beta >> 1) * want >> 14) * sign)
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:

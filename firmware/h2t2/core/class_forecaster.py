@@ -6,9 +6,8 @@ from array import array
 
 from .forecaster import FULL, fade, square_root, weigh
 from .numbers import ONE, times
-from .watch import Watch
+from .watch import MEMORIES, Watch
 
-MEMORIES = 4  # of labels: for ever, and half-lives of 4000, 1000 and 250 rounds
 KINDS = 4  # priors: the mean of the cell's own scores, worth 1, 8 and 64 labels, and what the class's labels were, worth 1
 BEHIND = (2, 16, 128, 2)  # half of that, in quarters
 RECENT = 524288  # sum of a cell's scores, Q14, at which it is halved: its mean is that of the last 32 to 64
@@ -49,26 +48,25 @@ def class_forecasts(counts, labels, sums, total: int, p, bits: int, classes: int
     the cells, then the classes predicted, then all. total: of the cell's sums.
     """
     nodes = (classes << bits) + classes + 1
-    own = cell
-    group = (classes << bits) + (cell >> bits)
-    every = nodes - 1
-    i = 0
-    while own < len(labels):
-        n = labels[own]
-        for k in range(classes):
-            prior = min((sums[cell * classes + k] << 10) // (total >> 5), ONE - 1) if total >= 32 else ONE // classes
+    for k in range(classes):
+        prior = min((sums[cell * classes + k] << 10) // (total >> 5), ONE - 1) if total >= 32 else ONE // classes
+        own = cell
+        group = (classes << bits) + (cell >> bits)
+        every = nodes - 1
+        at = k
+        while own < len(labels):
+            n = labels[own]
             x = counts[own * classes + k] << 15
             up = ((counts[every * classes + k] << 15) + 4 * ONE // classes) // (labels[every] + 4)
             up = ((counts[group * classes + k] << 15) + 4 * up) // (labels[group] + 4)
-            at = i * classes + k
             p[at] = (x + 4 * prior) // (n + 4)
             p[at + classes] = (x + 32 * prior) // (n + 32)
             p[at + 2 * classes] = (x + 256 * prior) // (n + 256)
             p[at + 3 * classes] = (x + 4 * up) // (n + 4)
-        i += KINDS
-        own += nodes
-        group += nodes
-        every += nodes
+            at += KINDS * classes
+            own += nodes
+            group += nodes
+            every += nodes
 
 
 def class_mean(p, weight, costs, mixed, labels, belief, nodes: int, classes: int, cell: int) -> None:
@@ -175,7 +173,7 @@ class ClassForecaster(Watch):
         self.mixed = array("i", [0] * classes)
         self.belief = [0, 0, 0, 0]
         self.guess = self.cost = self.width = self.count = 0
-        weigh(self.weight, self.loss)
+        self.clear()
 
     def parts(self):
         """As Policy.parts."""
@@ -188,6 +186,7 @@ class ClassForecaster(Watch):
         weigh(self.weight, self.loss)
         total(self.counts, self.labels, self.classes, 0, len(self.labels))
         total(self.sums, self.totals, self.classes, 0, len(self.totals))
+        self.at = -1
 
     def clear(self) -> None:
         """Forget every label and every score."""
@@ -195,16 +194,21 @@ class ClassForecaster(Watch):
         for counts in (self.counts, self.labels, self.sums, self.totals, self.loss):
             fade(counts, 0, len(counts), 30)
         weigh(self.weight, self.loss)
+        self.at = -1  # the cell that `forecast` is of, -1: none
 
     def observe(self, f, cell: int) -> None:
         """A round begins, with scores in a cell."""
         observe(self.sums, self.totals, f, cell)
+        self.at = -1
         self.see(cell)
 
     def _forecast(self, cell):
-        class_forecasts(
-            self.counts, self.labels, self.sums, self.totals[cell], self.forecast, self.bits, self.classes, cell
-        )  # fmt: skip
+        """`forecast` for a cell, unless it is that already."""
+        if self.at != cell:
+            class_forecasts(
+                self.counts, self.labels, self.sums, self.totals[cell], self.forecast, self.bits, self.classes, cell
+            )  # fmt: skip
+            self.at = cell
 
     def look(self, costs, cell: int) -> None:
         """What it believes of a cell. costs: (classes, classes), Q15, flat."""
@@ -223,6 +227,7 @@ class ClassForecaster(Watch):
         stop = start + self.nodes
         fade(self.counts, start * self.classes, stop * self.classes, shift)
         total(self.counts, self.labels, self.classes, start, stop)
+        self.at = -1
 
     def learn(self, cell: int, label: int) -> None:
         """A label of a cell."""
@@ -230,3 +235,4 @@ class ClassForecaster(Watch):
         class_judge(self.loss, self.forecast, self.classes, label)
         weigh(self.weight, self.loss)
         class_count(self.counts, self.labels, self.bits, self.classes, cell, label)
+        self.at = -1

@@ -6,9 +6,8 @@ from array import array
 
 from .numbers import ONE, exp2, times
 from .policy import checked_integer
-from .watch import Watch
+from .watch import MEMORIES, Watch
 
-MEMORIES = 4  # of labels: for ever, and half-lives of 4000, 1000 and 250 rounds
 KINDS = 4  # priors: the bin's own, worth 4 and 128 labels, and the mean of its parent in the bin tree, worth 1 and 8
 FULL = 32000  # quarters: a node's counts are halved when it has held 8000 labels
 SLOPE = 3  # weights are 2^-(6 x Brier loss): loss in Q15, logarithms in Q14

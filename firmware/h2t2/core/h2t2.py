@@ -91,18 +91,11 @@ class H2T2(Policy):
         fn = times(self.rate, fn)
         self.rates = [-_over(fn, e0, d), _over(fp, ONE - e1, d), _over(fn, ONE - e0, d), -_over(fp, e1, d)]
 
-    def set_beta(self, beta: int) -> None:
-        """The cost of an offload from the next round on, Q15, 0..32768."""
-        checked_integer("beta", beta, 0, ONE)
-        self.beta = beta
-        self.set_charge(beta)
-
     def set_charge(self, beta: int) -> None:
-        """What offloads are charged for the time being (a link that is down), until set_beta() or another set_charge(); Q15."""
-        self.charged = beta
+        """As Policy.set_charge."""
+        Policy.set_charge(self, beta)
         scale(self.rate, beta)
-        self.beta_hi = loss[0]
-        self.beta_lo = loss[1]
+        self.beta_hi, self.beta_lo = loss
 
     def decide(self, k: int) -> int:
         """One round for a sample in bin k, 0 <= k < 2^bits: 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""

@@ -50,11 +50,21 @@ class Policy:
         self.tickets = Tickets(window)
         self.delta_fp = delta_fp
         self.delta_fn = delta_fn
-        self.beta = 0  # the cost of an offload
+        self.beta = self.charged = 0  # the cost of an offload, and what is charged for one now
         self.age = 0  # rounds since the last halving by half_life
         self.taught = 0  # labels learned from
         self.ticket = self.local = 0
         self.options = ()  # type: tuple[int, ...]
+
+    def set_beta(self, beta: int) -> None:
+        """The cost of an offload from the next round on, Q15, 0..32768."""
+        checked_integer("beta", beta, 0, ONE)
+        self.beta = beta
+        self.set_charge(beta)
+
+    def set_charge(self, beta: int) -> None:
+        """What offloads are charged for the time being (a link that is down), until set_beta() or another set_charge(); Q15."""
+        self.charged = beta
 
     def lose(self, ticket: int) -> int:
         """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""

@@ -1,8 +1,15 @@
 # What a forecaster is told of every round, which needs no label: when its memories fade, and whether the scores have moved.
 #
+# Its first constants are what the forecasters of two and of many classes share: how one is weighed beside the other experts.
+#
 # What works on arrays stands in functions of arrays, for the simulator compiles them as they are.
 from array import array
 
+ETA = 3355443  # .05 in Q26
+SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's share of the weight at the start, over that of all other experts
+GAMMA = 655  # .02 in Q15, added to P(offload) in the losses' estimates: a little bias for much less variance
+STEP = 4194304  # of `loss`, 2^8 octaves: the most that a label moves
+MEMORIES = 4  # of labels: for ever, and half-lives of 4000, 1000 and 250 rounds
 YEAR = 4000  # rounds after which the fadings repeat
 FAST, SLOW = 2, 6  # shifts every 32 rounds: histograms of the last 128 and of the last 2048 scores
 SEEN = 64  # what a score adds to its cell there
@@ -10,7 +17,7 @@ FAST_MOST, SLOW_MOST = 8192, 131072  # what that comes to when every score is in
 QUIET = 128  # rounds after a surprise before the next
 MOVED = 1285  # chi-squared of 80 between the two is a surprise
 FLOOR = 164  # .005 in Q15: it looks wherever it is, for ever
-AUDITS = (13107, 1638, 485, 205)  # .4 / (1 + n)^3 in Q15: how it looks where it is sure, after n such looks
+AUDITS = (13107, 1638, 485, 205, FLOOR)  # .4 / (1 + n)^3 in Q15: how it looks where it is sure, after n such looks
 
 
 def moved(fast, slow) -> bool:
@@ -52,7 +59,7 @@ class Watch:
 
     def parts(self):
         """As Policy.parts."""
-        age = ("age", 0, YEAR - 1), ("quiet", 0, QUIET), ("audits", 0, len(AUDITS))
+        age = ("age", 0, YEAR - 1), ("quiet", 0, QUIET), ("audits", 0, len(AUDITS) - 1)
         return [(self, age)], [(self.fast, ((0, FAST_MOST),)), (self.slow, ((0, SLOW_MOST),))]
 
     def clear(self) -> None:
@@ -81,12 +88,16 @@ class Watch:
 
     def doubt(self) -> None:
         """The scores have moved: a quarter of what the labels said stays, and it looks again where it was sure."""
-        for memory in range(4):
+        for memory in range(MEMORIES):
             self.fade(memory, 2)
         for k in range(len(self.fast)):
             self.slow[k] = self.fast[k]
         self.audits = min(self.audits, 1)
         self.quiet = 0
+
+    def audited(self) -> None:
+        """It has looked where it was sure."""
+        self.audits = min(self.audits + 1, len(AUDITS) - 1)
 
     def fade(self, memory: int, shift: int) -> None:
         """What is in a memory, divided by 2^shift."""

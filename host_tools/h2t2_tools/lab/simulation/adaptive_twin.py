@@ -5,19 +5,18 @@ What works on arrays in h2t2.core.forecaster and h2t2.core.adaptive is the devic
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from h2t2.core import adaptive, budget, forecaster
 
 from . import tree_twin as trees
-from .tree_twin import compiled, divided, draw, exp2, times
+from .jit import compiled, njit, njit_alone
+from .tree_twin import divided, draw, exp2, times
 from .twin import ASKED, LOSE
-from .watch_twin import AUDITS, FLOOR, see
+from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 
 ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
-FAR, STEP, SHARE, GAMMA = adaptive.FAR, adaptive.STEP, adaptive.SHARE, adaptive.GAMMA
-MEMORIES, KINDS = forecaster.MEMORIES, forecaster.KINDS
+FAR, KINDS = adaptive.FAR, forecaster.KINDS
 
 square_root = compiled(forecaster.square_root)
 forecasts = compiled(forecaster.forecasts)
@@ -33,12 +32,12 @@ _ratio = compiled(adaptive._ratio)
 _clear = compiled(adaptive._clear)
 
 
-@numba.njit(cache=True)
+@njit
 def _moved_to(lead, octaves):
     return min(max(lead + octaves, -FAR), FAR)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, starts, rounds, costs, actions):
     """One run of the adaptive policy; arguments as twin.h2t2() has them. deltas: (delta_fp, delta_fn), Q15. rates: (4,) octaves
     Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn). prior: (2^bits,) Q15. bucket: (capacity, per_sample,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from h2t2.core import adaptive_classes, class_forecaster
 
 from .adaptive_twin import fade, square_root, weigh
-from .tree_twin import compiled, divided, draw, exp2, times
+from .jit import compiled, njit, njit_alone
+from .tree_twin import divided, draw, exp2, times
 from .twin import ASKED, LOSE
-from .watch_twin import AUDITS, FLOOR, see
+from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 
-ONE, ONE_Q29, GAMMA = adaptive_classes.ONE, adaptive_classes.ONE_Q29, adaptive_classes.GAMMA
-STEP, SHARE, MOST = adaptive_classes.STEP, adaptive_classes.SHARE, 16  # classes that a wish has room for
-MEMORIES, FORECASTS = class_forecaster.MEMORIES, class_forecaster.MEMORIES * class_forecaster.KINDS
+ONE, ONE_Q29 = adaptive_classes.ONE, adaptive_classes.ONE_Q29
+FORECASTS, MOST = MEMORIES * class_forecaster.KINDS, 16  # classes that a wish has room for
 
 likeliest = compiled(class_forecaster.likeliest)
 confidence = compiled(class_forecaster.confidence)
@@ -28,7 +27,7 @@ weights = compiled(adaptive_classes.weights, exp2=exp2)
 charge = compiled(adaptive_classes.charge)
 
 
-@numba.njit(cache=True)
+@njit
 def _ask(spent, rate, k, want, beta, sign):
     """AdaptiveClasses._ask."""
     last = len(spent) - 1
@@ -36,14 +35,14 @@ def _ask(spent, rate, k, want, beta, sign):
     charge(spent, last, last + 1, times(rate >> 6, (beta >> 1) * want >> 14) * sign)
 
 
-@numba.njit(cache=True)
+@njit
 def _over(rate, cost, chance):
     """AdaptiveClasses._over."""
     hi, lo = divided(times(rate, cost), chance)
     return (min(hi, STEP) << 6) + (lo >> 8)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit_alone
 def play(scores, labels, betas, costs, bits, rate, window, state, starts, rounds, given, actions):
     """One run; arguments as twin.h2t2() has them. scores: (T, K) Q14; costs: (K * K,) Q15; given: the labels' costs. actions:
     the class, or ASKED * MOST and more, an offload with that class to fall back to. Returns (taught, refused, lost)."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from h2t2.core import watch
 
-from .tree_twin import compiled
+from .jit import compiled, njit
 
 YEAR, QUIET, SEEN, FLOOR = watch.YEAR, watch.QUIET, watch.SEEN, watch.FLOOR
-AUDITS = np.array([*watch.AUDITS, FLOOR])
+GAMMA, MEMORIES, SHARE, STEP = watch.GAMMA, watch.MEMORIES, watch.SHARE, watch.STEP
+AUDITS = np.array(watch.AUDITS)
 
 moved = compiled(watch.moved)
 faded = compiled(watch.faded)
 
 
-@numba.njit(cache=True)
+@njit
 def see(k, fast, slow, clock, shifts):
     """Watch.see; clock: age, quiet, audits. shifts: (4,) becomes what each memory is divided by, as a power of two."""
     shifts[:] = 0
