@@ -31,16 +31,44 @@ def table(values, name: str = "prior"):
     return [q15(value, name) for value in values] if values is not None else None
 
 
+def told(costs, confusion):
+    """What labels of a remote model say that answers cost, Q15, (K, K) as AdaptiveClasses takes it, without bias.
+
+    costs: (K, K) in [0, 1], of saying j when it is i. confusion: (K, K), how often the remote model says j when it is i, rows
+    of sum 1. It is confusion^-1 costs (Natarajan et al., NeurIPS 2013, for two classes); ValueError where the model errs so
+    much that a label would count for more than sqrt 2.
+    """
+    n = len(costs)
+    rows = [[float(x) for x in confusion[i]] + [float(x) for x in costs[i]] for i in range(n)]
+    for i in range(n):  # Gauss and Jordan
+        best = max(range(i, n), key=lambda j: abs(rows[j][i]))
+        rows[i], rows[best] = rows[best], rows[i]
+        pivot = rows[i][i]
+        if abs(pivot) < 0.001:
+            raise ValueError("the remote model's labels tell two classes too little apart to learn from")
+        rows[i] = [x / pivot for x in rows[i]]
+        for j in range(n):
+            if j != i:
+                factor = rows[j][i]
+                rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i])]
+    made = [[round(x * ONE) for x in row[n:]] for row in rows]
+    most = max([max([abs(x) for x in row]) for row in made])
+    if most > 46340:
+        raise ValueError("the remote model errs too often to learn from: a label would count %.2f, at most 1.41" % (most / ONE))
+    return made
+
+
 MAKERS = {
     "prior": table, "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
+    "miss_rate": q15,
 }  # fmt: skip
 
 
 def policy(**numbers) -> dict:
     """A policy's integer arguments from people's numbers: H2T2(**units.policy(beta=0.2, delta_fp=0.7)).
 
-    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn) and the numbers of `prior` in [0, 1], eta in (0, 5.5];
-    every other option as it is.
+    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn, miss_rate) and the numbers of `prior` in [0, 1], eta in
+    (0, 5.5]; every other option as it is.
     """
     return {name: MAKERS[name](value, name) if name in MAKERS else value for name, value in numbers.items()}
 

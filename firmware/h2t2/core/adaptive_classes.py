@@ -11,6 +11,7 @@ from .rules import checked
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
+TOLD = 46340  # sqrt 2 in Q15: the most that a label may say an answer costs, either way
 FAR = 268435455  # 2^8 octaves, Q20: more than an expert's loss ever has to count
 
 
@@ -62,12 +63,18 @@ class AdaptiveClasses(Policy):
         beta: int = defaults.BETA,
         seed: int = defaults.SEED,
         window: int = defaults.WINDOW,
+        told=None,
     ):
-        """costs: as CalibratedMulticlass takes them, K from 2 to 16. bits: 1..6, of the confidence. beta: Q15."""
+        """costs: as CalibratedMulticlass takes them, K from 2 to 16. bits: 1..6, of the confidence. beta: Q15. told: what a
+        label of the remote model says that answers cost, where that model errs: units.told() makes it."""
         checked_integer("bits", bits, 1, 6)
         Policy.__init__(self, seed, window, ONE, ONE)
         self.classes = n = len(checked(costs))
-        self.costs = array("i", [cost for row in costs for cost in row])
+        self.costs = array("i", [cost for row in told or costs for cost in row])
+        if len(self.costs) != n * n:
+            raise ValueError("told: %d numbers, want %d" % (len(self.costs), n * n))
+        for cost in self.costs:
+            checked_integer("told", cost, -TOLD, TOLD)
         self.bits = bits
         self.forecaster = ClassForecaster(bits, n)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
@@ -142,15 +149,18 @@ class AdaptiveClasses(Policy):
         row = label * self.classes
         charge(self.spent, 0, k + 1, self._over(self.costs[row + (cell >> self.bits)], slots[at + CHANCE]))
         last = len(self.spent) - 1
-        charge(self.spent, last, last + 1, self._over(times(self.costs[row + guess], ONE - want), slots[at + CHANCE]))
+        cost = self.costs[row + guess]
+        cost = times(cost, ONE - want) if cost > 0 else -times(-cost, ONE - want)
+        charge(self.spent, last, last + 1, self._over(cost, slots[at + CHANCE]))
         self.forecaster.learn(cell, label)
         self.taught += 1
         return True
 
     def _over(self, cost, chance):
         """The octaves, Q20, of a cost, Q15, estimated from a sample that was seen with that chance, Q29."""
-        divide(times(self.rate, cost), chance)
-        return (min(loss[0], STEP) << 6) + (loss[1] >> 8)
+        x = times(self.rate, min(abs(cost), ONE)) + times(self.rate, max(abs(cost) - ONE, 0))
+        divide(x if cost > 0 else -x, chance)
+        return (min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8)
 
     def forget(self) -> None:
         """Halve every loss; none of them matters but for its distance from the others."""

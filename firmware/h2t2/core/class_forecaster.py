@@ -73,7 +73,7 @@ def class_mean(p, weight, costs, mixed, labels, belief, nodes: int, classes: int
     """What the forecasts come to. mixed: (classes,) becomes P(class), Q15; belief: the class of least expected cost, that cost,
     the width of its interval (both Q15), and the labels behind it in quarters, a prior's share counted with half its worth.
 
-    costs: (classes, classes) Q15, of saying the second when it is the first.
+    costs: (classes, classes) Q15, of saying the second when the label is the first, within sqrt 2 either way.
     """
     n = 0
     for i in range(len(weight)):
@@ -97,7 +97,7 @@ def class_mean(p, weight, costs, mixed, labels, belief, nodes: int, classes: int
     for k in range(classes):
         x = costs[k * classes + guess] >> 1
         square += (mixed[k] >> 1) * (x * x >> 13)
-    square = (max(0, (square >> 14) - ((best >> 1) * (best >> 1) >> 13)) << 15) // n << 2
+    square = (min(max(0, (square >> 14) - ((best >> 1) * (best >> 1) >> 13)), ONE - 1) << 15) // n << 2
     for i in range(len(weight)):
         if weight[i]:
             x = 0
@@ -106,7 +106,7 @@ def class_mean(p, weight, costs, mixed, labels, belief, nodes: int, classes: int
             x = min(abs((x >> 14) - best), ONE - 1)
             square += times(x * x >> 1, weight[i]) << 1
     belief[0] = guess
-    belief[1] = min(best, ONE)
+    belief[1] = min(max(best, 0), ONE)
     belief[2] = times(square_root(square) + 65536 // n, WIDTH)
     belief[3] = n
 

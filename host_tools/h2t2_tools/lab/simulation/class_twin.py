@@ -38,8 +38,9 @@ def _ask(spent, rate, k, want, beta, sign):
 @njit
 def _over(rate, cost, chance):
     """AdaptiveClasses._over."""
-    hi, lo = divided(times(rate, cost), chance)
-    return (min(hi, STEP) << 6) + (lo >> 8)
+    x = times(rate, min(abs(cost), ONE)) + times(rate, max(abs(cost) - ONE, 0))
+    hi, lo = divided(x if cost > 0 else -x, chance)
+    return (min(max(hi, -STEP), STEP) << 6) + (lo >> 8)
 
 
 @njit_alone
@@ -121,7 +122,8 @@ def play(scores, labels, betas, costs, bits, rate, window, state, starts, rounds
                     _ask(spent, rate, k, wish >> 4, abs(more), 1 if more > 0 else -1)
             row = labels[r] * classes
             charge(spent, 0, k + 1, _over(rate, costs[row + (cell >> bits)], divisor))
-            mistake = times(costs[row + (wish & 15)], ONE - (wish >> 4))
+            mistake = costs[row + (wish & 15)]
+            mistake = times(mistake, ONE - (wish >> 4)) if mistake > 0 else -times(-mistake, ONE - (wish >> 4))
             charge(spent, last, last + 1, _over(rate, mistake, divisor))
             class_forecasts(counts, known, sums, totals[cell], p, bits, classes, cell)
             class_judge(loss, p, classes, labels[r])

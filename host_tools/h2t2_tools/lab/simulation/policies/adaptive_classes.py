@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2t2.core.adaptive_classes import AdaptiveClasses as Device
-from h2t2.units import q15
+from h2t2.units import q15, told
 
 from .. import class_twin, twin
 from ..stream import Costs, Stream
@@ -12,14 +12,17 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class AdaptiveClasses(Policy):
-    """The device's adaptive policy for many classes, compiled."""
+    """The device's adaptive policy for many classes, compiled. confusion: what the remote model says, a row a class; (): it
+    does not err."""
 
     bits: int = 4
     window: int = 8
+    confusion: tuple[tuple[float, ...], ...] = ()
     name = "adaptive"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        made = Device(costs.q15.tolist(), self.bits, q15(costs.beta, "beta"), seed, self.window)
+        errors = told(costs.matrix, self.confusion) if self.confusion else None
+        made = Device(costs.q15.tolist(), self.bits, q15(costs.beta, "beta"), seed, self.window, errors)
         actions = np.zeros(len(stream), np.int64)
         late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
         matrix = np.array(made.costs, np.int64)
