@@ -67,7 +67,8 @@ class Material:
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
-        policy = kind(self.board_config.policy)(**self.board_config.arguments())
+        given = self.board_config.arguments()
+        policy = kind(self.board_config.policy, "miss_rate" in given)(**given)
         size = wire.request_size(self.board_config.remote_shape)
         budget = Budget(*self.board_config.content()["budget"]) if self.board_config.budget else None
         lines = []

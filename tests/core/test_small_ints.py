@@ -28,6 +28,7 @@ CORE = (
     "watch",
     "forecaster",
     "adaptive",
+    "miss_rate",
     "pairwise",
     "class_forecaster",
     "adaptive_classes",
@@ -180,6 +181,25 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    beta=q15, fp=q15, fn=q15, limit=st.sampled_from([1, 33, 655, 32768]), rates=st.sampled_from([(0, 0), (1000, 2000)]),
+    events=st.sampled_from([0, 1, 256, 4096 << 8]), misses=st.integers(0, 1 << 21), squares=st.integers(0, 1 << 24),
+    cross=st.integers(0, 1 << 24), weight=st.sampled_from([4096, 818401, 1 << 20]), stake=st.sampled_from([0, 32767, 4194304]),
+    low=st.sampled_from([1, 16000, 32767]),
+)  # fmt: skip
+def test_a_limit_for_misses_keeps_to_small_ints(
+    watched, beta, fp, fn, limit, rates, events, misses, squares, cross, weight, stake, low
+):
+    policy = watched.miss_rate.MissLimited(4, beta, fp, fn, 1, 4, *rates, [low] * 16, limit)
+    policy.sums[:] = watched.miss_rate.array("i", [events, misses, squares, cross, cross, weight, stake])
+    policy.restored()
+    for n in range(40):
+        if policy.decide(n % 16) < 0:
+            policy.learn(policy.ticket, n % 3 > 0, (-1, 0, 32768)[n % 3])
+    policy.report()
+
+
 @settings(max_examples=25, deadline=None)
 @given(beta=q15, fp=q15, fn=q15)
 def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
@@ -202,11 +222,12 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
 @given(
     beta=q15, cost=st.integers(0, 32768), classes=st.sampled_from([2, 3, 16]), spent=st.integers(0, 1),
     count=st.integers(0, 32000), loss=st.integers(0, 1 << 23), sums=st.integers(0, 524288),
-    age=st.sampled_from([0, 31, 249, 999, 3999]),
+    age=st.sampled_from([0, 31, 249, 999, 3999]), told=st.sampled_from([0, 46340, -46340]),
 )  # fmt: skip
-def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count, loss, sums, age):
+def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count, loss, sums, age, told):
     costs = [[0 if i == j else (32768, cost)[i % 2] for j in range(classes)] for i in range(classes)]
-    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta, 1, 4)
+    by_labels = [[(told, -32768)[(i + j) % 2] for j in range(classes)] for i in range(classes)] if told else None
+    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta, 1, 4, by_labels)
     seen = policy.forecaster
     for n in range(len(seen.counts)):
         seen.counts[n] = min(count, 32000 // classes) if n % 3 else 0

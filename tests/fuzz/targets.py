@@ -15,6 +15,7 @@ sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
 from h2t2.ldl import tflite_check
 from h2t2.ldl.bundle import CHECKED, Int8Model
@@ -105,6 +106,7 @@ POLICIES = (
     lambda: Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
+    lambda: MissLimited(bits=1, window=1),
 )
 
 
@@ -113,7 +115,7 @@ GIVEN = 9830, 22938, 32768
 
 def state(data):
     """A snapshot, once as it is, once with its checksum put right: the policy goes on, or is as it was."""
-    make = POLICIES[(data[5] - 1) % 4 if len(data) > 5 else 0]  # byte 5 says whose it is
+    make = POLICIES[(data[5] - 1) % 5 if len(data) > 5 else 0]  # byte 5 says whose it is
     mended = data[:-4] + pack("<I", snapshot.crc24(data[:-4])) if len(data) > 4 else data
     accepted = False
     for blob in (data, mended):

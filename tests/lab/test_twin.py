@@ -72,8 +72,8 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
     actions = np.zeros(rounds, np.int64)
     labels = np.array(labels)
     late = arrivals_of(want["actions"], labels)
-    if kind == "adaptive":
-        numbers = (bits, device.rate, 8, device.rdl_fp, device.rdl_fn)
+    if kind in ("adaptive", "miss-limited"):
+        numbers = (bits, device.rate, 8, device.rdl_fp, device.rdl_fn, device.limit)
         deltas = device.delta_fp, device.delta_fn
         rates, table = np.array(device.rates), np.array(device.forecaster.prior)
         given = (labels, betas, deltas, rates, numbers, table, (0, 0, False), twin.seeded(rounds))

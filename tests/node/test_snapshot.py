@@ -9,6 +9,7 @@ from support import paper
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
+from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
 from h2t2.node import snapshot
 
@@ -22,6 +23,7 @@ MAKERS = {
     "adaptive-classes": lambda: AdaptiveClasses(COSTS),
     "pairwise": lambda: Pairwise(COSTS, feedback="all", exploration="epsilon"),
     "adaptive": lambda: Adaptive(beta=5000),
+    "miss-limited": lambda: MissLimited(beta=5000, miss_rate=900),
 }
 
 

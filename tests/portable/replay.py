@@ -7,12 +7,14 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
 from h2t2.core.rng import Rng
 from h2t2.core.rules import Calibrated, CalibratedMulticlass
 from h2t2.node import snapshot
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
+TOLD = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
 MANY = ("pairwise", "adaptive-classes")
 ALL = {"feedback": "all", "exploration": "anytime"}
 
@@ -36,10 +38,13 @@ RUNS = [
     ("adaptive", 2100, 1003, {"beta": 16384, "bits": 3}),
     ("adaptive", 300, 0, {"rdl_fp": 2000, "rdl_fn": 3000, "bits": 6}),
     ("adaptive", 300, 142, {"beta": 19661, "prior": [32768 - 2048 * k for k in range(16)]}),  # a prior upside down
+    ("miss-limited", 1500, 1003, {"beta": 13107, "miss_rate": 655}),
+    ("miss-limited", 300, 0, {"beta": 6554, "miss_rate": 3277, "rdl_fp": 2000, "rdl_fn": 3000, "delta_fn": 12000}),
     ("pairwise", 300, 0, {}),
     ("pairwise", 300, 140, dict(ALL, bits=3, half_life=100)),
     ("adaptive-classes", 500, 0, {"beta": 9830}),
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
+    ("adaptive-classes", 400, 0, {"beta": 6554, "told": TOLD}),
     ("calibrated", 400, 0, {}),
     ("budget", 300, 0, {"capacity": 100000, "fixed": 900, "per_kb": 3000, "amount": 1023, "period": 7000, "per_sample": 50}),
 ]
@@ -72,6 +77,8 @@ def scores(stream, n):
 def make(kind, rounds, options):
     if kind == "adaptive":
         return Adaptive(seed=rounds, **options)
+    if kind == "miss-limited":
+        return MissLimited(seed=rounds, **options)
     if kind == "adaptive-classes":
         return AdaptiveClasses(COSTS, seed=rounds, **options)
     given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
@@ -124,6 +131,10 @@ def replay(kind, rounds, restore, options):
             check.add((policy.experts.offload, policy.experts.one))
         if kind == "adaptive":
             check.add((policy.chance, policy.p, policy.low, policy.high, policy.lead & 65535))
+        if kind == "miss-limited":
+            check.add((policy.chance, policy.fp, policy.fn, policy.fee))
+            check.add(policy.sums)
+            check.add(policy.found)
         if action == OFFLOAD:
             if n % 7 == 3:  # this label comes after the next one, with another cost, and twice
                 late = policy.ticket

@@ -75,6 +75,9 @@ class Adaptive(H2T2):
         self.want = self.guess = self.chance = 0
         self.p = self.low = self.high = 0  # of the bin looked at last
         self.sure = False  # whether it would look there no more often than it must
+        self.one = self.zero = 0  # what the last round's answers 1 and 0 weighed
+        self.floor = FLOOR  # the least probability to ask
+        self.fp = self.fn = self.fee = 0  # what errors and an offload count for the forecaster
         H2T2.__init__(
             self, bits, beta, delta_fp, delta_fn, ETA, ONE, seed, "all", "epsilon", 0, window, rdl_fp, rdl_fn,
         )  # fmt: skip
@@ -84,6 +87,8 @@ class Adaptive(H2T2):
     def set_deltas(self, fp: int, fn: int) -> None:
         """As H2T2.set_deltas; for the forecaster they are in force at once."""
         H2T2.set_deltas(self, fp, fn)
+        self.fp = fp
+        self.fn = fn
         self.set_charge(self.charged)
 
     def set_prior(self, prior) -> None:
@@ -93,8 +98,13 @@ class Adaptive(H2T2):
     def set_charge(self, beta: int) -> None:
         """As H2T2.set_charge."""
         H2T2.set_charge(self, beta)
-        self.lower = _ratio(beta, self.delta_fn)
-        self.upper = ONE - _ratio(beta, self.delta_fp)
+        self.reckon(beta)
+
+    def reckon(self, fee: int) -> None:
+        """Between which P(event) an offload is cheapest that counts so much, Q15: `lower`, `upper` (Theorem 1)."""
+        self.fee = fee
+        self.lower = ratio(fee, self.fn)
+        self.upper = ONE - ratio(fee, self.fp)
 
     def estimate(self, k: int) -> None:
         """What the forecaster believes of bin k: P(event) `p`, its interval `low`, `high`, Q15; a wrong remote allowed for."""
@@ -113,10 +123,8 @@ class Adaptive(H2T2):
         """What the forecaster says of bin k: `guess`, `want`; then its part of the weight, Q15. total: the pairs' weight."""
         self.estimate(k)
         seen = self.forecaster
-        least = AUDITS[seen.audits]
-        x = wanted(
-            self.p, self.low, self.high, seen.count, self.charged, self.delta_fp, self.delta_fn, self.lower, self.upper, least
-        )
+        least = max(self.floor, AUDITS[seen.audits])
+        x = wanted(self.p, self.low, self.high, seen.count, self.fee, self.fp, self.fn, self.lower, self.upper, least)
         self.guess = x & 1
         self.want = x >> 1
         self.sure = self.want == least
@@ -136,9 +144,9 @@ class Adaptive(H2T2):
         g = self._believe(k, experts.regions(k))
         want = self.want
         rest = ONE - g
-        one = (rest * (experts.one >> 1) + (g * (ONE - want >> 1) if self.guess else 0)) >> 14
-        zero = (rest * (experts.zero >> 1) + (0 if self.guess else g * (ONE - want >> 1))) >> 14
-        self.chance = chance = max(FLOOR, (g * (want >> 1) + rest * (experts.offload >> 1)) >> 14)
+        self.one = one = (rest * (experts.one >> 1) + (g * (ONE - want >> 1) if self.guess else 0)) >> 14
+        self.zero = zero = (rest * (experts.zero >> 1) + (0 if self.guess else g * (ONE - want >> 1))) >> 14
+        self.chance = chance = max(self.floor, (g * (want >> 1) + rest * (experts.offload >> 1)) >> 14)
         self.local = self.guess if g >= rest else experts.local
         psi = self.rng.draw()
         if psi < chance:
@@ -217,7 +225,7 @@ class Adaptive(H2T2):
         self.forecaster.clear()
 
 
-def _ratio(a, b):
+def ratio(a, b):
     """a / b in Q15, at most 1."""
     return ONE if a >= b else (a << 15) // b
 

@@ -2,8 +2,20 @@
 NAMES = ("adaptive", "h2t2")
 
 
-def kind(name: str):
-    """The class of a policy. ValueError for a name that is none of NAMES."""
+LIMITING = ("adaptive",)  # those that keep a limit for missed events
+
+
+def kind(name: str, limited: bool = False):
+    """The class of a policy; limited: which keeps a limit for missed events, an argument `miss_rate`.
+
+    ValueError for a name that is none of NAMES, or none of LIMITING.
+    """
+    if limited and name in NAMES and name not in LIMITING:
+        raise ValueError("miss_rate: policy %s keeps no such limit; adaptive does" % name)
+    if limited and name == "adaptive":
+        from .miss_rate import MissLimited
+
+        return MissLimited
     if name == "adaptive":
         from .adaptive import Adaptive
 

@@ -43,6 +43,7 @@ class Policy:
 
     kind = 0  # of its snapshots
     name = ""
+    limit = 0  # the most events that it may miss, Q15, where it keeps such a limit; then it has report()
     reprices = False  # whether what it has learned follows a change of costs at once
 
     def __init__(self, seed: int, window: int, delta_fp: int, delta_fn: int):
@@ -51,8 +52,7 @@ class Policy:
         self.delta_fp = delta_fp
         self.delta_fn = delta_fn
         self.beta = self.charged = 0  # the cost of an offload, and what is charged for one now
-        self.age = 0  # rounds since the last halving by half_life
-        self.taught = 0  # labels learned from
+        self.age = self.taught = 0  # rounds since the last halving by half_life; labels learned from
         self.ticket = self.local = 0
         self.options = ()  # type: tuple[int, ...]
 

@@ -45,12 +45,13 @@ KINDS = {
 }
 
 
-def modules(kind: Kind, budget: bool = True) -> list[str]:
+def modules(kind: Kind, budget: bool = True, miss_rate: bool = True) -> list[str]:
     """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on.
 
-    budget: with what keeps an offload budget.
+    budget, miss_rate: with what keeps an offload budget, a limit for missed events.
     """
-    has = {mark for mark, there in (("wifi", kind.wifi), ("budget", budget)) if there}
+    marks = {"wifi": kind.wifi, "budget": budget, "miss_rate": miss_rate}
+    has = {mark for mark in marks if marks[mark]}
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
     return [line[0] for line in lines if has.issuperset(line[1:])]
 
@@ -75,7 +76,7 @@ def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, m
         made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    for path in modules(kind, bool(config.budget)):
+    for path in modules(kind, bool(config.budget), bool(config.miss_rate)):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..common import prior_file
+from ..common import confusion, prior_file
 from ..common.errors import UserError
-from ..common.policies import DEFAULTS
+from ..common.policies import DEFAULTS, NO_LIMIT
 from ..common.report import Table
 from ..lab.experiments.names import NAMES as EXPERIMENTS
 from ..lab.simulation.names import NAMES as POLICIES
@@ -45,7 +45,12 @@ def _replay(args: argparse.Namespace) -> None:
     from ..lab.simulation.stream import WIDEST, Making
 
     out = Path(args.out)
-    options = {"rdl_fp": args.rdl_fp, "rdl_fn": args.rdl_fn, "eta": args.eta}
+    source = replay.trace(args.trace)
+    options = {"rdl_fp": args.rdl_fp, "rdl_fn": args.rdl_fn, "eta": args.eta, "miss_rate": args.miss_rate}
+    if args.rdl_confusion:
+        if source.classes == 2:
+            raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
+        options["confusion"] = tuple(map(tuple, confusion.read(Path(args.rdl_confusion), source.classes)))
     if args.prior:
         if len(set(args.bits)) > 1:
             raise UserError("--prior: a table is of one number of --bits")
@@ -60,9 +65,7 @@ def _replay(args: argparse.Namespace) -> None:
             [beta for part in args.beta for beta in part], args.delta_fp, args.delta_fn, tuple(args.bits), tuple(args.policy),
             args.half_life, args.runs, args.samples, args.seed, Making(args.ordered, args.delay, args.lost), options,
         )  # fmt: skip
-        report = replay.replay(
-            replay.trace(args.trace), plan, out, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+        report = replay.replay(source, plan, out, lambda done, total: bar.update(task, completed=done, total=total))
     write_json(args.json, report)
     if args.json != "-":
         header = {"policy": "left", **dict.fromkeys(("beta", "cost", "FP", "FN", "offloads", "regret"), "right")}
@@ -101,6 +104,11 @@ def _add_replay(commands: Any) -> None:
     p.add_argument("--lost", type=float, default=0.0, metavar="S", help="a share of the labels never comes (0)")
     p.add_argument("--rdl-fp", type=float, default=0.0, help="what policies know of a remote model that says 1 for 0 (0)")
     p.add_argument("--rdl-fn", type=float, default=0.0, help="or 0 for 1 (0)")
+    p.add_argument(
+        "--rdl-confusion", metavar="FILE",
+        help="of more classes than two: a .csv, a line a class, of how often it says each (counts or shares)",
+    )  # fmt: skip
+    p.add_argument("--miss-rate", type=float, default=NO_LIMIT, metavar="M", help="`adaptive`: most of the events missed (any)")
     p.add_argument("--prior", metavar="FILE", help="the table that `adaptive` starts from, of `h2t2 prior`")
     p.add_argument("--eta", type=float, default=DEFAULTS["eta"], help="learning rate of `h2t2` and the like (%(default)s)")
     p.add_argument("--delta-fp", type=float, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")

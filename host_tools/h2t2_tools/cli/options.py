@@ -145,7 +145,8 @@ def endpoint_of(args: argparse.Namespace) -> endpoint.Endpoint:
 
 
 POLICY_OPTIONS = (
-    "bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "rdl_fp", "rdl_fn", "seed",
+    "bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "rdl_fp", "rdl_fn",
+    "miss_rate", "seed",
 )  # fmt: skip
 
 
@@ -163,6 +164,13 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--delta-fn", type=float, default=usual["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
     group.add_argument("--rdl-fp", type=float, default=usual["rdl_fp"], help="how often the remote model says 1 for 0 (0)")
     group.add_argument("--rdl-fn", type=float, default=usual["rdl_fn"], help="how often it says 0 for 1 (0)")
+    group.add_argument(
+        "--miss-rate",
+        type=float,
+        default=policies.NO_LIMIT,
+        metavar="M",
+        help="adaptive: most of the events missed, 0..1 (any)",
+    )
     group.add_argument("--prior", metavar="FILE", help="adaptive: the table to start from, of `h2t2 prior`")
     group.add_argument("--eta", type=float, default=usual["eta"], help="h2t2: learning rate, to 5.5 (%(default)s)")
     group.add_argument("--epsilon", type=float, default=usual["epsilon"], help="h2t2: fixed exploration (%(default)s)")
@@ -195,9 +203,10 @@ def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
     UserError for an option that the policy chosen has not.
     """
     taken = policies.options(args.policy)
+    usual = {**policies.DEFAULTS, "miss_rate": policies.NO_LIMIT}
     for name in (*POLICY_OPTIONS, "prior", "corollary"):
         needs = "eta" if name == "corollary" else name
-        if needs not in taken and getattr(args, name) != policies.DEFAULTS.get(name):
+        if needs not in taken and getattr(args, name) != usual.get(name):
             other = next(known for known in policies.NAMES if needs in policies.options(known))
             raise UserError(f"--{name.replace('_', '-')} is an option of --policy {other}, not of {args.policy}")
     numbers = {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}

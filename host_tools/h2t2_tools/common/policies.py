@@ -9,17 +9,19 @@ from h2t2 import units
 from h2t2.core import introspect
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.numbers import ONE
-from h2t2.core.policies import NAMES, kind
+from h2t2.core.policies import LIMITING, NAMES, kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
 DEFAULTS = units.defaults_of()
+NO_LIMIT = 0.0  # of `miss_rate`: as many misses as is cheapest
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
 __all__ = [
     "DEFAULTS",
     "EXPLORATION",
     "FEEDBACK",
     "NAMES",
+    "NO_LIMIT",
     "PAPER",
     "arguments",
     "interval",
@@ -31,19 +33,23 @@ __all__ = [
 
 
 def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
-    """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one."""
+    """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one.
+
+    miss_rate is among them only where there is such a limit: it is another class that keeps one.
+    """
     taken = options(name)
-    return {key: value for key, value in units.policy(**numbers).items() if key in taken}
+    return {key: value for key, value in units.policy(**numbers).items() if key in taken and (value or key != "miss_rate")}
 
 
 def options(name: str) -> set[str]:
     """The names of that policy's options."""
-    return set(inspect.signature(kind(name).__init__).parameters) - {"self"}
+    return set(inspect.signature(kind(name, name in LIMITING).__init__).parameters) - {"self"}
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:
     """A policy of the runtime, made with those arguments."""
-    return kind(name)(**arguments(name, numbers))
+    made = arguments(name, numbers)
+    return kind(name, "miss_rate" in made)(**made)
 
 
 def thresholds(policy: Any) -> list[int]:

@@ -14,4 +14,5 @@ NAMES = (
     "horizon",
     "adversary",
     "budget",
+    "misses",
 )

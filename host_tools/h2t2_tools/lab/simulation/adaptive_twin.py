@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from h2t2.core import adaptive, budget, forecaster
+from h2t2.core import adaptive, budget, forecaster, miss_rate
 
 from . import tree_twin as trees
 from .jit import compiled, njit, njit_alone
@@ -17,6 +17,7 @@ from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 
 ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
 FAR, KINDS = adaptive.FAR, forecaster.KINDS
+NOTCH, STAKE, SUMS, WEIGHT = miss_rate.NOTCH, miss_rate.STAKE, miss_rate.SUMS, miss_rate.WEIGHT
 
 square_root = compiled(forecaster.square_root)
 forecasts = compiled(forecaster.forecasts)
@@ -28,7 +29,14 @@ fade = compiled(forecaster.fade)
 wanted = compiled(adaptive.wanted)
 price = compiled(budget.price)
 part = compiled(adaptive.part, exp2=exp2)
-_ratio = compiled(adaptive._ratio)
+ratio = compiled(adaptive.ratio)
+share = compiled(miss_rate.share)
+feared = compiled(miss_rate.feared, times=times)
+told = compiled(miss_rate.told, times=times)
+estimate = compiled(miss_rate.estimate, times=times, share=share, square_root=square_root)
+stakes = compiled(miss_rate.stakes, times=times, exp2=exp2)
+over = compiled(miss_rate.over)
+looks = compiled(miss_rate.looks)
 _clear = compiled(adaptive._clear)
 
 
@@ -40,11 +48,12 @@ def _moved_to(lead, octaves):
 @njit_alone
 def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, starts, rounds, costs, actions):
     """One run of the adaptive policy; arguments as twin.h2t2() has them. deltas: (delta_fp, delta_fn), Q15. rates: (4,) octaves
-    Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn). prior: (2^bits,) Q15. bucket: (capacity, per_sample,
-    whether its price is asked) of a Budget whose offloads take ONE; capacity 0: none. Returns (taught, refused, lost)."""
+    Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn, miss_rate), 0: no such limit. prior: (2^bits,) Q15. bucket:
+    (capacity, per_sample, whether its price is asked) of a Budget whose offloads take ONE; capacity 0: none. Returns (taught,
+    refused, lost)."""
     capacity, per_sample, priced = bucket
     level = capacity
-    bits, rate, window, rdl_fp, rdl_fn = options
+    bits, rate, window, rdl_fp, rdl_fn, limit = options
     delta_fp, delta_fn = deltas
     n = 1 << bits
     size = 2 << bits
@@ -62,6 +71,14 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
     tickets = np.zeros(len(bins) if late else 1, np.int64)
     slot_ticket, slot_chance, slot_kept = np.zeros(window, np.int64), np.zeros(window, np.int64), np.zeros(window, np.int64)
     charged = np.zeros(len(bins), np.int64)
+    floor, count_fp, count_fn, cut = FLOOR, delta_fp, delta_fn, ONE
+    sums, made, found = np.zeros(SUMS, np.int64), np.zeros(4, np.int64), np.array([0, ONE])
+    slot_seen, learned, stake = np.zeros(window, np.int64), rates.copy(), 0
+    if limit:
+        floor = looks(limit)
+        sums[WEIGHT] = (ONE << 12) // floor
+        stakes(0, delta_fp, max(1, delta_fn), made)
+        count_fp, count_fn, cut = made[1], made[2], made[3]
     last = taught = refused = lost = 0
     noisy = rdl_fp or rdl_fn
     for t in range(len(bins)):
@@ -92,16 +109,17 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
         if noisy:
             clear = ONE - rdl_fp - rdl_fn
             at, low, high = _clear(at, rdl_fp, clear), _clear(low, rdl_fp, clear), _clear(high, rdl_fp, clear)
-        least = AUDITS[clock[2]]
-        lower, upper = _ratio(beta, delta_fn), ONE - _ratio(beta, delta_fp)
-        both = wanted(at, low, high, seen[2], beta, delta_fp, delta_fn, lower, upper, least)
+        least = max(floor, AUDITS[clock[2]])
+        fee = times(beta, cut)
+        lower, upper = ratio(fee, count_fn), ONE - ratio(fee, count_fp)
+        both = wanted(at, low, high, seen[2], fee, count_fp, count_fn, lower, upper, least)
         guess, want = both & 1, both >> 1
         unit = tree[5][1]
         g = part((ahead + lead >> 6 + unit) - total, unit)
         rest = ONE - g
         one = (rest * (ones >> 1) + (g * (ONE - want >> 1) if guess else 0)) >> 14
         zero = (rest * (ONE - q - ones >> 1) + (0 if guess else g * (ONE - want >> 1))) >> 14
-        chance = max(FLOOR, (g * (want >> 1) + rest * (q >> 1)) >> 14)
+        chance = max(floor, (g * (want >> 1) + rest * (q >> 1)) >> 14)
         local = guess if g >= rest else pairs
         if affords:
             psi = draw(state)
@@ -118,6 +136,16 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             actions[t] = 1 if (psi - chance) * (one + zero) < one * (ONE - chance) else 0
         else:
             actions[t] = guess
+        missing = 0
+        if limit and affords:
+            missing = (ONE - chance) * zero // (one + zero) if one + zero else 0 if guess else ONE - chance
+            allowed = 0 if found[0] > limit + found[1] else limit
+            feared(sums, at, high, missing, chance, allowed)
+            if abs(sums[STAKE] - stake) >= NOTCH:
+                stake = sums[STAKE]
+                stakes(stake, delta_fp, max(1, delta_fn), made)
+                count_fp, count_fn, cut = made[1], made[2], made[3]
+                learned[0], learned[2] = over(rates[0], made[0]), over(rates[2], made[0])
         if affords:
             trees.charge_cost(tree, k, rate, beta)
             lead = _moved_to(lead, -times(rate >> 6, (beta >> 1) * want >> 14))
@@ -127,6 +155,7 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             lost += slot_ticket[slot] > 0
             slot_ticket[slot] = last
             slot_kept[slot] = (want << 1 | guess) << 12 | k
+            slot_seen[slot] = (chance - 1) << 15 | missing
             slot_chance[slot] = min(ONE_Q29, chance + GAMMA << 14)
             tickets[t] = last
         event = starts[t] if late else t
@@ -136,7 +165,7 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             event += 1
             if actions[r] < ASKED:
                 continue
-            divisor = min(ONE_Q29, chance + GAMMA << 14)
+            divisor, said = min(ONE_Q29, chance + GAMMA << 14), (chance - 1) << 15 | missing
             if late:
                 slot = tickets[r] % window
                 if slot_ticket[slot] != tickets[r]:
@@ -146,10 +175,10 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
                 if costs[event - 1] == LOSE:
                     lost += 1
                     continue
-                divisor = slot_chance[slot]
+                divisor, said = slot_chance[slot], slot_seen[slot]
                 k, want, guess = slot_kept[slot] & 4095, slot_kept[slot] >> 13, slot_kept[slot] >> 12 & 1
             label = labels[r]
-            zero, one = rates[label << 1], rates[label << 1 | 1]
+            zero, one = learned[label << 1], learned[label << 1 | 1]
             trees.coarsen(tree)
             if late and costs[event - 1] >= 0:
                 more = costs[event - 1] - charged[r]
@@ -166,4 +195,7 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             weigh(weight, loss)
             count(labels_of, events, size, n + k, label)
             taught += 1
+            if limit and label:
+                told(sums, (said >> 15) + 1, said & 32767)
+                estimate(sums, found)
     return taught, refused, lost

@@ -13,13 +13,15 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class Adaptive(Policy):
-    """The device's adaptive policy, compiled. prior: P(event) of every bin, or (): the scores. budget: the share of samples
-    that it may offload, 0: any; priced: as a node does it, else it asks as before until the bucket is empty."""
+    """The device's adaptive policy, compiled. miss_rate: the most events it may miss, as a share, 0: any. prior: P(event) of
+    every bin, or (): the scores. budget: the share of samples that it may offload, 0: any; priced: as a node does it, else it
+    asks as before until the bucket is empty."""
 
     bits: int = 4
     window: int = 8
     rdl_fp: float = 0.0
     rdl_fn: float = 0.0
+    miss_rate: float = 0.0
     prior: tuple[float, ...] = ()
     budget: float = 0.0
     priced: bool = True
@@ -33,7 +35,7 @@ class Adaptive(Policy):
         table = np.array(made.forecaster.prior, np.int64)
         actions = np.zeros(len(stream), np.int64)
         late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
-        options = (self.bits, made.rate, self.window, *rates)
+        options = (self.bits, made.rate, self.window, *rates, q15(self.miss_rate, "miss-rate"))
         learned = np.array(made.rates, np.int64)
         bins = stream.bins(self.bits)
         bucket = (0, 0, False)

@@ -1,0 +1,84 @@
+"""`misses`: what share of the events the adaptive policy misses under a limit, and what the limit costs, beside the cheapest
+fixed pair of thresholds that would have kept to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import plots
+from ..replay import write_csv
+from ..simulation.policies.adaptive import Adaptive
+from ..simulation.stream import Costs
+from ..simulation.sweep import Job, sweep
+from ..traces import Trace
+from .setting import DELTA_FN, DELTA_FP, Setting
+
+BETAS = (0.1, 0.2, 0.3, 0.4, 0.5)
+LIMITS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+BITS = 4
+
+
+def perform(setting: Setting) -> list[Path]:
+    traces = setting.traces()
+    cells = [(name, beta) for name in traces for beta in BETAS]
+    free = {result.job.key: result for result in sweep([_job(Adaptive(), traces, cell, setting) for cell in cells])}
+    rows: list[dict[str, Any]] = []
+    dots: list[dict[str, Any]] = []
+    for limit in LIMITS:
+        results = sweep([_job(Adaptive(miss_rate=limit), traces, cell, setting) for cell in cells])
+        missed = {result.job.key: result.mean("fn") / traces[result.job.key[0]].label.mean() for result in results}
+        bound = [cell for cell in cells if _missed(free[cell], traces) > limit]  # where it would miss more without one
+        cost = {result.job.key: result.mean("cost") for result in results}
+        rows.append(
+            {
+                "limit": limit,
+                "missed": np.mean([missed[cell] for cell in bound]),
+                "worst": max(missed[cell] for cell in bound),
+                "within 1.25": np.mean([missed[cell] <= 1.25 * limit for cell in bound]),
+                "missed without": np.mean([_missed(free[cell], traces) for cell in bound]),
+                "cost": np.mean([cost[cell] for cell in bound]),
+                "cost without": np.mean([free[cell].mean("cost") for cell in bound]),
+                "cost of the pair": np.mean([_pair(traces[name], beta, limit) for name, beta in bound]),
+                "cells": len(bound),
+            }
+        )
+        dots.append({"limit": limit, "missed": rows[-1]["missed"]})
+    write_csv(setting.out / "misses.csv", tuple(rows[0]), rows)
+    figure = setting.out / "misses.png"
+    plots.curves(
+        figure,
+        {"missed": dots, "the limit": [{"limit": x, "missed": x} for x in LIMITS]},
+        ("limit", "missed"),
+        ("--miss-rate", "share of the events missed"),
+        f"A limit for misses, where it binds: {len(traces)} traces, {len(BETAS)} β, {setting.samples:,} samples",
+    )
+    return [figure, setting.out / "misses.csv"]
+
+
+def _missed(result: Any, traces: dict[str, Trace]) -> float:
+    return float(result.mean("fn") / traces[result.job.key[0]].label.mean())
+
+
+def _pair(trace: Trace, beta: float, limit: float) -> float:
+    """The mean cost of the cheapest pair of thresholds that misses no more than that share of the trace's events."""
+    n = 2**BITS
+    bins = np.minimum((trace.score * n).astype(int), n - 1)
+    events = np.bincount(bins, trace.label, n) / len(bins)
+    quiet = np.bincount(bins, 1 - trace.label, n) / len(bins)
+    best = np.inf
+    for lower in range(n + 1):
+        if events[:lower].sum() > limit * events.sum():
+            break
+        for upper in range(lower, n + 1):
+            asked = (events + quiet)[lower:upper].sum()
+            cost = DELTA_FN * events[:lower].sum() + beta * asked + DELTA_FP * quiet[upper:].sum()
+            best = min(best, cost)
+    return float(best)
+
+
+def _job(policy: Adaptive, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
+    name, beta = cell
+    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, cell)
