@@ -44,6 +44,16 @@ def test_within_a_budget_decisions_equal_the_hosts(board, material, rdl, figures
 
 @pytest.mark.slow
 @needs("node", "clock")
+def test_under_a_limit_for_misses_decisions_equal_the_hosts(board, material, rdl, figures):
+    made = material(300, miss_rate=0.01, beta=0.2)
+    outcome = board.run(made)
+    figures.update({name: outcome.summary[name] for name in ("offloads", "miss_rate", "miss_rate_high", "miss_counts")})
+    assert outcome.lines() == made.replay(), outcome.log
+    assert outcome.summary["miss_rate_limit"] == 328
+
+
+@pytest.mark.slow
+@needs("node", "clock")
 def test_another_remote_model_answers_nothing(board, material, rdl, figures):
     """The configuration names a model that the worker does not serve: every offload falls back, every sample is decided."""
     outcome = board.run(material(60, model_id=999))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from h2t2 import units
 from h2t2.core.adaptive_classes import AdaptiveClasses, weights
 from h2t2.core.class_forecaster import ClassForecaster, confidence, likeliest
 from h2t2.core.numbers import ONE
@@ -94,3 +95,44 @@ def test_bad_labels_and_tickets():
     assert not policy.learn(1, 2) and policy.tickets.refused == 1
     with pytest.raises(ValueError, match="cost matrix"):
         policy.set_deltas(1, 2)
+
+
+def test_a_remote_model_that_errs_is_allowed_for():
+    """It says the next class for one in five: what it says of the local model's errors is not believed as it stands."""
+    classes, costs = 3, [[0.0 if i == j else 1.0 for j in range(3)] for i in range(3)]
+    confusion = [[0.8 if i == j else 0.2 if j == (i + 1) % 3 else 0.0 for j in range(3)] for i in range(3)]
+    paid = {}
+    for told in (None, units.told(costs, confusion)):
+        rng = np.random.default_rng(5)
+        policy = AdaptiveClasses([[int(x * ONE) for x in row] for row in costs], beta=6554, told=told)
+        total = 0.0
+        for _ in range(4000):
+            top = int(rng.integers(classes))
+            is_class = top if rng.random() < 0.95 else int(rng.integers(classes))
+            action = policy.decide([14384 if k == top else 1000 for k in range(classes)])
+            if action == OFFLOAD:
+                total += 0.2
+                policy.learn(policy.ticket, int(rng.choice(classes, p=confusion[is_class])))
+            else:
+                total += action != is_class
+        paid[told is None] = total / 4000
+    assert paid[False] < 0.07 and paid[False] < 0.8 * paid[True]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_what_labels_say_of_costs_is_right_on_average(classes):
+    rng = np.random.default_rng(classes)
+    confusion = 0.85 * np.eye(classes) + 0.15 * rng.dirichlet(np.ones(classes), classes)
+    costs = rng.random((classes, classes)) * (1 - np.eye(classes))
+    told = np.array(units.told(costs.tolist(), confusion.tolist())) / ONE
+    assert np.abs(confusion @ told - costs).max() < 1e-4
+
+
+def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():
+    costs = [[0.0, 1.0], [1.0, 0.0]]
+    with pytest.raises(ValueError, match="too little apart"):
+        units.told(costs, [[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="errs too often"):
+        units.told(costs, [[0.7, 0.3], [0.3, 0.7]])
+    with pytest.raises(ValueError, match="told: 4 numbers, want 9"):
+        AdaptiveClasses(COSTS, told=[[0, 1], [1, 0]])

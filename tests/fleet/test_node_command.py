@@ -46,6 +46,23 @@ def test_a_node_keeps_to_its_budget():
 
 
 @pytest.mark.slow
+def test_a_node_tells_what_it_misses(tmp_path):
+    """A limit for misses, its estimate and interval in the summary, and kept over a restart; another policy has none."""
+    size = "--pair", "digits", "--samples", 300, "--beta", 0.3, "--miss-rate", 0.01, "--snapshot", tmp_path / "state"
+    said = []
+    with broker.running("amqtt") as url, worker(url):
+        for _ in range(2):
+            run = h2t2("node", "--broker", url, *size)
+            said.append(json.loads(run.stdout.splitlines()[-1])["summary"])
+    for summary in said:
+        assert summary["miss_rate_low"] <= summary["miss_rate"] <= summary["miss_rate_high"] <= 32768
+        assert summary["miss_rate_limit"] == 328 and summary["miss_counts"] >= 1024
+    assert said[1]["restored"] and said[1]["miss_rate_high"] < said[0]["miss_rate_high"] < 32768
+    run = h2t2("node", "--policy", "h2t2", "--miss-rate", 0.01)
+    assert run.returncode == 2 and "--miss-rate is an option of --policy adaptive" in run.stderr
+
+
+@pytest.mark.slow
 def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     """The same decisions from the .h2m as from the .tflite it was made of, offloading to a real broker and worker."""
     if ldl_check.oracle() != "tflite_runtime":

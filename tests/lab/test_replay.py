@@ -99,6 +99,41 @@ def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     assert report["own_beta"] and [row["cost"] for row in report["rows"]] == pytest.approx([0.25])
 
 
+def test_replay_with_a_remote_model_of_many_classes_that_errs(tmp_path, capsys):
+    """Its confusion matrix as counts; what cannot be one is refused with its line."""
+    size = "--policy", "adaptive", "--beta", 0.2, "--runs", 1, "--samples", 2000, "--out", tmp_path, "--json", "-"
+    matrix = tmp_path / "confusion.csv"
+    costs = []
+    for lines in ("9,0,0\n0,9,0\n0,0,9\n", "8,2,0\n0,8,2\n1,0,4\n"):
+        matrix.write_text(lines)
+        assert h2t2("replay", "digits_3", "--rdl-confusion", matrix, *size) == 0
+        costs.append(json.loads(capsys.readouterr().out)["rows"][0]["cost"])
+    assert h2t2("replay", "digits_3", *size) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["cost"] == costs[0] != costs[1]
+    for lines, words in (
+        ("1,0\n0,1\n", "2 lines; the trace has 3 classes"),
+        ("1,0,0\n0,1\n0,0,1\n", "line 2"),
+        ("1,0,0\n0,1,0\n0,0,0\n", "line 3"),
+        ("1,0,x\n", "not a matrix"),
+        ("1,1,1\n1,1,1\n1,1,1\n", "too little apart"),
+    ):
+        matrix.write_text(lines)
+        assert h2t2("replay", "digits_3", "--rdl-confusion", matrix, *size) == 2
+        assert words in capsys.readouterr().err
+    assert h2t2("replay", "phishing", "--rdl-confusion", matrix, *size) == 2
+    assert "--rdl-fp and --rdl-fn say the same" in capsys.readouterr().err
+
+
+def test_replay_with_a_limit_for_misses(tmp_path, capsys):
+    size = "--policy", "adaptive", "--beta", 0.3, "--runs", 2, "--samples", 4000, "--out", tmp_path, "--json", "-"
+    seen = []
+    for limit in (0, 0.02):
+        assert h2t2("replay", "resnet_dogs", "--miss-rate", limit, *size) == 0
+        seen.append(json.loads(capsys.readouterr().out)["rows"][0])
+    events = 0.507
+    assert seen[0]["fn"] > 0.06 * events and seen[1]["fn"] < 0.035 * events and seen[1]["offload"] > seen[0]["offload"]
+
+
 def test_replay_with_several_bits(tmp_path, capsys):
     """Each policy that bins scores, with each; the others once. A table is of one number of bits."""
     size = "--beta", 0.3, "--runs", 1, "--samples", 100, "--out", tmp_path, "--json", "-"

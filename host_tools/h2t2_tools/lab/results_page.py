@@ -216,6 +216,18 @@ def _beyond(folder: Path) -> list[str]:
         if float(row["share"]) < 1
     ]
     lines += _table(["budget", *ways, "a price / cut off"], body)
+    lines += [
+        "A limit for misses (`--miss-rate`), over the traces and β where the adaptive policy would miss more without one,",
+        "learning included; the pair is the cheapest fixed one that keeps to the limit, known beforehand:",
+        "",
+    ]
+    body = [
+        [f"{float(row['limit']):g}", row["cells"], *(f"{float(row[k]):.3f}" for k in ("missed without", "missed", "worst"))]
+        + [f"{float(row[k]):.4f}" for k in ("cost without", "cost", "cost of the pair")]
+        for row in _read(folder, "misses")
+    ]
+    header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
+    lines += _table(header, body)
     lines += ["Late and lost labels (β = .2, mean of three traces), average cost a sample:", ""]
     late = _read(folder, "late")
     policies = list(dict.fromkeys(row["policy"] for row in late))
