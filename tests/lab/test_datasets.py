@@ -147,3 +147,27 @@ def test_the_shared_sets_have_the_papers_test_sizes(name, shape):
     except UserError as error:
         pytest.skip(str(error))
     assert data.x_test.shape == shape
+
+
+def test_streams_keep_their_order(tmp_path):
+    """The first part trains, the rest comes as it was recorded; both are measured in the first part's deviations."""
+    days = [[n, *RNG.normal(n, 1, 8).round(3), n % 3 == 0] for n in range(60)]
+    (tmp_path / "rainfall_data.csv").write_text("\n".join(["head", *(",".join(str(float(x)) for x in day) for day in days)]))
+    data = datasets.load("weather", tmp_path)
+    assert data.x_train.shape == data.x_test.shape == (30, 8) and abs(data.x_train.mean()) < 1e-6 < 2 < data.x_test.mean()
+    assert [*data.y_train, *data.y_test] == [n % 3 == 0 for n in range(60)]
+    room = [f"2015-02-04 17:{n}:00,{20 + n % 5},{30 + n},{400 * (n % 2)},{700 + n}" for n in range(40)]
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/occupancy.csv").write_text("\n".join(["time,V1,V2,V3,V4", *room]))
+    data = datasets.load("occupancy", tmp_path)
+    assert data.x_test.shape == (20, 3) and data.y_test.tolist() == [0, 1] * 10 and data.classes == ("dark", "lit")
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [("head\n0,1,2,3\n", ":2: 4 fields, want 5"), ("head\nx,1,a,3,4\n", ":2: 'x,1,a,3,4' is not"), ("head\n", "no rows")],
+)
+def test_streams_damaged(tmp_path, content, message):
+    (tmp_path / "occupancy.csv").write_text(content)
+    with pytest.raises(UserError, match=message):
+        datasets.load("occupancy", tmp_path)

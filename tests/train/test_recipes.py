@@ -45,5 +45,9 @@ def test_the_others(tmp_path):
     images = {f"{part}_images": RNG.integers(0, 256, (12, 32, 32, 3), np.uint8) for part in ("train", "test")}
     labels = {f"{part}_labels": np.arange(12, dtype=np.uint8) % 2 for part in ("train", "test")}
     np.savez(tmp_path / "cifar_cats_dogs.npz", **images, **labels)
-    for recipe in ("phishing", "chest_xray", "logistic_dogs", "resnet_dogs"):
+    days = [",".join(map(str, [n, *RNG.normal(size=8).round(3), n % 2])) for n in range(40)]
+    (tmp_path / "rainfall_data.csv").write_text("\n".join(["head", *days]))
+    room = [",".join(map(str, [f"2015-02-04 {n}", *RNG.normal(size=2).round(3), 400 * (n % 2), 700 + n])) for n in range(40)]
+    (tmp_path / "occupancy.csv").write_text("\n".join(["head", *room]))
+    for recipe in ("weather", "phishing", "chest_xray", "logistic_dogs", "resnet_dogs"):
         train(recipe, tmp_path / "models", tmp_path)

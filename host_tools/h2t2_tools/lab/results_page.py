@@ -45,9 +45,25 @@ def page(folder: Path) -> str:
         "Rows marked (synthetic) come from a preset with the errors of the paper's row: their images are not at hand.",
         "",
     ]
-    for part in (_drift, _hostile, _soon, _models, _costs, _claims, _beyond):
+    for part in (_in_order, _drift, _hostile, _soon, _models, _costs, _claims, _beyond):
         lines += part(folder)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _in_order(folder: Path) -> list[str]:
+    rows = _read(folder, "in_order")
+    columns = list(dict.fromkeys((row["stream"], row["way"]) for row in rows))
+    body = []
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        cells = [_at(rows, policy=policy, stream=stream, way=way)[0] for stream, way in columns]
+        body.append([policy] + [f"{float(c['excess']):+.4f} ({float(c['worst']):+.3f})" for c in cells])
+    lengths = ", ".join(
+        f"{name}: {int(_at(rows, stream=name)[0]['samples']):,}" for name in dict.fromkeys(c[0] for c in columns)
+    )
+    why = "Excess cost a sample over the best fixed pair in hindsight, mean of β = .05 to .6 and in brackets the worst of them"
+    note = f"(`h2t2 experiment in-order`). Samples: {lengths}. Below 0: better than any pair that stays as it is."
+    header = ["policy", *(f"{stream}, {way}" for stream, way in columns)]
+    return ["## Streams as they came", "", why, note, "", *_table(header, body)]
 
 
 def _drift(folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...common.errors import UserError
-from . import breakhis, cats_dogs, chest_ct, chest_xray, phishing, scikit
+from . import breakhis, cats_dogs, chest_ct, chest_xray, in_order, phishing, scikit
 from .data import Data, find
 
 LOADERS: dict[str, Callable[[Path | None], Data]] = {
@@ -21,6 +21,8 @@ LOADERS: dict[str, Callable[[Path | None], Data]] = {
     "cats_dogs": cats_dogs.load,
     "breast_cancer": scikit.breast_cancer,
     "digits": scikit.digits,
+    "weather": in_order.weather,
+    "occupancy": in_order.occupancy,
 }
 
 __all__ = ["LOADERS", "Data", "find", "load"]

@@ -18,5 +18,5 @@ def perform(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, A
         raise ValueError(f"experiment {name}: not one of {', '.join(ALL)}")
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    files = import_module(f".{name}", __package__).perform(Setting(out, quick, data))
+    files = import_module(f".{name.replace('-', '_')}", __package__).perform(Setting(out, quick, data))
     return {"seconds": time.perf_counter() - started, "files": [str(file) for file in files]}

@@ -1,6 +1,7 @@
 """The experiments' names, apart from them so that `--help` need not load them."""
 
 NAMES = (
+    "in-order",
     "plane",
     "cost",
     "eta",

@@ -1,0 +1,74 @@
+"""`in-order`: recorded streams as they came, and their samples shuffled: excess cost over the best fixed pair in hindsight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import plots
+from .. import catalogue
+from ..replay import write_csv
+from ..simulation.policies.adaptive import Adaptive
+from ..simulation.policies.base import Policy
+from ..simulation.policies.full_offload import FullOffload
+from ..simulation.policies.no_offload import NoOffload
+from ..simulation.stream import Costs, charged, draw, ordered
+from ..simulation.sweep import Job, device_seed, sweep
+from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
+
+STREAMS = ("weather", "occupancy")
+BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+POLICIES: tuple[Policy, ...] = (Adaptive(), MODES, PAPER, PAPER_1, *BASELINES, FullOffload(), NoOffload())
+WAYS = {"in order": ordered, "shuffled": draw}
+
+
+def perform(setting: Setting) -> list[Path]:
+    rows: list[dict[str, Any]] = []
+    for name in STREAMS:
+        trace = catalogue.find(name, setting.data)
+        samples = len(trace.label)
+        for way, make in WAYS.items():
+            jobs = [
+                Job(policy, trace, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, setting.runs, (policy.name,), make)
+                for policy in POLICIES
+                for beta in BETAS
+            ]
+            excess: dict[str, list[float]] = {}
+            for result in sweep(jobs):
+                excess.setdefault(result.job.key[0], []).append(result.regret)
+            rows += [
+                {
+                    "stream": name,
+                    "way": way,
+                    "samples": samples,
+                    "policy": policy.name,
+                    "excess": float(np.mean(excess[policy.name])),
+                    "worst": max(excess[policy.name]),
+                }
+                for policy in POLICIES
+            ]
+    write_csv(setting.out / "in_order.csv", tuple(rows[0]), rows)
+    return [_draw(setting), setting.out / "in_order.csv"]
+
+
+def _draw(setting: Setting) -> Path:
+    """What a sample of the longer stream costs over time, in stretches of a fiftieth."""
+    trace = catalogue.find(STREAMS[0], setting.data)
+    costs = Costs.binary(0.3, DELTA_FP, DELTA_FN)
+    stream = ordered(trace, len(trace.label), 0, costs.beta)
+    edges = np.linspace(0, len(stream), 51).astype(int)
+    lines = {}
+    for policy in (Adaptive(), MODES, PAPER, BASELINES[-1], FullOffload()):
+        paid = np.zeros(len(stream))
+        for run in range(setting.runs):
+            actions = policy.act(stream, costs, device_seed(run, costs.beta))
+            paid += charged(actions, stream, costs)[0] / setting.runs
+        lines[policy.name] = [{"n": int(b), "cost": float(paid[a:b].mean())} for a, b in zip(edges, edges[1:])]
+    figure = setting.out / "in_order.png"
+    axes = ("days since the start", "cost a sample")
+    plots.curves(
+        figure, lines, ("n", "cost"), axes, f"{trace.name} in its order, β = {costs.beta}, mean of {setting.runs} runs"
+    )
+    return figure
