@@ -78,3 +78,13 @@ def test_too_little_is_refused(score, label, why, tmp_path, capsys):
 
 def test_many_classes_are_refused(capsys):
     assert h2t2("recommend", "digits_4") == 2 and "between two" in capsys.readouterr().err
+
+
+def test_a_limit_and_a_remote_model_that_errs_are_played_and_written(asked):
+    free, limited = asked("resnet_dogs"), asked("resnet_dogs", "--miss-rate", 0.02)
+    assert limited["config"]["miss_rate"] == 0.02 and "miss_rate" not in free["config"]
+    assert not [row for row in limited["rows"] if row["what"].startswith("H2T2")]
+    cost = [{row["what"]: row["shuffled"] for row in report["rows"]}["adaptive, b = 4"] for report in (free, limited)]
+    assert cost[1] > cost[0]
+    config_lines = asked("phishing", "--rdl-fp", 0.05)["config"]
+    assert config_lines["rdl_fp"] == 0.05 and "rdl_fn" not in config_lines

@@ -209,6 +209,7 @@ def _recommend(args: argparse.Namespace) -> None:
         report = recommend.recommend(
             replay.trace(args.trace), args.beta, (args.delta_fp, args.delta_fn), args.horizon, args.ordered, tuple(args.bits),
             args.runs, Path(args.out), lambda done, total: bar.update(task, completed=done, total=total),
+            {name: getattr(args, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(args, name)},
         )  # fmt: skip
     write_json(args.json, report)
     if args.json != "-":
@@ -234,6 +235,9 @@ def _add_recommend(commands: Any) -> None:
     p.add_argument("--beta", type=_share, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
     p.add_argument("--delta-fp", type=_share, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
     p.add_argument("--delta-fn", type=_share, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
+    p.add_argument("--rdl-fp", type=_share, default=0.0, help="how often the remote model says 1 for 0 (0)")
+    p.add_argument("--rdl-fn", type=_share, default=0.0, help="how often it says 0 for 1 (0)")
+    p.add_argument("--miss-rate", type=_share, default=NO_LIMIT, metavar="M", help="most of the events missed, 0..1 (any)")
     p.add_argument("--horizon", type=positive, default=0, metavar="N", help="samples the device will see (those of the trace)")
     p.add_argument("--ordered", action="store_true", help="the trace's order is the device's: it decides (shuffled samples do)")
     p.add_argument(

@@ -41,18 +41,26 @@ class Candidate:
     policy: Policy
 
 
-def candidates(first: Trace, bits: tuple[int, ...]) -> list[Candidate]:
-    """From the simplest on: the defaults first. first: labelled samples for a table."""
+def candidates(first: Trace, bits: tuple[int, ...], given: dict[str, Any]) -> list[Candidate]:
+    """From the simplest on: the defaults first. first: labelled samples for a table. given: rdl_fp, rdl_fn, miss_rate, where
+    they are not 0; with a limit for misses only those that keep one."""
     order = sorted(bits, key=lambda b: (b != 4, b))
-    made = [Candidate(f"adaptive, b = {b}", {"policy": "adaptive", "bits": b}, Adaptive(b)) for b in order]
-    for b in order:
-        prior = tuple(round(p, 4) for p in table(first.score, first.label, b))
-        settings = {"policy": "adaptive", "bits": b, "prior": list(prior)}
-        made.append(Candidate(f"adaptive, b = {b}, with a table", settings, Adaptive(b, prior=prior)))
+    made = []
+    for tables in (False, True):
+        for b in order:
+            settings: dict[str, Any] = {"policy": "adaptive", "bits": b}
+            policy = Adaptive(b, **given)
+            if tables:
+                prior = tuple(round(p, 4) for p in table(first.score, first.label, b))
+                settings["prior"] = list(prior)
+                policy = replace(policy, prior=prior)
+            made.append(Candidate(f"adaptive, b = {b}" + ", with a table" * tables, settings, policy))
+    if "miss_rate" in given:
+        return made
     for half_life in (0, 2000):
         settings = {"policy": "h2t2", "bits": 4, "feedback": "all", "exploration": "anytime", "half_life": half_life}
         title = "H2T2, b = 4" + (f", half-life {half_life}" if half_life else "")
-        made.append(Candidate(title, settings, H2T2(4, feedback="all", exploration="anytime", half_life=half_life)))
+        made.append(Candidate(title, settings, H2T2(4, feedback="all", exploration="anytime", half_life=half_life, **given)))
     return made
 
 
@@ -66,9 +74,10 @@ def recommend(
     runs: int,
     out: Path,
     progress: Progress,
+    given: dict[str, Any],
 ) -> dict[str, Any]:
-    """The report, and its picture in `out`. horizon: samples that the device will see, 0: as many as the trace has to play.
-    in_order: the trace's order is the device's, and decides; else the shuffled samples do."""
+    """The report, and its picture in `out`. given: as candidates() takes it. horizon: samples that the device will see, 0: as
+    many as the trace has to play. in_order: the trace's order is the device's, and decides; else the shuffled samples do."""
     if trace.score.ndim > 1:
         raise UserError(f"{trace.name}: {trace.classes} classes; a node decides between two. h2t2 replay plays such a trace")
     if len(trace.label) < LEAST:
@@ -79,7 +88,7 @@ def recommend(
             f"{trace.name}: the {len(first.label)} labels for a table are all the same; want both classes among them"
         )
     horizon = horizon or len(rest.label)
-    offered = candidates(first, bits)
+    offered = candidates(first, bits, given)
     cost = _played(offered, rest, Costs.binary(beta, *deltas), horizon, runs, progress)
     own, other = ("in order", "shuffled") if in_order else ("shuffled", "in order")
     chosen = _cheapest(offered, cost[own])
@@ -101,7 +110,7 @@ def recommend(
         "chosen": chosen.title,
         "why": _why(chosen, cost[own]),
         "warnings": _warnings(offered, chosen, cost, own, other, horizon, len(rest.label), trace.beta is not None),
-        "config": {**chosen.settings, "beta": beta, "delta_fp": deltas[0], "delta_fn": deltas[1]},
+        "config": {**chosen.settings, "beta": beta, "delta_fp": deltas[0], "delta_fn": deltas[1], **given},
         "rows": rows,
         "figure": str(figure),
     }
