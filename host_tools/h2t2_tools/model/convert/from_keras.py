@@ -81,7 +81,11 @@ def _shape(path: Path, inputs: list[Any], outputs: list[Any]) -> tuple[int, ...]
 def to_int8(model: Any, calibration: np.ndarray) -> bytes:
     """Full-integer int8 .tflite (int8 in and out) of a Keras model; calibration: (n, ...) float32 inputs."""
     tf = _tensorflow()
-    return _converted(tf, tf.lite.TFLiteConverter.from_keras_model(model), calibration)
+    with quiet():  # traced, as from_keras_model() would save the model first, which takes ten times as long
+        spec = tf.TensorSpec([None, *model.inputs[0].shape[1:]], tf.float32)
+        traced = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([traced])
+    return _converted(tf, converter, calibration)
 
 
 def _converted(tf: Any, converter: Any, calibration: np.ndarray) -> bytes:
