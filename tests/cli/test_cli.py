@@ -28,6 +28,8 @@ WRONG_USE = [
     (["broker-config", "--device", "a", "--client-certs"], "--certs"),
     (["proxy", "--broker", "mqtts://localhost"], "no TLS"),
     (["validate", "--bits", "99"], "bits"),
+    (["rdl", "--model-id", "70000"], "70000 is not in 0..65535"),
+    (["pair", "a.keras", "b.keras", "--test", "/nowhere/test.npz"], "/nowhere/test.npz"),
     ([], "COMMAND"),
 ]
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "ldl-check": [MODEL, "--samples", "2"],
     "inspect": [MODEL],
     "bundle": [MODEL, "--out", "{}/x.h2m"],
+    "pair": [MODEL, str(models() / "digits/rdl.tflite"), "--test", str(models() / "digits/test.npz"), "--out", "{}/p"],
     "emulators": [],
     "boards": [],
     "certs": ["--out", "{}/certs", "--name", "a"],

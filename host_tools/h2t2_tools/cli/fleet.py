@@ -21,6 +21,7 @@ from .options import (
     device_name,
     endpoint_of,
     json_option,
+    model_number,
     policy_numbers,
     positive,
     words,
@@ -155,9 +156,7 @@ def _worker(
 
     pool.end_with_parent()
     pair = pairs.load(args.pair)
-    event = pair.about.event_index["rdl"] if args.event is None else args.event
-    remote = pair.about.remote
-    source = models.Source(args.model or str(pair.rdl), event, args.resolver, remote.scale, remote.zero_point)
+    source = models.of_pair(pair, args.model, args.event, args.resolver)
     model_id = pair.about.model_id if args.model_id is None else args.model_id
     options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, parent, args.hang_after)
     return server.serve(source, model_id, endpoint_of(args), options, say)
@@ -178,7 +177,7 @@ def _add_rdl(commands: Any) -> None:
     _model_options(p)
     p.add_argument("--model", metavar="FILE", help=".tflite, .onnx or FILE.py:FUNCTION in place of the pair's RDL")
     p.add_argument("--event", type=int, metavar="N", help="index of class 1 among its outputs (the pair's)")
-    p.add_argument("--model-id", type=int, choices=range(65536), metavar="N", help="which requests are its own (the pair's)")
+    p.add_argument("--model-id", type=model_number, metavar="N", help="which requests are its own (the pair's)")
     p.add_argument("--workers", type=positive, default=1, metavar="N", help="processes on this machine (1)")
     p.add_argument("--batch", type=positive, default=16, metavar="N", help="requests a micro-batch at most (16)")
     p.add_argument("--wait-ms", type=float, default=0.0, metavar="MS", help="a batch waits so long for more requests (0)")

@@ -1,4 +1,4 @@
-"""The commands about a model for a board: inspect, convert, bundle."""
+"""The commands about a model for a board: inspect, convert, pair, bundle."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..common.policies import DEFAULTS
 from ..common.report import Table
 from .options import (
     command,
     json_option,
+    model_number,
     progress,
     show,
     write_json,
@@ -95,6 +97,56 @@ def _add_convert(commands: Any) -> None:
     json_option(p)
 
 
+def _pair(args: argparse.Namespace) -> None:
+    from ..model.pair.job import Job
+    from ..model.pair.make import make
+    from ..model.pair.report import markdown
+
+    columns = {"ldl": args.ldl_columns, "rdl": args.rdl_columns}
+    fit = Path(args.calibration) if args.calibration else None
+    job = Job(
+        Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
+        args.event, args.beta, args.title, args.scale, args.model_id,
+    )  # fmt: skip
+    with progress() as bar:
+        task = bar.add_task("making the pair", total=None)
+        report = make(job, lambda what: bar.update(task, description=what))
+    write_json(args.json, report)
+    if args.json != "-":
+        from rich.console import Console
+        from rich.markdown import Markdown
+
+        Console().print(Markdown(markdown(report)))
+        print(f"{report['folder']}: {', '.join(report['files'])}")
+
+
+def _add_pair(commands: Any) -> None:
+    p = command(
+        commands,
+        "pair",
+        _pair,
+        "A local and a remote model and labelled samples to the folder that nodes, workers and boards run from.",
+        "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
+        "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
+        "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
+    )
+    p.add_argument("ldl", help="local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)")
+    p.add_argument("rdl", help="remote model: one of those, .onnx, or FILE.py:FUNCTION")
+    p.add_argument("--test", required=True, metavar="FILE", help=".npz of x (n, ...) and y (n,), classes from 0")
+    p.add_argument("--calibration", metavar="FILE", help=".npz or .npy of x, to quantise by (the test samples)")
+    p.add_argument("--out", default="pair", metavar="DIR", help="the pair's folder (pair)")
+    p.add_argument(
+        "--ldl-columns", type=int, nargs="+", metavar="N", help="which numbers of a sample the local model reads (all)"
+    )
+    p.add_argument("--rdl-columns", type=int, nargs="+", metavar="N", help="and the remote one (all)")
+    p.add_argument("--event", type=int, metavar="CLASS", help="the class that is the event (the last)")
+    p.add_argument("--title", default="the event", help="the event in words")
+    p.add_argument("--beta", type=float, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
+    p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
+    p.add_argument("--model-id", type=model_number, metavar="N", help="number in requests (from the folder's name)")
+    json_option(p)
+
+
 def _bundle(args: argparse.Namespace) -> None:
     from ..model import bundle, plan, tflite
 
@@ -123,5 +175,5 @@ def _add_bundle(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_inspect, _add_convert, _add_bundle):
+    for declare in (_add_inspect, _add_convert, _add_pair, _add_bundle):
         declare(commands)

@@ -59,6 +59,13 @@ def positive(text: str) -> int:
     return value
 
 
+def model_number(text: str) -> int:
+    """An argument that numbers a remote model in requests."""
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not in 0..65535")
+    return int(text)
+
+
 def device_name(text: str) -> str:
     """An argument that is a device's name in topics."""
     try:

@@ -16,11 +16,21 @@ from .errors import UserError
 
 
 class Remote(BaseModel):
-    """The input of the remote model, which offloads send: its shape without the batch, and its quantisation."""
+    """The remote model: its file in the folder (or FILE.py:FUNCTION), and its input, which offloads send: the shape without
+    the batch, and how it is quantised. floats: it takes the numbers of a sample themselves, which the worker restores."""
 
+    model: str = "rdl.tflite"
+    floats: bool = False
     shape: list[int] = Field(min_length=1, max_length=6)
     scale: float = Field(gt=0)
     zero_point: int = Field(ge=-128, le=127)
+
+
+class Prepared(BaseModel):
+    """What is done to a sample's numbers before they are quantised: x * factor + offset, one of each a number."""
+
+    factor: list[float] = Field(min_length=1)
+    offset: list[float] = Field(min_length=1)
 
 
 class About(BaseModel):
@@ -32,6 +42,7 @@ class About(BaseModel):
     event_index: dict[str, int]
     beta: float = Field(ge=0, le=1)
     columns: dict[str, list[int] | None]
+    prepared: dict[str, Prepared | None] = {}
     remote: Remote
 
 
@@ -50,12 +61,14 @@ class Pair:
 
     @property
     def rdl(self) -> Path:
-        return self.folder / "rdl.tflite"
+        return self.folder / self.about.remote.model
 
     def view(self, x: np.ndarray, model: str) -> np.ndarray:
-        """What the model "ldl" or "rdl" reads of a sample."""
+        """What the model "ldl" or "rdl" reads of a sample, before it is quantised."""
         columns = self.about.columns[model]
-        return x if columns is None else x[columns]
+        picked = x if columns is None else x[columns]
+        done = self.about.prepared.get(model)
+        return picked if done is None else picked * np.array(done.factor, np.float32) + np.array(done.offset, np.float32)
 
     def remote_tensor(self, x: np.ndarray) -> bytes:
         """What an offload of a sample sends: int8, quantised for the remote model's input."""
@@ -77,7 +90,11 @@ def load(name: str) -> Pair:
             x, y = data["x"], data["y"].astype(int)
     except FileNotFoundError as error:
         raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(names())}") from None
-    except (OSError, ValueError, KeyError, ValidationError) as error:
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise UserError(f"{folder / 'pair.json'}: {key}: {first['msg']}; not a model pair: h2t2 pair makes one") from None
+    except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
     if len(x) != len(y) or not len(y) or not set(np.unique(y)) <= {0, 1}:
         raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, labels 0 or 1")

@@ -26,6 +26,7 @@ from ..common import pairs, policies
 from ..common.corollary import corollary
 from ..common.errors import Failure
 from ..fleet import broker
+from ..fleet.rdl import models
 from ..fleet.rdl.pool import READY
 from ..lab.simulation.policies import offline_pair, offline_single
 from ..lab.simulation.policies.full_offload import FullOffload
@@ -138,9 +139,8 @@ def _follow(
 
 def labels(pair: pairs.Pair) -> np.ndarray:
     """The RDL's label of every test sample, (n,) in {0, 1}: what costs are measured against."""
-    model = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
-    scores = [model.score(model.run(model.quantise(pair.view(x, "rdl")))) for x in pair.x]
-    return (np.array(scores) >= 0.5).astype(int)
+    tensors = [np.frombuffer(pair.remote_tensor(x), np.int8).reshape(pair.about.remote.shape) for x in pair.x]
+    return (models.of_pair(pair).load().scores(np.stack(tensors)) >= 0.5).astype(int)
 
 
 def price(line: dict[str, Any], remote: int, numbers: dict[str, Any]) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from h2t2.ldl.tflite import TFLiteModel
 
 from ...common.errors import UserError
+from ...common.pairs import Pair
 
 
 class Model(Protocol):
@@ -31,8 +32,9 @@ class Model(Protocol):
 class Source:
     """Where a model is and how it is read.
 
-    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs. scale, zero_point: what a float
-    model's input is restored with, real = scale (q - zero_point).
+    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs. scale, zero_point, factor, offset:
+    what a float model's input is restored with, real = (scale (q - zero_point) - offset) / factor. floats: a function wants
+    that too, not the int8 as sent.
     """
 
     path: str
@@ -40,6 +42,9 @@ class Source:
     resolver: str = "reference"
     scale: float = 1.0
     zero_point: int = 0
+    factor: tuple[float, ...] = (1.0,)
+    offset: tuple[float, ...] = (0.0,)
+    floats: bool = False
 
     @property
     def file(self) -> Path:
@@ -58,10 +63,20 @@ class Source:
         if not self.file.is_file():
             raise UserError(f"{self.file}: no such file")
         if _is_function(self.path):
-            return _Function(self.path)
+            return _Function(self)
         if self.path.endswith(".onnx"):
             return _Onnx(self)
         return _TFLite(self)
+
+
+def of_pair(pair: Pair, path: str | None = None, event: int | None = None, resolver: str = "reference") -> Source:
+    """The remote model of a pair; path, event: another in its place, which is given the same input."""
+    about, remote = pair.about, pair.about.remote
+    done = about.prepared.get("rdl")
+    return Source(
+        path or str(pair.rdl), about.event_index["rdl"] if event is None else event, resolver, remote.scale, remote.zero_point,
+        tuple(done.factor) if done else (1.0,), tuple(done.offset) if done else (0.0,), remote.floats and path is None,
+    )  # fmt: skip
 
 
 def warmed(model: Model) -> Model:
@@ -114,17 +129,24 @@ class _Onnx:
 
     def scores(self, batch: np.ndarray) -> np.ndarray:
         s = self._source
-        x = batch if self._integers else ((batch.astype(np.float32) - s.zero_point) * s.scale).astype(np.float32)
+        x = batch if self._integers else restored(batch, s)
         parts = [x[n : n + 1] for n in range(len(x))] if self._one_by_one else [x]
         made = np.concatenate([np.asarray(self._session.run(None, {self._name: part})[0]) for part in parts])
         made = made.reshape(len(batch), -1)
         return made[:, 0 if made.shape[1] == 1 else s.event]
 
 
-class _Function:
-    """FILE.py:FUNCTION, called with an int8 array (n, *sample); it returns n scores."""
+def restored(batch: np.ndarray, source: Source) -> np.ndarray:
+    """What a float model was trained on, float32 (n, *sample), from what offloads send, int8 (n, *sample)."""
+    real = (batch.astype(np.float32) - source.zero_point) * source.scale
+    return ((real - np.array(source.offset)) / np.array(source.factor)).astype(np.float32)
 
-    def __init__(self, path: str) -> None:
+
+class _Function:
+    """FILE.py:FUNCTION, called with an array (n, *sample), int8 as sent or float32 restored; it returns n scores."""
+
+    def __init__(self, source: Source) -> None:
+        path = source.path
         file, _, name = path.rpartition(":")
         spec = importlib.util.spec_from_file_location("h2t2_rdl_model", file)
         assert spec and spec.loader
@@ -135,6 +157,8 @@ class _Function:
         except Exception as error:  # a user's own program
             raise UserError(f"{path}: {type(error).__name__}: {error}") from None
         self.shape: tuple[int, ...] | None = None
+        self._source = source
 
     def scores(self, batch: np.ndarray) -> np.ndarray:
-        return np.asarray(self._call(batch), dtype=float).reshape(-1)
+        x = restored(batch, self._source) if self._source.floats else batch
+        return np.asarray(self._call(x), dtype=float).reshape(-1)

@@ -1,0 +1,100 @@
+"""What a pair is made of: the command's options, and the samples, read and refused where nothing can be said by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ...common.errors import UserError
+from ...common.policies import DEFAULTS
+from ...lab.datasets.data import arrays
+
+FEWEST = 10  # samples
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to make a pair of.
+
+    ldl: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8). rdl: one of those, .onnx, or FILE.py:FUNCTION.
+    test: .npz of x (n, ...) and y (n,), classes from 0. calibration: .npz or .npy of x (the test samples). columns: which
+    numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). scale: what x is
+    divided by (None: 255 for bytes, else 1).
+    """
+
+    ldl: Path
+    rdl: str
+    test: Path
+    out: Path
+    calibration: Path | None = None
+    columns: dict[str, list[int] | None] = field(default_factory=lambda: {"ldl": None, "rdl": None})
+    event: int | None = None
+    beta: float = DEFAULTS["beta"]
+    title: str = "the event"
+    scale: float | None = None
+    model_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Samples:
+    """x, fit: (n, ...) float32, to judge by and to calibrate with; y: (n,) of 0 and 1; event: the class that is 1."""
+
+    x: np.ndarray
+    y: np.ndarray
+    fit: np.ndarray
+    event: int
+    classes: int
+
+
+def load(job: Job) -> Samples:
+    """The samples of a job. UserError, naming the file, for what is missing, unlike, too little, not finite or of one class."""
+    if not 0 <= job.beta <= 1:
+        raise UserError(f"--beta {job.beta:g} is not between 0 and 1")
+    x, y = arrays(job.test, "x", "y")
+    fit = x if job.calibration is None else _only_x(job.calibration)
+    if job.scale is not None and not job.scale > 0:
+        raise UserError(f"--scale {job.scale:g}: want a number above 0")
+    divisor = job.scale if job.scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
+    for path, data in ((job.test, x), (job.calibration or job.test, fit)):
+        if data.dtype.kind not in "fiub" or data.ndim < 2 or data.shape[1:] != x.shape[1:]:
+            raise UserError(f"{path}: x is {data.dtype} of shape {data.shape}; want numbers (n, ...), alike in both files")
+        if len(data) < FEWEST:
+            raise UserError(f"{path}: {len(data)} samples; at least {FEWEST} are needed, a few hundred are better")
+        if not np.isfinite(data.astype(float)).all():
+            bad = ~np.isfinite(data.reshape(len(data), -1).astype(float)).all(1)
+            raise UserError(f"{path}: {int(bad.sum())} samples hold NaN or infinity, the first is sample {int(np.argmax(bad))}")
+    y = y.ravel().astype(np.int64)
+    if len(y) != len(x) or len(np.unique(y)) < 2 or y.min() < 0:
+        raise UserError(f"{job.test}: y has {len(y)} labels for {len(x)} samples; want one each, classes from 0, two or more")
+    classes = int(y.max()) + 1
+    event = classes - 1 if job.event is None else job.event
+    if not 0 <= event < classes:
+        raise UserError(f"--event {event}: the labels are 0..{classes - 1}")
+    x, fit = ((data / divisor).astype(np.float32) for data in (x, fit))
+    return Samples(x, (y == event).astype(int), fit, event, classes)
+
+
+def _only_x(path: Path) -> np.ndarray:
+    if path.suffix != ".npy":
+        return arrays(path, "x")[0]
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path}: not an .npy file: {error}") from None
+
+
+def view(x: np.ndarray, job: Job, side: str, shape: tuple[int, ...] | None, what: str) -> np.ndarray:
+    """(n, *shape): what that model reads of the samples. shape None: as it comes."""
+    columns = job.columns[side]
+    if columns is not None:
+        if x.ndim != 2 or not columns or min(columns) < 0 or max(columns) >= x.shape[1]:
+            raise UserError(f"--{side}-columns: samples have the shape {x.shape[1:]}; want numbers of columns from 0 on")
+        x = x[:, columns]
+    if shape is None:
+        return x
+    if int(np.prod(shape)) != int(np.prod(x.shape[1:])):
+        given = f"--{side}-columns gives {len(columns)}" if columns else f"a sample has the shape {x.shape[1:]}"
+        raise UserError(f"{what}: takes the shape {shape}, and {given}; --{side}-columns says which numbers it reads")
+    return x.reshape(len(x), *shape)

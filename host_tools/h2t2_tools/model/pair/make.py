@@ -1,0 +1,119 @@
+"""The folder of a pair: models, description, test samples, trace, table to start from, boards' configurations, report."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import pairs, places, prior_file
+from ...common.policies import DEFAULTS
+from ...lab import prior, traces
+from ...lab.scoring import confusion
+from .. import bundle
+from ..inspect import inspect
+from . import report as page
+from .job import Job, Samples, load
+from .sides import Side, converted, int8, kept
+
+BOARDS = ("unix", "esp32", "pico_w", "microbit")
+RECORDS = 1000  # samples in samples.bin, at most
+
+
+def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
+    """Write the folder; the report. UserError, saying which model or file and how to mend it, for what cannot be a pair."""
+    progress("reading the samples")
+    samples = load(job)
+    job.out.mkdir(parents=True, exist_ok=True)
+    progress("the local model")
+    ldl = converted("ldl", job.ldl, job, samples)
+    progress("the remote model")
+    stays = job.rdl.endswith(".onnx") or job.rdl.rpartition(":")[0].endswith(".py")
+    rdl = kept(job, samples) if stays else converted("rdl", Path(job.rdl), job, samples)
+    progress("writing the rest")
+    report = _described(job, samples, ldl, rdl)
+    _write(job, samples, ldl, rdl, report)
+    return report
+
+
+def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, Any]:
+    says = (rdl.score >= 0.5).astype(int)
+    made: dict[str, Any] = {"name": _name(job), "folder": str(job.out), "samples": len(samples.y)}
+    for name, side in (("ldl", ldl), ("rdl", rdl)):
+        path = job.out / side.file.partition(":")[0]
+        row: dict[str, Any] = {"kind": side.kind, "file": side.file, "bytes": path.stat().st_size}
+        row["float"] = None if side.exact is None else confusion(side.exact, samples.y)
+        made[name] = {**row, "int8": confusion(side.score, samples.y)}
+    made["agreement"] = float(((ldl.score >= 0.5) == says).mean())
+    made["rdl_fp"] = float(says[samples.y == 0].mean())
+    made["rdl_fn"] = float(1 - says[samples.y == 1].mean())
+    about = inspect(job.out / "ldl.tflite")
+    made["not_for_a_board"] = about["problems"]
+    return made
+
+
+def _name(job: Job) -> str:
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", job.out.resolve().name)
+    return name or "pair"
+
+
+def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, Any]) -> None:
+    name = report["name"]
+    model_id = zlib.crc32(name.encode()) & 65535 if job.model_id is None else job.model_id
+    about = {  # fmt: skip
+        "name": name,
+        "model_id": model_id,
+        "event": job.title,
+        "event_index": {"ldl": ldl.event, "rdl": rdl.event},
+        "beta": job.beta,
+        "columns": job.columns,
+        "prepared": {key: side.prepared.model_dump() if side.prepared else None for key, side in (("ldl", ldl), ("rdl", rdl))},
+        "remote": {
+            "model": rdl.file,
+            "floats": rdl.floats,
+            "shape": list(rdl.shape),
+            "scale": rdl.scale,
+            "zero_point": rdl.zero_point,
+        },
+        "rates": {"rdl_fp": report["rdl_fp"], "rdl_fn": report["rdl_fn"]},
+        "metrics": {key: {what: report[key][what] for what in ("bytes", "float", "int8")} for key in ("ldl", "rdl")},
+        "test_samples": len(samples.y),
+    }
+    (job.out / "pair.json").write_text(json.dumps(about, indent=1) + "\n")
+    np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8))
+    says = (rdl.score >= 0.5).astype(np.int64)
+    traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), says))
+    table = prior.table(ldl.score, says, DEFAULTS["bits"])
+    prior_file.write(job.out / "prior.json", str(job.test), len(says), table)
+    files = ["pair.json", "ldl.tflite", rdl.file.partition(":")[0], "test.npz", "trace.npz", "prior.json"]
+    if not report["not_for_a_board"]:
+        (job.out / "ldl.h2m").write_bytes(bundle.from_tflite(job.out / "ldl.tflite"))
+        pair = pairs.load(str(job.out))
+        local = int8(np.stack([pair.view(x, "ldl") for x in pair.x[:RECORDS]]), None, ldl.scale, ldl.zero_point)
+        with (job.out / "samples.bin").open("wb") as file:
+            for row, x in zip(local, pair.x):
+                file.write(row.tobytes() + pair.remote_tensor(x))
+        files += ["ldl.h2m", "samples.bin"]
+        for board in BOARDS:
+            (job.out / f"{board}.toml").write_text(_config(board, about))
+            files.append(f"{board}.toml")
+    report["files"] = files
+    report["model_id"] = model_id
+    (job.out / "README.md").write_text(page.markdown(report))
+
+
+def _config(board: str, about: dict[str, Any]) -> str:
+    """The board's own commented configuration, this pair's entries filled in."""
+    text = (places.boards() / board / "config.toml").read_text()
+    entries = {
+        "event": about["event_index"]["ldl"], "remote_shape": about["remote"]["shape"], "model_id": about["model_id"],
+        "beta": about["beta"],
+    }  # fmt: skip
+    for entry, value in entries.items():
+        text = re.sub(rf"(?m)^{entry} = [^#\n]*?(?=\s*#|$)", f"{entry} = {value}", text)
+    return text.replace('# prior = "prior.json" ', 'prior = "prior.json"   ')

@@ -1,0 +1,37 @@
+"""A pair's README: what its models do, and what to run next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The folder's README: what the models do, and what to run next."""
+    lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
+    lines += ["| model | from | bytes | numbers | accuracy | FP | FN |", "|---|---|---|---|---|---|---|"]
+    for name in ("ldl", "rdl"):
+        side = report[name]
+        for kind in ("float", "int8"):
+            m = side[kind]
+            if m:
+                numbers = f"{m['accuracy']:.1%} | {m['fp']:.1%} | {m['fn']:.1%}"
+                lines.append(f"| {name.upper()} | {side['kind']} | {side['bytes']:,} | {kind} | {numbers} |")
+    folder = report["folder"]
+    lines += [
+        "",
+        "FP and FN are shares of all samples, decision at score 0.5. Of a remote model that is no .tflite, `int8` is what it",
+        "makes of what an offload sends.",
+        "",
+        f"The two models agree on {report['agreement']:.1%}. The remote model says 1 for {report['rdl_fp']:.1%} of the 0s",
+        f"and 0 for {report['rdl_fn']:.1%} of the 1s (`rdl_fp`, `rdl_fn`).",
+        "",
+        *(f"Not for a board: {problem}." for problem in report["not_for_a_board"]),
+        "```sh",
+        f"h2t2 demo --model {folder}                    # both models, a broker and a node on this machine",
+        f"h2t2 recommend {folder}/trace.npz --beta 0.2   # what to choose",
+        f"h2t2 rdl --pair {folder}                      # the remote model's worker",
+    ]
+    if not report["not_for_a_board"]:
+        lines.append(f"h2t2 flash --board unix --port ./device --model {folder}/ldl.h2m --config {folder}/unix.toml \\")
+        lines.append(f"    --records {folder}/samples.bin")
+    return "\n".join([*lines, "```", ""])

@@ -1,0 +1,153 @@
+"""The two models of a pair, each as it lies in the folder, with its scores of the samples as it runs there."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.ldl.quantise import quantised
+from h2t2.ldl.tflite import TFLiteModel
+
+from ...common.errors import UserError
+from ...common.pairs import Prepared
+from ...fleet.rdl import models
+from .. import tflite
+from ..convert.open import open_source
+from .job import Job, Samples, view
+
+UNLIKE = 8.0  # how many times wider one number's range may be than another's before each is scaled by itself
+
+
+@dataclass(frozen=True)
+class Side:
+    """One model in the folder: its file; shape, scale and zero_point of its int8 input; event: its output; kind: in words.
+
+    score: (n,) of the event, as it runs there; exact: (n,), as the float model has it, None where it came as int8.
+    prepared: what its numbers are multiplied by and shifted before they are quantised, or None. floats: a worker restores them.
+    """
+
+    kind: str
+    file: str
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+    event: int
+    score: np.ndarray
+    exact: np.ndarray | None
+    prepared: Prepared | None
+    floats: bool = False
+
+
+def _event(samples: Samples, outputs: int, what: str) -> int:
+    """The output of a model that is the event."""
+    if outputs == 1:
+        if samples.classes > 2 or samples.event != 1:
+            raise UserError(f"{what}: one output, the score of class 1: of {samples.classes} classes it cannot tell --event")
+        return 0
+    if samples.event >= outputs:
+        raise UserError(f"{what}: {outputs} outputs, none of them for class {samples.event} (--event)")
+    return samples.event
+
+
+def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
+    """A model that runs here as int8 .tflite: as it is, or quantised."""
+    out = job.out / f"{side}.tflite"
+    exact = prepared = None
+    if path.suffix == ".tflite" and path.is_file() and _is_int8(path):
+        if path.resolve() != out.resolve():
+            shutil.copyfile(path, out)
+        kind = "int8 .tflite"
+    else:
+        source = open_source(path)
+        kind = source.kind
+        outputs = source.scores(view(samples.x, job, side, source.shape, str(path)))
+        exact = outputs[:, _event(samples, outputs.shape[1], str(path))]
+        if not np.isfinite(exact).all() or exact.min() < -0.01 or exact.max() > 1.01:
+            raise UserError(
+                f"{path}: its outputs span {exact.min():.3g} to {exact.max():.3g}; want scores from 0 to 1: end it with a "
+                "softmax or a sigmoid, and give it the samples as it was trained (--scale)"
+            )
+        out.write_bytes(source.quantise(source.prepared(view(samples.fit, job, side, source.shape, str(path)))))
+        if np.ndim(source.factor) or np.ndim(source.offset):
+            prepared = _prepared(source.factor, source.offset, source.shape)
+    graph = tflite.load(out)
+    event = _event(samples, int(np.prod(graph.tensors[graph.outputs[0]].shape[1:])), str(path))
+    model = TFLiteModel(str(out), event=event)
+    scale, zero_point = model.input_quantisation()
+    made = int8(view(samples.x, job, side, model.input_shape[1:], str(path)), prepared, scale, zero_point)
+    score = np.array([model.score(model.run(row)) for row in made])
+    return Side(kind, out.name, tuple(model.input_shape[1:]), scale, zero_point, event, score, exact, prepared)
+
+
+def _is_int8(path: Path) -> bool:
+    graph = tflite.load(path)
+    return graph.tensors[graph.inputs[0]].dtype == "int8"
+
+
+def _prepared(factor: Any, offset: Any, shape: tuple[int, ...]) -> Prepared:
+    size = int(np.prod(shape))
+    both = [np.broadcast_to(np.ravel(v), (size,)).astype(float).tolist() for v in (factor, offset)]
+    return Prepared(factor=both[0], offset=both[1])
+
+
+def int8(x: np.ndarray, prepared: Prepared | None, scale: float, zero_point: int) -> np.ndarray:
+    """Samples (n, ...) as a model's int8 input."""
+    if prepared is not None:
+        flat = x.reshape(len(x), -1) * np.array(prepared.factor, np.float32) + np.array(prepared.offset, np.float32)
+        x = flat.reshape(x.shape)
+    return quantised(x, scale, zero_point)
+
+
+def kept(job: Job, samples: Samples) -> Side:
+    """A remote model that stays what it is, .onnx or a Python function: offloads send int8 that spans what it was shown."""
+    file, _, function = job.rdl.rpartition(":") if not job.rdl.endswith(".onnx") else (job.rdl, "", "")
+    path = Path(file)
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    name = f"rdl{path.suffix}"
+    if path.resolve() != (job.out / name).resolve():
+        shutil.copyfile(path, job.out / name)
+    where = str(job.out / name) + (f":{function}" if function else "")
+    loaded = models.Source(where).load()
+    shape = loaded.shape
+    fit = view(samples.fit, job, "rdl", shape, job.rdl)
+    prepared, low, high = _ranges(fit)
+    scale = max(high - low, 1e-6) / 255
+    zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
+    x = view(samples.x, job, "rdl", shape, job.rdl)
+    event = samples.event
+    restoring = models.Source(
+        where, event, floats=True, scale=scale, zero_point=zero_point,
+        factor=tuple(prepared.factor) if prepared else (1.0,), offset=tuple(prepared.offset) if prepared else (0.0,),
+    )  # fmt: skip
+    score = _scores(restoring.load(), int8(x, prepared, scale, zero_point), job.rdl)
+    exact = _scores(models.Source(where, event, floats=True).load(), x, job.rdl)
+    kind = "Python function" if function else "ONNX model"
+    file = name + (f":{function}" if function else "")
+    return Side(kind, file, tuple(x.shape[1:]), scale, zero_point, event, score, exact, prepared, True)
+
+
+def _scores(model: models.Model, x: np.ndarray, what: str) -> np.ndarray:
+    try:
+        made = np.asarray(model.scores(x), float)
+    except Exception as error:  # a user's own program, or a runtime with a dozen kinds of its own
+        raise UserError(f"{what}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}") from None
+    if made.shape != (len(x),) or not np.isfinite(made).all() or made.min() < -0.01 or made.max() > 1.01:
+        span = f"{made.shape}, {made.min():.3g} to {made.max():.3g}"
+        raise UserError(f"{what}: want one score from 0 to 1 a sample, (n,); it gave {span}")
+    return np.clip(made, 0, 1)
+
+
+def _ranges(fit: np.ndarray) -> tuple[Prepared | None, float, float]:
+    """What int8 has to span, after each number was scaled by itself where their ranges are unlike (of rows, not images)."""
+    low, high = fit.reshape(len(fit), -1).min(0), fit.reshape(len(fit), -1).max(0)
+    span = np.maximum(high - low, 1e-6 * max(1.0, float(np.abs(fit).max())))
+    if fit.ndim == 2 and span.max() > UNLIKE * span.min():
+        factor = 2 / span
+        offset = -(high + low) / 2 * factor
+        return _prepared(factor, offset, fit.shape[1:]), -1.0, 1.0
+    return None, float(low.min()), float(high.max())

@@ -1,0 +1,210 @@
+"""`h2t2 pair`: models that a user has, with their scalers, to a folder that everything else runs from."""
+
+import json
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from support import ROOT, mosquitto, worker
+
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.policy import OFFLOAD
+from h2t2_tools.boards import emulators, kinds
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet import config
+from h2t2_tools.fleet.rdl import models
+from h2t2_tools.lab import traces
+
+FEW = [0, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A Pipeline on three of six numbers of unlike ranges, one on all of them, and the samples, as scikit-learn has them."""
+    joblib = pytest.importorskip("joblib")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    folder = tmp_path_factory.mktemp("trained")
+    rng = np.random.default_rng(2)
+    x = rng.normal(0, 1, (900, 6)) * [1, 1000, 0.01, 50, 3, 1] + [0, 5000, 0, -200, 1, 7]
+    y = (x[:, 0] + x[:, 2] * 100 + (x[:, 1] - 5000) / 700 + rng.normal(0, 0.4, 900) > 0).astype(int)
+    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:600, FEW], y[:600])
+    network = MLPClassifier((16,), solver="lbfgs", max_iter=2000, random_state=1)
+    big = make_pipeline(StandardScaler(), network).fit(x[:600], y[:600])
+    for name, model in (("small", small), ("big", big)):
+        joblib.dump(model, folder / f"{name}.joblib")
+    np.savez(folder / "train.npz", x=x[:600])
+    np.savez(folder / "test.npz", x=x[600:], y=y[600:])
+    (folder / "mine.py").write_text(
+        f"import joblib\nmodel = joblib.load({str(folder / 'big.joblib')!r})\n"
+        "def scores(x): return model.predict_proba(x)[:, 1]\n"
+        "def wrong(x): raise KeyError('no')\n"
+        "def two(x): return x[:, 0] * 9\n"
+    )
+    return folder, (small.score(x[600:, FEW], y[600:]), big.score(x[600:], y[600:]))
+
+
+def make(folder, out, rdl, *more, ldl="small.joblib"):
+    words = ["pair", folder / ldl, folder / rdl, "--test", folder / "test.npz", "--calibration", folder / "train.npz"]
+    return main([str(word) for word in [*words, "--ldl-columns", *FEW, "--out", out, "--json", out / "report.json", *more]])
+
+
+@pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:scores"])
+def test_a_pipelines_scaler_travels_with_the_pair(trained, tmp_path, rdl):
+    """The int8 models are as good as the trained ones on samples as they were measured; a worker and a node see the same."""
+    folder, (small, big) = trained
+    tmp_path = tmp_path / "mine"
+    tmp_path.mkdir()
+    assert make(folder, tmp_path, rdl, "--beta", 0.1) == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["ldl"]["float"]["accuracy"] == pytest.approx(small) and report["rdl"]["float"]["accuracy"] == pytest.approx(
+        big
+    )
+    assert abs(report["ldl"]["int8"]["accuracy"] - small) < 0.02 and abs(report["rdl"]["int8"]["accuracy"] - big) < 0.02
+    pair = pairs.load(str(tmp_path))
+    tensors = np.stack([np.frombuffer(pair.remote_tensor(x), np.int8) for x in pair.x])
+    says = models.of_pair(pair).load().scores(tensors) >= 0.5
+    assert (says == pair.y).mean() == report["rdl"]["int8"]["accuracy"]
+    assert report["rdl_fp"] == says[pair.y == 0].mean() and report["rdl_fn"] == 1 - says[pair.y == 1].mean()
+    assert traces.load(tmp_path / "trace.npz").label.tolist() == says.tolist()
+    for name in report["files"]:
+        assert (tmp_path / name).stat().st_size > 0
+
+
+def test_its_configurations_are_what_boards_take(trained, tmp_path):
+    folder, _ = trained
+    assert make(folder, tmp_path, "big.joblib", "--beta", 0.15, "--model-id", 77) == 0
+    for board in ("unix", "esp32", "pico_w", "microbit"):
+        given = config.load(tmp_path / f"{board}.toml")
+        assert (given.remote_shape, given.model_id, given.beta, given.event) == ([6], 77, 0.15, 0)
+        assert board == "microbit" or len(given.prior) == 16
+        files = kinds.payload(kinds.KINDS[board], tmp_path / "ldl.h2m", given, tmp_path / "samples.bin", False)
+        assert (tmp_path / "samples.bin").read_bytes() in files.values()
+    assert (tmp_path / "samples.bin").stat().st_size == 300 * (3 + 6)
+
+
+def test_an_onnx_model_gets_its_own_numbers_back(tmp_path):
+    """One of the four numbers spans a thousandth of the others: one int8 scale for all would lose it."""
+    pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
+    rng = np.random.default_rng(1)
+    x = rng.random((200, 4)) * [1, 1, 1, 0.001]
+    np.savez(tmp_path / "test.npz", x=x, y=(x.mean(1) > 0.375).astype(int))
+    ldl = tmp_path / "ldl.joblib"
+    joblib = pytest.importorskip("joblib")
+    from sklearn.linear_model import LogisticRegression
+
+    joblib.dump(LogisticRegression().fit(x, x[:, 0] > 0.5), ldl)
+    words = ["pair", ldl, ROOT / "tests/material/mean.onnx", "--test", tmp_path / "test.npz", "--out", tmp_path / "p"]
+    assert main([str(word) for word in words]) == 0
+    pair = pairs.load(str(tmp_path / "p"))
+    source = models.of_pair(pair)
+    tensors = np.stack([np.frombuffer(pair.remote_tensor(x), np.int8) for x in pair.x])
+    restored = models.restored(tensors, source)
+    assert np.abs(restored - pair.x).max(0) == pytest.approx(np.array([1, 1, 1, 0.001]) / 255, rel=1)
+    assert np.abs(source.load().scores(tensors) - x.mean(1)).max() < 0.005
+
+
+def test_int8_models_are_taken_as_they_are(tmp_path):
+    """The digits pair, made again of its own files: the same figures as on its card."""
+    folder = ROOT / "models/digits"
+    words = ["pair", folder / "ldl.tflite", folder / "rdl.tflite", "--test", folder / "test.npz", "--out", tmp_path]
+    assert main([*map(str, words), "--json", str(tmp_path / "r.json")]) == 0
+    report, card = (json.loads(path.read_text()) for path in (tmp_path / "r.json", folder / "pair.json"))
+    for side in ("ldl", "rdl"):
+        for key, value in card["metrics"][side]["int8"].items():
+            assert abs(report[side]["int8"][key] - value) <= 2 / card["test_samples"]
+        assert (tmp_path / f"{side}.tflite").read_bytes() == (folder / f"{side}.tflite").read_bytes()
+    made = json.loads((tmp_path / "pair.json").read_text())
+    assert (
+        made["remote"]["scale"] == pytest.approx(card["remote"]["scale"]) and made["remote"]["shape"] == card["remote"]["shape"]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", ["unix", "arm32"])
+def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
+    """From two Pipelines to a flashed board, a real broker and worker: every decision is as on this host."""
+    emulator = emulators.UNIX if board == "unix" else emulators.ARM32
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    folder, (small, _) = trained
+    out, device = tmp_path / "mypair", tmp_path / "device"
+    out.mkdir()
+    assert make(folder, out, "big.joblib", "--beta", 0.15) == 0
+    report = json.loads((out / "report.json").read_text())
+    with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
+        text = (out / "unix.toml").read_text()
+        text = re.sub(r"(?m)^port = .*$", f"port = {broker.port}", re.sub(r"(?m)^broker = .*$", 'broker = "127.0.0.1"', text))
+        (out / "unix.toml").write_text(text)
+        words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--records", out / "samples.bin"]
+        device.mkdir()
+        assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
+        command = emulator.command(device / "main.py", [])
+        ran = subprocess.run(command, cwd=device, env=emulator.environment(device), capture_output=True, text=True, timeout=200)
+    lines = [json.loads(line) for line in ran.stdout.splitlines() if '"bin"' in line]
+    given = config.load(out / "unix.toml").arguments()
+    policy, trace = Adaptive(**given), traces.load(out / "trace.npz")
+    for line, score, label in zip(lines, trace.score, trace.label.tolist()):
+        assert line["bin"] == min(int(score * 16 + 1e-6), 15)
+        action = policy.decide(line["bin"])
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, label)
+        assert (line["decision"], line["source"]) == ((label, "remote") if action == OFFLOAD else (action, "local"))
+    local = [line["decision"] == y for line, y in zip(lines, pairs.load(str(out)).y) if line["source"] == "local"]
+    assert len(lines) == report["samples"] == 300 and np.mean(local) >= report["ldl"]["int8"]["accuracy"] - 0.02 > small - 0.04
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (("--ldl-columns", 9), "--ldl-columns: samples have the shape"),
+        (("--ldl-columns", 0, 1), "--ldl-columns says which numbers it reads"),
+        (("--event", 2), "--event 2: the labels are 0..1"),
+        (("--event", 0), "cannot tell --event"),
+        (("--scale", 0), "--scale 0"),
+        (("--beta", 2), "--beta 2"),
+        (("--test", "{}/unlabelled.npz"), "no array y"),
+        (("--test", "{}/nan.npz"), "3 samples hold NaN or infinity, the first is sample 7"),
+        (("--test", "{}/one.npz"), "two or more"),
+        (("--test", "{}/few.npz"), "at least 10"),
+        (("--calibration", "{}/other.npz"), "alike in both files"),
+    ],
+)
+def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, more, words):
+    folder, _ = trained
+    x = np.random.default_rng(1).random((40, 6))
+    y = np.arange(40) % 2
+    np.savez(tmp_path / "unlabelled.npz", x=x)
+    np.savez(tmp_path / "one.npz", x=x, y=y * 0)
+    np.savez(tmp_path / "few.npz", x=x[:5], y=y[:5])
+    np.savez(tmp_path / "other.npz", x=x[:, :4])
+    holes = x.copy()
+    holes[[7, 8, 9], 2] = np.nan
+    np.savez(tmp_path / "nan.npz", x=holes, y=y)
+    if "--test" in more:
+        more = (*more, "--calibration", more[1])
+    assert make(folder, tmp_path, "big.joblib", *(str(word).format(tmp_path) for word in more)) == 2
+    errors = capsys.readouterr().err
+    assert words in errors and "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    "rdl, words", [("nowhere.onnx", "no such file"), ("mine.py:wrong", "KeyError"), ("mine.py:two", "one score from 0 to 1")]
+)
+def test_a_remote_model_that_is_none(trained, tmp_path, capsys, rdl, words):
+    assert make(trained[0], tmp_path, rdl) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_description_with_a_key_missing_is_refused_by_its_name(trained, tmp_path):
+    assert make(trained[0], tmp_path, "big.joblib") == 0
+    about = json.loads((tmp_path / "pair.json").read_text())
+    del about["remote"]["scale"]
+    (tmp_path / "pair.json").write_text(json.dumps(about))
+    with pytest.raises(pairs.UserError, match=r"pair\.json: remote\.scale: Field required"):
+        pairs.load(str(tmp_path))
