@@ -177,3 +177,42 @@ def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkey
     monkeypatch.setattr(flash.list_ports, "comports", lambda: [])
     assert main(["boards"]) == 0
     assert capsys.readouterr().out == "no board is plugged in; emulated ones: h2t2 emulators\n"
+
+
+APP = "def sense(): return None\n\n\ndef act(decision): pass\n"
+
+
+def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
+    pair = ROOT / "models/breast_cancer"
+    text = (ROOT / "firmware/boards/unix/config.toml").read_text()
+    (tmp_path / "c.toml").write_text(text.replace('pair = ""', f'pair = "{pair}"'))
+    (tmp_path / "app.py").write_text(APP)
+    (tmp_path / "device").mkdir()
+    words = ["flash", "--board", "unix", "--port", tmp_path / "device", "--model", model, "--config", tmp_path / "c.toml"]
+    words = [str(word) for word in [*words, "--app", tmp_path / "app.py"]]
+    assert main(words) == 0 and main(words) == 0
+    assert {"app.py", "h2t2/node/app.py", "h2t2/node/measured.py"} <= {
+        str(path.relative_to(tmp_path / "device")) for path in (tmp_path / "device").rglob("*.py")
+    }
+    (tmp_path / "device/app.py").write_text(APP + "# mine\n")
+    assert main(words) == 2
+    assert "another app.py" in capsys.readouterr().err and "mine" in (tmp_path / "device/app.py").read_text()
+    assert main([*words, "--replace-app"]) == 0 and "mine" not in (tmp_path / "device/app.py").read_text()
+
+
+@pytest.mark.parametrize(
+    "source, words",
+    [("def sense(): pass\n", "has the functions sense"), ("def sense(:\n", "app.py: "), (None, "no such app")],
+)
+def test_what_is_no_app_is_refused_before_anything_is_touched(model, tmp_path, capsys, source, words):
+    text = (ROOT / "firmware/boards/unix/config.toml").read_text()
+    (tmp_path / "c.toml").write_text(text.replace('pair = ""', f'pair = "{ROOT / "models/breast_cancer"}"'))
+    if source:
+        (tmp_path / "app.py").write_text(source)
+    (tmp_path / "device").mkdir()
+    command = ["flash", "--board", "unix", "--port", tmp_path / "device", "--model", model, "--config", tmp_path / "c.toml"]
+    assert main([str(word) for word in [*command, "--app", tmp_path / "app.py"]]) == 2
+    assert words in capsys.readouterr().err and not list((tmp_path / "device").iterdir())
+    (tmp_path / "c.toml").write_text(text.replace('app = ""', 'app = "app.py"'))
+    with pytest.raises(UserError, match="also give `pair`"):
+        board_config.load(tmp_path / "c.toml")

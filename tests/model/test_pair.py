@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from support import ROOT, mosquitto, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
+from h2t2.ldl.bundle import Int8Model
+from h2t2.node.measured import Measured
 from h2t2_tools.boards import emulators, kinds
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -157,6 +160,61 @@ def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
         assert (line["decision"], line["source"]) == ((label, "remote") if action == OFFLOAD else (action, "local"))
     local = [line["decision"] == y for line, y in zip(lines, pairs.load(str(out)).y) if line["source"] == "local"]
     assert len(lines) == report["samples"] == 300 and np.mean(local) >= report["ldl"]["int8"]["accuracy"] - 0.02 > small - 0.04
+
+
+CSV = ROOT / "firmware/examples/app_csv/app.py"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["pi", "unix", "arm32"])
+def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
+    """One app.py with a CSV of samples as they were measured: every decision is that of the host's own integers and policy."""
+    emulator = {"unix": emulators.UNIX, "arm32": emulators.ARM32, "pi": None}[where]
+    if emulator and emulator.missing():
+        pytest.skip(emulator.missing())
+    folder, (small, _) = trained
+    out, device = tmp_path / "mypair", tmp_path / "device"
+    for path in (out, device):
+        path.mkdir()
+    assert make(folder, out, "big.joblib", "--beta", 0.15) == 0
+    pair = pairs.load(str(out))
+    (device / "samples.csv").write_text("".join(",".join(f"{v:.6g}" for v in row) + "\n" for row in pair.x))
+    settled = "    if time.time() < began + 2:  # the worker has made itself known\n        return None\n    line = lines"
+    program = CSV.read_text().replace("    line = lines", settled)
+    (tmp_path / "app.py").write_text(f"import time\n\nbegan = time.time()\n{program}")
+    with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
+        text = (out / "unix.toml").read_text()
+        text = re.sub(r"(?m)^port = .*$", f"port = {broker.port}", re.sub(r"(?m)^broker = .*$", 'broker = "127.0.0.1"', text))
+        (out / "unix.toml").write_text(text)
+        if emulator:
+            words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--app", tmp_path / "app.py"]
+            assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
+            command, environment = emulator.command(device / "main.py", []), emulator.environment(device)
+        else:
+            words = ["node", "--pair", out, "--ldl", out / "ldl.h2m", "--app", tmp_path / "app.py", "--broker", broker.url]
+            words += ["--prior", out / "prior.json", "--hold", 256]
+            command, environment = [sys.executable, "-m", "h2t2_tools", *map(str, words)], None
+        ran = subprocess.run(command, cwd=device, env=environment, capture_output=True, text=True, timeout=200)
+    assert ran.returncode == 0, ran.stderr
+    summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
+    assert summary["samples"] == 300 and summary["complaints"] == 0 and summary["saturated"] < 30
+    given = config.load(out / "unix.toml").model_copy(update={"app": str(CSV)})
+    local, remote = (Measured(*given.content()["measured"][name]) for name in ("local", "remote"))
+    ldl, policy = Int8Model((out / "ldl.h2m").read_bytes(), given.event, 4), Adaptive(**given.arguments())
+    rdl = models.of_pair(pair).load()
+    lines = [line.split(",") for line in (device / "decisions.csv").read_text().splitlines()]
+    right = []
+    for line, csv_line, y in zip(lines, (device / "samples.csv").read_text().splitlines(), pair.y):
+        values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in csv_line.split(",")]
+        k = ldl.bin(ldl.run(local(values)))
+        action = policy.decide(k)
+        label = int(rdl.scores(np.array([remote(values)], np.int8))[0] >= 0.5)
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, label)
+        decided = (label, "remote") if action == OFFLOAD else (action, "local")
+        assert (int(line[0]), line[1], float(line[2])) == (*decided, (2 * k + 1) / 32)
+        right.append((ldl.bin(ldl.run(local(values))) >= 8) == y)
+    assert len(lines) == 300 and np.mean(right) > small - 0.02
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ class Service:
 
     sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
-    every change between the node and its remote model. cause: why this start was, for the state.
+    every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None.
     Counter: `errors` (exceptions caught).
     """
 
-    def __init__(self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause=""):
+    def __init__(self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None):
         self.node = node
         self.sensing = sensing
         self.shape = shape
@@ -29,6 +29,7 @@ class Service:
         self.watchdog = watchdog
         self.log = log
         self.cause = cause
+        self.app = app
         self.errors = 0
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()

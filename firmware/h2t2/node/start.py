@@ -40,8 +40,8 @@ def size_of(shape) -> int:
 def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="") -> Service:
     """The service of a configuration (dict) on an open or opening link.
 
-    act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the recorded samples that the
-    configuration names. cause: why this start was. ValueError, naming it, for an entry that is missing or does not fit the
+    act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the program or the recorded samples that
+    the configuration names. cause: why this start was. ValueError, naming it, for an entry that is missing or does not fit the
     model.
     """
     for name in WANTED:
@@ -51,8 +51,13 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     policy = policies.kind(config["policy"], "miss_rate" in arguments)(**arguments)
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], config.get("resolver", "reference"))
     shape = tuple(config["remote_shape"])
-    recorded = sensor is None
-    if recorded:
+    app = None
+    if sensor is None and config.get("app"):
+        app = open_app(config)
+        sensor = app.sense
+        act = app.act
+    waits = sensor is None or (app is not None and app.patient)  # samples that are there as long as need be
+    if sensor is None:
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape))
     node = Node(
         policy,
@@ -75,9 +80,19 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
         node.budget.level = 0  # what was spent before is not known: nothing is taken on trust
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
-    patient = config.get("patient", recorded)
-    sensing = Sensing(sensor, config.get("every_us", 0), patient, node.complain)
-    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause)
+    sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
+    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app)
+
+
+def open_app(config):
+    """The App of a configuration's `app`, a module's name. ValueError where there is none, or it lacks something."""
+    from .app import App
+
+    try:
+        program = __import__(config["app"])
+    except ImportError as error:
+        raise ValueError("%s.py: %s" % (config["app"], error)) from None
+    return App(program, config)
 
 
 def _budget(arguments):

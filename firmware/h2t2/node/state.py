@@ -36,6 +36,8 @@ def state(running) -> dict:
         snapshot=snapshot.VERSION,
         snapshot_age_s=running.keeper.age(),
     )
+    if running.app:
+        made.update(saturated=running.app.saturated())
     if policy.limit:
         made.update(policy.report())
     return made

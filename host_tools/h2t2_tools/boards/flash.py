@@ -101,10 +101,11 @@ def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap:
 
 def flash(
     kind: Kind, port: str, model: Path, config: NodeConfig, records: Path | None, mpy: bool, dry: bool,
-    progress: Callable[[str, int, int], None], start: bool = True,
+    progress: Callable[[str, int, int], None], start: bool = True, replace_app: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
 
+    replace_app: put an app.py over another one that is on the board, which is refused otherwise.
     start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
     """
     files = payload(kind, model, config, records, mpy)
@@ -113,10 +114,10 @@ def flash(
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     if kind.name == "unix":
-        return _onto(kind, port, Folder(Path(port)), files, heap, mpy, dry, progress)
+        return _onto(kind, port, Folder(Path(port)), files, heap, mpy, dry, progress, replace_app)
     with RawRepl(port) as repl:
         target = Repl(repl, kind.name != "microbit")
-        report = _onto(kind, port, target, files, heap, mpy, dry, progress)
+        report = _onto(kind, port, target, files, heap, mpy, dry, progress, replace_app)
         if start and not dry:
             target.restart()
             mark = frames.encode(frames.HELLO, config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
@@ -127,11 +128,14 @@ def flash(
 
 def _onto(
     kind: Kind, port: str, target: Target, files: dict[str, bytes], heap: int | None, mpy: bool, dry: bool,
-    progress: Callable[[str, int, int], None],
+    progress: Callable[[str, int, int], None], replace_app: bool,
 ) -> dict[str, Any]:  # fmt: skip
     found = target.found()
-    rows = plan(files, target.digests(list(files)))
+    there = target.digests(list(files))
+    rows = plan(files, there)
     check(kind, found, port, rows, heap, mpy)
+    if "app.py" in there and not replace_app and any(row["path"] == "app.py" and row["changed"] for row in rows):
+        raise UserError(f"{port}: there is another app.py on it; save that one, or say --replace-app")
     if not dry:
         changed = [row["path"] for row in rows if row["changed"]]
         direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program

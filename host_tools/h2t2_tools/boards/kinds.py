@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,13 +46,15 @@ KINDS = {
 }
 
 
-def modules(kind: Kind, budget: bool = True, miss_rate: bool = True) -> list[str]:
+PARTS = ("budget", "miss_rate", "app")  # entries of a configuration that need modules of their own
+
+
+def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
     """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on.
 
-    budget, miss_rate: with what keeps an offload budget, a limit for missed events.
+    parts: those of PARTS that are wanted.
     """
-    marks = {"wifi": kind.wifi, "budget": budget, "miss_rate": miss_rate}
-    has = {mark for mark in marks if marks[mark]}
+    has = {*parts, "wifi"} if kind.wifi else {*parts}
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
     return [line[0] for line in lines if has.issuperset(line[1:])]
 
@@ -71,18 +74,22 @@ def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, m
             raise UserError(f"{records}: {len(data)} bytes are not whole records of {record} (LDL input, remote tensor)")
         files["samples" if kind.name == "microbit" else config.records] = data
     if kind.name == "microbit":
+        if config.app:
+            raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
         if mpy:
             raise UserError("the micro:bit's MicroPython 1.9.2 loads no .mpy: leave --mpy out")
         made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    for path in modules(kind, bool(config.budget), bool(config.miss_rate)):
+    for path in modules(kind, [part for part in PARTS if getattr(config, part)]):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)
         else:
             files[path] = source
     files["ldl.h2m"] = content
+    if config.app:
+        files["app.py"] = config.program()
     files.update(config.certificates())
     files["config.json"] = json.dumps(config.content(), indent=1).encode()
     files["finish.py"] = (places.boards() / "finish.py").read_bytes()

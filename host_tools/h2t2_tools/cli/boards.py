@@ -79,6 +79,8 @@ def _flash(args: argparse.Namespace) -> None:
 
     kind = KINDS[args.board]
     config = board_config.load(Path(args.config))
+    if args.app:
+        config = config.model_copy(update={"app": str(Path(args.app).resolve())})
     model = Path(args.model)
     if not model.is_file():
         raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
@@ -87,7 +89,7 @@ def _flash(args: argparse.Namespace) -> None:
         task = bar.add_task("checking", total=None)
         report = flash.flash(
             kind, args.port, model, config, records, args.mpy, args.dry_run,
-            lambda path, n, total: bar.update(task, description=path, completed=n, total=total),
+            lambda path, n, total: bar.update(task, description=path, completed=n, total=total), True, args.replace_app,
         )  # fmt: skip
     write_json(args.json, report)
     if args.json == "-":
@@ -121,6 +123,7 @@ def _add_flash(commands: Any) -> None:
         "h2t2 flash --board pico_w --port auto --model ldl.h2m --config config.toml",
         "h2t2 flash --board esp32 --model ldl.h2m --config firmware/boards/esp32/config.toml --dry-run   # no board needed",
         "h2t2 flash --board unix --port ./device --model ldl.h2m --config config.toml --records samples.bin",
+        "h2t2 flash --board unix --port ./device --model mypair/ldl.h2m --config mypair/unix.toml --app app.py",
     )
     p.add_argument("--board", required=True, choices=[*KINDS], help="its kind")
     p.add_argument(
@@ -129,6 +132,8 @@ def _add_flash(commands: Any) -> None:
     p.add_argument("--model", required=True, metavar="FILE", help="the LDL's bundle (.h2m)")
     p.add_argument("--config", required=True, metavar="FILE", help="config.toml; a commented one is in firmware/boards/BOARD")
     p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
+    p.add_argument("--app", metavar="FILE", help="your own program: sense(), act(decision); `pair` in the configuration")
+    p.add_argument("--replace-app", action="store_true", help="put it over another app.py that is on the board")
     p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
     p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
     json_option(p)

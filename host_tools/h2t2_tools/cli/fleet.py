@@ -55,6 +55,8 @@ def _node(args: argparse.Namespace) -> None:
         when_down=args.when_down,
         cost=cost_table.read(Path(args.cost)) if args.cost else None,
         budget=args.budget,
+        app=args.app or "",
+        pair=str(pair.folder.resolve()) if args.app else "",
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
         snapshot_mismatch=args.snapshot_mismatch,
@@ -62,7 +64,7 @@ def _node(args: argparse.Namespace) -> None:
     )
     drawn = pairs.stream(pair, args.samples, args.seed).tolist()
     order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
-    samples = node.Samples(pair, order)
+    samples = None if args.app else node.Samples(pair, order)
     with node.output(args.out) as out:
         runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out)
         print(json.dumps({"summary": runner.stream(endpoint_of(args))}), file=out, flush=True)
@@ -118,6 +120,7 @@ def _add_node(commands: Any) -> None:
     p.add_argument(
         "--hold", type=positive, default=256, metavar="N", help="offloads whose label, however late, still teaches (256)"
     )
+    p.add_argument("--app", metavar="FILE", help="your own program, sense() and act(decision), in place of the pair's samples")
     p.add_argument("--budget", default="", metavar="B", help="most that is offloaded: 10%%, 200/day, 500kB/day, 2000mJ/hour")
     p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
     add_policy_options(p)

@@ -34,13 +34,21 @@ class Samples:
 
 
 class Runner:
-    """A node of a configuration, an LDL file and TFLite's kernels, or a bundle, on a stream of test samples."""
+    """A node of a configuration, an LDL file and TFLite's kernels, or a bundle, on a stream of test samples; or, where the
+    configuration has an app, on what that measures (samples: None)."""
 
-    def __init__(self, config: NodeConfig, ldl: str, resolver: str, samples: Samples, out: TextIO) -> None:
-        self.config, self.samples, self.out = config, samples, out
-        self._content = {**config.content(ldl), "resolver": resolver, "patient": True}
+    def __init__(self, config: NodeConfig, ldl: str, resolver: str, samples: Samples | None, out: TextIO) -> None:
+        self.config, self.out = config, out
+        self._content = {**config.content(ldl), "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
-        self._stream = enumerate(samples.order)
+        if samples is not None:
+            self.samples, self._stream = samples, enumerate(samples.order)
+            self._content["patient"] = True
+        else:
+            config.program()  # refused here, with its reason, where it is none
+            path = config.folder / config.app
+            sys.path.insert(0, str(path.parent.resolve()))
+            self._content["app"] = path.stem
         self._service: Service
 
     def stream(self, to: Endpoint) -> dict[str, Any]:
@@ -51,7 +59,11 @@ class Runner:
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
         try:
-            self._service = running = start.service(self._content, link, self._act, self._sense, log=_say)
+            if self.config.app:
+                running = start.service(self._content, link, log=_say)
+            else:
+                running = start.service(self._content, link, self._act, self._sense, log=_say)
+            self._service = running
             board.on_stop(running.stop)
             try:
                 link.open(self.config.deadline_ms)

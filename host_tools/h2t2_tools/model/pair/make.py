@@ -112,7 +112,7 @@ def _config(board: str, about: dict[str, Any]) -> str:
     text = (places.boards() / board / "config.toml").read_text()
     entries = {
         "event": about["event_index"]["ldl"], "remote_shape": about["remote"]["shape"], "model_id": about["model_id"],
-        "beta": about["beta"],
+        "beta": about["beta"], "pair": '"."',
     }  # fmt: skip
     for entry, value in entries.items():
         text = re.sub(rf"(?m)^{entry} = [^#\n]*?(?=\s*#|$)", f"{entry} = {value}", text)

@@ -22,6 +22,7 @@ from ..validate import samples
 TITLE = "A step of the policy"
 BITS = (4, 6, 8, 10, 12)
 BETA, EPSILON, ETA = 0.3, 1 / 16, 1.0
+USUAL = "H2T2, all + anytime"
 Step = Callable[[int, int], int]
 
 
@@ -80,6 +81,11 @@ def tree(bits: int) -> Step:
     return _device(H2T2(bits=bits, beta=round(BETA * ONE), epsilon=round(EPSILON * ONE), **policies.PAPER))
 
 
+def usual(bits: int) -> Step:
+    """H2T2 as it runs unless told otherwise, where every offload teaches."""
+    return _device(H2T2(bits=bits, beta=round(BETA * ONE)))
+
+
 def adaptive(bits: int) -> Step:
     """The device's adaptive policy, on this CPython."""
     return _device(Adaptive(bits=bits, beta=round(BETA * ONE)))
@@ -133,6 +139,7 @@ def measure(progress: Callable[[str], None]) -> dict[str, Any]:
             ("dense NumPy matrix", dense, {10: 1000, 12: 60}.get(bits, 5000)),
             ("O(2^b) NumPy", linear, 5000),
             ("tree core", tree, 20000),
+            (USUAL, usual, 10000),
             ("adaptive", adaptive, 10000),
         ):
             progress(f"CPython, b = {bits}, {kind}")
@@ -146,7 +153,7 @@ def measure(progress: Callable[[str], None]) -> dict[str, Any]:
         script = places.on_device() / "policy_bench.py"
         for line in UNIX.run(script, [], places.RUNTIME.parent).splitlines():
             name, bits_text, us_text, crc_text = line.split()
-            kind = {"tree": "tree core", "dense": "dense lists", "adaptive": "adaptive"}[name]
+            kind = {"tree": "tree core", "dense": "dense lists", "usual": USUAL, "adaptive": "adaptive"}[name]
             row = {"where": "MicroPython unix", "kind": kind, "bits": int(bits_text)}
             rows.append({**row, "us": float(us_text), "crc": int(crc_text)})
     return {"rows": rows, "ratios": ratios(rows)}
@@ -167,5 +174,7 @@ def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:
         mine = times[(where, "tree core", bits)]
         if kind != "tree core":
             lines.append(f"{where}, b = {bits}: {kind} takes {us / mine:.2f} times as long as the tree core")
+        if kind == "adaptive":
+            lines.append(f"{where}, b = {bits}: {kind} takes {us / times[(where, USUAL, bits)]:.2f} times as long as {USUAL}")
     growth = times[("CPython", "tree core", 12)] / times[("CPython", "tree core", 4)]
     return [*lines, f"CPython: b = 12 takes {growth:.2f} times as long as b = 4"]

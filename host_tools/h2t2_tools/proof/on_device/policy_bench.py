@@ -16,6 +16,10 @@ def tree(bits, rounds):
     return step(H2T2(bits=bits, feedback="explored", exploration="epsilon"), stream(bits, rounds), rounds)
 
 
+def usual(bits, rounds):
+    return step(H2T2(bits=bits), stream(bits, rounds), rounds)
+
+
 def adaptive(bits, rounds):
     return step(Adaptive(bits=bits), stream(bits, rounds), rounds)
 
@@ -68,6 +72,7 @@ def dense(bits, rounds):
 
 
 CORE = (4, 2000), (6, 2000), (8, 2000)
-for kind, run, sizes in (("tree", tree, CORE), ("adaptive", adaptive, CORE), ("dense", dense, ((4, 2000), (6, 200), (8, 20)))):
+LISTS = (4, 2000), (6, 200), (8, 20)
+for kind, run, sizes in (("tree", tree, CORE), ("usual", usual, CORE), ("adaptive", adaptive, CORE), ("dense", dense, LISTS)):
     for bits, rounds in sizes:
         print(kind, bits, *run(bits, rounds))

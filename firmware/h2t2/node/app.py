@@ -1,0 +1,64 @@
+# A program of one's own around a node, app.py: what it measures, and what it does with a decision. The same file on a Pi and
+# on a board; docs/your-sensor.md shows one.
+from ..clock import ticks_diff, ticks_ms
+from .measured import Measured
+from .service import SOURCES
+
+
+class Decision:
+    """label: the class, 0 or 1. source: "local", "remote", or "fallback" where no answer came. score: the local model's, the
+    middle of its bin, -1 where that model failed. tag: what sense() gave. late: whether it came after the deadline."""
+
+    def __init__(self, label, source, score, tag, late):
+        self.label = label
+        self.source = source
+        self.score = score
+        self.tag = tag
+        self.late = late
+
+
+class App:
+    """program: a module with sense() and act(decision), and, where it wishes, setup(config) and remote(measured).
+
+    sense() gives the numbers of one sample, or None for nothing now; StopIteration ends. remote() gives what an offload of it
+    sends, numbers or bytes as they are; without it the remote model is sent the same sample. `patient = True` in it: samples
+    can wait (a file) while an answer is on its way; else they are decided here meanwhile. config: as start takes it; its
+    `measured` says how numbers become the models' int8. ValueError for a program or a configuration that lacks something.
+    """
+
+    def __init__(self, program, config):
+        for name in ("sense", "act"):
+            if not hasattr(program, name):
+                raise ValueError("app: it has no function %s()" % name)
+        if not config.get("measured"):
+            raise ValueError("app: the configuration does not say how numbers become int8: give `pair`")
+        self.program = program
+        self.patient = getattr(program, "patient", False)
+        self.local = Measured(*config["measured"]["local"])
+        self.remote = Measured(*config["measured"]["remote"])
+        self.bits = config["arguments"]["bits"]
+        self.deadline_ms = config["deadline_ms"]
+        if hasattr(program, "setup"):
+            program.setup(config)
+
+    def saturated(self) -> int:
+        """Samples with a number far outside what the models were calibrated with."""
+        return max(self.local.saturated, self.remote.saturated)
+
+    def sense(self):
+        """As Sensing's sensor."""
+        measured = self.program.sense()
+        if measured is None:
+            return None
+        local = self.local(measured)
+        sent = self.program.remote(measured) if hasattr(self.program, "remote") else measured
+        if not isinstance(sent, (bytes, bytearray, memoryview)):
+            sent = bytes(self.remote(sent))
+        return local, sent, (measured, ticks_ms())
+
+    def act(self, tag, k, decision, source):
+        """As Node's act."""
+        measured, since = tag
+        score = (2 * k + 1) / (2 << self.bits) if k >= 0 else -1
+        late = ticks_diff(ticks_ms(), since) > self.deadline_ms
+        self.program.act(Decision(decision, SOURCES[source], score, measured, late))

@@ -1,0 +1,52 @@
+# From what a sensor measured to a model's int8 input. Integers give the same integers on every interpreter; floats are rounded
+# as the machine's own floats are, which may differ by one where they lie between two.
+from array import array
+
+BEYOND = 25  # steps outside int8, a tenth of its range: more than what a model was calibrated with can explain
+
+
+class Measured:
+    """Calling it with the numbers of a sample gives a model's int8 input, an array.
+
+    columns: which of the numbers the model reads, None: all. multipliers, offsets, shifts: integers, one of each a number it
+    reads: (x * multiplier + offset) / 2^shift to nearest, halves up. h2t2_tools.common.pairs makes them.
+    Counter: `saturated`, samples with a number far outside what int8 holds.
+    """
+
+    def __init__(self, columns, multipliers, offsets, shifts):
+        self.columns = range(len(multipliers)) if columns is None else columns
+        self.exact = columns is None  # then a sample must have as many numbers
+        self.multipliers = multipliers
+        self.offsets = offsets
+        self.shifts = shifts
+        self.saturated = 0
+
+    def __call__(self, values):
+        """ValueError for too few numbers, and for one that is not finite."""
+        if hasattr(values, "ravel"):  # NumPy's
+            values = values.ravel().tolist()
+        size = len(self.multipliers)
+        if len(values) != size if self.exact else len(values) <= max(self.columns):
+            raise ValueError("a sample of %d numbers; the model reads %d" % (len(values), size))
+        made = array("b", bytes(size))
+        beyond = False
+        for n in range(size):
+            x = values[self.columns[n]]
+            shift = self.shifts[n]
+            if isinstance(x, int):
+                q = (x * self.multipliers[n] + self.offsets[n] + (1 << shift >> 1)) >> shift
+            else:
+                x = (x * self.multipliers[n] + self.offsets[n]) / (1 << shift) + 0.5
+                if not -1e9 < x < 1e9:
+                    if x != x or x in (float("inf"), float("-inf")):
+                        raise ValueError("number %d of a sample is not finite" % n)
+                    x = 1e9 if x > 0 else -1e9
+                q = int(x)
+                if q > x:
+                    q -= 1
+            if q < -128 or q > 127:
+                beyond = beyond or not -128 - BEYOND <= q <= 127 + BEYOND
+                q = -128 if q < 0 else 127
+            made[n] = q
+        self.saturated += beyond
+        return made
