@@ -109,7 +109,8 @@ def _grouped(sources: list[str]) -> list[str]:
 
 
 # the parser needs 512 bytes in one piece to the very end: they are set aside at the top of the heap, where small things, which
-# go to the lowest hole, leave them alone, and given back for the last and smallest sources
+# go to the lowest hole, leave them alone, and given back for the last and smallest sources. The collector takes whatever lies
+# on the stack for a pointer, and what an interrupt left there may keep the first x alive: a call later it lies there no more
 RESERVE = """g=x=0
 gc.collect()
 n=gc.mem_free()
@@ -120,7 +121,11 @@ while 1:
  except MemoryError:
   n-=32
 x=None
-x=bytearray(n-832)
+try:
+ x=bytearray(n-832)
+except MemoryError:
+ gc.collect()
+ x=bytearray(n-832)
 g=bytearray(768)
 x=None"""
 
