@@ -24,7 +24,7 @@ test-train: $(TRAIN)/.done
 	$(TRAIN)/bin/pytest tests/train
 
 # under coverage, each target so many seconds, where atheris installs: it has wheels for few systems
-FUZZ_S := 12
+FUZZ_S := 8
 fuzz: setup
 	sh host_tools/fuzz.sh $(BIN) $(FUZZ_S)
 
