@@ -151,7 +151,8 @@ def test_a_hundred_thousand_malformed_messages(tmp_path):
             said = board.communicate(timeout=30)[0].splitlines()
             said = [json.loads(line) for line in said if line.startswith("{")]
             heaps = [row["heap"] for row in said if row.get("strangers", 0) > 500]
-            assert len(heaps) > 2 and heaps[-1] <= heaps[0] + 512
+            half = len(heaps) // 2  # a message that is just coming in, or whose bytes the stack still shows, is up to 1.3 KB
+            assert half > 10 and min(heaps[half:]) <= min(heaps[:half]) + 64
             assert (
                 said[-1]["summary"]["errors"] == 0
                 and said[-1]["summary"]["commands_refused"] > 200
