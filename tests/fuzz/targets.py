@@ -106,11 +106,13 @@ POLICIES = (
     lambda: Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
-    lambda: MissLimited(bits=1, window=1),
+    lambda: MissLimited(32768, bits=1, window=1),
 )
 
 
-GIVEN = 9830, 22938, 32768
+def _given(policy):
+    """The costs it is configured with."""
+    return policy.beta, policy.delta_fp, policy.delta_fn
 
 
 def state(data):
@@ -120,17 +122,18 @@ def state(data):
     accepted = False
     for blob in (data, mended):
         policy = make()
-        before = snapshot.save(policy, GIVEN)
+        given = _given(policy)
+        before = snapshot.save(policy, given)
         try:
-            other = snapshot.restore(policy, blob, GIVEN)
+            other = snapshot.restore(policy, blob, given)
         except ValueError:
-            assert snapshot.save(policy, GIVEN) == before
+            assert snapshot.save(policy, given) == before
             continue
         accepted = True
-        assert other or snapshot.save(policy, GIVEN) == bytes(blob)
+        assert other or snapshot.save(policy, given) == bytes(blob)
         for n in range(6):
             _round(policy, n)
-        snapshot.restore(make(), snapshot.save(policy, GIVEN), GIVEN)
+        snapshot.restore(make(), snapshot.save(policy, given), given)
         break
     return accepted
 
@@ -257,7 +260,7 @@ def seeds(name):
     if name == "bundle":
         return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite")) if path.stem != "dilated"]
     if name == "state":
-        return [snapshot.save(make(), GIVEN) for make in POLICIES]
+        return [snapshot.save(policy, _given(policy)) for policy in [make() for make in POLICIES]]
     if name == "slots":
         memory = bytearray(256)
         store = snapshot.Store([snapshot.BufferSlot(memory, 0, 128), snapshot.BufferSlot(memory, 128, 128)])

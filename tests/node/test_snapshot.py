@@ -89,6 +89,16 @@ def test_other_options_are_refused():
         snapshot.restore(paper(), blob, GIVEN)
 
 
+def test_costs_that_a_policy_cannot_have_are_refused_before_it_is_touched():
+    blob = snapshot.save(AdaptiveClasses(COSTS), (1, 0, 0))
+    target = AdaptiveClasses(COSTS)
+    target.decide([0, 0, 32768])
+    before = snapshot.save(target, GIVEN)
+    with pytest.raises(ValueError, match="snapshot: .* has a cost matrix"):
+        snapshot.restore(target, blob, (1, 5, 6))
+    assert snapshot.save(target, GIVEN) == before
+
+
 class Cut(Exception):
     pass
 

@@ -49,7 +49,7 @@ def restore(policy, blob, given) -> bool:
 
     given: the costs it is configured with now. Where they are those of save(), the costs in force then come back (a command
     may have set them); else these are in force, and it returns True. Mismatch for another version, kind, size or options,
-    ValueError for bytes that are truncated, changed or out of range; the policy is untouched then.
+    ValueError for bytes that are truncated, changed or out of range, or costs it cannot have; its state is untouched then.
     """
     if len(blob) < _SIZE + 4:
         raise ValueError("snapshot: %d bytes are too few" % len(blob))
@@ -67,15 +67,21 @@ def restore(policy, blob, given) -> bool:
     made = unpack_from("<%di" % options, blob, _SIZE)
     if made[3:] != tuple([int(value) for value in policy.options]):
         raise Mismatch("snapshot: made with other options than this policy's")
+    other = made[:3] != tuple(given)
     try:
+        if other:
+            _configure(policy, given)  # costs that this policy cannot have are refused before its state is touched
         policy.restore(unpack_from("<%di" % ((size >> 2) - options), blob, _SIZE + 4 * options))
     except ValueError as error:
         raise ValueError("snapshot: %s" % error) from None
-    if made[:3] == tuple(given):
-        return False
+    if other:
+        _configure(policy, given)
+    return other
+
+
+def _configure(policy, given):
     policy.set_deltas(given[1], given[2])
     policy.set_beta(given[0])
-    return True
 
 
 class Store:
