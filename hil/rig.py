@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from h2t2.core import policies
 from h2t2.core.budget import Budget
 from h2t2.core.numbers import ONE
-from h2t2.core.policies import kind
 from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
@@ -67,8 +67,7 @@ class Material:
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
-        given = self.board_config.arguments()
-        policy = kind(self.board_config.policy, "miss_rate" in given)(**given)
+        policy = policies.make(self.board_config.policy, self.board_config.arguments())
         size = wire.request_size(self.board_config.remote_shape)
         budget = Budget(*self.board_config.content()["budget"]) if self.board_config.budget else None
         lines = []

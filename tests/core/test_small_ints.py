@@ -191,7 +191,9 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
 def test_a_limit_for_misses_keeps_to_small_ints(
     watched, beta, fp, fn, limit, rates, events, misses, squares, cross, weight, stake, low
 ):
-    policy = watched.miss_rate.MissLimited(4, beta, fp, fn, 1, 4, *rates, [low] * 16, limit)
+    policy = watched.miss_rate.MissLimited(
+        limit, beta=beta, delta_fp=fp, delta_fn=fn, window=4, rdl_fp=rates[0], rdl_fn=rates[1], prior=[low] * 16
+    )
     policy.sums[:] = watched.miss_rate.array("i", [events, misses, squares, cross, cross, weight, stake])
     policy.restored()
     for n in range(40):

@@ -78,6 +78,7 @@ class Adaptive(H2T2):
         self.one = self.zero = 0  # what the last round's answers 1 and 0 weighed
         self.floor = FLOOR  # the least probability to ask
         self.fp = self.fn = self.fee = 0  # what errors and an offload count for the forecaster
+        self.cut = ONE  # what a cost of 1 counts beside them
         H2T2.__init__(
             self, bits, beta, delta_fp, delta_fn, ETA, ONE, seed, "all", "epsilon", 0, window, rdl_fp, rdl_fn,
         )  # fmt: skip
@@ -98,11 +99,11 @@ class Adaptive(H2T2):
     def set_charge(self, beta: int) -> None:
         """As H2T2.set_charge."""
         H2T2.set_charge(self, beta)
-        self.reckon(beta)
+        self.reckon()
 
-    def reckon(self, fee: int) -> None:
-        """Between which P(event) an offload is cheapest that counts so much, Q15: `lower`, `upper` (Theorem 1)."""
-        self.fee = fee
+    def reckon(self) -> None:
+        """What an offload counts, and between which P(event) it is cheapest, Q15: `fee`, `lower`, `upper` (Theorem 1)."""
+        self.fee = fee = times(self.charged, self.cut)
         self.lower = ratio(fee, self.fn)
         self.upper = ONE - ratio(fee, self.fp)
 

@@ -7,7 +7,6 @@
 # What works on arrays stands in functions of arrays, for the simulator compiles them as they are.
 from array import array
 
-from . import defaults
 from .adaptive import Adaptive
 from .forecaster import square_root
 from .numbers import ONE, exp2, times
@@ -33,9 +32,26 @@ def share(a: int, b: int) -> int:
     return (a << 9) // b << 6 | ((a << 9) % b << 6) // b
 
 
-def feared(s, p: int, high: int, zero: int, chance: int, limit: int) -> None:
+def begin(s, floor: int) -> None:
+    """No label and no round yet; floor: looks()."""
+    for i in range(SUMS):
+        s[i] = 0
+    s[WEIGHT] = (ONE << 12) // floor
+
+
+def answered_zero(one: int, zero: int, guess: int, chance: int) -> int:
+    """The probability, Q15, with which a round answered 0. one, zero: what its answers weighed; guess: the forecaster's."""
+    if one + zero:
+        return (ONE - chance) * zero // (one + zero)
+    return 0 if guess else ONE - chance
+
+
+def feared(s, found, p: int, high: int, zero: int, chance: int, limit: int) -> None:
     """A round: its sample is an event with probability p, at most `high`, and was answered 0 with probability `zero`, asked
-    with `chance`, all Q15. The stake rises by an eighth of the misses feared and falls by an eighth of those allowed."""
+    with `chance`, all Q15. The stake rises by an eighth of the misses feared and falls by an eighth of those allowed: none
+    while labels say that there are more (found: of estimate()), whatever is believed."""
+    if found[0] > limit + found[1]:
+        limit = 0
     fear = (p + (high - p >> 1)) * zero
     x = ((ONE << 12) // chance - s[WEIGHT]) // 64
     s[WEIGHT] += times(x, fear >> 15) if x > 0 else -times(-x, fear >> 15)
@@ -62,7 +78,7 @@ def estimate(s, found) -> None:
     found[0] = 0
     found[1] = ONE
     if events:
-        rate = min(share(s[MISSES], events), ONE)
+        rate = share(s[MISSES], events)
         x = s[SQUARES]
         x = max(0, s[MISSED] - 2 * times(s[CROSS], rate) + times(times(x, rate), rate))
         w = s[WEIGHT] >> 8
@@ -73,6 +89,7 @@ def estimate(s, found) -> None:
 def stakes(stake: int, delta_fp: int, delta_fn: int, made) -> None:
     """`made` becomes 2^-stake, and what a false positive, a false negative and 1 count beside each other then; all Q15."""
     x = exp2(stake >> 6, 0) >> 14
+    delta_fn = max(1, delta_fn)
     fn = (delta_fn << 14) // x << 1
     made[0] = x
     if fn > ONE:  # a miss cannot count more: what is beside it counts less
@@ -100,32 +117,21 @@ class MissLimited(Adaptive):
 
     kind = 5
 
-    def __init__(
-        self,
-        bits: int = defaults.BITS,
-        beta: int = defaults.BETA,
-        delta_fp: int = defaults.DELTA_FP,
-        delta_fn: int = defaults.DELTA_FN,
-        seed: int = defaults.SEED,
-        window: int = defaults.WINDOW,
-        rdl_fp: int = defaults.RDL_FP,
-        rdl_fn: int = defaults.RDL_FN,
-        prior=None,
-        miss_rate: int = ONE,
-    ):
-        """As Adaptive; miss_rate: the limit, Q15, 1..32768."""
+    def __init__(self, miss_rate: int, **options):
+        """miss_rate: the limit, Q15, 1..32768. options: Adaptive's."""
         checked_integer("miss_rate", miss_rate, 1, ONE)
         self.sums = array("i", [0] * SUMS)
         self.made = [ONE, 0, 0, ONE]
         self.found = [0, ONE]
         self.stake = 0  # in force
         self.raised = [0, 0]
-        Adaptive.__init__(self, bits, beta, delta_fp, delta_fn, seed, window, rdl_fp, rdl_fn, prior)
+        Adaptive.__init__(self, **options)
         self.limit = miss_rate
         self.floor = looks(miss_rate)
-        self.sums[WEIGHT] = (ONE << 12) // self.floor
+        begin(self.sums, self.floor)
         self.options += (miss_rate,)
-        self.seen = array("i", [0] * window)  # of every ticket out: chance - 1 << 15 | the probability of the answer 0
+        # of every ticket out: chance - 1 << 15 | the probability of the answer 0
+        self.seen = array("i", [0] * self.tickets.window)
 
     def set_deltas(self, fp: int, fn: int) -> None:
         """As H2T2.set_deltas."""
@@ -134,30 +140,22 @@ class MissLimited(Adaptive):
         self.raised[1] = self.rates[2]
         self._reprice()
 
-    def set_charge(self, beta: int) -> None:
-        """As H2T2.set_charge."""
-        Adaptive.set_charge(self, beta)
-        self.reckon(times(beta, self.made[3]))
-
     def _reprice(self):
         """What errors and an offload count at the stake in force."""
         made = self.made
-        stakes(self.stake, self.delta_fp, max(1, self.delta_fn), made)
+        stakes(self.stake, self.delta_fp, self.delta_fn, made)
         self.fp = made[1]
         self.fn = made[2]
+        self.cut = made[3]
         self.rates[0] = over(self.raised[0], made[0])
         self.rates[2] = over(self.raised[1], made[0])
-        self.reckon(times(self.charged, made[3]))
+        self.reckon()
 
     def decide(self, k: int) -> int:
         """As H2T2.decide."""
         action = Adaptive.decide(self, k)
-        both = self.one + self.zero
-        zero = (ONE - self.chance) * self.zero // both if both else 0 if self.guess else ONE - self.chance
-        limit = self.limit
-        if self.found[0] > limit + self.found[1]:  # whatever it believes, labels say that it misses more
-            limit = 0
-        feared(self.sums, self.p, self.high, zero, self.chance, limit)
+        zero = answered_zero(self.one, self.zero, self.guess, self.chance)
+        feared(self.sums, self.found, self.p, self.high, zero, self.chance, self.limit)
         if action == OFFLOAD:
             self.seen[self.ticket % self.tickets.window] = self.chance - 1 << 15 | zero
         if abs(self.sums[STAKE] - self.stake) >= NOTCH:
@@ -189,9 +187,7 @@ class MissLimited(Adaptive):
     def reset(self) -> None:
         """As Policy.reset."""
         Adaptive.reset(self)
-        for i in range(SUMS):
-            self.sums[i] = 0
-        self.sums[WEIGHT] = (ONE << 12) // self.floor
+        begin(self.sums, self.floor)
         self.stake = 0
         self._reprice()
         estimate(self.sums, self.found)

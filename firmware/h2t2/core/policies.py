@@ -25,3 +25,8 @@ def kind(name: str, limited: bool = False):
 
         return H2T2
     raise ValueError("policy %r is not one of %s" % (name, ", ".join(NAMES)))
+
+
+def make(name: str, arguments: dict):
+    """The policy of that name and those arguments; with a limit for missed events where `miss_rate` is among them."""
+    return kind(name, "miss_rate" in arguments)(**arguments)

@@ -48,7 +48,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
         if name not in config:
             raise ValueError("config.json: no entry %s" % name)
     arguments = config["arguments"]
-    policy = policies.kind(config["policy"], "miss_rate" in arguments)(**arguments)
+    policy = policies.make(config["policy"], arguments)
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], config.get("resolver", "reference"))
     shape = tuple(config["remote_shape"])
     app = None

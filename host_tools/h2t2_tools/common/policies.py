@@ -7,6 +7,7 @@ from typing import Any
 
 from h2t2 import units
 from h2t2.core import introspect
+from h2t2.core import policies as core
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.numbers import ONE
 from h2t2.core.policies import LIMITING, NAMES, kind
@@ -43,13 +44,13 @@ def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
 
 def options(name: str) -> set[str]:
     """The names of that policy's options."""
-    return set(inspect.signature(kind(name, name in LIMITING).__init__).parameters) - {"self"}
+    known = set(inspect.signature(kind(name).__init__).parameters) - {"self"}
+    return known | {"miss_rate"} if name in LIMITING else known
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:
     """A policy of the runtime, made with those arguments."""
-    made = arguments(name, numbers)
-    return kind(name, "miss_rate" in made)(**made)
+    return core.make(name, arguments(name, numbers))
 
 
 def thresholds(policy: Any) -> list[int]:

@@ -17,7 +17,7 @@ from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 
 ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
 FAR, KINDS = adaptive.FAR, forecaster.KINDS
-NOTCH, STAKE, SUMS, WEIGHT = miss_rate.NOTCH, miss_rate.STAKE, miss_rate.SUMS, miss_rate.WEIGHT
+NOTCH, STAKE, SUMS = miss_rate.NOTCH, miss_rate.STAKE, miss_rate.SUMS
 
 square_root = compiled(forecaster.square_root)
 forecasts = compiled(forecaster.forecasts)
@@ -31,6 +31,8 @@ price = compiled(budget.price)
 part = compiled(adaptive.part, exp2=exp2)
 ratio = compiled(adaptive.ratio)
 share = compiled(miss_rate.share)
+begin = compiled(miss_rate.begin)
+answered_zero = compiled(miss_rate.answered_zero)
 feared = compiled(miss_rate.feared, times=times)
 told = compiled(miss_rate.told, times=times)
 estimate = compiled(miss_rate.estimate, times=times, share=share, square_root=square_root)
@@ -76,8 +78,8 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
     slot_seen, learned, stake = np.zeros(window, np.int64), rates.copy(), 0
     if limit:
         floor = looks(limit)
-        sums[WEIGHT] = (ONE << 12) // floor
-        stakes(0, delta_fp, max(1, delta_fn), made)
+        begin(sums, floor)
+        stakes(0, delta_fp, delta_fn, made)
         count_fp, count_fn, cut = made[1], made[2], made[3]
     last = taught = refused = lost = 0
     noisy = rdl_fp or rdl_fn
@@ -138,12 +140,11 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             actions[t] = guess
         missing = 0
         if limit and affords:
-            missing = (ONE - chance) * zero // (one + zero) if one + zero else 0 if guess else ONE - chance
-            allowed = 0 if found[0] > limit + found[1] else limit
-            feared(sums, at, high, missing, chance, allowed)
+            missing = answered_zero(one, zero, guess, chance)
+            feared(sums, found, at, high, missing, chance, limit)
             if abs(sums[STAKE] - stake) >= NOTCH:
                 stake = sums[STAKE]
-                stakes(stake, delta_fp, max(1, delta_fn), made)
+                stakes(stake, delta_fp, delta_fn, made)
                 count_fp, count_fn, cut = made[1], made[2], made[3]
                 learned[0], learned[2] = over(rates[0], made[0]), over(rates[2], made[0])
         if affords:
