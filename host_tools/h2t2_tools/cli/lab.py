@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common import confusion, prior_file
 from ..common.errors import UserError
-from ..common.policies import DEFAULTS, NO_LIMIT
+from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..lab.experiments.names import NAMES as EXPERIMENTS
 from ..lab.simulation.names import NAMES as POLICIES
@@ -108,7 +108,13 @@ def _add_replay(commands: Any) -> None:
         "--rdl-confusion", metavar="FILE",
         help="of more classes than two: a .csv, a line a class, of how often it says each (counts or shares)",
     )  # fmt: skip
-    p.add_argument("--miss-rate", type=float, default=NO_LIMIT, metavar="M", help="`adaptive`: most of the events missed (any)")
+    p.add_argument(
+        "--miss-rate",
+        type=float,
+        default=DEFAULTS["miss_rate"],
+        metavar="M",
+        help="`adaptive`: most of the events missed (any)",
+    )
     p.add_argument("--prior", metavar="FILE", help="the table that `adaptive` starts from, of `h2t2 prior`")
     p.add_argument("--eta", type=float, default=DEFAULTS["eta"], help="learning rate of `h2t2` and the like (%(default)s)")
     p.add_argument("--delta-fp", type=float, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
@@ -237,7 +243,9 @@ def _add_recommend(commands: Any) -> None:
     p.add_argument("--delta-fn", type=_share, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
     p.add_argument("--rdl-fp", type=_share, default=0.0, help="how often the remote model says 1 for 0 (0)")
     p.add_argument("--rdl-fn", type=_share, default=0.0, help="how often it says 0 for 1 (0)")
-    p.add_argument("--miss-rate", type=_share, default=NO_LIMIT, metavar="M", help="most of the events missed, 0..1 (any)")
+    p.add_argument(
+        "--miss-rate", type=_share, default=DEFAULTS["miss_rate"], metavar="M", help="most of the events missed, 0..1 (any)"
+    )
     p.add_argument("--horizon", type=positive, default=0, metavar="N", help="samples the device will see (those of the trace)")
     p.add_argument("--ordered", action="store_true", help="the trace's order is the device's: it decides (shuffled samples do)")
     p.add_argument(

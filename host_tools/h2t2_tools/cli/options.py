@@ -174,7 +174,7 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--miss-rate",
         type=float,
-        default=policies.NO_LIMIT,
+        default=usual["miss_rate"],
         metavar="M",
         help="adaptive: most of the events missed, 0..1 (any)",
     )
@@ -210,7 +210,7 @@ def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
     UserError for an option that the policy chosen has not.
     """
     taken = policies.options(args.policy)
-    usual = {**policies.DEFAULTS, "miss_rate": policies.NO_LIMIT}
+    usual = policies.DEFAULTS
     for name in (*POLICY_OPTIONS, "prior", "corollary"):
         needs = "eta" if name == "corollary" else name
         if needs not in taken and getattr(args, name) != usual.get(name):

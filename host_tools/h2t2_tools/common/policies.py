@@ -14,15 +14,13 @@ from h2t2.core.policies import LIMITING, NAMES, kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
-DEFAULTS = units.defaults_of()
-NO_LIMIT = 0.0  # of `miss_rate`: as many misses as is cheapest
+DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0}  # no limit: as many misses as is cheapest
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
 __all__ = [
     "DEFAULTS",
     "EXPLORATION",
     "FEEDBACK",
     "NAMES",
-    "NO_LIMIT",
     "PAPER",
     "arguments",
     "interval",

@@ -68,7 +68,7 @@ class NodeConfig(BaseModel):
     half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
     rdl_fp: float = Field(policies.DEFAULTS["rdl_fp"], ge=0, le=1)
     rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
-    miss_rate: float = Field(policies.NO_LIMIT, ge=0, le=1)
+    miss_rate: float = Field(policies.DEFAULTS["miss_rate"], ge=0, le=1)
     prior: str | list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, max_length=256)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
@@ -92,8 +92,7 @@ class NodeConfig(BaseModel):
 
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
-        names = [*policies.DEFAULTS, "miss_rate"]
-        numbers = {name: getattr(self, name) for name in names if name in type(self).model_fields}
+        numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
         if self.prior is not None and "prior" not in policies.options(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
         if self.miss_rate and "miss_rate" not in policies.options(self.policy):

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from h2t2 import units
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.numbers import ONE
 from h2t2.core.rng import Rng
 
+from ..common import policies
 from ..common.policies import DEFAULTS, PAPER
 from .reference import DenseH2T2, FactoredH2T2, FloatAdaptive
 
@@ -88,7 +88,7 @@ def _stream(bits: int, rounds: int, seed: int) -> Any:
 
 
 def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
-    arguments = units.policy(**{**DEFAULTS, **MODES[mode], "bits": bits, "seed": seed})
+    arguments = policies.arguments("h2t2", {**DEFAULTS, **MODES[mode], "bits": bits, "seed": seed})
     core = H2T2(**arguments)
     core.rng = draws = _Draws(core.rng)
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon", "rdl_fp", "rdl_fn")}
@@ -114,11 +114,11 @@ def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
 
 
 def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
-    arguments = units.policy(**{**DEFAULTS, **ADAPTIVE[mode], "bits": bits, "seed": seed})
-    names = ("bits", "beta", "delta_fp", "delta_fn", "rdl_fp", "rdl_fn")
-    core = Adaptive(seed=seed, **{name: arguments[name] for name in names})
+    arguments = policies.arguments("adaptive", {**DEFAULTS, **ADAPTIVE[mode], "bits": bits, "seed": seed})
+    core = Adaptive(**arguments)
     core.rng = draws = _Draws(core.rng)
-    reference = FloatAdaptive(bits=bits, **{name: arguments[name] / ONE for name in names[1:]})
+    exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "rdl_fp", "rdl_fn")}
+    reference = FloatAdaptive(bits=bits, **exact)
     differ, worst, margin = 0, 0.0, 0.0
     for k, label in _stream(bits, rounds, seed):
         draws.last.clear()
