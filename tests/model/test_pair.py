@@ -226,11 +226,11 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         (("--event", 0), "cannot tell --event"),
         (("--scale", 0), "--scale 0"),
         (("--beta", 2), "--beta 2"),
-        (("--test", "{}/unlabelled.npz"), "no array y"),
-        (("--test", "{}/nan.npz"), "3 samples hold NaN or infinity, the first is sample 7"),
+        (("--test", "{}/unlabelled.npz"), "no labels"),
+        (("--test", "{}/nan.npz"), "3 of 40 samples hold NaN or infinity, the first is sample 7"),
         (("--test", "{}/one.npz"), "two or more"),
         (("--test", "{}/few.npz"), "at least 10"),
-        (("--calibration", "{}/other.npz"), "alike in both files"),
+        (("--calibration", "{}/other.npz"), "want alike"),
     ],
 )
 def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, more, words):

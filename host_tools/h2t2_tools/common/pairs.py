@@ -32,6 +32,16 @@ class Prepared(BaseModel):
     factor: list[float] = Field(min_length=1)
     offset: list[float] = Field(min_length=1)
 
+    def apply(self, x: np.ndarray) -> np.ndarray:
+        """(n, *sample) float32, prepared; one sample of one dimension as well."""
+        flat = x.reshape(-1, len(self.factor)) * np.array(self.factor, np.float32) + np.array(self.offset, np.float32)
+        return flat.reshape(x.shape)
+
+    def undo(self, x: np.ndarray) -> np.ndarray:
+        """(n, *sample) float32, as it was before apply()."""
+        flat = (x.reshape(-1, len(self.factor)) - np.array(self.offset)) / np.array(self.factor)
+        return flat.reshape(x.shape).astype(np.float32)
+
 
 class About(BaseModel):
     """What pair.json says."""
@@ -68,7 +78,7 @@ class Pair:
         columns = self.about.columns[model]
         picked = x if columns is None else x[columns]
         done = self.about.prepared.get(model)
-        return picked if done is None else picked * np.array(done.factor, np.float32) + np.array(done.offset, np.float32)
+        return picked if done is None else done.apply(picked)
 
     def remote_tensor(self, x: np.ndarray) -> bytes:
         """What an offload of a sample sends: int8, quantised for the remote model's input."""

@@ -15,7 +15,7 @@ import numpy as np
 from h2t2.ldl.tflite import TFLiteModel
 
 from ...common.errors import UserError
-from ...common.pairs import Pair
+from ...common.pairs import Pair, Prepared
 
 
 class Model(Protocol):
@@ -32,9 +32,9 @@ class Model(Protocol):
 class Source:
     """Where a model is and how it is read.
 
-    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs. scale, zero_point, factor, offset:
-    what a float model's input is restored with, real = (scale (q - zero_point) - offset) / factor. floats: a function wants
-    that too, not the int8 as sent.
+    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs. scale, zero_point, prepared: what a
+    float model's input is restored with, scale (q - zero_point) and then `prepared` undone. floats: a function wants that
+    too, not the int8 as sent.
     """
 
     path: str
@@ -42,13 +42,12 @@ class Source:
     resolver: str = "reference"
     scale: float = 1.0
     zero_point: int = 0
-    factor: tuple[float, ...] = (1.0,)
-    offset: tuple[float, ...] = (0.0,)
+    prepared: Prepared | None = None
     floats: bool = False
 
     @property
     def file(self) -> Path:
-        return Path(self.path.rpartition(":")[0] if _is_function(self.path) else self.path)
+        return Path(self.path.rpartition(":")[0] if is_function(self.path) else self.path)
 
     def version(self) -> tuple[int, int]:
         """Changes when the file does; (0, 0) while there is none."""
@@ -62,7 +61,7 @@ class Source:
         """Raises UserError or ValueError, naming the file, for one that is not such a model."""
         if not self.file.is_file():
             raise UserError(f"{self.file}: no such file")
-        if _is_function(self.path):
+        if is_function(self.path):
             return _Function(self)
         if self.path.endswith(".onnx"):
             return _Onnx(self)
@@ -72,10 +71,9 @@ class Source:
 def of_pair(pair: Pair, path: str | None = None, event: int | None = None, resolver: str = "reference") -> Source:
     """The remote model of a pair; path, event: another in its place, which is given the same input."""
     about, remote = pair.about, pair.about.remote
-    done = about.prepared.get("rdl")
     return Source(
         path or str(pair.rdl), about.event_index["rdl"] if event is None else event, resolver, remote.scale, remote.zero_point,
-        tuple(done.factor) if done else (1.0,), tuple(done.offset) if done else (0.0,), remote.floats and path is None,
+        about.prepared.get("rdl"), remote.floats and path is None,
     )  # fmt: skip
 
 
@@ -90,7 +88,8 @@ def warmed(model: Model) -> Model:
     return model
 
 
-def _is_function(path: str) -> bool:
+def is_function(path: str) -> bool:
+    """Whether it names a function in a Python file."""
     return path.rpartition(":")[0].endswith(".py")
 
 
@@ -138,8 +137,8 @@ class _Onnx:
 
 def restored(batch: np.ndarray, source: Source) -> np.ndarray:
     """What a float model was trained on, float32 (n, *sample), from what offloads send, int8 (n, *sample)."""
-    real = (batch.astype(np.float32) - source.zero_point) * source.scale
-    return ((real - np.array(source.offset)) / np.array(source.factor)).astype(np.float32)
+    real = ((batch.astype(np.float32) - source.zero_point) * source.scale).astype(np.float32)
+    return real if source.prepared is None else source.prepared.undo(real)
 
 
 class _Function:

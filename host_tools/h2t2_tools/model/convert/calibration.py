@@ -23,8 +23,8 @@ class Samples:
     y: np.ndarray | None
 
 
-def load(path: Path, shape: tuple[int, ...], scale: float | None) -> Samples:
-    """Samples for a model of that input shape; scale: what x is divided by (None: 255 for bytes, else 1).
+def load(path: Path, shape: tuple[int, ...] | None, scale: float | None) -> Samples:
+    """Samples for a model of that input shape (None: of any); scale: what x is divided by (None: 255 for bytes, else 1).
 
     .npy: x; .npz: x and, if there, y; a folder: images, the class being the folder's place in alphabetical order.
     UserError, naming the reason, for data that is missing, has the wrong shape, holds NaN, is constant or too little.
@@ -34,15 +34,15 @@ def load(path: Path, shape: tuple[int, ...], scale: float | None) -> Samples:
     x, y = _read(path, shape)
     if x.dtype.kind not in "fiub":
         raise UserError(f"{path}: x is {x.dtype}, want numbers")
-    size = int(np.prod(shape))
-    if x.ndim < 2 or int(np.prod(x.shape[1:])) != size:
-        raise UserError(f"{path}: samples of shape {x.shape[1:]}; the model takes {shape}")
+    if x.ndim < 2 or (shape is not None and int(np.prod(x.shape[1:])) != int(np.prod(shape))):
+        wanted = f"the model takes {shape}" if shape else "want numbers (n, ...)"
+        raise UserError(f"{path}: samples of shape {x.shape[1:]}; {wanted}")
     if len(x) < FEWEST:
         raise UserError(f"{path}: {len(x)} samples; at least {FEWEST} are needed, a hundred or more are better")
     if y is not None and len(y) != len(x):
         raise UserError(f"{path}: {len(x)} samples and {len(y)} labels")
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
-    x = (x.reshape(len(x), *shape) / divisor).astype(np.float32)
+    x = (x.reshape(len(x), *(shape or x.shape[1:])) / divisor).astype(np.float32)
     bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
     if bad.any():
         raise UserError(
@@ -54,8 +54,8 @@ def load(path: Path, shape: tuple[int, ...], scale: float | None) -> Samples:
     return Samples(path, x, None if y is None else y.ravel().astype(np.int64))
 
 
-def _read(path: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
-    if path.is_dir():
+def _read(path: Path, shape: tuple[int, ...] | None) -> tuple[np.ndarray, np.ndarray | None]:
+    if path.is_dir() and shape is not None:
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3)):
             raise UserError(f"{path}: a folder holds images; the model takes {shape}")
         if shape[0] != shape[1]:
@@ -75,4 +75,5 @@ def _read(path: Path, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | 
             return x, arrays(path, "y")[0]
         except UserError:
             return x, None
-    raise UserError(f"{path}: want an .npy, an .npz with x (and y), or a folder of images")
+    folder = ", or a folder of images" if shape else ""
+    raise UserError(f"{path}: want an .npy, or an .npz with x (and y){folder}")

@@ -76,8 +76,7 @@ def convert(job: Job, progress: Callable[[str], None] = lambda what: None) -> di
 
 
 def _run(source: Source, judged: calibration.Samples, event: int | None) -> _Float:
-    outputs = source.scores(judged.x)
-    _check_scores(source, outputs)
+    outputs = source.checked_scores(judged.x)
     classes = outputs.shape[1]
     picked = classes - 1 if event is None else event
     if not 0 <= picked < classes:
@@ -131,17 +130,6 @@ def _compared(exact: _Float, rounded: np.ndarray) -> dict[str, Any]:
         }
     made["policy"] = judge.decisions(exact.score, rounded, exact.label)
     return made
-
-
-def _check_scores(source: Source, exact: np.ndarray) -> None:
-    low, high = float(exact.min()), float(exact.max())
-    if not np.isfinite(exact).all():
-        raise UserError(f"{source.path}: the float model itself gives NaN or infinity on this data")
-    if low < -0.01 or high > 1.01:
-        raise UserError(
-            f"{source.path}: its outputs span {low:.3g} to {high:.3g}; the policy needs scores from 0 to 1: "
-            "end the model with a softmax or a sigmoid"
-        )
 
 
 def _event_labels(samples: calibration.Samples, classes: int, event: int) -> np.ndarray:

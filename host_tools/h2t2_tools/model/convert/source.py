@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ...common.errors import UserError
+
 
 @dataclass(frozen=True)
 class Source:
@@ -30,3 +32,16 @@ class Source:
     def prepared(self, x: np.ndarray) -> np.ndarray:
         """(n, *shape) float32: samples as the int8 model takes them, before quantising."""
         return (x * self.factor + self.offset).astype(np.float32)
+
+    def checked_scores(self, x: np.ndarray) -> np.ndarray:
+        """(n, classes): scores(x). UserError where they are no scores from 0 to 1."""
+        made = self.scores(x)
+        if not np.isfinite(made).all():
+            raise UserError(f"{self.path}: the float model itself gives NaN or infinity on this data")
+        low, high = float(made.min()), float(made.max())
+        if low < -0.01 or high > 1.01:
+            raise UserError(
+                f"{self.path}: its outputs span {low:.3g} to {high:.3g}; the policy needs scores from 0 to 1: end the model "
+                "with a softmax or a sigmoid, and give it the samples as it was trained (--scale)"
+            )
+        return made

@@ -9,9 +9,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
-from ...lab.datasets.data import arrays
-
-FEWEST = 10  # samples
+from ..convert import calibration
 
 
 @dataclass(frozen=True)
@@ -52,37 +50,20 @@ def load(job: Job) -> Samples:
     """The samples of a job. UserError, naming the file, for what is missing, unlike, too little, not finite or of one class."""
     if not 0 <= job.beta <= 1:
         raise UserError(f"--beta {job.beta:g} is not between 0 and 1")
-    x, y = arrays(job.test, "x", "y")
-    fit = x if job.calibration is None else _only_x(job.calibration)
-    if job.scale is not None and not job.scale > 0:
-        raise UserError(f"--scale {job.scale:g}: want a number above 0")
-    divisor = job.scale if job.scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
-    for path, data in ((job.test, x), (job.calibration or job.test, fit)):
-        if data.dtype.kind not in "fiub" or data.ndim < 2 or data.shape[1:] != x.shape[1:]:
-            raise UserError(f"{path}: x is {data.dtype} of shape {data.shape}; want numbers (n, ...), alike in both files")
-        if len(data) < FEWEST:
-            raise UserError(f"{path}: {len(data)} samples; at least {FEWEST} are needed, a few hundred are better")
-        if not np.isfinite(data.astype(float)).all():
-            bad = ~np.isfinite(data.reshape(len(data), -1).astype(float)).all(1)
-            raise UserError(f"{path}: {int(bad.sum())} samples hold NaN or infinity, the first is sample {int(np.argmax(bad))}")
-    y = y.ravel().astype(np.int64)
-    if len(y) != len(x) or len(np.unique(y)) < 2 or y.min() < 0:
-        raise UserError(f"{job.test}: y has {len(y)} labels for {len(x)} samples; want one each, classes from 0, two or more")
+    test = calibration.load(job.test, None, job.scale)
+    fit = test if job.calibration is None else calibration.load(job.calibration, None, job.scale)
+    if fit.x.shape[1:] != test.x.shape[1:]:
+        raise UserError(f"{fit.path}: samples of shape {fit.x.shape[1:]}, and of {test.x.shape[1:]} in {test.path}: want alike")
+    x, y = test.x, test.y
+    if y is None:
+        raise UserError(f"{job.test}: no labels; want an .npz of x (n, ...) and y (n,), classes from 0")
+    if len(np.unique(y)) < 2 or y.min() < 0:
+        raise UserError(f"{job.test}: y holds {np.unique(y)[:9].tolist()}; want classes from 0, two or more")
     classes = int(y.max()) + 1
     event = classes - 1 if job.event is None else job.event
     if not 0 <= event < classes:
         raise UserError(f"--event {event}: the labels are 0..{classes - 1}")
-    x, fit = ((data / divisor).astype(np.float32) for data in (x, fit))
-    return Samples(x, (y == event).astype(int), fit, event, classes)
-
-
-def _only_x(path: Path) -> np.ndarray:
-    if path.suffix != ".npy":
-        return arrays(path, "x")[0]
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: not an .npy file: {error}") from None
+    return Samples(x, (y == event).astype(int), fit.x, event, classes)
 
 
 def view(x: np.ndarray, job: Job, side: str, shape: tuple[int, ...] | None, what: str) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...common import pairs, places, prior_file
 from ...common.policies import DEFAULTS
+from ...fleet.rdl import models
 from ...lab import prior, traces
 from ...lab.scoring import confusion
 from .. import bundle
@@ -33,7 +34,7 @@ def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[
     progress("the local model")
     ldl = converted("ldl", job.ldl, job, samples)
     progress("the remote model")
-    stays = job.rdl.endswith(".onnx") or job.rdl.rpartition(":")[0].endswith(".py")
+    stays = job.rdl.endswith(".onnx") or models.is_function(job.rdl)
     rdl = kept(job, samples) if stays else converted("rdl", Path(job.rdl), job, samples)
     progress("writing the rest")
     report = _described(job, samples, ldl, rdl)
@@ -42,14 +43,14 @@ def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[
 
 
 def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, Any]:
-    says = (rdl.score >= 0.5).astype(int)
-    made: dict[str, Any] = {"name": _name(job), "folder": str(job.out), "samples": len(samples.y)}
+    says = rdl.says
+    made: dict[str, Any] = {"name": _name(job), "folder": str(job.out), "samples": len(samples.y), "beta": job.beta}
     for name, side in (("ldl", ldl), ("rdl", rdl)):
         path = job.out / side.file.partition(":")[0]
         row: dict[str, Any] = {"kind": side.kind, "file": side.file, "bytes": path.stat().st_size}
         row["float"] = None if side.exact is None else confusion(side.exact, samples.y)
         made[name] = {**row, "int8": confusion(side.score, samples.y)}
-    made["agreement"] = float(((ldl.score >= 0.5) == says).mean())
+    made["agreement"] = float((ldl.says == says).mean())
     made["rdl_fp"] = float(says[samples.y == 0].mean())
     made["rdl_fn"] = float(1 - says[samples.y == 1].mean())
     about = inspect(job.out / "ldl.tflite")
@@ -86,10 +87,9 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
     }
     (job.out / "pair.json").write_text(json.dumps(about, indent=1) + "\n")
     np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8))
-    says = (rdl.score >= 0.5).astype(np.int64)
-    traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), says))
-    table = prior.table(ldl.score, says, DEFAULTS["bits"])
-    prior_file.write(job.out / "prior.json", str(job.test), len(says), table)
+    traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), rdl.says))
+    table = prior.table(ldl.score, rdl.says, DEFAULTS["bits"])
+    prior_file.write(job.out / "prior.json", str(job.test), len(rdl.says), table)
     files = ["pair.json", "ldl.tflite", rdl.file.partition(":")[0], "test.npz", "trace.npz", "prior.json"]
     if not report["not_for_a_board"]:
         (job.out / "ldl.h2m").write_bytes(bundle.from_tflite(job.out / "ldl.tflite"))

@@ -16,7 +16,7 @@ def markdown(report: dict[str, Any]) -> str:
             if m:
                 numbers = f"{m['accuracy']:.1%} | {m['fp']:.1%} | {m['fn']:.1%}"
                 lines.append(f"| {name.upper()} | {side['kind']} | {side['bytes']:,} | {kind} | {numbers} |")
-    folder = report["folder"]
+    folder, beta = report["folder"], report["beta"]
     lines += [
         "",
         "FP and FN are shares of all samples, decision at score 0.5. Of a remote model that is no .tflite, `int8` is what it",
@@ -28,7 +28,7 @@ def markdown(report: dict[str, Any]) -> str:
         *(f"Not for a board: {problem}." for problem in report["not_for_a_board"]),
         "```sh",
         f"h2t2 demo --model {folder}                    # both models, a broker and a node on this machine",
-        f"h2t2 recommend {folder}/trace.npz --beta 0.2   # what to choose",
+        f"h2t2 recommend {folder}/trace.npz --beta {beta:g}  # what to choose",
         f"h2t2 rdl --pair {folder}                      # the remote model's worker",
     ]
     if not report["not_for_a_board"]:

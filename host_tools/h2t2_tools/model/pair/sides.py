@@ -41,6 +41,11 @@ class Side:
     prepared: Prepared | None
     floats: bool = False
 
+    @property
+    def says(self) -> np.ndarray:
+        """(n,) of 0 and 1: its decisions."""
+        return (self.score >= 0.5).astype(np.int64)
+
 
 def _event(samples: Samples, outputs: int, what: str) -> int:
     """The output of a model that is the event."""
@@ -64,13 +69,8 @@ def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
     else:
         source = open_source(path)
         kind = source.kind
-        outputs = source.scores(view(samples.x, job, side, source.shape, str(path)))
+        outputs = source.checked_scores(view(samples.x, job, side, source.shape, str(path)))
         exact = outputs[:, _event(samples, outputs.shape[1], str(path))]
-        if not np.isfinite(exact).all() or exact.min() < -0.01 or exact.max() > 1.01:
-            raise UserError(
-                f"{path}: its outputs span {exact.min():.3g} to {exact.max():.3g}; want scores from 0 to 1: end it with a "
-                "softmax or a sigmoid, and give it the samples as it was trained (--scale)"
-            )
         out.write_bytes(source.quantise(source.prepared(view(samples.fit, job, side, source.shape, str(path)))))
         if np.ndim(source.factor) or np.ndim(source.offset):
             prepared = _prepared(source.factor, source.offset, source.shape)
@@ -96,10 +96,7 @@ def _prepared(factor: Any, offset: Any, shape: tuple[int, ...]) -> Prepared:
 
 def int8(x: np.ndarray, prepared: Prepared | None, scale: float, zero_point: int) -> np.ndarray:
     """Samples (n, ...) as a model's int8 input."""
-    if prepared is not None:
-        flat = x.reshape(len(x), -1) * np.array(prepared.factor, np.float32) + np.array(prepared.offset, np.float32)
-        x = flat.reshape(x.shape)
-    return quantised(x, scale, zero_point)
+    return quantised(x if prepared is None else prepared.apply(x), scale, zero_point)
 
 
 def kept(job: Job, samples: Samples) -> Side:
@@ -120,10 +117,7 @@ def kept(job: Job, samples: Samples) -> Side:
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
     x = view(samples.x, job, "rdl", shape, job.rdl)
     event = samples.event
-    restoring = models.Source(
-        where, event, floats=True, scale=scale, zero_point=zero_point,
-        factor=tuple(prepared.factor) if prepared else (1.0,), offset=tuple(prepared.offset) if prepared else (0.0,),
-    )  # fmt: skip
+    restoring = models.Source(where, event, scale=scale, zero_point=zero_point, prepared=prepared, floats=True)
     score = _scores(restoring.load(), int8(x, prepared, scale, zero_point), job.rdl)
     exact = _scores(models.Source(where, event, floats=True).load(), x, job.rdl)
     kind = "Python function" if function else "ONNX model"
