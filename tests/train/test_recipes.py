@@ -1,6 +1,7 @@
 """The training recipes on a small made-up folder, where the extra `train` (TensorFlow) is installed."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from images import RNG, pictures
 
+from h2t2_tools.common import pairs
 from h2t2_tools.lab import traces
 
 ROOT = Path(__file__).parents[2]  # support has it too, and needs libraries that this environment has not
@@ -51,3 +53,11 @@ def test_the_others(tmp_path):
     (tmp_path / "occupancy.csv").write_text("\n".join(["head", *room]))
     for recipe in ("weather", "phishing", "chest_xray", "logistic_dogs", "resnet_dogs"):
         train(recipe, tmp_path / "models", tmp_path)
+
+
+def test_a_shipped_pair_made_again_is_a_pair(tmp_path):
+    recipe = shutil.copy(ROOT / "models/digits/train.py", tmp_path)  # it writes beside itself
+    run = subprocess.run([sys.executable, recipe], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    pair = pairs.load(str(tmp_path))
+    assert len(pair.remote_tensor(pair.x[0])) == 64

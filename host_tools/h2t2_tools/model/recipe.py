@@ -33,7 +33,7 @@ def write_pair(
     `columns[name]` picks the features of x a model reads (None: all of them).
     """
     x, y = test
-    rows = {}
+    rows, remote = {}, {}
     for name, keras_model in models.items():
         picked = train if columns[name] is None else train[:, columns[name]]
         path = folder / f"{name}.tflite"
@@ -42,6 +42,8 @@ def write_pair(
         model = TFLiteModel(str(path), event=about["event_index"][name])
         scores = np.array([model.score(model.run(model.quantise(row))) for row in mine])
         exact = np.asarray(keras_model.predict(mine, verbose=0))[:, about["event_index"][name]]
+        scale, zero_point = model.input_quantisation()
+        remote = {"shape": list(model.input_shape[1:]), "scale": scale, "zero_point": zero_point}  # of the last, which is "rdl"
         rows[name] = {
             "parameters": int(keras_model.count_params()),
             "bytes": path.stat().st_size,
@@ -49,7 +51,7 @@ def write_pair(
             "int8": confusion(scores, y),
         }
     np.savez_compressed(folder / "test.npz", x=x.astype(np.float32), y=y.astype(np.uint8))
-    pair = {**about, "columns": columns, "metrics": rows, "test_samples": len(y)}
+    pair = {**about, "columns": columns, "remote": remote, "metrics": rows, "test_samples": len(y)}
     (folder / "pair.json").write_text(json.dumps(pair, indent=1) + "\n")
     (folder / "README.md").write_text(_card(pair))
 
