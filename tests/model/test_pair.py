@@ -128,22 +128,35 @@ def test_int8_models_are_taken_as_they_are(tmp_path):
     )
 
 
+def reach(broker, path):
+    """A configuration with that broker in it."""
+    text = re.sub(r"(?m)^broker = .*$", 'broker = "127.0.0.1"', path.read_text())
+    path.write_text(re.sub(r"(?m)^port = .*$", f"port = {broker.port}", text))
+
+
+EMULATED = {"unix": emulators.UNIX, "arm32": emulators.ARM32}
+
+
+def emulated(name):
+    """The emulator of that name, None for this machine itself."""
+    emulator = EMULATED.get(name)
+    if emulator and emulator.missing():
+        pytest.skip(emulator.missing())
+    return emulator
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("board", ["unix", "arm32"])
+@pytest.mark.parametrize("board", EMULATED)
 def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
     """From two Pipelines to a flashed board, a real broker and worker: every decision is as on this host."""
-    emulator = emulators.UNIX if board == "unix" else emulators.ARM32
-    if emulator.missing():
-        pytest.skip(emulator.missing())
+    emulator = emulated(board)
     folder, (small, _) = trained
     out, device = tmp_path / "mypair", tmp_path / "device"
     out.mkdir()
     assert make(folder, out, "big.joblib", "--beta", 0.15) == 0
     report = json.loads((out / "report.json").read_text())
     with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
-        text = (out / "unix.toml").read_text()
-        text = re.sub(r"(?m)^port = .*$", f"port = {broker.port}", re.sub(r"(?m)^broker = .*$", 'broker = "127.0.0.1"', text))
-        (out / "unix.toml").write_text(text)
+        reach(broker, out / "unix.toml")
         words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--records", out / "samples.bin"]
         device.mkdir()
         assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
@@ -166,12 +179,10 @@ CSV = ROOT / "firmware/examples/app_csv/app.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["pi", "unix", "arm32"])
+@pytest.mark.parametrize("where", ["pi", *EMULATED])
 def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     """One app.py with a CSV of samples as they were measured: every decision is that of the host's own integers and policy."""
-    emulator = {"unix": emulators.UNIX, "arm32": emulators.ARM32, "pi": None}[where]
-    if emulator and emulator.missing():
-        pytest.skip(emulator.missing())
+    emulator = emulated(where)
     folder, (small, _) = trained
     out, device = tmp_path / "mypair", tmp_path / "device"
     for path in (out, device):
@@ -183,9 +194,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     program = CSV.read_text().replace("    line = lines", settled)
     (tmp_path / "app.py").write_text(f"import time\n\nbegan = time.time()\n{program}")
     with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
-        text = (out / "unix.toml").read_text()
-        text = re.sub(r"(?m)^port = .*$", f"port = {broker.port}", re.sub(r"(?m)^broker = .*$", 'broker = "127.0.0.1"', text))
-        (out / "unix.toml").write_text(text)
+        reach(broker, out / "unix.toml")
         if emulator:
             words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--app", tmp_path / "app.py"]
             assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
