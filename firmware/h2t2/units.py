@@ -38,6 +38,8 @@ def told(costs, confusion):
     of sum 1. It is confusion^-1 costs (Natarajan et al., NeurIPS 2013, for two classes); ValueError where the model errs so
     much that a label would count for more than sqrt 2.
     """
+    from .core.adaptive_classes import TOLD
+
     n = len(costs)
     rows = [[float(x) for x in confusion[i]] + [float(x) for x in costs[i]] for i in range(n)]
     for i in range(n):  # Gauss and Jordan
@@ -53,7 +55,7 @@ def told(costs, confusion):
                 rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i])]
     made = [[round(x * ONE) for x in row[n:]] for row in rows]
     most = max([max([abs(x) for x in row]) for row in made])
-    if most > 46340:
+    if most > TOLD:
         raise ValueError("the remote model errs too often to learn from: a label would count %.2f, at most 1.41" % (most / ONE))
     return made
 
