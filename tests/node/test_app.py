@@ -11,7 +11,7 @@ from h2t2.ldl.quantise import quantised
 from h2t2.node.app import App
 from h2t2.node.measured import Measured
 from h2t2_tools.common.pairs import About, Prepared
-from h2t2_tools.fleet.config import fixed
+from h2t2_tools.fleet.app import fixed
 
 ABOUT = {
     "name": "p", "model_id": 1, "event": "e", "event_index": {"ldl": 0, "rdl": 0}, "beta": 0.2,

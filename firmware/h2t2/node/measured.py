@@ -9,7 +9,7 @@ class Measured:
     """Calling it with the numbers of a sample gives a model's int8 input, an array.
 
     columns: which of the numbers the model reads, None: all. multipliers, offsets, shifts: integers, one of each a number it
-    reads: (x * multiplier + offset) / 2^shift to nearest, halves up. h2t2_tools.common.pairs makes them.
+    reads: (x * multiplier + offset) / 2^shift to nearest, halves up. h2t2_tools.fleet.app makes them.
     Counter: `saturated`, samples with a number far outside what int8 holds.
     """
 
@@ -37,10 +37,9 @@ class Measured:
                 q = (x * self.multipliers[n] + self.offsets[n] + (1 << shift >> 1)) >> shift
             else:
                 x = (x * self.multipliers[n] + self.offsets[n]) / (1 << shift) + 0.5
-                if not -1e9 < x < 1e9:
-                    if x != x or x in (float("inf"), float("-inf")):
-                        raise ValueError("number %d of a sample is not finite" % n)
-                    x = 1e9 if x > 0 else -1e9
+                if x - x != 0:
+                    raise ValueError("number %d of a sample is not finite" % n)
+                x = min(max(x, -1e9), 1e9)
                 q = int(x)
                 if q > x:
                     q -= 1

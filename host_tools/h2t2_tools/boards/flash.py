@@ -134,10 +134,10 @@ def _onto(
     there = target.digests(list(files))
     rows = plan(files, there)
     check(kind, found, port, rows, heap, mpy)
-    if "app.py" in there and not replace_app and any(row["path"] == "app.py" and row["changed"] for row in rows):
+    changed = [row["path"] for row in rows if row["changed"]]
+    if "app.py" in changed and "app.py" in there and not replace_app:
         raise UserError(f"{port}: there is another app.py on it; save that one, or say --replace-app")
     if not dry:
-        changed = [row["path"] for row in rows if row["changed"]]
         direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program
         try:
             missing = changed if direct else _unlike(target, changed, files)  # the others were copied before a cut

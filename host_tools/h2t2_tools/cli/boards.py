@@ -89,7 +89,7 @@ def _flash(args: argparse.Namespace) -> None:
         task = bar.add_task("checking", total=None)
         report = flash.flash(
             kind, args.port, model, config, records, args.mpy, args.dry_run,
-            lambda path, n, total: bar.update(task, description=path, completed=n, total=total), True, args.replace_app,
+            lambda path, n, total: bar.update(task, description=path, completed=n, total=total), replace_app=args.replace_app,
         )  # fmt: skip
     write_json(args.json, report)
     if args.json == "-":

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from h2t2.link import wire
@@ -19,6 +16,7 @@ from ..common import budget, pairs, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
+from . import app
 from .endpoint import PASSWORD, secret
 
 SECRETS = ("password", "wifi_password")
@@ -118,55 +116,19 @@ class NodeConfig(BaseModel):
             if not self.pair:
                 raise UserError("app: also give `pair`, the pair's folder: it says how what is measured becomes int8")
             made["app"] = "app"
-            made["measured"] = measured(pairs.load(str(self.folder / self.pair)))
+            made["measured"] = app.measured(pairs.load(str(self.folder / self.pair)))
         if self.budget:
             made["budget"] = budget.arguments(self.budget, self.remote_shape, self.deadline_ms, self.cost)
         return made
 
     def program(self) -> bytes:
-        """The app's source. UserError where it is not there, or no Python."""
-        path = self.folder / self.app
-        try:
-            source = path.read_bytes()
-            names = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
-        except OSError:
-            raise UserError(f'{path}: no such app; `h2t2 flash --app FILE` or `app = "FILE"` names one') from None
-        except (SyntaxError, ValueError) as error:
-            raise UserError(f"{path}: {error}") from None
-        if not {"sense", "act"} <= names:
-            raise UserError(
-                f"{path}: an app has the functions sense() and act(decision); this one has {', '.join(names) or 'none'}"
-            )
-        return source
+        """The app's source. UserError where it is not there, or no app."""
+        return app.source(self.folder / self.app)
 
     def certificates(self) -> dict[str, bytes]:
         """The files beside config.json that a TLS link reads."""
         names = [name for name in ("ca", "cert", "key") if getattr(self, name)]
         return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
-
-
-def measured(pair: pairs.Pair) -> dict[str, Any]:
-    """How the numbers of a sample become both models' int8, in the integers of h2t2.node.measured.Measured."""
-    from h2t2.ldl.tflite import TFLiteModel
-
-    remote = pair.about.remote
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
-    sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
-    ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
-    names = {"ldl": "local", "rdl": "remote"}
-    return {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
-
-
-def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: int) -> list[Any]:
-    """(columns, multipliers, offsets, shifts) of Measured: `size` numbers as int8 of that scale and zero point."""
-    done = about.prepared.get(model)
-    factor = np.array(done.factor if done else [1.0] * size) / scale
-    offset = np.array(done.offset if done else [0.0] * size) / scale + zero_point
-    if len(factor) != size:
-        raise UserError(f"pair.json: prepared.{model}: {len(factor)} numbers, the model takes {size}")
-    shifts = [max(14, 15 - math.frexp(f)[1]) for f in factor.tolist()]
-    multipliers = [round(f * 2**s) for f, s in zip(factor.tolist(), shifts)]
-    return [about.columns[model], multipliers, [round(f * 2**s) for f, s in zip(offset.tolist(), shifts)], shifts]
 
 
 def load(path: Path) -> NodeConfig:

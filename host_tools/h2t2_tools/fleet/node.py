@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,10 @@ class Runner:
         self.config, self.out = config, out
         self._content = {**config.content(ldl), "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
+        self._decided: Callable[..., None] = start.show  # an app's own sense() and act() take the place of both
+        self._sensor: Callable[[], tuple[Any, bytes, Tag]] | None = None
         if samples is not None:
+            self._decided, self._sensor = self._act, self._sense
             self.samples, self._stream = samples, enumerate(samples.order)
             self._content["patient"] = True
         else:
@@ -59,11 +62,7 @@ class Runner:
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
         try:
-            if self.config.app:
-                running = start.service(self._content, link, log=_say)
-            else:
-                running = start.service(self._content, link, self._act, self._sense, log=_say)
-            self._service = running
+            running = self._service = start.service(self._content, link, self._decided, self._sensor, log=_say)
             board.on_stop(running.stop)
             try:
                 link.open(self.config.deadline_ms)

@@ -1,0 +1,52 @@
+"""A user's app.py: its source, checked, and the integers by which what it measures becomes the models' int8."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common import pairs
+from ..common.errors import UserError
+
+
+def source(path: Path) -> bytes:
+    """The app's source. UserError where it is not there, is no Python, or lacks a function that an app must have."""
+    try:
+        text = path.read_bytes()
+        names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    except OSError:
+        raise UserError(f'{path}: no such app; `h2t2 flash --app FILE` or `app = "FILE"` names one') from None
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from None
+    if not {"sense", "act"} <= names:
+        has = ", ".join(sorted(names)) or "none"
+        raise UserError(f"{path}: an app has the functions sense() and act(decision); this one has {has}")
+    return text
+
+
+def measured(pair: pairs.Pair) -> dict[str, Any]:
+    """How the numbers of a sample become both models' int8, in the integers of h2t2.node.measured.Measured."""
+    from h2t2.ldl.tflite import TFLiteModel
+
+    remote = pair.about.remote
+    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+    sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
+    ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
+    names = {"ldl": "local", "rdl": "remote"}
+    return {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
+
+
+def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: int) -> list[Any]:
+    """(columns, multipliers, offsets, shifts) of Measured: `size` numbers as int8 of that scale and zero point."""
+    done = about.prepared.get(model)
+    factor = np.array(done.factor if done else [1.0] * size) / scale
+    offset = np.array(done.offset if done else [0.0] * size) / scale + zero_point
+    if len(factor) != size:
+        raise UserError(f"pair.json: prepared.{model}: {len(factor)} numbers, the model takes {size}")
+    shifts = [max(14, 15 - math.frexp(f)[1]) for f in factor.tolist()]
+    multipliers = [round(f * 2**s) for f, s in zip(factor.tolist(), shifts)]
+    return [about.columns[model], multipliers, [round(f * 2**s) for f, s in zip(offset.tolist(), shifts)], shifts]
