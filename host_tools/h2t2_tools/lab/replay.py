@@ -20,7 +20,7 @@ from .simulation import policies
 from .simulation.names import BINARY, MULTICLASS
 from .simulation.policies.base import Policy
 from .simulation.policies.named import Named
-from .simulation.stream import Costs, Making, charged
+from .simulation.stream import Costs, Making, Stream, charged
 from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace
 
@@ -112,14 +112,19 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str
     }
 
 
+def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, pieces: int) -> list[dict[str, float]]:
+    """What a sample costs in each piece of a stream, the mean of the runs of those seeds: [{"n": its end, "cost": ...}]."""
+    edges = np.linspace(0, len(stream), min(pieces, len(stream)) + 1).astype(int)
+    paid = np.zeros(len(stream))
+    for seed in runs:
+        paid += charged(policy.act(stream, costs, device_seed(seed, costs.beta)), stream, costs)[0] / len(runs)
+    return [{"n": int(b), "cost": float(paid[a:b].mean())} for a, b in zip(edges, edges[1:])]
+
+
 def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan, costs: Costs, samples: int) -> None:
     """What a sample costs in each fortieth of the stream: the first run, the middle one of the costs of an offload."""
     stream = plan.making(source, samples, plan.seed, costs.beta)
-    edges = np.linspace(0, len(stream), min(PIECES, len(stream)) + 1).astype(int)
-    lines = {}
-    for policy in chosen:
-        paid = charged(policy.act(stream, costs, device_seed(plan.seed, costs.beta)), stream, costs)[0]
-        lines[policy.name] = [{"n": int(b), "cost": float(paid[a:b].mean())} for a, b in zip(edges, edges[1:])]
+    lines = {policy.name: over_time(policy, stream, costs, range(plan.seed, plan.seed + 1), PIECES) for policy in chosen}
     plots.curves(
         path, lines, ("n", "cost"), ("samples so far", "cost a sample"), f"{source.name}, β = {costs.beta:g}: cost over time"
     )

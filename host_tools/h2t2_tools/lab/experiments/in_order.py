@@ -9,16 +9,17 @@ import numpy as np
 
 from ...common import plots
 from .. import catalogue
-from ..replay import write_csv
+from ..replay import over_time, write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.policies.full_offload import FullOffload
 from ..simulation.policies.no_offload import NoOffload
-from ..simulation.stream import Costs, charged, draw, ordered
-from ..simulation.sweep import Job, device_seed, sweep
+from ..simulation.stream import Costs, draw, ordered
+from ..simulation.sweep import Job, sweep
 from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 STREAMS = ("weather", "occupancy")
+PIECES = 50  # of a stream, in the picture
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 POLICIES: tuple[Policy, ...] = (Adaptive(), MODES, PAPER, PAPER_1, *BASELINES, FullOffload(), NoOffload())
 WAYS = {"in order": ordered, "shuffled": draw}
@@ -58,14 +59,8 @@ def _draw(setting: Setting) -> Path:
     trace = catalogue.find(STREAMS[0], setting.data)
     costs = Costs.binary(0.3, DELTA_FP, DELTA_FN)
     stream = ordered(trace, 2000 if setting.quick else len(trace.label), 0, costs.beta)
-    edges = np.linspace(0, len(stream), 51).astype(int)
-    lines = {}
-    for policy in (Adaptive(), MODES, PAPER, BASELINES[-1], FullOffload()):
-        paid = np.zeros(len(stream))
-        for run in range(setting.runs):
-            actions = policy.act(stream, costs, device_seed(run, costs.beta))
-            paid += charged(actions, stream, costs)[0] / setting.runs
-        lines[policy.name] = [{"n": int(b), "cost": float(paid[a:b].mean())} for a, b in zip(edges, edges[1:])]
+    drawn = (Adaptive(), MODES, PAPER, BASELINES[-1], FullOffload())
+    lines = {policy.name: over_time(policy, stream, costs, range(setting.runs), PIECES) for policy in drawn}
     figure = setting.out / "in_order.png"
     axes = ("days since the start", "cost a sample")
     plots.curves(

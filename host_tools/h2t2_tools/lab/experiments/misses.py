@@ -11,7 +11,8 @@ import numpy as np
 from ...common import plots
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
-from ..simulation.stream import Costs
+from ..simulation.policies.offline_pair import OfflinePair
+from ..simulation.stream import Costs, charged, ordered
 from ..simulation.sweep import Job, sweep
 from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, Setting
@@ -23,13 +24,14 @@ BITS = 4
 
 def perform(setting: Setting) -> list[Path]:
     traces = setting.traces()
-    cells = [(name, beta) for name in traces for beta in (BETAS[2:3] if setting.quick else BETAS)]
+    betas, limits = (BETAS[2:3], LIMITS[2:4]) if setting.quick else (BETAS, LIMITS)
+    cells = [(name, beta) for name in traces for beta in betas]
     free = {result.job.key: result for result in sweep([_job(Adaptive(), traces, cell, setting) for cell in cells])}
     rows: list[dict[str, Any]] = []
     dots: list[dict[str, Any]] = []
-    for limit in LIMITS[2:4] if setting.quick else LIMITS:
+    for limit in limits:
         results = sweep([_job(Adaptive(miss_rate=limit), traces, cell, setting) for cell in cells])
-        missed = {result.job.key: result.mean("fn") / traces[result.job.key[0]].label.mean() for result in results}
+        missed = {result.job.key: _missed(result, traces) for result in results}
         bound = [cell for cell in cells if _missed(free[cell], traces) > limit]  # where it would miss more without one
         cost = {result.job.key: result.mean("cost") for result in results}
         rows.append(
@@ -50,10 +52,10 @@ def perform(setting: Setting) -> list[Path]:
     figure = setting.out / "misses.png"
     plots.curves(
         figure,
-        {"missed": dots, "the limit": [{"limit": x, "missed": x} for x in LIMITS]},
+        {"missed": dots, "the limit": [{"limit": x, "missed": x} for x in limits]},
         ("limit", "missed"),
         ("--miss-rate", "share of the events missed"),
-        f"A limit for misses, where it binds: {len(traces)} traces, {len(BETAS)} β, {setting.samples:,} samples",
+        f"A limit for misses, where it binds: {len(traces)} traces, {len(betas)} β, {setting.samples:,} samples",
     )
     return [figure, setting.out / "misses.csv"]
 
@@ -64,19 +66,9 @@ def _missed(result: Any, traces: dict[str, Trace]) -> float:
 
 def _pair(trace: Trace, beta: float, limit: float) -> float:
     """The mean cost of the cheapest pair of thresholds that misses no more than that share of the trace's events."""
-    n = 2**BITS
-    bins = np.minimum((trace.score * n).astype(int), n - 1)
-    events = np.bincount(bins, trace.label, n) / len(bins)
-    quiet = np.bincount(bins, 1 - trace.label, n) / len(bins)
-    best = np.inf
-    for lower in range(n + 1):
-        if events[:lower].sum() > limit * events.sum():
-            break
-        for upper in range(lower, n + 1):
-            asked = (events + quiet)[lower:upper].sum()
-            cost = DELTA_FN * events[:lower].sum() + beta * asked + DELTA_FP * quiet[upper:].sum()
-            best = min(best, cost)
-    return float(best)
+    costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
+    stream = ordered(trace, len(trace.label), 0, beta)
+    return float(charged(OfflinePair(BITS, limit).act(stream, costs, 0), stream, costs)[0].mean())
 
 
 def _job(policy: Adaptive, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
