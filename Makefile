@@ -17,7 +17,7 @@ test: setup system lint
 	$(MAKE) -j2 fuzz docs
 
 units: setup
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
 test-train: $(TRAIN)/.done
