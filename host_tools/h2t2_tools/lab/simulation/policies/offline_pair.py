@@ -10,23 +10,23 @@ from .base import Policy
 class OfflinePair(Policy):
     """theta-star of equation (6): the best pair of thresholds in hindsight, on bins of 2^-bits. O(N + 2^bits).
 
-    miss_rate: the most events it may miss, as a share, 1: any.
+    limit: the most events it may miss, as a share, 1: any.
     """
 
     bits: int = 4
-    miss_rate: float = 1.0
+    limit: float = 1.0
     name = "offline pair θ*"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         bins = stream.bins(self.bits)
-        i, j = thresholds(stream, costs, self.bits, self.miss_rate)
+        i, j = thresholds(stream, costs, self.bits, self.limit)
         return np.where(bins < i, 0, np.where(bins < j, -1, 1))
 
 
-def thresholds(stream: Stream, costs: Costs, bits: int, miss_rate: float = 1.0) -> tuple[int, int]:
+def thresholds(stream: Stream, costs: Costs, bits: int, limit: float = 1.0) -> tuple[int, int]:
     """The best pair (i, j): 0 below bin i, offload from i to j - 1, 1 from j on; j = 2^bits - 1 at most, as for H2T2's experts.
 
-    miss_rate: the most events it may miss, as a share.
+    limit: the most events it may miss, as a share.
     """
     n = 2**bits
     bins = stream.bins(bits)
@@ -35,7 +35,7 @@ def thresholds(stream: Stream, costs: Costs, bits: int, miss_rate: float = 1.0) 
     offload = np.bincount(bins, weights=stream.beta, minlength=n)
     lower = np.concatenate([[0.0], np.cumsum(miss - offload)])[:n]  # i: relative to offloading everything below it
     missed = np.concatenate([[0], np.cumsum(np.bincount(bins, stream.label == 1, n))])[:n]
-    lower[missed > miss_rate * (stream.label == 1).sum()] = np.inf
+    lower[missed > limit * (stream.label == 1).sum()] = np.inf
     upper = np.concatenate([[0.0], np.cumsum(offload - alarm)])[:n]
     best_i = np.array([int(np.argmin(lower[: j + 1])) for j in range(n)])
     j = int(np.argmin(lower[best_i] + upper))
