@@ -23,10 +23,11 @@ class App:
     sense() gives the numbers of one sample, or None for nothing now; StopIteration ends. remote() gives what an offload of it
     sends, numbers or bytes as they are; without it the remote model is sent the same sample. `patient = True` in it: samples
     can wait (a file) while an answer is on its way; else they are decided here meanwhile. config: as start takes it; its
-    `measured` says how numbers become the models' int8. ValueError for a program or a configuration that lacks something.
+    `measured` says how numbers become the models' int8. shown(n, k, decision, source): told of every decision too, after act().
+    ValueError for a program or a configuration that lacks something.
     """
 
-    def __init__(self, program, config):
+    def __init__(self, program, config, shown=None):
         for name in ("sense", "act"):
             if not hasattr(program, name):
                 raise ValueError("app: it has no function %s()" % name)
@@ -38,6 +39,8 @@ class App:
         self.remote = Measured(*config["measured"]["remote"])
         self.bits = config["arguments"]["bits"]
         self.deadline_ms = config["deadline_ms"]
+        self.shown = shown
+        self.count = 0  # of samples
         if hasattr(program, "setup"):
             program.setup(config)
 
@@ -54,11 +57,16 @@ class App:
         sent = self.program.remote(measured) if hasattr(self.program, "remote") else measured
         if not isinstance(sent, (bytes, bytearray, memoryview)):
             sent = bytes(self.remote(sent))
-        return local, sent, (measured, ticks_ms())
+        self.count += 1
+        return local, sent, (self.count - 1, measured, ticks_ms())
 
     def act(self, tag, k, decision, source):
         """As Node's act."""
-        measured, since = tag
+        n, measured, since = tag
         score = (2 * k + 1) / (2 << self.bits) if k >= 0 else -1
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
-        self.program.act(Decision(decision, SOURCES[source], score, measured, late))
+        try:
+            self.program.act(Decision(decision, SOURCES[source], score, measured, late))
+        finally:
+            if self.shown:
+                self.shown(n, k, decision, source)

@@ -41,7 +41,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     """The service of a configuration (dict) on an open or opening link.
 
     act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the program or the recorded samples that
-    the configuration names. cause: why this start was. ValueError, naming it, for an entry that is missing or does not fit the
+    the configuration names; with a program, act is told of what its own act() was told, tag: its samples' numbers. cause: why
+    this start was. ValueError, naming it, for an entry that is missing or does not fit the
     model.
     """
     for name in WANTED:
@@ -53,7 +54,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     shape = tuple(config["remote_shape"])
     app = None
     if sensor is None and config.get("app"):
-        app = open_app(config)
+        app = open_app(config, act)
         sensor = app.sense
         act = app.act
     waits = sensor is None or (app is not None and app.patient)  # samples that are there as long as need be
@@ -84,7 +85,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app)
 
 
-def open_app(config):
+def open_app(config, shown):
     """The App of a configuration's `app`, a module's name. ValueError where there is none, or it lacks something."""
     from .app import App
 
@@ -92,7 +93,7 @@ def open_app(config):
         program = __import__(config["app"])
     except ImportError as error:
         raise ValueError("%s.py: %s" % (config["app"], error)) from None
-    return App(program, config)
+    return App(program, config, shown)
 
 
 def _budget(arguments):

@@ -41,8 +41,8 @@ class Runner:
         self.config, self.out = config, out
         self._content = {**config.content(ldl), "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
-        self._decided: Callable[..., None] = start.show  # an app's own sense() and act() take the place of both
-        self._sensor: Callable[[], tuple[Any, bytes, Tag]] | None = None
+        self._decided: Callable[..., None] = self._show
+        self._sensor: Callable[[], tuple[Any, bytes, Tag]] | None = None  # an app measures and acts itself
         if samples is not None:
             self._decided, self._sensor = self._act, self._sense
             self.samples, self._stream = samples, enumerate(samples.order)
@@ -92,6 +92,9 @@ class Runner:
         if n % 20 == 0:
             line["thresholds"] = policies.thresholds(node.policy)
         self._print(line)
+
+    def _show(self, n: int, k: int, decision: int, source: int) -> None:
+        self._print({"n": n, "bin": k, "decision": decision, "source": SOURCES[source]})
 
     def _print(self, line: dict[str, Any]) -> None:
         print(json.dumps(line), file=self.out, flush=True)
