@@ -64,7 +64,7 @@ COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --gen
 lock:
 	$(COMPILE) --extra demo --group build -o host_tools/locks/demo.txt
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
-	$(COMPILE) --extra train --group test -o host_tools/locks/train.txt
+	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
 
 # what is written by a command and committed: package.json of every board, the command reference
