@@ -20,7 +20,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2_tools.boards import emulators, flash, gateway
-from h2t2_tools.boards.kinds import KINDS
+from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.boards.microbit.emulated import Microbit
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.config import NodeConfig
@@ -63,6 +63,10 @@ class Material:
         self.records.write_bytes(b"".join(a.tobytes() + b.tobytes() for a, b in zip(self.local, remote)))
         given = {"remote_shape": list(rdl.input_shape[1:]), "model_id": pair.about.model_id, "event": 1, "beta": 0.2, "bits": 4}
         self.board_config = NodeConfig(**{**given, **self.config})
+
+    def contents(self) -> Contents:
+        """What of it goes onto a board."""
+        return Contents(self.model, self.board_config, self.records)
 
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
@@ -121,10 +125,7 @@ class Board:
     def prepare(self, material: Material) -> None:
         """Put the material onto a unix port's folder. Others are flashed when they run."""
         if self.kind == "unix":
-            report = flash.flash(
-                KINDS["unix"], str(material.folder), material.model, material.board_config, material.records, False,
-                not self.flashing, lambda *_: None,
-            )  # fmt: skip
+            report = flash.flash(KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None)
             self._as_built(report)
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
 
@@ -185,9 +186,7 @@ class Board:
         if repl:
             repl.close()
         dry = not self.flashing
-        report = flash.flash(
-            KINDS["microbit"], port, material.model, c, material.records, False, dry, lambda *_: None, start=False
-        )
+        report = flash.flash(KINDS["microbit"], port, material.contents(), dry, lambda *_: None, start=False)
         self._as_built(report)
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict] = []
@@ -210,9 +209,7 @@ class Board:
         """A real board with a network: flash it and read its own lines."""
         from h2t2_tools.boards.repl import RawRepl
 
-        flash.flash(
-            KINDS[self.kind], self.port, material.model, material.board_config, material.records, False, False, lambda *_: None
-        )
+        flash.flash(KINDS[self.kind], self.port, material.contents(), False, lambda *_: None)
         with RawRepl(self.port) as line:
             line.reset()
             out, end = b"", time.monotonic() + seconds

@@ -68,7 +68,7 @@ def test_a_model_unlike_the_configuration_is_refused(board, material):
     wrong = material(10, remote_shape=[29])
     kind = KINDS[board.kind]
     with pytest.raises(UserError, match="not whole records"):
-        payload(kind, wrong.model, wrong.board_config, wrong.records, False)
+        payload(kind, wrong.contents())
 
 
 @pytest.mark.slow

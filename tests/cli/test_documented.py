@@ -51,6 +51,7 @@ COMMANDS = {
     "score": [MODEL, str(models() / "digits/test.npz"), "--out", "{}/t.npz"],
     "demo": ["--samples", "60", "--out", "{}"],
     "proxy": ["--seconds", "0.1"],
+    "new": ["{}/mine"],
 }
 
 

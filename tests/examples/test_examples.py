@@ -75,7 +75,7 @@ def test_a_sensor_on_a_pico(tmp_path):
     (tmp_path / "m.h2m").write_bytes(bundle.from_tflite(pair.ldl))
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         config = NodeConfig(broker="127.0.0.1", port=broker.port, remote_shape=[30], model_id=pair.about.model_id)
-        for path, content in kinds.payload(kinds.KINDS["unix"], tmp_path / "m.h2m", config, None, False).items():
+        for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(tmp_path / "m.h2m", config)).items():
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_bytes(content)
         (tmp_path / "machine.py").write_text(MACHINE)

@@ -76,7 +76,7 @@ def unix_node(folder, port):
         f'port = {port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "board"\nexploration = "epsilon"\nepsilon = 0.3\n'
     )
     config = board_config.load(folder / "config.toml")
-    for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
+    for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)
     (folder / "main.py").write_text(ENDLESS)

@@ -234,6 +234,6 @@ def material(folder, config):
 
     model = folder / "m.h2m"
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
-    for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
+    for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)

@@ -7,12 +7,11 @@ import sys
 
 import numpy as np
 import pytest
+import replayed
 from support import ROOT, mosquitto, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
-from h2t2.ldl.bundle import Int8Model
-from h2t2.node.measured import Measured
 from h2t2_tools.boards import emulators, kinds
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -86,7 +85,7 @@ def test_its_configurations_are_what_boards_take(trained, tmp_path):
         given = config.load(tmp_path / f"{board}.toml")
         assert (given.remote_shape, given.model_id, given.beta, given.event) == ([6], 77, 0.15, 0)
         assert board == "microbit" or len(given.prior) == 16
-        files = kinds.payload(kinds.KINDS[board], tmp_path / "ldl.h2m", given, tmp_path / "samples.bin", False)
+        files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
         assert (tmp_path / "samples.bin").read_bytes() in files.values()
     assert (tmp_path / "samples.bin").stat().st_size == 300 * (3 + 6)
 
@@ -207,23 +206,11 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     assert ran.returncode == 0, ran.stderr
     summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
     assert summary["samples"] == 300 and summary["complaints"] == 0 and summary["saturated"] < 30
-    given = config.load(out / "unix.toml").model_copy(update={"app": str(CSV)})
-    local, remote = (Measured(*given.content()["measured"][name]) for name in ("local", "remote"))
-    ldl, policy = Int8Model((out / "ldl.h2m").read_bytes(), given.event, 4), Adaptive(**given.arguments())
-    rdl = models.of_pair(pair).load()
-    lines = [line.split(",") for line in (device / "decisions.csv").read_text().splitlines()]
-    right = []
-    for line, csv_line, y in zip(lines, (device / "samples.csv").read_text().splitlines(), pair.y):
-        values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in csv_line.split(",")]
-        k = ldl.bin(ldl.run(local(values)))
-        action = policy.decide(k)
-        label = int(rdl.scores(np.array([remote(values)], np.int8))[0] >= 0.5)
-        if action == OFFLOAD:
-            policy.learn(policy.ticket, label)
-        decided = (label, "remote") if action == OFFLOAD else (action, "local")
-        assert (int(line[0]), line[1], float(line[2])) == (*decided, (2 * k + 1) / 32)
-        right.append((ldl.bin(ldl.run(local(values))) >= 8) == y)
-    assert len(lines) == 300 and np.mean(right) > small - 0.02
+    given = config.load(out / "unix.toml")
+    expected, own = replayed.decisions(out, (device / "samples.csv").read_text(), given.arguments(), given.event)
+    assert replayed.written(device / "decisions.csv") == expected and len(expected) == 300
+    assert replayed.shown(ran.stdout) == [line[:2] for line in expected]
+    assert np.mean(own == pair.y) > small - 0.02
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
         config = board_config.load(tmp_path / "config.toml")
         records = tmp_path / "records"
         records.write_bytes(bytes(35) * 300)
-        for path, content in kinds.payload(kinds.KINDS["unix"], model, config, records, False).items():
+        for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config, records)).items():
             (tmp_path / path).parent.mkdir(exist_ok=True)
             (tmp_path / path).write_bytes(content)
         (tmp_path / "machine.py").write_text(MACHINE)

@@ -12,13 +12,16 @@ from typing import Any
 from serial.tools import list_ports
 
 from h2t2.link import frames
+from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
-from ..fleet.config import NodeConfig
 from .emulators import ARM32
-from .kinds import Kind, payload
+from .kinds import Contents, Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
+
+PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
+SMALLER = "take a smaller model, or another board"
 
 
 def ports() -> list[dict[str, Any]]:
@@ -52,8 +55,9 @@ def plan(files: dict[str, bytes], there: dict[str, str]) -> list[dict[str, Any]]
     ]
 
 
-def memory(files: dict[str, bytes]) -> int | None:
-    """Bytes of heap the node takes with 32-bit objects, measured on emulated ARM; None where that cannot run here."""
+def memory(files: dict[str, bytes]) -> dict[str, int] | None:
+    """Bytes of heap that a node takes with 32-bit objects, by what takes them (PARTS), measured on emulated ARM; None where
+    that cannot run here. Of an app it is the program's own, not what it allocates once it runs."""
     if ARM32.missing():
         return None
     with tempfile.TemporaryDirectory() as name:
@@ -63,27 +67,41 @@ def memory(files: dict[str, bytes]) -> int | None:
         script = Path(name) / "measure.py"
         script.write_text(MEASURE.format(folder=name))
         try:
-            return int(ARM32.run(script, [], Path(name)).split()[-1])
+            return dict(zip(PARTS, map(int, ARM32.run(script, [], Path(name)).split()[-len(PARTS) :])))
         except Failure:
             return None
 
 
 MEASURE = """import gc, json, os
 os.chdir({folder!r})
-gc.collect()
-before = gc.mem_alloc()
+def used():
+    gc.collect()
+    return gc.mem_alloc()
+before = used()
 from h2t2.node.start import service
 from h2t2.link.mqtt import MqttLink
+from h2t2.ldl.open import open_ldl
+from h2t2.ldl.bundle import Int8Model
 with open("config.json") as file:
     config = json.load(file)
 config["snapshot"] = ""
+empty = used()
+ldl = open_ldl(config["ldl"], config["event"], config["arguments"]["bits"])
+model = used() - empty
+ldl = None
 running = service(config, MqttLink("localhost", 1, "d", config["model_id"], 5), sensor=lambda: None)
-gc.collect()
-print(gc.mem_alloc() - before)
+runtime = used() - before - model
+program = None
+full = used()
+if config.get("app"):
+    with open(config["app"] + ".py") as file:
+        program = compile(file.read(), "app", "exec")
+print(runtime, model, used() - full)
 """
+PARTS = ("runtime", "model", "app")
 
 
-def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap: int | None, mpy: bool) -> None:
+def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, mpy: bool) -> None:
     """UserError where the board is another, too old, or has too little room. Before anything on it is touched."""
     if found.platform != kind.platform:
         raise UserError(f"{port}: this board says it is {found.platform!r}, not {kind.platform!r} ({kind.name})")
@@ -95,48 +113,76 @@ def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap:
     need = sum(row["bytes"] for row in rows if row["changed"])
     if 0 <= found.flash < need:
         raise UserError(f"{port}: {need:,} bytes to copy, {found.flash:,} free on its file system")
-    if heap is not None and found.heap < heap:
-        raise UserError(f"{port}: the node takes {heap:,} bytes of heap, {found.heap:,} are free: take a smaller model")
+    if heap is not None and found.heap < sum(heap.values()):
+        raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, {found.heap:,} are free: {SMALLER}")
+
+
+def in_parts(heap: dict[str, int]) -> str:
+    """What memory() found, in words."""
+    return f"{sum(heap.values()):,} bytes ({', '.join(f'{part} {n:,}' for part, n in heap.items() if n)})"
+
+
+def refuse(kind: Kind, contents: Contents) -> None:
+    """UserError for what would start and be of no use: nothing to decide about, no network, another model's app."""
+    config = contents.config
+    if not config.app and contents.records is None:
+        raise UserError("nothing to decide about: give --app (your own program) or --records (recorded samples)")
+    if kind.wifi and config.wifi_name in ("", PLACEHOLDER):
+        raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
+    if config.app:
+        wanted = {"local": contents.ldl().input_size, "remote": size_of(config.remote_shape)}
+        for name, size in wanted.items():
+            given = len(config.content()["measured"][name][1])
+            if given != size:
+                raise UserError(
+                    f"pair = {config.pair!r}: its {name} model takes {given} numbers, "
+                    + (f"{contents.model} {size}" if name == "local" else f"remote_shape = {config.remote_shape} is {size}")
+                )
 
 
 def flash(
-    kind: Kind, port: str, model: Path, config: NodeConfig, records: Path | None, mpy: bool, dry: bool,
-    progress: Callable[[str, int, int], None], start: bool = True, replace_app: bool = False,
+    kind: Kind, port: str, contents: Contents, dry: bool, progress: Callable[[str, int, int], None],
+    start: bool = True, replace_app: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
 
-    replace_app: put an app.py over another one that is on the board, which is refused otherwise.
+    replace_app: put an app and its files over others on the board, which is refused otherwise.
     start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
     """
-    files = payload(kind, model, config, records, mpy)
-    heap = None if kind.name == "microbit" else memory(payload(replace(kind, arch="armv6m"), model, config, None, mpy))
+    refuse(kind, contents)
+    files = payload(kind, contents)
+    own = set() if replace_app else {"app.py", *contents.own}  # what of a user's is not to be written over
+    heap = None if kind.name == "microbit" else memory(payload(replace(kind, arch="armv6m"), replace(contents, records=None)))
     if dry and port == "auto":
+        if heap is not None and sum(heap.values()) > kind.heap:
+            raise UserError(f"the node takes {in_parts(heap)} of heap; a {kind.name} usually has {kind.heap:,} free: {SMALLER}")
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     if kind.name == "unix":
-        return _onto(kind, port, Folder(Path(port)), files, heap, mpy, dry, progress, replace_app)
+        return _onto(kind, port, Folder(Path(port)), files, own, heap, contents.mpy, dry, progress)
     with RawRepl(port) as repl:
         target = Repl(repl, kind.name != "microbit")
-        report = _onto(kind, port, target, files, heap, mpy, dry, progress, replace_app)
+        report = _onto(kind, port, target, files, own, heap, contents.mpy, dry, progress)
         if start and not dry:
             target.restart()
-            mark = frames.encode(frames.HELLO, config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
+            mark = frames.encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
             wait_hello(repl.read, mark, 30)
-            report["hello"] = config.device
+            report["hello"] = contents.config.device
     return report
 
 
 def _onto(
-    kind: Kind, port: str, target: Target, files: dict[str, bytes], heap: int | None, mpy: bool, dry: bool,
-    progress: Callable[[str, int, int], None], replace_app: bool,
+    kind: Kind, port: str, target: Target, files: dict[str, bytes], own: set[str], heap: dict[str, int] | None,
+    mpy: bool, dry: bool, progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:  # fmt: skip
     found = target.found()
     there = target.digests(list(files))
     rows = plan(files, there)
     check(kind, found, port, rows, heap, mpy)
     changed = [row["path"] for row in rows if row["changed"]]
-    if "app.py" in changed and "app.py" in there and not replace_app:
-        raise UserError(f"{port}: there is another app.py on it; save that one, or say --replace-app")
+    other = sorted(own & {*changed} & {*there})
+    if other:
+        raise UserError(f"{port}: there is another {' and '.join(other)} on it; save that one, or say --replace-app")
     if not dry:
         direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program
         try:
@@ -177,7 +223,7 @@ def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> No
 
 
 def _report(
-    kind: Kind, port: str, rows: list[dict[str, Any]], heap: int | None, found: Found | None, dry: bool
+    kind: Kind, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, found: Found | None, dry: bool
 ) -> dict[str, Any]:
     copied = [row for row in rows if row["changed"]]
     return {
@@ -188,7 +234,8 @@ def _report(
         "copied": len(copied),
         "bytes": sum(row["bytes"] for row in copied),
         "flash_bytes": sum(row["bytes"] for row in rows),
-        "heap_bytes": heap,
+        "heap_bytes": None if heap is None else sum(heap.values()),
+        "heap_parts": heap,
         "usual_heap": kind.heap,
         "found": None if found is None else vars(found),
     }

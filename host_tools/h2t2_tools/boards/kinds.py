@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from h2t2.ldl.bundle import Int8Model
@@ -24,7 +24,7 @@ from .microbit import program as microbit_program
 class Kind:
     """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
 
-    wifi: joins a network; arch: mpy-cross's name for its code.
+    wifi: joins a network; app: has room for a user's own program; arch: mpy-cross's name for its code.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Kind:
     heap: int
     oldest: tuple[int, int] = (1, 22)
     wifi: bool = False
+    app: bool = True
     arch: str | None = None
 
 
@@ -41,7 +42,7 @@ KINDS = {
         Kind("unix", "linux", 4 << 20, arch="x64"),
         Kind("esp32", "esp32", 110 << 10, wifi=True, arch="xtensawin"),
         Kind("pico_w", "rp2", 180 << 10, wifi=True, arch="armv6m"),
-        Kind("microbit", "microbit", 9000, oldest=(1, 9)),
+        Kind("microbit", "microbit", 9000, oldest=(1, 9), app=False),
     )
 }
 
@@ -59,22 +60,45 @@ def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
     return [line[0] for line in lines if has.issuperset(line[1:])]
 
 
-def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, mpy: bool) -> dict[str, bytes]:
+@dataclass(frozen=True)
+class Contents:
+    """What a user puts onto a board. model: the bundle. records: recorded samples. own: name -> content of what an app brings
+    along. mpy: compile the runtime first."""
+
+    model: Path
+    config: NodeConfig
+    records: Path | None = None
+    own: dict[str, bytes] = field(default_factory=dict)
+    mpy: bool = False
+
+    def ldl(self) -> Int8Model:
+        """The local model. UserError, naming the file, where it is none."""
+        try:
+            return Int8Model(self.model.read_bytes(), self.config.event, self.config.bits)
+        except ValueError as error:
+            raise UserError(f"{self.model}: {error}") from None
+
+    def record_size(self) -> int:
+        """Bytes of a recorded sample."""
+        return int(self.ldl().input_size + size_of(self.config.remote_shape))
+
+
+def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     """Path on the board -> content, main.py last. UserError for a model or configuration that does not fit the board."""
-    content = model.read_bytes()
-    try:
-        bundle = Int8Model(content, config.event, config.bits)
-    except ValueError as error:
-        raise UserError(f"{model}: {error}") from None
+    model, config, records, mpy = contents.model, contents.config, contents.records, contents.mpy
+    content, bundle = model.read_bytes(), contents.ldl()
     files: dict[str, bytes] = {}
     if records:
-        data = records.read_bytes()
-        record = bundle.input_size + size_of(config.remote_shape)
+        try:
+            data = records.read_bytes()
+        except OSError as error:
+            raise UserError(f"{records}: {error.strerror}") from None
+        record = contents.record_size()
         if not data or len(data) % record:
             raise UserError(f"{records}: {len(data)} bytes are not whole records of {record} (LDL input, remote tensor)")
         files["samples" if kind.name == "microbit" else config.records] = data
     if kind.name == "microbit":
-        if config.app:
+        if config.app or contents.own:
             raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
         if mpy:
             raise UserError("the micro:bit's MicroPython 1.9.2 loads no .mpy: leave --mpy out")
@@ -89,7 +113,7 @@ def payload(kind: Kind, model: Path, config: NodeConfig, records: Path | None, m
             files[path] = source
     files["ldl.h2m"] = content
     if config.app:
-        files["app.py"] = config.program()
+        files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())
     files["config.json"] = json.dumps(config.content(), indent=1).encode()
     files["finish.py"] = (places.boards() / "finish.py").read_bytes()

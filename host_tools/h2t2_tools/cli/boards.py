@@ -1,4 +1,4 @@
-"""The commands about boards: emulators, boards, flash, gateway."""
+"""The commands about boards: emulators, boards, new, flash, gateway."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import argparse
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..boards.kinds import KINDS
+from ..boards.kinds import KINDS, Contents
 from ..common.errors import Failure, UserError
 from ..common.report import Table
 from .options import (
@@ -73,22 +74,35 @@ def _add_boards(commands: Any) -> None:
     json_option(p)
 
 
-def _flash(args: argparse.Namespace) -> None:
-    from ..boards import flash
+def _contents(args: argparse.Namespace) -> Contents:
+    """What is to go onto the board: a project, or the parts named one by one."""
+    from ..boards import project
     from ..fleet import config as board_config
 
-    kind = KINDS[args.board]
+    if args.project:
+        if args.config or args.model or args.app or args.records:
+            raise UserError("a project has its own configuration, model and app: leave --config, --model, --app, --records out")
+        return replace(project.load(Path(args.project)).contents, mpy=args.mpy)
+    if not args.config or not args.model:
+        raise UserError("name a project (h2t2 new makes one), or give --model and --config")
     config = board_config.load(Path(args.config))
     if args.app:
         config = config.model_copy(update={"app": str(Path(args.app).resolve())})
     model = Path(args.model)
     if not model.is_file():
         raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
-    records = Path(args.records) if args.records else None
+    return Contents(model, config, Path(args.records) if args.records else None, mpy=args.mpy)
+
+
+def _flash(args: argparse.Namespace) -> None:
+    from ..boards import flash
+
+    kind = KINDS[args.board]
+    contents = _contents(args)
     with progress() as bar:
         task = bar.add_task("checking", total=None)
         report = flash.flash(
-            kind, args.port, model, config, records, args.mpy, args.dry_run,
+            kind, args.port, contents, args.dry_run,
             lambda path, n, total: bar.update(task, description=path, completed=n, total=total), replace_app=args.replace_app,
         )  # fmt: skip
     write_json(args.json, report)
@@ -107,7 +121,7 @@ def _flash(args: argparse.Namespace) -> None:
     print(f"flash: {report['flash_bytes']:,} bytes in all")
     if report["heap_bytes"] is not None:
         print(
-            f"heap: {report['heap_bytes']:,} bytes, measured on emulated 32-bit ARM; a {kind.name} usually has "
+            f"heap: {flash.in_parts(report['heap_parts'])}, measured on emulated 32-bit ARM; a {kind.name} usually has "
             f"{report['usual_heap']:,} free"
         )
     if "hello" in report:
@@ -120,22 +134,53 @@ def _add_flash(commands: Any) -> None:
         "flash",
         _flash,
         "Put runtime, model and configuration onto a board: checks it first, copies what changed, reads it back, restarts it.",
-        "h2t2 flash --board pico_w --port auto --model ldl.h2m --config config.toml",
-        "h2t2 flash --board esp32 --model ldl.h2m --config firmware/boards/esp32/config.toml --dry-run   # no board needed",
+        "h2t2 flash mine --board pico_w --port auto   # a project, of h2t2 new",
+        "h2t2 flash --board pico_w --port auto --model ldl.h2m --config config.toml --records samples.bin",
+        "h2t2 flash mine --board esp32 --dry-run   # no board needed",
         "h2t2 flash --board unix --port ./device --model ldl.h2m --config config.toml --records samples.bin",
         "h2t2 flash --board unix --port ./device --model mypair/ldl.h2m --config mypair/unix.toml --app app.py",
     )
+    p.add_argument("project", nargs="?", help="folder of app, configuration, model (h2t2 new); or give --model and --config")
     p.add_argument("--board", required=True, choices=[*KINDS], help="its kind")
     p.add_argument(
         "--port", default="auto", metavar="P", help="serial port, pty, socket://host:port, or the unix port's folder (auto)"
     )
-    p.add_argument("--model", required=True, metavar="FILE", help="the LDL's bundle (.h2m)")
-    p.add_argument("--config", required=True, metavar="FILE", help="config.toml; a commented one is in firmware/boards/BOARD")
+    p.add_argument("--model", metavar="FILE", help="the LDL's bundle (.h2m)")
+    p.add_argument("--config", metavar="FILE", help="config.toml; a commented one is in firmware/boards/BOARD")
     p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
     p.add_argument("--app", metavar="FILE", help="your own program: sense(), act(decision); `pair` in the configuration")
-    p.add_argument("--replace-app", action="store_true", help="put it over another app.py that is on the board")
+    p.add_argument("--replace-app", action="store_true", help="put it and its files over others on the board")
     p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
     p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
+    json_option(p)
+
+
+def _new(args: argparse.Namespace) -> None:
+    from ..boards import project
+    from ..common import pairs
+    from ..model import bundle
+
+    pair = pairs.load(args.pair)
+    folder = Path(args.folder)
+    files = project.new(folder, pair, args.board, bundle.from_tflite(pair.ldl))
+    write_json(args.json, {"folder": str(folder), "files": files, "pair": str(pair.folder), "board": args.board})
+    if args.json != "-":
+        print(f"{folder}: {', '.join(files)}")
+        print(f"next: h2t2 run {folder}" + ("" if KINDS[args.board].app else f" --board {args.board}"))
+
+
+def _add_new(commands: Any) -> None:
+    p = command(
+        commands,
+        "new",
+        _new,
+        "A project to begin with: app, configuration, model and data of a pair, which runs as it is.",
+        "h2t2 new mine --from mypair",
+        "h2t2 new porch --from mypair --board pico_w",
+    )
+    p.add_argument("folder", help="where; its name becomes the device's")
+    p.add_argument("--from", dest="pair", default="breast_cancer", metavar="PAIR", help="a pair's folder or name (%(default)s)")
+    p.add_argument("--board", choices=[*KINDS], default="unix", help="whose configuration (%(default)s)")
     json_option(p)
 
 
@@ -178,5 +223,5 @@ def _add_gateway(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_emulators, _add_boards, _add_flash, _add_gateway):
+    for declare in (_add_emulators, _add_boards, _add_new, _add_flash, _add_gateway):
         declare(commands)

@@ -1,11 +1,13 @@
-"""The commands that show that it works: demo, validate, ldl-check, hil, chaos, proxy."""
+"""The commands that show that it works: demo, run, validate, ldl-check, hil, chaos, proxy."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 import threading
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,42 @@ def _add_demo(commands: Any) -> None:
     p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
     json_option(p)
     add_policy_options(p)
+
+
+def _run(args: argparse.Namespace) -> None:
+    from ..boards import project
+    from ..proof import run
+
+    counts: Counter[str] = Counter()
+
+    def show_line(line: dict[str, Any]) -> None:
+        counts[line["source"]] += 1
+        if args.json != "-":
+            print(json.dumps(line), flush=True)
+
+    report = run.run(project.load(Path(args.project)), args.board, args.broker, args.fresh, show_line)
+    report["decisions"] = dict(counts)
+    write_json(args.json, report)
+    if args.json != "-":
+        decided = ", ".join(f"{n} {source}" for source, n in counts.items())
+        print(f"decisions: {decided}; files: {report['folder'] or 'none'}", file=sys.stderr)
+
+
+def _add_run(commands: Any) -> None:
+    p = command(
+        commands,
+        "run",
+        _run,
+        "A project on an emulated board, flashed as onto a real one, with broker and remote model; a JSON line a decision.",
+        "h2t2 run mine",
+        "h2t2 run mine --board arm32 --fresh --json report.json",
+        "h2t2 run mine --broker mqtt://broker.lan   # a broker and a remote model of your own",
+    )
+    p.add_argument("project", help="folder of app, configuration and model (h2t2 new)")
+    p.add_argument("--board", choices=["unix", "arm32", "microbit"], default="unix", help="which emulated one (%(default)s)")
+    p.add_argument("--broker", default="", metavar="URL", help="one with a remote model behind it (both are started here)")
+    p.add_argument("--fresh", action="store_true", help="forget what it learned and wrote in earlier runs")
+    json_option(p)
 
 
 def _validate(args: argparse.Namespace) -> None:
@@ -278,5 +316,5 @@ def _add_proxy(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_demo, _add_validate, _add_ldl_check, _add_hil, _add_chaos, _add_proxy):
+    for declare in (_add_demo, _add_run, _add_validate, _add_ldl_check, _add_hil, _add_chaos, _add_proxy):
         declare(commands)

@@ -86,6 +86,13 @@ class Pair:
         return quantised(self.view(x, "rdl"), remote.scale, remote.zero_point).tobytes()
 
 
+def records(pair: Pair, scale: float, zero_point: int, most: int) -> bytes:
+    """Recorded samples for a board, the first of the test part: the local model's int8 input, of that scale and zero point,
+    and the remote tensor, one after the other."""
+    rows = [(quantised(pair.view(x, "ldl"), scale, zero_point).tobytes(), pair.remote_tensor(x)) for x in pair.x[:most]]
+    return b"".join(local + remote for local, remote in rows)
+
+
 def names() -> list[str]:
     """Names of the shipped pairs."""
     return sorted(path.parent.name for path in places.models().glob("*/pair.json"))

@@ -24,6 +24,12 @@ def boards() -> Path:
     return inside if inside.is_dir() else SOURCE_TREE / "firmware/boards"
 
 
+def examples() -> Path:
+    """The folder of the example programs: inside the installed wheel, or firmware/examples of the source tree."""
+    inside = PACKAGE / "_examples"
+    return inside if inside.is_dir() else SOURCE_TREE / "firmware/examples"
+
+
 def on_device() -> Path:
     """The folder of the scripts that run on a board or an emulated one."""
     return PACKAGE / "proof/on_device"

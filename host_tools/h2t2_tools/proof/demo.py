@@ -5,13 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,48 +23,15 @@ from ..common.corollary import corollary
 from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.rdl import models
-from ..fleet.rdl.pool import READY
 from ..lab.simulation.policies import offline_pair, offline_single
 from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
+from .children import child, serving
 
 # a policy's line in tables and pictures, and that of the policy replayed beside it
 LINES = {"adaptive": ("adaptive", "h2t2", "Algorithm 1, replayed"), "h2t2": ("H2T2", "adaptive", "adaptive, replayed")}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
-
-
-@contextmanager
-def _child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str]]:
-    """An `h2t2` process of its own that is gone when the context ends, however it ends."""
-    command = [sys.executable, "-m", "h2t2_tools", *arguments]
-    # its own session: Ctrl-C reaches this process alone, which then ends its children in order
-    process = subprocess.Popen(command, text=True, start_new_session=True, **streams)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def _wait_ready(worker: subprocess.Popen[str]) -> None:
-    assert worker.stderr is not None
-    noise = []
-    late = threading.Timer(60, worker.kill)
-    late.start()
-    try:
-        for line in worker.stderr:
-            if line.startswith(READY):
-                return
-            noise.append(line)
-    finally:
-        late.cancel()
-    raise Failure("the RDL worker ended before it was ready: " + "".join(noise[-3:]).strip())
 
 
 def demonstrate(
@@ -86,8 +49,7 @@ def demonstrate(
         if not broker.wait_for_port(host, port, 3):
             raise Failure(f"broker {url} is not reachable; is it running, and is the port right?")
         chosen = ["--pair", str(pair.folder), "--broker", url]
-        worker = stack.enter_context(_child(["rdl", *chosen], stderr=subprocess.PIPE))
-        _wait_ready(worker)
+        stack.enter_context(serving(chosen))
         options = [f"--{name.replace('_', '-')}={value}" for name, value in numbers.items() if name != "prior"]
         if "prior" in numbers:
             table = out / "prior.json"
@@ -96,7 +58,7 @@ def demonstrate(
             options.append(f"--prior={table}")
         command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
-        node = stack.enter_context(_child(command, stdout=subprocess.PIPE))
+        node = stack.enter_context(child(command, stdout=subprocess.PIPE))
         lines, summary = _follow(node, remote, samples, numbers)
     return _report(pair, policy, numbers, remote, lines, summary, out, time.perf_counter() - started)
 

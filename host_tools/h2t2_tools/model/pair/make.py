@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...common import pairs, places, prior_file
+from ...common import pairs, prior_file
 from ...common.policies import DEFAULTS
+from ...fleet import commented
 from ...fleet.rdl import models
 from ...lab import prior, traces
 from ...lab.scoring import confusion
@@ -20,7 +21,7 @@ from .. import bundle
 from ..inspect import inspect
 from . import report as page
 from .job import Job, Samples, load
-from .sides import Side, converted, int8, kept
+from .sides import Side, converted, kept
 
 BOARDS = ("unix", "esp32", "pico_w", "microbit")
 RECORDS = 1000  # samples in samples.bin, at most
@@ -94,26 +95,15 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
     if not report["not_for_a_board"]:
         (job.out / "ldl.h2m").write_bytes(bundle.from_tflite(job.out / "ldl.tflite"))
         pair = pairs.load(str(job.out))
-        local = int8(np.stack([pair.view(x, "ldl") for x in pair.x[:RECORDS]]), None, ldl.scale, ldl.zero_point)
-        with (job.out / "samples.bin").open("wb") as file:
-            for row, x in zip(local, pair.x):
-                file.write(row.tobytes() + pair.remote_tensor(x))
+        (job.out / "samples.bin").write_bytes(pairs.records(pair, ldl.scale, ldl.zero_point, RECORDS))
         files += ["ldl.h2m", "samples.bin"]
+        entries = {
+            "event": ldl.event, "remote_shape": list(rdl.shape), "model_id": model_id, "beta": job.beta, "pair": ".",
+            "prior": "prior.json",
+        }  # fmt: skip
         for board in BOARDS:
-            (job.out / f"{board}.toml").write_text(_config(board, about))
+            (job.out / f"{board}.toml").write_text(commented.configuration(board, entries))
             files.append(f"{board}.toml")
     report["files"] = files
     report["model_id"] = model_id
     (job.out / "README.md").write_text(page.markdown(report))
-
-
-def _config(board: str, about: dict[str, Any]) -> str:
-    """The board's own commented configuration, this pair's entries filled in."""
-    text = (places.boards() / board / "config.toml").read_text()
-    entries = {
-        "event": about["event_index"]["ldl"], "remote_shape": about["remote"]["shape"], "model_id": about["model_id"],
-        "beta": about["beta"], "pair": '"."',
-    }  # fmt: skip
-    for entry, value in entries.items():
-        text = re.sub(rf"(?m)^{entry} = [^#\n]*?(?=\s*#|$)", f"{entry} = {value}", text)
-    return text.replace('# prior = "prior.json" ', 'prior = "prior.json"   ')

@@ -74,14 +74,15 @@ def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
                 continue
             for mpy in (True, False):
                 progress(f"{kind.name}, {'.mpy' if mpy else '.py'}")
-                files = kinds.payload(kind, model, config, None, mpy)
-                measured = kinds.payload(replace(kind, arch="armv6m"), model, config, None, mpy)
+                contents = kinds.Contents(model, config, mpy=mpy)
+                files = kinds.payload(kind, contents)
+                measured = kinds.payload(replace(kind, arch="armv6m"), contents)
                 rows.append(
                     {
                         "board": kind.name,
                         "mpy": mpy,
                         "flash_bytes": sum(map(len, files.values())),
-                        "heap_bytes": flash.memory(measured) if ARM32.missing() is None else None,
+                        "heap_bytes": sum(heap.values()) if (heap := flash.memory(measured)) else None,
                         "bundle_bytes": model.stat().st_size,
                     }
                 )

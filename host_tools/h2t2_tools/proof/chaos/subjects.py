@@ -228,7 +228,7 @@ class UnixNode(Subject):
             deadline_ms=deadline_ms, snapshot_every=EVERY, rate=RATE, telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)
-        for path, content in kinds.payload(kinds.KINDS["unix"], model, config, None, False).items():
+        for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():
             target.write(path, content)
         for name in ("chaos_clock.py", "chaos_oracle.py", "chaos_node.py"):
             target.write(name, (places.on_device() / name).read_bytes())

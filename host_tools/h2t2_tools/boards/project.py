@@ -1,0 +1,112 @@
+"""A project: the folder of a user's own program with its configuration, model and data, which `h2t2 run` and `flash` take."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from h2t2.ldl.bundle import Int8Model
+
+from ..common import pairs, places
+from ..common.errors import UserError
+from ..fleet import commented
+from ..fleet import config as node_config
+from .kinds import KINDS, Contents
+
+CONFIG, MODEL, APP, README, DATA, RECORDS = "config.toml", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
+LARGEST = 1 << 20  # bytes of a file that goes onto a board beside the program
+SAMPLES, RECORDED = 500, 200  # of the pair's test part, at most, in DATA and in RECORDS
+
+
+@dataclass(frozen=True)
+class Project:
+    """contents: what goes onto a board: the app and what it brings along, or the recorded samples."""
+
+    folder: Path
+    contents: Contents
+
+
+def load(folder: Path) -> Project:
+    """UserError, saying what is missing and how it is made, for a folder that is no project."""
+    for name in (CONFIG, MODEL):
+        if not (folder / name).is_file():
+            raise UserError(f"{folder}: no {name} in it: not a project; h2t2 new makes one")
+    config = node_config.load(folder / CONFIG)
+    if not config.app:
+        return Project(folder, Contents(folder / MODEL, config, folder / config.records))
+    skipped = {CONFIG, MODEL, README, config.app}
+    own = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and not path.name.startswith(".") and path.name not in skipped:
+            if path.stat().st_size > LARGEST:
+                raise UserError(f"{path}: more than {LARGEST:,} bytes, too large to go along onto a board: move it elsewhere")
+            own[path.name] = path.read_bytes()
+    return Project(folder, Contents(folder / MODEL, config, own=own))
+
+
+def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
+    """Write a project that runs as it is: an app that reads the pair's test samples from a file. Its files' names.
+
+    bundle: the pair's local model. A board without room for an app gets recorded samples. UserError where there is something
+    already: nothing is overwritten.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: there is something in it; name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    about = pair.about
+    entries = {
+        "device": folder.resolve().name, "event": about.event_index["ldl"], "remote_shape": about.remote.shape,
+        "model_id": about.model_id, "beta": about.beta, "pair": _from(folder, pair.folder),
+    }  # fmt: skip
+    if (pair.folder / "prior.json").is_file():
+        entries["prior"] = _from(folder, pair.folder / "prior.json")
+    files = {}
+    if KINDS[board].app:
+        entries["app"] = APP
+        files[APP] = (places.examples() / "app_csv" / APP).read_bytes()
+        files[DATA] = _csv(pair).encode()
+    else:
+        ldl = Int8Model(bundle, about.event_index["ldl"])
+        scale, zero_point = ldl.input_quantisation()
+        files[RECORDS] = pairs.records(pair, scale, zero_point, RECORDED)
+    files[CONFIG] = commented.configuration(board, entries).encode()
+    files[MODEL] = bundle
+    files[README] = _readme(folder, pair, board).encode()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return list(files)
+
+
+def _csv(pair: pairs.Pair) -> str:
+    """The pair's test samples, a line each, as they were measured."""
+    lines = [",".join(f"{v:.7g}" for v in x.ravel().tolist()) for x in pair.x[:SAMPLES]]
+    return "\n".join(lines) + "\n"
+
+
+def _from(folder: Path, path: Path) -> str:
+    return os.path.relpath(path.resolve(), folder.resolve())
+
+
+def _readme(folder: Path, pair: pairs.Pair, board: str) -> str:
+    if KINDS[board].app:
+        port = "./device" if board == "unix" else "auto"
+        what = (
+            f"`{APP}` measures and acts; `{CONFIG}` says the rest. As it stands it reads `{DATA}`, samples of the pair's test\n"
+            "part as they were measured, and writes what was decided to `decisions.csv`: put your sensor and your actuator\n"
+            "there. Whatever else lies here goes along onto the board."
+        )
+        here = f"h2t2 node --pair {pair.folder} --app {folder}/{APP} --broker mqtt://BROKER   # or on this machine, a Pi\n"
+    else:
+        port, here = "auto", "h2t2 gateway --port auto --broker mqtt://BROKER   # between its line and the broker\n"
+        what = f"`{RECORDS}` holds samples of the pair's test part for the board to decide about; `{CONFIG}` says the rest."
+    return f"""# {folder.resolve().name}
+
+{what}
+
+```sh
+h2t2 run {folder}{"" if KINDS[board].app else " --board microbit"}   # on an emulated board, with a broker and the remote model
+h2t2 rdl --pair {pair.folder} --broker mqtt://BROKER   # the remote model, where the broker is
+h2t2 flash {folder} --board {board} --port {port}   # on a board
+{here}```
+"""

@@ -1,0 +1,112 @@
+"""`h2t2 run`: a project on an emulated board, flashed as onto a real one, against a real broker and remote model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..boards import emulators, flash, gateway
+from ..boards.kinds import KINDS, Contents
+from ..boards.microbit.emulated import Microbit
+from ..boards.project import Project
+from ..common import pairs
+from ..common.errors import Failure, UserError
+from ..fleet import broker
+from ..fleet.endpoint import Endpoint
+from .children import serving
+
+EMULATED = {"unix": emulators.UNIX, "arm32": emulators.ARM32, "microbit": emulators.MICROBIT}
+SILENT_S = 120  # a micro:bit that says nothing for so long has ended
+Show = Callable[[dict[str, Any]], None]
+
+
+def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict[str, Any]:
+    """Run it to the end of its samples (Ctrl-C ends it); the report. show: called with every decision, as the board says it.
+
+    board: of EMULATED. url: a broker with a remote model behind it, "": both are started. fresh: forget earlier runs, which a
+    board otherwise remembers. UserError where the emulator is missing, saying how to get it.
+    """
+    reason = EMULATED[board].missing()
+    if reason:
+        raise UserError(f"{board}: {reason}")
+    config = project.contents.config
+    device = project.folder / f"run-{board}"  # the file system of a board that is a program here
+    if fresh:
+        shutil.rmtree(device, ignore_errors=True)
+    with ExitStack() as stack:
+        if not url:
+            if not config.pair:
+                raise UserError(f"{project.folder}: its configuration names no `pair` to serve the remote model of: --broker")
+            pair = pairs.load(str(config.folder / config.pair))
+            url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
+            stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
+        host, port = broker.parse(url)
+        here = config.model_copy(update={"broker": host, "port": port, "ca": "", "cert": "", "key": "", "wifi_name": ""})
+        contents = replace(project.contents, config=here)
+        if board == "microbit":
+            summary = _microbit(contents, Endpoint(host, port), show)
+        else:
+            summary = _unix(contents, board, device, show)
+    return {
+        "project": str(project.folder),
+        "board": board,
+        "folder": str(device) if device.exists() else None,
+        "summary": summary,
+    }
+
+
+def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str, Any]:
+    device.mkdir(exist_ok=True)
+    flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True)
+    emulator = EMULATED[board]
+    summary: dict[str, Any] = {}
+    command, environment = emulator.command(Path("main.py"), []), emulator.environment(device)
+    process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        for text in process.stdout:
+            line = json.loads(text) if text.startswith("{") else {}
+            if "bin" in line:
+                show(line)
+            elif "summary" in line:
+                summary = line["summary"]
+            else:
+                print(text, end="", file=sys.stderr, flush=True)
+    finally:
+        process.terminate()
+    if process.wait() and not summary:
+        raise Failure(f"the program ended with status {process.returncode}; what it said stands above and in {device}")
+    return summary
+
+
+def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
+    assert contents.records is not None
+    left = contents.records.stat().st_size // contents.record_size()
+    last = time.monotonic()
+
+    def heard(line: dict[str, Any]) -> None:
+        nonlocal last, left
+        last, left = time.monotonic(), left - 1
+        show(line)
+
+    with Microbit() as emulated:
+        emulated.close()
+        flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
+        out = gateway.Out(lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True), heard)
+        line = gateway.Line(emulated.port, contents.config.device, to, 115200, True, out, restart=True)
+        try:
+            while left > 0:
+                if time.monotonic() - last > SILENT_S:
+                    raise Failure(f"the micro:bit has said nothing for {SILENT_S} s, {left} samples before the end")
+                time.sleep(0.05)
+        finally:
+            counters = vars(line.stop())
+    return dict(counters)

@@ -1,0 +1,103 @@
+"""Projects: what `h2t2 new` writes runs and can be flashed as it is; what would be of no use on a board is refused first."""
+
+import json
+
+import pytest
+
+from h2t2_tools.boards import flash, kinds, project
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.model import bundle
+
+
+def new(folder, board="unix", pair="breast_cancer"):
+    one = pairs.load(pair)
+    project.new(folder, one, board, bundle.from_tflite(one.ldl))
+    return project.load(folder)
+
+
+@pytest.mark.parametrize("board", kinds.KINDS)
+def test_a_new_project_is_what_that_board_takes(tmp_path, board):
+    made = new(tmp_path / "mine", board)
+    config = made.contents.config
+    assert (config.device, config.remote_shape, config.model_id, config.beta) == ("mine", [30], 1, 0.2)
+    files = kinds.payload(kinds.KINDS[board], made.contents)
+    if board == "microbit":
+        assert len(files["samples"]) == 200 * made.contents.record_size() and not made.contents.own
+    else:
+        assert files["app.py"].startswith(b"# An app") and files["samples.csv"].count(b"\n") == 228
+        assert json.loads(files["config.json"])["app"] == "app"
+    assert "h2t2 flash" in (tmp_path / "mine/README.md").read_text()
+
+
+def test_comments_stay_beside_the_entries(tmp_path):
+    new(tmp_path / "mine")
+    line = next(line for line in (tmp_path / "mine/config.toml").read_text().splitlines() if line.startswith("app ="))
+    assert line.startswith('app = "app.py"  ') and "# your own program" in line
+
+
+def test_what_lies_beside_the_app_goes_along(tmp_path):
+    (new(tmp_path / "mine").folder / "driver.py").write_text("PIN = 3\n")
+    (tmp_path / "mine/run-unix").mkdir()
+    (tmp_path / "mine/.hidden").touch()
+    assert set(project.load(tmp_path / "mine").contents.own) == {"driver.py", "samples.csv"}
+    (tmp_path / "mine/film.raw").write_bytes(bytes(project.LARGEST + 1))
+    with pytest.raises(UserError, match=r"film\.raw: more than 1,048,576 bytes"):
+        project.load(tmp_path / "mine")
+
+
+def test_nothing_is_written_over(tmp_path, capsys):
+    new(tmp_path / "mine")
+    before = (tmp_path / "mine/app.py").read_text()
+    assert main(["new", str(tmp_path / "mine")]) == 2
+    assert "there is something in it" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
+
+
+def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
+    made, device = new(tmp_path / "mine"), tmp_path / "device"
+    device.mkdir()
+    put = lambda **options: flash.flash(  # noqa: E731
+        kinds.KINDS["unix"], str(device), project.load(made.folder).contents, False, lambda *_: None, **options
+    )
+    put()
+    assert put()["copied"] == 0
+    (made.folder / "samples.csv").write_text("1,2\n")
+    with pytest.raises(UserError, match=r"another samples\.csv on it; .* --replace-app"):
+        put()
+    assert put(replace_app=True)["copied"] == 1 and (device / "samples.csv").read_text() == "1,2\n"
+
+
+@pytest.mark.parametrize(
+    "board, change, words",
+    [
+        ("pico_w", {}, "wifi_name = 'network' in the configuration"),
+        ("unix", {"app": ""}, "nothing to decide about: give --app"),
+        ("unix", {"remote_shape": [29]}, r"its remote model takes 30 numbers, remote_shape = \[29\] is 29"),
+        ("unix", {"pair": "digits"}, r"its local model takes 64 numbers, .*ldl\.h2m "),
+        ("unix", {"pair": ""}, "app: also give `pair`"),
+    ],
+)
+def test_what_would_be_of_no_use_on_a_board_is_refused(tmp_path, board, change, words):
+    contents = new(tmp_path / "mine", board).contents
+    if change.get("pair"):
+        change = {"pair": str(pairs.load("digits").folder)}
+    config = contents.config.model_copy(update=change)
+    with pytest.raises(UserError, match=words):
+        flash.flash(kinds.KINDS[board], str(tmp_path), kinds.Contents(contents.model, config), False, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["flash", "{}/none", "--board", "unix"], "not a project; h2t2 new makes one"),
+        (["flash", "--board", "unix"], "name a project"),
+        (["flash", "{}/mine", "--board", "unix", "--app", "x.py"], "a project has its own configuration"),
+        (["new", "{}/other", "--from", "nowhere"], "shipped pairs"),
+        (["run", "{}/none"], "not a project"),
+    ],
+)
+def test_what_is_no_project_is_said(tmp_path, capsys, words, said):
+    new(tmp_path / "mine")
+    assert main([word.format(tmp_path) for word in words]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,48 @@
+"""What a node with an app must have decided: the host's own integers, remote model and policy on the same samples."""
+
+import json
+
+import numpy as np
+
+from h2t2.core.policy import OFFLOAD
+from h2t2.ldl.bundle import Int8Model
+from h2t2.node.measured import Measured
+from h2t2_tools.common import pairs, policies
+from h2t2_tools.fleet import app
+from h2t2_tools.fleet.rdl import models
+
+
+def decisions(folder, csv, arguments, event):
+    """[(label, source, score)] of a CSV of samples as they were measured, every label at once, and [the local model's label].
+
+    folder: of the pair, with its bundle; arguments: of the adaptive policy.
+    """
+    pair = pairs.load(str(folder))
+    local, remote = (Measured(*app.measured(pair)[name]) for name in ("local", "remote"))
+    ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
+    policy, rdl = policies.core.make("adaptive", arguments), models.of_pair(pair).load()
+    made, own = [], []
+    for line in csv.splitlines():
+        values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]
+        k = ldl.bin(ldl.run(local(values)))
+        action = policy.decide(k)
+        tensor = np.array([remote(values)], np.int8).reshape(1, *pair.about.remote.shape)
+        label = int(rdl.scores(tensor)[0] >= 0.5)
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, label)
+        decided = (label, "remote") if action == OFFLOAD else (action, "local")
+        made.append((*decided, (2 * k + 1) / 32))
+        own.append(int(k >= 8))
+    return made, own
+
+
+def written(path):
+    """[(label, source, score)] as the app of firmware/examples/app_csv wrote them."""
+    lines = [line.split(",") for line in path.read_text().splitlines()]
+    return [(int(label), source, float(score)) for label, source, score in lines]
+
+
+def shown(out):
+    """[(decision, source)] of the JSON lines that a node printed."""
+    lines = [json.loads(line) for line in out.splitlines() if '"bin"' in line]
+    return [(line["decision"], line["source"]) for line in lines]
