@@ -4,14 +4,16 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
-from support import ROOT, mosquitto, worker
+from PIL import Image
+from support import ROOT, mosquitto, until, worker
 
-from h2t2_tools.boards import kinds
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2.link.paho import make_client
 from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.model import bundle
 
 EXAMPLES = ROOT / "firmware/examples"
 
@@ -24,8 +26,8 @@ def run(*command, **options):
 
 def test_every_example_has_a_readme_and_a_test():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and not path.name.startswith("__")}
-    tested_beside_its_pair = "app_csv"  # tests/model/test_pair.py
-    assert folders == {tested_beside_its_pair, "policy_alone", "sensor_on_a_pi", "sensor_on_a_pico", "own_remote_model"}
+    apps = {"app_csv", "app_temperature", "app_microphone", "app_images"}  # the first in tests/model/test_pair.py
+    assert folders == apps | {"policy_alone", "sensor_on_a_pi", "own_remote_model"}
     listed = (EXAMPLES / "README.md").read_text()
     assert all((EXAMPLES / name / "README.md").is_file() and f"`{name}`" in listed for name in folders)
 
@@ -55,34 +57,109 @@ def test_a_sensor_on_a_pi(tmp_path):
     assert (tmp_path / "learned.0").exists() and sum("remote" in line for line in again.splitlines()) < 60
 
 
-MACHINE = """import random
-class ADC:
-    def __init__(self, pin): self.pin = pin
-    def read_u16(self): return random.getrandbits(16)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """trained(n) -> the folder of a pair of two models of n numbers."""
+    joblib = pytest.importorskip("joblib")
+    from sklearn.linear_model import LogisticRegression
+
+    def make(n):
+        folder = tmp_path_factory.mktemp(f"of{n}")
+        x = np.random.default_rng(n).normal(20, 5, (300, n))
+        y = (x.mean(1) > 20).astype(int)
+        joblib.dump(LogisticRegression(max_iter=1000).fit(x, y), folder / "model.joblib")
+        np.savez(folder / "test.npz", x=x, y=y)
+        model = str(folder / "model.joblib")
+        assert main(["pair", model, model, "--test", str(folder / "test.npz"), "--out", str(folder / "pair")]) == 0
+        return folder / "pair"
+
+    return make
+
+
+# a board's pins in place of real ones: what is written to a pin is printed, what is read comes from a script
+MACHINE = """
 class Pin:
     OUT = 1
     def __init__(self, *_): pass
     def value(self, level): print("pin", level)
+class I2C:
+    def __init__(self, *_, **pins): self.n = 0
+    def readfrom_mem(self, address, register, size):
+        assert (address, register, size) == (0x48, 0, 2)
+        self.n += 1
+        if self.n == 20: raise OSError(5)  # once, it does not answer
+        raw = (16 * (14 + self.n % 13)) & 4095
+        return bytes([raw >> 4, (raw & 15) << 4])
+class ADC:
+    def __init__(self, pin): self.n = 0
+    def read_u16(self):
+        self.n += 1
+        return 20 + (self.n * 7919 >> 3) % 9
+class Timer:
+    PERIODIC = 1
+    def __init__(self, _): pass
+    def init(self, freq, mode, callback): self.callback = callback
 """
 
 
 @pytest.mark.slow
-def test_a_sensor_on_a_pico(tmp_path):
-    """On the unix port, with a `machine` module of the test's."""
+@pytest.mark.parametrize("name, numbers", [("app_temperature", 8), ("app_microphone", 3)])
+def test_an_app_on_a_board(trained, tmp_path, name, numbers):
+    """On the unix port, with a `machine` module of the test's: every decision reaches the pin."""
     if UNIX.missing():
         pytest.skip(UNIX.missing())
-    pair = pairs.load("breast_cancer")
-    (tmp_path / "m.h2m").write_bytes(bundle.from_tflite(pair.ldl))
-    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        config = NodeConfig(broker="127.0.0.1", port=broker.port, remote_shape=[30], model_id=pair.about.model_id)
-        for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(tmp_path / "m.h2m", config)).items():
-            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / path).write_bytes(content)
-        (tmp_path / "machine.py").write_text(MACHINE)
-        program = (EXAMPLES / "sensor_on_a_pico/main.py").read_text()
-        (tmp_path / "main.py").write_text(program.replace("SAMPLES = 0", "SAMPLES = 30"))
-        out = run(*UNIX.command(tmp_path / "main.py", []), cwd=tmp_path, env=UNIX.environment(tmp_path))
-    assert out.count("pin ") == 30
+    assert main(["new", str(tmp_path / "mine"), "--from", str(trained(numbers))]) == 0
+    program = (EXAMPLES / name / "app.py").read_text().replace("EVERY_MS = 2000", "EVERY_MS = 5")
+    ends = """
+_sense, _count = sense, 0
+
+
+def sense():
+    global _count
+    if _count == 30:
+        raise StopIteration
+    if "timer" in globals():
+        for _ in range(READINGS + 9):
+            timer.callback(timer)
+    given = _sense()
+    _count += given is not None
+    return given
+"""
+    (tmp_path / "mine/app.py").write_text(program + ends)
+    (tmp_path / "mine/machine.py").write_text(MACHINE)
+    (tmp_path / "mine/samples.csv").unlink()
+    out = run(sys.executable, "-m", "h2t2_tools", "run", tmp_path / "mine", "--json", tmp_path / "report.json")
+    report = json.loads((tmp_path / "report.json").read_text())
+    decided = [json.loads(line)["decision"] for line in out.splitlines()]
+    assert len(decided) == report["summary"]["samples"] == 30 and sum(report["decisions"].values()) > 0
+    assert report["summary"]["sensor_errors"] == (name == "app_temperature")
+
+
+@pytest.mark.slow
+def test_an_app_with_pictures_and_a_message(tmp_path):
+    pair = pairs.load("digits")
+    (tmp_path / "pictures").mkdir()
+    for n in range(20):
+        small = Image.fromarray((pair.x[n, ..., 0] * 255).astype(np.uint8))
+        large = Image.new("RGB", (320, 240))  # the digit in the middle of a wider picture
+        large.paste(small.resize((240, 240), Image.Resampling.NEAREST), (40, 0))
+        large.save(tmp_path / f"pictures/{n:02}.png")
+    heard = []
+    with mosquitto(tmp_path) as broker, worker(broker.url, "digits"):
+        listener = make_client("listener")
+        listener.on_message = lambda client, data, message: heard.append(json.loads(message.payload))
+        listener.connect(broker.host, broker.port)
+        listener.subscribe("home/digit", qos=1)
+        listener.loop_start()
+        words = ["node", "--pair", "digits", "--app", EXAMPLES / "app_images/app.py", "--broker", broker.url, "--every", "50ms"]
+        out = run(sys.executable, "-m", "h2t2_tools", *words, cwd=tmp_path)
+        assert until(lambda: len(heard) == 20)
+        listener.loop_stop()
+    lines = [json.loads(line) for line in out.splitlines() if '"bin"' in line]
+    assert [row["label"] for row in heard] == [line["decision"] for line in lines]
+    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+    exact = [ldl.bin(ldl.run(ldl.quantise(x))) for x in pair.x[:20]]
+    assert sum(line["bin"] == k for line, k in zip(lines, exact)) >= 18  # a picture has 256 greys, a digit 17
 
 
 @pytest.mark.slow
