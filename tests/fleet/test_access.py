@@ -196,7 +196,7 @@ def test_node_worker_and_operator_with_their_commands(fleet):
         assert summary["replies"] > 20 and summary["fallbacks"] == 0, done.stderr
         login = options(fleet, "dev-a")
         url = f"mqtts://localhost:{fleet.devices}"
-        long = [sys.executable, "-m", "h2t2_tools", *words[:1], "--broker", url, "--device", "dev-a", "--rate", "50", *login]
+        long = [sys.executable, "-m", "h2t2_tools", *words[:1], "--broker", url, "--device", "dev-a", "--every", "20ms", *login]
         command = ["command", "dev-a", "--beta", "0.25", "--broker", f"mqtts://localhost:{fleet.workers}"]
         command += options(fleet, "operator")
         told = run(fleet, *command)

@@ -24,7 +24,8 @@ def node(url, *options, **named):
 @pytest.mark.slow
 def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
     """Window 1, an eager policy, 12 s: no worker, a stopped one, no broker: at least 95 % of a healthy node's decisions."""
-    rate = ["--samples", str(SAMPLES), "--rate", str(RATE), "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.3"]
+    rate = ["--samples", str(SAMPLES), "--every", f"{1000 // RATE}ms"]
+    rate += ["--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.3"]
     folders = [tmp_path / name for name in ("healthy", "nobody", "stopped")]
     for folder in folders:
         folder.mkdir()
@@ -59,7 +60,7 @@ def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
 def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
     """In mid-stream, with offloads in flight: all that was handed over is decided, every lesson is there at the next start."""
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
-        words = ["--snapshot", str(tmp_path / "state"), "--snapshot-every", "100000", "--rate", "200", "--samples", "100000"]
+        words = ["--snapshot", str(tmp_path / "state"), "--snapshot-every", "100000", "--every", "5ms", "--samples", "100000"]
         process = node(one.url, *words, "--window", "4", "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.5")
         lines = [process.stdout.readline() for _ in range(300)]
         process.send_signal(how)
@@ -99,7 +100,7 @@ def test_costs_of_the_command_line_win_over_a_snapshots(tmp_path):
 def test_two_nodes_of_one_name_both_say_so(tmp_path):
     """Instead of forty reconnections in a quarter of a minute: a line on each side, and long waits."""
     with mosquitto(tmp_path) as one:
-        words = ["--device", "twin", "--rate", "20", "--samples", "100000"]
+        words = ["--device", "twin", "--every", "50ms", "--samples", "100000"]
         twins = [node(one.url, *words, "--out", str(tmp_path / f"{n}.out")) for n in range(2)]
         said = [[], []]
 

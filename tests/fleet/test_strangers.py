@@ -117,7 +117,7 @@ def test_a_hundred_thousand_malformed_messages(tmp_path):
     rng = random.Random(1)
     with broker.running("mosquitto") as url, worker(url, "breast_cancer", "--json", "-") as serving:
         host, port = broker.parse(url)
-        words = ["node", "--broker", url, "--device", "pi", "--samples", "1000000", "--rate", "100"]
+        words = ["node", "--broker", url, "--device", "pi", "--samples", "1000000", "--every", "10ms"]
         words += ["--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.3"]  # it never stops asking
         node = subprocess.Popen(
             [sys.executable, "-m", "h2t2_tools", *words, "--out", tmp_path / "out"], stderr=subprocess.PIPE, text=True

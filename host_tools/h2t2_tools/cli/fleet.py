@@ -12,7 +12,7 @@ from typing import Any
 
 from h2t2.units import q15
 
-from ..common import prior_file
+from ..common import durations, prior_file
 from ..common.errors import UserError
 from .options import (
     add_endpoint_options,
@@ -36,14 +36,25 @@ def _address(text: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port)
 
 
+def _time(text: str) -> str:
+    """An argument that is a time."""
+    try:
+        durations.microseconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
 def _node(args: argparse.Namespace) -> None:
     from ..common import cost_table, pairs
     from ..fleet import node
     from ..fleet.config import NodeConfig
 
-    pair = pairs.load(args.pair)
+    pair, to = pairs.load(args.pair), endpoint_of(args)
     config = NodeConfig(
         device=args.device,
+        broker=to.host,
+        port=to.port,
         event=pair.about.event_index["ldl"],
         remote_shape=pair.about.remote.shape,
         model_id=pair.about.model_id,
@@ -51,7 +62,7 @@ def _node(args: argparse.Namespace) -> None:
         window=args.window,
         hold=args.hold,
         deadline_ms=args.deadline,
-        rate=args.rate,
+        every=args.every,
         when_down=args.when_down,
         cost=cost_table.read(Path(args.cost)) if args.cost else None,
         budget=args.budget,
@@ -67,7 +78,7 @@ def _node(args: argparse.Namespace) -> None:
     samples = None if args.app else node.Samples(pair, order)
     with node.output(args.out) as out:
         runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out)
-        print(json.dumps({"summary": runner.stream(endpoint_of(args))}), file=out, flush=True)
+        print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
 
 
 def _model_options(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +105,9 @@ def _add_node(commands: Any) -> None:
     p.add_argument("--device", default="node", type=device_name, help="name in the topics (node)")
     p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
     p.add_argument("--order", metavar="FILE", help="stream these test samples instead: their numbers, one a line")
-    p.add_argument("--rate", type=float, default=0.0, metavar="HZ", help="samples a second (0: as fast as it goes)")
+    p.add_argument(
+        "--every", type=_time, default="", metavar="TIME", help="a sample every 2s, 500ms, 5min (as fast as it goes)"
+    )
     p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="every decision is out by then (2000 ms)")
     p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
     p.add_argument("--snapshot", metavar="PATH", help="keep what is learned in PATH.0 and PATH.1, and go on from there")

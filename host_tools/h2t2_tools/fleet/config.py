@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 
-from ..common import budget, pairs, policies, prior_file
+from ..common import budget, durations, pairs, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
@@ -33,6 +33,11 @@ class OneOf:
         if value not in self.names:
             raise ValueError(f"want one of {', '.join(self.names)}")
         return value
+
+
+def _time(text: str) -> str:
+    durations.microseconds(text)
+    return text
 
 
 class NodeConfig(BaseModel):
@@ -72,7 +77,7 @@ class NodeConfig(BaseModel):
     window: int = Field(1, ge=1, le=8)
     hold: int = Field(256, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
-    rate: float = Field(0.0, ge=0, le=10000)
+    every: Annotated[str, AfterValidator(_time)] = ""
     when_down: Literal["ask", "raise", "pause"] = "ask"
     cost: CostTable | None = None
     budget: str = ""
@@ -108,8 +113,8 @@ class NodeConfig(BaseModel):
         )  # fmt: skip
         made = {**{name: getattr(self, name) for name in names}, "ldl": ldl, "arguments": self.arguments()}
         made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
-        if self.rate:
-            made["every_us"] = round(1e6 / self.rate)
+        if self.every:
+            made["every_us"] = durations.microseconds(self.every)
         if self.cost:
             made["cost"] = self.cost.arguments()
         if self.app:

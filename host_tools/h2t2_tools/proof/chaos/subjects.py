@@ -197,7 +197,7 @@ class PiNode(Subject):
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
             "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path),
-            "--rate", str(RATE),
+            "--every", f"{1000 / RATE:.3f}ms",
             "--deadline", str(self.deadline_ms), "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
@@ -225,7 +225,7 @@ class UnixNode(Subject):
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
             model_id=pair.about.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, window=8,
-            deadline_ms=deadline_ms, snapshot_every=EVERY, rate=RATE, telemetry_s=1,
+            deadline_ms=deadline_ms, snapshot_every=EVERY, every=f"{1000 / RATE:.3f}ms", telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)
         for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():
