@@ -37,7 +37,10 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference"):
         from .bundle import Int8Model
 
         with open(model, "rb") as file:
-            content = file.read()
+            try:
+                content = memoryview(file)  # type: ignore[arg-type]  # a file in ROMFS lies in flash: it stays there
+            except TypeError:
+                content = file.read()  # type: ignore[assignment]
         try:
             return Int8Model(content, event, bits)
         except ValueError as error:

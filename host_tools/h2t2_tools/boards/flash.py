@@ -16,7 +16,7 @@ from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
 from .emulators import ARM32
-from .kinds import Contents, Kind, payload
+from .kinds import ROM, Contents, Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
@@ -70,6 +70,15 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
             return dict(zip(PARTS, map(int, ARM32.run(script, [], Path(name)).split()[-len(PARTS) :])))
         except Failure:
             return None
+
+
+def needed(kind: Kind, contents: Contents) -> dict[str, int] | None:
+    """memory() of what goes onto a board of that kind. A model in ROMFS stays in flash."""
+    copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
+    heap = memory(payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None)))
+    if heap is not None and contents.config.ldl.startswith(ROM):
+        heap["model"] -= contents.model.stat().st_size
+    return heap
 
 
 MEASURE = """import gc, json, os
@@ -152,7 +161,7 @@ def flash(
     refuse(kind, contents)
     files = payload(kind, contents)
     own = set() if replace_app else {"app.py", *contents.own}  # what of a user's is not to be written over
-    heap = None if kind.name == "microbit" else memory(payload(replace(kind, arch="armv6m"), replace(contents, records=None)))
+    heap = None if kind.name == "microbit" else needed(kind, contents)
     if dry and port == "auto":
         if heap is not None and sum(heap.values()) > kind.heap:
             raise UserError(f"the node takes {in_parts(heap)} of heap; a {kind.name} usually has {kind.heap:,} free: {SMALLER}")

@@ -47,6 +47,7 @@ KINDS = {
 }
 
 
+ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 PARTS = ("budget", "miss_rate", "app")  # entries of a configuration that need modules of their own
 
 
@@ -111,7 +112,8 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)
         else:
             files[path] = source
-    files["ldl.h2m"] = content
+    if not config.ldl.startswith(ROM):  # else it is there: mpremote romfs deploy
+        files[config.ldl] = content
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())

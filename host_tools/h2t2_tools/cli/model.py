@@ -41,7 +41,8 @@ def _inspect(args: argparse.Namespace) -> None:
     print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
     if report["board"]:
         board = report["board"]
-        print(f"on a board: bundle of {board['bundle_bytes']:,} bytes (flash), arena of {board['arena_bytes']:,} bytes (RAM)")
+        flash, ram, mapped = board["bundle_bytes"], board["ram_bytes"], board["ram_bytes_mapped"]
+        print(f"on a board: {flash:,} bytes of flash, {ram:,} of RAM ({mapped:,} where the bundle can stay in flash, ROMFS)")
     for problem in report["problems"]:
         print(f"not for a board: {problem}")
     for line in report["policy"]:
@@ -149,15 +150,17 @@ def _add_pair(commands: Any) -> None:
 
 def _bundle(args: argparse.Namespace) -> None:
     from ..model import bundle, plan, tflite
+    from ..model.footprint import footprint
 
     out = Path(args.out or Path(args.model).with_suffix(".h2m"))
     made = plan.plan(tflite.load(Path(args.model)))
     content = bundle.write(made)
     out.write_bytes(content)
     report = {"bundle": str(out), "bytes": len(content), "arena_bytes": made.arena, "steps": len(made.steps)}
+    report["ram_bytes"] = footprint(content)
     write_json(args.json, report)
     if args.json != "-":
-        print(f"{out}: {len(content):,} bytes, {len(made.steps)} steps, arena of {made.arena:,} bytes")
+        print(f"{out}: {len(content):,} bytes, {len(made.steps)} steps, {report['ram_bytes']:,} bytes of a board's RAM")
 
 
 def _add_bundle(commands: Any) -> None:

@@ -56,6 +56,7 @@ class NodeConfig(BaseModel):
     key: str = ""
     wifi_name: str = ""
     wifi_password: str = ""
+    ldl: str = "ldl.h2m"
     event: int = Field(1, ge=0, le=255)
     remote_shape: list[int] = Field(min_length=1, max_length=6)
     model_id: int = Field(ge=0, le=65535)
@@ -104,14 +105,14 @@ class NodeConfig(BaseModel):
             raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         return policies.arguments(self.policy, {**numbers, "prior": self.prior, "window": max(self.hold, self.window)})
 
-    def content(self, ldl: str = "ldl.h2m") -> dict[str, Any]:
-        """What the runtime starts from (h2t2.node.start); on a board it is config.json. ldl: the local model's file."""
+    def content(self) -> dict[str, Any]:
+        """What the runtime starts from (h2t2.node.start); on a board it is config.json."""
         names = (
             "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event",
-            "remote_shape", "model_id", "policy", "window", "deadline_ms", "when_down", "snapshot", "snapshot_every",
+            "remote_shape", "model_id", "ldl", "policy", "window", "deadline_ms", "when_down", "snapshot", "snapshot_every",
             "snapshot_mismatch", "telemetry_s", "ntp", "watchdog_ms", "log", "records",
         )  # fmt: skip
-        made = {**{name: getattr(self, name) for name in names}, "ldl": ldl, "arguments": self.arguments()}
+        made = {**{name: getattr(self, name) for name in names}, "arguments": self.arguments()}
         made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
         if self.every:
             made["every_us"] = durations.microseconds(self.every)

@@ -39,7 +39,7 @@ class Runner:
 
     def __init__(self, config: NodeConfig, ldl: str, resolver: str, samples: Samples | None, out: TextIO) -> None:
         self.config, self.out = config, out
-        self._content = {**config.content(ldl), "resolver": resolver}
+        self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
         self._decided: Callable[..., None] = self._show
         self._sensor: Callable[[], tuple[Any, bytes, Tag]] | None = None  # an app measures and acts itself

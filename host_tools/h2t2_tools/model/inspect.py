@@ -10,18 +10,21 @@ import numpy as np
 
 from ..common.errors import UserError
 from .bundle import write
+from .footprint import footprint
 from .plan import plan, trimmed
 from .tflite import Graph, Operator, Tensor, load
 
 
 def inspect(path: Path) -> dict[str, Any]:
-    """The report; `board` holds bundle and arena bytes, or None where `problems` say why there can be no bundle."""
+    """The report; `board` holds what a board needs, or None where `problems` say why there can be no bundle."""
     graph = load(path)
     problems: list[str] = []
     board = None
     try:
         made = plan(graph)
-        board = {"bundle_bytes": len(write(made)), "arena_bytes": made.arena, "steps": len(made.steps)}
+        content = write(made)
+        board = {"bundle_bytes": len(content), "arena_bytes": made.arena, "steps": len(made.steps)}
+        board.update(ram_bytes=footprint(content), ram_bytes_mapped=footprint(content, mapped=True))
     except UserError as error:
         problems = str(error).removeprefix(f"{path}: ").split("; ")
     constants = [tensor for tensor in graph.tensors if tensor.data is not None]

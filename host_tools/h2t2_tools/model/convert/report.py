@@ -31,7 +31,7 @@ def markdown(report: dict[str, Any]) -> str:
     ]
     lines += ["| | bytes |", "|---|---|", f"| source | {size['source']:,} |", f"| int8 .tflite | {size['tflite']:,} |"]
     if "bundle_bytes" in size:
-        lines += [f"| bundle (flash of a board) | {size['bundle_bytes']:,} |", f"| arena (its RAM) | {size['arena_bytes']:,} |"]
+        lines += [f"| bundle (flash of a board) | {size['bundle_bytes']:,} |", f"| RAM of a board | {size['ram_bytes']:,} |"]
     lines += ["", f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates.", ""]
     if "input" in report:
         lines += ["The source's scaler stays outside: the int8 model takes x * factor + offset (`input` in report.json).", ""]
