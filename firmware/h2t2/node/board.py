@@ -35,6 +35,16 @@ def watchdog(ms: int):
     return lambda: None
 
 
+def sleeper(kind: str):
+    """The machine's sleep of that kind, "light" or "deep": called with milliseconds. ValueError where it has none."""
+    try:
+        import machine
+
+        return getattr(machine, kind + "sleep")
+    except (ImportError, AttributeError):
+        raise ValueError("sleep = %s: this machine has no %ssleep" % (kind, kind)) from None
+
+
 def set_clock(server: str, feed, log) -> bool:
     """Set a board's clock from an NTP server, before a certificate is looked at. True where it is set; a failure is said."""
     try:

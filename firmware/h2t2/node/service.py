@@ -16,7 +16,8 @@ class Service:
 
     sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
-    every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None.
+    every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. `sleep`
+    may be set to a Sleep: then it sleeps where a schedule leaves time and nothing is in flight.
     Counter: `errors` (exceptions caught).
     """
 
@@ -30,6 +31,7 @@ class Service:
         self.log = log
         self.cause = cause
         self.app = app
+        self.sleep = None
         self.errors = 0
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
@@ -78,13 +80,27 @@ class Service:
             given = sensing.take(node.slack())
         if given is None:
             wait = min(sensing.wait(), IDLE_MS) or BUSY_MS
-            if not sensing.ended:
+            if not sensing.ended and not self._slept(sensing.wait()):
                 node.poll(max(0, min(wait, node.slack())))
             return
         x, remote, tag = given
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
         self.keeper.look()
+
+    def _slept(self, ms):
+        """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
+        sleep = self.sleep
+        node = self.node
+        if not sleep or not node.samples or node.pending or not sleep.worth(ms):
+            return False
+        if sleep.deep:
+            self.keeper.save()
+            sleep.count(node.offloads)
+            self._report()
+            node.link.close()
+        sleep.nap(ms, node.offloads, self.watchdog)
+        return True
 
     def _caught(self, error):
         self.errors += 1

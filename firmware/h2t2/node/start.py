@@ -82,7 +82,13 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
-    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app)
+    running = Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app)
+    if config.get("sleep"):
+        from .sleep import Sleep
+
+        kind, power = config["sleep"]
+        running.sleep = Sleep(kind, board.sleeper(kind), power=power)
+    return running
 
 
 def open_app(config, shown):

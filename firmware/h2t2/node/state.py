@@ -38,6 +38,9 @@ def state(running) -> dict:
     )
     if running.app:
         made.update(saturated=running.app.saturated())
+    if running.sleep:
+        running.sleep.count(node.offloads)
+        made.update(running.sleep.report())
     if policy.limit:
         made.update(policy.report())
     return made

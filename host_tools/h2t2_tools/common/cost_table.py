@@ -16,7 +16,8 @@ class CostTable(BaseModel):
     """Each part is left out unless its scale (what costs 1, a whole beta) is given; the parts are added.
 
     seconds: of waiting that cost 1. kilobytes: KiB sent that cost 1. millijoules: energy that costs 1, of
-    wake_mj + send_mj_per_kb x KiB + listen_mj_per_s x seconds. expected: beta before anything is measured.
+    wake_mj + send_mj_per_kb x KiB + listen_mj_per_s x seconds. expected: beta before anything is measured. awake_mw, asleep_mw:
+    what a device that sleeps takes, for its estimate of energy.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -28,6 +29,8 @@ class CostTable(BaseModel):
     send_mj_per_kb: float = Field(0.0, ge=0)
     listen_mj_per_s: float = Field(0.0, ge=0)
     expected: float = Field(0.3, ge=0, le=1)
+    awake_mw: float = Field(0.0, ge=0, le=10000)
+    asleep_mw: float = Field(0.0, ge=0, le=10000)
 
     @model_validator(mode="after")
     def _one_scale(self) -> CostTable:
@@ -45,6 +48,11 @@ class CostTable(BaseModel):
                 raise ValueError(f"cost of one {name} {value:g} is above 1000")
         fixed, expected = q15(self.wake_mj * joules, "cost of one wake-up"), q15(self.expected, "expected")
         return [fixed, round(per_s * ONE), round(per_kb * ONE), expected]
+
+    def power(self, size: int) -> list[int]:
+        """Of h2t2.node.sleep.Sleep: microwatts awake and asleep, microjoules an offload of so many bytes adds."""
+        offload = self.wake_mj + self.send_mj_per_kb * size / 1024
+        return [round(1000 * self.awake_mw), round(1000 * self.asleep_mw), round(1000 * offload)]
 
 
 def read(path: Path) -> CostTable:

@@ -79,6 +79,7 @@ class NodeConfig(BaseModel):
     hold: int = Field(256, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
     every: Annotated[str, AfterValidator(_time)] = ""
+    sleep: Literal["none", "light", "deep"] = "none"
     when_down: Literal["ask", "raise", "pause"] = "ask"
     cost: CostTable | None = None
     budget: str = ""
@@ -118,6 +119,11 @@ class NodeConfig(BaseModel):
             made["every_us"] = durations.microseconds(self.every)
         if self.cost:
             made["cost"] = self.cost.arguments()
+        if self.sleep != "none":
+            if not self.every:
+                raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
+            size = wire.request_size(self.remote_shape)
+            made["sleep"] = [self.sleep, self.cost.power(size) if self.cost and self.cost.awake_mw else None]
         if self.app:
             if not self.pair:
                 raise UserError("app: also give `pair`, the pair's folder: it says how what is measured becomes int8")
