@@ -68,3 +68,35 @@ def test_a_file_that_is_no_model(trained, tmp_path, capsys):
     assert main(["convert", str(tmp_path / "bad.keras"), "--calibration", str(trained / "data.npz")]) == 2
     err = capsys.readouterr().err
     assert "Keras cannot load it" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("kind", ["sequential", "functional"])
+def test_scaling_layers_stay_outside_the_int8_model(kind, tmp_path, capsys):
+    """Numbers of unlike ranges behind Normalization and Rescaling: as good as the float model, and a board can run it."""
+    rng = np.random.default_rng(5)
+    x = (rng.normal(0, 1, (400, 4)) * [1, 1000, 0.01, 50] + [0, 5000, 0, -200]).astype(np.float32)
+    y = (x[:, 0] + x[:, 2] * 100 + (x[:, 1] - 5000) / 700 > 0).astype(int)
+    layers = tf.keras.layers
+    tf.keras.utils.set_random_seed(1)
+    scaler = layers.Normalization()
+    scaler.adapt(x)
+    body = [scaler, layers.Rescaling(0.5, 0.1), layers.Dense(8, activation="relu"), layers.Dense(2, activation="softmax")]
+    if kind == "sequential":
+        model = tf.keras.Sequential([tf.keras.Input((4,)), *body])
+    else:
+        at = start = tf.keras.Input((4,))
+        for layer in body:
+            at = layer(at)
+        model = tf.keras.Model(start, at)
+    model.compile(tf.keras.optimizers.Adam(0.02), "sparse_categorical_crossentropy")
+    model.fit(x, y, epochs=30, verbose=0)
+    model.save(tmp_path / "m.keras")
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    words = ["convert", str(tmp_path / "m.keras"), "--calibration", str(tmp_path / "data.npz"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    exact = (np.argmax(model.predict(x, verbose=0), 1) == y).mean()
+    assert report["float"]["accuracy"] == pytest.approx(exact) and exact > 0.9
+    assert abs(report["int8"]["accuracy"] - exact) < 0.02 and not report["not_for_a_board"]
+    assert report["input"]["factor"] == pytest.approx((0.5 / x.std(0)).tolist(), rel=1e-3)
+    assert report["input"]["offset"] == pytest.approx((0.1 - 0.5 * x.mean(0) / x.std(0)).tolist(), rel=1e-3, abs=1e-3)

@@ -39,7 +39,37 @@ def keras_file(path: Path) -> Source:
     def scores(x: np.ndarray) -> np.ndarray:
         return np.asarray(model.predict(x, verbose=0, batch_size=64), float).reshape(len(x), -1)
 
-    return Source("Keras model", path, shape, path.stat().st_size, scores, lambda x: to_int8(model, x))
+    rest, factor, offset = _without_scaling(tf, model, shape)
+    quantise = lambda x: to_int8(rest, x)  # noqa: E731
+    return Source("Keras model", path, shape, path.stat().st_size, scores, quantise, factor, offset)
+
+
+def _without_scaling(tf: Any, model: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+    """(the model behind its first Rescaling and Normalization layers, their factor, their offset), arrays of `shape`.
+
+    They stay outside: one int8 scale cannot serve unlike numbers, and a board need not multiply what quantising multiplies.
+    """
+    factor, offset, last = np.ones(shape), np.zeros(shape), None
+    layers = [layer for layer in model.layers if not isinstance(layer, tf.keras.layers.InputLayer)]
+    for layer in layers[:-1]:
+        made = _scaling(tf, layer, shape)
+        if made is None or len(layer._outbound_nodes) != 1 or (last is not None and layer.input is not last.output):
+            break
+        factor, offset, last = factor * made[0], offset * made[0] + made[1], layer
+    if last is None:
+        return model, 1.0, 0.0
+    return tf.keras.Model(last.output, model.outputs), factor, offset
+
+
+def _scaling(tf: Any, layer: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    """(factor, offset) of a layer that gives x * factor + offset; None for another."""
+    if isinstance(layer, tf.keras.layers.Rescaling):
+        return np.broadcast_to(layer.scale, shape), np.broadcast_to(layer.offset, shape)
+    if isinstance(layer, tf.keras.layers.Normalization) and not getattr(layer, "invert", False):
+        deviation = np.maximum(np.sqrt(np.asarray(layer.variance)), tf.keras.backend.epsilon())
+        mean = np.asarray(layer.mean) / deviation
+        return np.broadcast_to(1 / deviation, (1, *shape))[0], np.broadcast_to(-mean, (1, *shape))[0]
+    return None
 
 
 def saved_model(path: Path) -> Source:

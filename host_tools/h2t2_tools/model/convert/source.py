@@ -16,7 +16,7 @@ class Source:
     """kind: in words; shape: of one sample; file_bytes: of the file or folder.
 
     scores: (n, *shape) float32 -> (n, classes) float, the model's own outputs. quantise: calibration samples
-    (n, *shape) float32 -> the bytes of a full-int8 .tflite. factor, offset: (features,) or 1, 0: what the int8 model takes is
+    (n, *shape) float32 -> the bytes of a full-int8 .tflite. factor, offset: *shape or 1, 0: what the int8 model takes is
     x * factor + offset (a scaler of the source that stays outside: one int8 scale cannot serve unlike features).
     """
 
