@@ -7,6 +7,7 @@ import numpy as np
 from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node.measured import Measured
+from h2t2.node.window import Window
 from h2t2_tools.common import pairs, policies
 from h2t2_tools.fleet import app
 from h2t2_tools.fleet.rdl import models
@@ -18,12 +19,17 @@ def decisions(folder, csv, arguments, event):
     folder: of the pair, with its bundle; arguments: of the adaptive policy.
     """
     pair = pairs.load(str(folder))
-    local, remote = (Measured(*app.measured(pair)[name]) for name in ("local", "remote"))
+    ends = app.measured(pair)
+    local, remote = (Measured(*ends[name]) for name in ("local", "remote"))
+    window = Window(*ends["window"]) if "window" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     policy, rdl = policies.core.make("adaptive", arguments), models.of_pair(pair).load()
     made, own = [], []
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]
+        values = window(values)
+        if values is None:
+            continue
         k = ldl.bin(ldl.run(local(values)))
         action = policy.decide(k)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.about.remote.shape)

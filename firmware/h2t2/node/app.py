@@ -20,8 +20,9 @@ class Decision:
 class App:
     """program: a module with sense() and act(decision), and, where it wishes, setup(config) and remote(measured).
 
-    sense() gives the numbers of one sample, or None for nothing now; StopIteration ends. remote() gives what an offload of it
-    sends, numbers or bytes as they are; without it the remote model is sent the same sample. `patient = True` in it: samples
+    sense() gives the numbers of one sample, or None for nothing now; StopIteration ends. Where the pair has a window, it gives
+    one measurement, and the window's features are the sample. remote() gives what an offload of the sample sends, numbers or
+    bytes as they are; without it the remote model is sent the same sample. `patient = True` in it: samples
     can wait (a file) while an answer is on its way; else they are decided here meanwhile. config: as start takes it; its
     `measured` says how numbers become the models' int8. shown(n, k, decision, source): told of every decision too, after act().
     ValueError for a program or a configuration that lacks something.
@@ -38,6 +39,11 @@ class App:
         self.local = Measured(*config["measured"]["local"])
         self.remote = Measured(*config["measured"]["remote"])
         self.bits = config["arguments"]["bits"]
+        self.window = None
+        if config["measured"].get("window"):
+            from .window import Window
+
+            self.window = Window(*config["measured"]["window"])
         self.deadline_ms = config["deadline_ms"]
         self.shown = shown
         self.count = 0  # of samples
@@ -53,8 +59,11 @@ class App:
         measured = self.program.sense()
         if measured is None:
             return None
-        local = self.local(measured)
-        sent = self.program.remote(measured) if hasattr(self.program, "remote") else measured
+        numbers = self.window(measured) if self.window else measured
+        if numbers is None:  # the window is not full yet
+            return None
+        local = self.local(numbers)
+        sent = self.program.remote(numbers) if hasattr(self.program, "remote") else numbers
         if not isinstance(sent, (bytes, bytearray, memoryview)):
             sent = bytes(self.remote(sent))
         self.count += 1

@@ -79,8 +79,10 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
 
 
 def _csv(pair: pairs.Pair) -> str:
-    """The pair's test samples, a line each, as they were measured."""
-    lines = [",".join(f"{v:.7g}" for v in x.ravel().tolist()) for x in pair.x[:SAMPLES]]
+    """The pair's test samples as they were measured, a line each; of windows, a line a measurement."""
+    x = pair.x if pair.raw is None else pair.raw.reshape(-1, pair.raw.shape[-1])
+    most = SAMPLES if pair.raw is None else SAMPLES * pair.raw.shape[1]
+    lines = [",".join(f"{v:.7g}" for v in row.ravel().tolist()) for row in x[:most]]
     return "\n".join(lines) + "\n"
 
 

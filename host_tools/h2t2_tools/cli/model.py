@@ -6,12 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from h2t2.node.window import FEATURES
+
+from ..common.errors import UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from .options import (
     command,
     json_option,
     model_number,
+    positive,
     progress,
     show,
     write_json,
@@ -107,7 +111,7 @@ def _pair(args: argparse.Namespace) -> None:
     fit = Path(args.calibration) if args.calibration else None
     job = Job(
         Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
-        args.event, args.beta, args.title, args.scale, args.model_id,
+        args.event, args.beta, args.title, args.scale, args.model_id, _windowed(args),
     )  # fmt: skip
     with progress() as bar:
         task = bar.add_task("making the pair", total=None)
@@ -121,6 +125,18 @@ def _pair(args: argparse.Namespace) -> None:
         print(f"{report['folder']}: {', '.join(report['files'])}")
 
 
+def _windowed(args: argparse.Namespace) -> Any:
+    """What --window, --hop, --channels and --features say, or None."""
+    from ..common.pairs import Windowed
+
+    if args.window is None:
+        if args.hop or args.features:
+            raise UserError("--hop and --features are of --window N, the measurements that make a sample")
+        return None
+    features = args.features or ["values"]
+    return Windowed(size=args.window, hop=args.hop or args.window, channels=args.channels, features=features)
+
+
 def _add_pair(commands: Any) -> None:
     p = command(
         commands,
@@ -130,6 +146,7 @@ def _add_pair(commands: Any) -> None:
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
+        "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
     )
     p.add_argument("ldl", help="local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)")
     p.add_argument("rdl", help="remote model: one of those, .onnx, or FILE.py:FUNCTION")
@@ -144,6 +161,12 @@ def _add_pair(commands: Any) -> None:
     p.add_argument("--title", default="the event", help="the event in words")
     p.add_argument("--beta", type=float, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
     p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
+    p.add_argument(
+        "--window", type=positive, metavar="N", help="a sample is made of N measurements: x is (n, N) or (n, N, channels)"
+    )
+    p.add_argument("--hop", type=positive, metavar="N", help="measurements from one sample to the next (those of the window)")
+    p.add_argument("--channels", type=positive, default=1, metavar="N", help="numbers of a measurement (1)")
+    p.add_argument("--features", nargs="+", choices=FEATURES, help="what the models read of a window, in this order (values)")
     p.add_argument("--model-id", type=model_number, metavar="N", help="number in requests (from the folder's name)")
     json_option(p)
 

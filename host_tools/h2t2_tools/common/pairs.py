@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
 from h2t2.ldl.quantise import quantised
+from h2t2.node.window import Window
 
 from . import places
 from .errors import UserError
@@ -43,6 +45,27 @@ class Prepared(BaseModel):
         return flat.reshape(x.shape).astype(np.float32)
 
 
+class Windowed(BaseModel):
+    """What makes the numbers of a sample of a sensor's last measurements: the arguments of h2t2.node.window.Window."""
+
+    size: int = Field(ge=1, le=4096)
+    hop: int = Field(ge=1, le=65536)
+    channels: int = Field(1, ge=1, le=64)
+    features: list[Literal["values", "mean", "std", "min", "max", "fft"]] = Field(min_length=1)
+
+    def make(self) -> Window:
+        """A window. ValueError for a spectrum of a size that has none."""
+        return Window(self.size, self.hop, self.channels, self.features)
+
+    def numbers(self, rows: np.ndarray) -> list[float]:
+        """The features of one whole window, rows (size, channels) as they were measured."""
+        window = self.make()
+        for row in rows.tolist():
+            made = window(row)
+        assert made is not None
+        return made
+
+
 class About(BaseModel):
     """What pair.json says."""
 
@@ -54,16 +77,19 @@ class About(BaseModel):
     columns: dict[str, list[int] | None]
     prepared: dict[str, Prepared | None] = {}
     remote: Remote
+    window: Windowed | None = None
 
 
 @dataclass(frozen=True)
 class Pair:
-    """folder: where the files are. x: (n, ...) float32 test samples, y: (n,) true labels in {0, 1}."""
+    """folder: where the files are. x: (n, ...) float32 test samples, y: (n,) true labels in {0, 1}. raw: (n, size, channels),
+    the windows of measurements that x was made of, where there are such."""
 
     folder: Path
     about: About
     x: np.ndarray
     y: np.ndarray
+    raw: np.ndarray | None = None
 
     @property
     def ldl(self) -> Path:
@@ -105,6 +131,7 @@ def load(name: str) -> Pair:
         about = About.model_validate(json.loads((folder / "pair.json").read_text()))
         with np.load(folder / "test.npz") as data:
             x, y = data["x"], data["y"].astype(int)
+            raw = data["raw"] if "raw" in data.files else None
     except FileNotFoundError as error:
         raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(names())}") from None
     except ValidationError as error:
@@ -115,7 +142,7 @@ def load(name: str) -> Pair:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
     if len(x) != len(y) or not len(y) or not set(np.unique(y)) <= {0, 1}:
         raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, labels 0 or 1")
-    return Pair(folder, about, x, y)
+    return Pair(folder, about, x, y, raw)
 
 
 def stream(pair: Pair, samples: int, seed: int) -> np.ndarray:

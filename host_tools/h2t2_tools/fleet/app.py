@@ -37,7 +37,11 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
     ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
     names = {"ldl": "local", "rdl": "remote"}
-    return {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
+    made: dict[str, Any] = {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
+    if pair.about.window:
+        window = pair.about.window
+        made["window"] = [window.size, window.hop, window.channels, window.features]
+    return made
 
 
 def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: int) -> list[Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...common import pairs
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
 from ..convert import calibration
@@ -19,7 +20,8 @@ class Job:
     ldl: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8). rdl: one of those, .onnx, or FILE.py:FUNCTION.
     test: .npz of x (n, ...) and y (n,), classes from 0. calibration: .npz or .npy of x (the test samples). columns: which
     numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). scale: what x is
-    divided by (None: 255 for bytes, else 1).
+    divided by (None: 255 for bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels),
+    whose features the models read.
     """
 
     ldl: Path
@@ -33,17 +35,20 @@ class Job:
     title: str = "the event"
     scale: float | None = None
     model_id: int | None = None
+    window: pairs.Windowed | None = None
 
 
 @dataclass(frozen=True)
 class Samples:
-    """x, fit: (n, ...) float32, to judge by and to calibrate with; y: (n,) of 0 and 1; event: the class that is 1."""
+    """x, fit: (n, ...) float32, to judge by and to calibrate with; y: (n,) of 0 and 1; event: the class that is 1. raw: the
+    windows that x was made of, as they were measured."""
 
     x: np.ndarray
     y: np.ndarray
     fit: np.ndarray
     event: int
     classes: int
+    raw: np.ndarray | None = None
 
 
 def load(job: Job) -> Samples:
@@ -63,7 +68,29 @@ def load(job: Job) -> Samples:
     event = classes - 1 if job.event is None else job.event
     if not 0 <= event < classes:
         raise UserError(f"--event {event}: the labels are 0..{classes - 1}")
-    return Samples(x, (y == event).astype(int), fit.x, event, classes)
+    y = (y == event).astype(int)
+    if job.window is None:
+        return Samples(x, y, fit.x, event, classes)
+    raw = _windows(test.path, x, job.window)
+    made = [_features(rows, job.window) for rows in (raw, raw if fit is test else _windows(fit.path, fit.x, job.window))]
+    return Samples(made[0], y, made[1], event, classes, raw)
+
+
+def _windows(path: Path, x: np.ndarray, window: pairs.Windowed) -> np.ndarray:
+    """(n, size, channels)."""
+    if x.shape[1:] not in ((window.size,), (window.size, window.channels)) or (x.ndim == 2 and window.channels > 1):
+        wanted = (window.size,) if window.channels == 1 else (window.size, window.channels)
+        raise UserError(f"{path}: samples of shape {x.shape[1:]}; --window {window.size} wants {wanted}")
+    return x.reshape(len(x), window.size, window.channels)
+
+
+def _features(windows: np.ndarray, window: pairs.Windowed) -> np.ndarray:
+    """(n, numbers) float32, as a device makes them: of whole numbers in integers, as a sensor that gives such."""
+    whole = windows.astype(np.int64) if (windows == np.round(windows)).all() else windows
+    try:
+        return np.array([window.numbers(rows) for rows in whole], np.float32)
+    except ValueError as error:
+        raise UserError(f"--window {window.size}: {error}") from None
 
 
 def view(x: np.ndarray, job: Job, side: str, shape: tuple[int, ...] | None, what: str) -> np.ndarray:

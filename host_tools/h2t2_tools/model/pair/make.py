@@ -82,12 +82,14 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
             "scale": rdl.scale,
             "zero_point": rdl.zero_point,
         },
+        "window": job.window.model_dump() if job.window else None,
         "rates": {"rdl_fp": report["rdl_fp"], "rdl_fn": report["rdl_fn"]},
         "metrics": {key: {what: report[key][what] for what in ("bytes", "float", "int8")} for key in ("ldl", "rdl")},
         "test_samples": len(samples.y),
     }
     (job.out / "pair.json").write_text(json.dumps(about, indent=1) + "\n")
-    np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8))
+    raw = {} if samples.raw is None else {"raw": samples.raw}
+    np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8), **raw)
     traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), rdl.says))
     table = prior.table(ldl.score, rdl.says, DEFAULTS["bits"])
     prior_file.write(job.out / "prior.json", str(job.test), len(rdl.says), table)

@@ -1,0 +1,144 @@
+# The last measurements of a sensor as the numbers that a model reads: the window itself, its mean, deviation and extremes, its
+# spectrum. Integers where every measurement is one, the same on every interpreter; else floats, as the machine's own are. The
+# same file makes the numbers that a model is trained on (`h2t2 pair --window`).
+
+FEATURES = ("values", "mean", "std", "min", "max", "fft")
+LONGEST = 256  # of a spectrum
+# a quarter of a sine, Q14: 0 to pi / 2 in 64 steps
+_SINE = (
+    0, 402, 804, 1205, 1606, 2006, 2404, 2801, 3196, 3590, 3981, 4370, 4756, 5139, 5520, 5897, 6270, 6639, 7005, 7366, 7723,
+    8076, 8423, 8765, 9102, 9434, 9760, 10080, 10394, 10702, 11003, 11297, 11585, 11866, 12140, 12406, 12665, 12916, 13160,
+    13395, 13623, 13842, 14053, 14256, 14449, 14635, 14811, 14978, 15137, 15286, 15426, 15557, 15679, 15791, 15893, 15986,
+    16069, 16143, 16207, 16261, 16305, 16340, 16364, 16379, 16384,
+)  # fmt: skip
+
+
+def _sine(step):
+    """Q14, of step / 256 of a turn."""
+    step &= 255
+    if step >= 128:
+        return -_sine(step - 128)
+    return _SINE[step if step <= 64 else 128 - step]
+
+
+def square_root(x) -> int:
+    """The largest integer whose square is at most x >= 0."""
+    guess = 1
+    while guess * guess <= x:
+        guess *= 2
+    step = guess // 2
+    root = 0
+    while step:
+        if (root + step) * (root + step) <= x:
+            root += step
+        step //= 2
+    return root
+
+
+def spectrum(values) -> list:
+    """Magnitudes of the frequencies 1 to n / 2, each |X| / n, of n = 2, 4 ... 256 numbers; integers of integers within 16 bits.
+
+    A radix-2 transform, halved at every stage, so that integers stay below 2^31.
+    """
+    n = len(values)
+    real = list(values)
+    whole = all([isinstance(x, int) for x in real])
+    j = 0
+    for i in range(1, n):  # the order of bits turned round
+        bit = n >> 1
+        while j & bit:
+            j ^= bit
+            bit >>= 1
+        j |= bit
+        if i < j:
+            real[i], real[j] = real[j], real[i]
+    imaginary = [0] * n if whole else [0.0] * n
+    size = 2
+    while size <= n:
+        turn = LONGEST // size
+        for k in range(size // 2):
+            c = _sine(k * turn + 64)
+            s = -_sine(k * turn)
+            if not whole:
+                c /= 16384
+                s /= 16384
+            for a in range(k, n, size):
+                b = a + size // 2
+                x = real[b] * c - imaginary[b] * s
+                y = real[b] * s + imaginary[b] * c
+                if whole:
+                    x >>= 14
+                    y >>= 14
+                    real[a], real[b] = real[a] + x >> 1, real[a] - x >> 1
+                    imaginary[a], imaginary[b] = imaginary[a] + y >> 1, imaginary[a] - y >> 1
+                else:
+                    real[a], real[b] = (real[a] + x) / 2, (real[a] - x) / 2
+                    imaginary[a], imaginary[b] = (imaginary[a] + y) / 2, (imaginary[a] - y) / 2
+        size *= 2
+    powers = [real[k] * real[k] + imaginary[k] * imaginary[k] for k in range(1, n // 2 + 1)]
+    return [square_root(p) if whole else p**0.5 for p in powers]
+
+
+def features(values, wanted) -> list:
+    """The numbers of one channel's window, one after the other as `wanted` (of FEATURES) lists them."""
+    n = len(values)
+    whole = all([isinstance(x, int) for x in values])
+    total = sum(values)
+    made = []
+    for name in wanted:
+        if name == "values":
+            made += list(values)
+        elif name == "mean":
+            made.append((total + n // 2) // n if whole else total / n)
+        elif name == "std":
+            if whole:
+                made.append(square_root((n * sum([x * x for x in values]) - total * total) // (n * n)))
+            else:
+                made.append((sum([(x - total / n) ** 2 for x in values]) / n) ** 0.5)
+        elif name == "min":
+            made.append(min(values))
+        elif name == "max":
+            made.append(max(values))
+        else:
+            made += spectrum(values)
+    return made
+
+
+class Window:
+    """Keeps the last `size` measurements; calling it with one gives the features of all, every `hop` of them, else None.
+
+    channels: numbers of a measurement. wanted: of FEATURES; every channel's, one channel after the other.
+    ValueError for a name it does not know, a spectrum of a size that is no power of two up to 256, another measurement.
+    """
+
+    def __init__(self, size, hop, channels, wanted):
+        for name in wanted:
+            if name not in FEATURES:
+                raise ValueError("feature %r is not one of %s" % (name, ", ".join(FEATURES)))
+        if size < 1 or hop < 1 or channels < 1:
+            raise ValueError("a window of %d, every %d, of %d numbers: want 1 or more" % (size, hop, channels))
+        if "fft" in wanted and (size & (size - 1) or not 2 <= size <= LONGEST):
+            raise ValueError("a spectrum of %d measurements: want 2, 4, 8 ... %d" % (size, LONGEST))
+        self.size = size
+        self.hop = hop
+        self.channels = channels
+        self.wanted = wanted
+        self.rows = []
+        self.left = size  # measurements until the next sample
+
+    def __call__(self, measured):
+        if isinstance(measured, (int, float)):
+            measured = (measured,)
+        if len(measured) != self.channels:
+            raise ValueError("a measurement of %d numbers, want %d" % (len(measured), self.channels))
+        self.rows.append(measured)
+        if len(self.rows) > self.size:
+            self.rows.pop(0)
+        self.left -= 1
+        if self.left:
+            return None
+        self.left = self.hop
+        made = []
+        for channel in range(self.channels):
+            made += features([row[channel] for row in self.rows], self.wanted)
+        return made
