@@ -111,7 +111,7 @@ def test_late_doubled_reordered_and_corrupt_replies(board, material, rdl, proxy,
 @pytest.mark.slow
 @needs("node", "clock")
 def test_the_tick_counter_wraps(board, material, rdl, figures):
-    """Started 300 ms before ticks_ms() wraps: deadlines and keep-alive go on, decisions are the host's."""
+    """Its clock first looked at 300 ms before ticks_ms() wraps: deadlines and keep-alive go on, decisions are the host's."""
     made = material(200, snapshot="")
     board.prepare(made)
     (made.folder / "wrap.py").write_text(WRAP)
@@ -123,10 +123,12 @@ def test_the_tick_counter_wraps(board, material, rdl, figures):
 WRAP = """import h2t2.clock as clock
 from time import ticks_add, ticks_ms
 period = ticks_add(0, -1) + 1
-offset = period - 300 - ticks_ms()
 seen = [0, 0]
+offset = []
 def near():
-    now = (ticks_ms() + offset) & (period - 1)
+    if not offset:  # the first time that anybody asks: a busy machine may take longer than that to load the runtime
+        offset.append(period - 300 - ticks_ms())
+    now = (ticks_ms() + offset[0]) & (period - 1)
     if now < seen[0] and seen[0] - now > 1000:
         seen[1] += 1
     seen[0] = now
