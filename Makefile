@@ -6,7 +6,7 @@ DOCS := .venv-docs
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
-.PHONY: demo test units test-train fuzz lint setup system docs lock pages clean
+.PHONY: demo test units test-train fuzz lint setup system docs lock pages walkthrough clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -71,6 +71,11 @@ lock:
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 	$(BIN)/python -m h2t2_tools.cli.reference > docs/commands.md
+
+# the page of five commands, with what they say: needs a broker and MicroPython's unix port
+walkthrough: setup
+	$(BIN)/python -m h2t2_tools.proof.walkthrough > five-commands.md
+	mv five-commands.md docs
 
 clean:
 	rm -rf $(VENV) $(TRAIN) $(DOCS) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -31,6 +31,10 @@ def test_a_new_project_is_what_that_board_takes(tmp_path, board):
     assert "h2t2 flash" in (tmp_path / "mine/README.md").read_text()
 
 
+def test_a_folder_of_any_name_makes_a_device(tmp_path):
+    assert new(tmp_path / "my porch (new)").contents.config.device == "my-porch-new-"
+
+
 def test_comments_stay_beside_the_entries(tmp_path):
     new(tmp_path / "mine")
     line = next(line for line in (tmp_path / "mine/config.toml").read_text().splitlines() if line.startswith("app ="))
@@ -95,6 +99,7 @@ def test_what_would_be_of_no_use_on_a_board_is_refused(tmp_path, board, change, 
         (["flash", "{}/mine", "--board", "unix", "--app", "x.py"], "a project has its own configuration"),
         (["new", "{}/other", "--from", "nowhere"], "shipped pairs"),
         (["run", "{}/none"], "not a project"),
+        (["run", "{}/mine", "--board", "microbit"], "no room for an app"),
     ],
 )
 def test_what_is_no_project_is_said(tmp_path, capsys, words, said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,9 +57,13 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     about = pair.about
     entries = {
-        "device": folder.resolve().name, "event": about.event_index["ldl"], "remote_shape": about.remote.shape,
-        "model_id": about.model_id, "beta": about.beta, "pair": _from(folder, pair.folder),
-    }  # fmt: skip
+        "device": re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name) or "device",
+        "event": about.event_index["ldl"],
+        "remote_shape": about.remote.shape,
+        "model_id": about.model_id,
+        "beta": about.beta,
+        "pair": _from(folder, pair.folder),
+    }
     if (pair.folder / "prior.json").is_file():
         entries["prior"] = _from(folder, pair.folder / "prior.json")
     files = {}

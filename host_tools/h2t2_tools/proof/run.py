@@ -38,6 +38,8 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
     if reason:
         raise UserError(f"{board}: {reason}")
     config = project.contents.config
+    if board == "microbit" and project.contents.records is None:
+        raise UserError("the micro:bit has no room for an app: h2t2 new --board microbit makes a project with recorded samples")
     device = project.folder / f"run-{board}"  # the file system of a board that is a program here
     if fresh:
         shutil.rmtree(device, ignore_errors=True)
@@ -49,7 +51,8 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
             url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
             stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
         host, port = broker.parse(url)
-        here = config.model_copy(update={"broker": host, "port": port, "ca": "", "cert": "", "key": "", "wifi_name": ""})
+        near = {"broker": host, "port": port, "ca": "", "cert": "", "key": "", "wifi_name": "", "ldl": "ldl.h2m"}
+        here = config.model_copy(update=near)
         contents = replace(project.contents, config=here)
         if board == "microbit":
             summary = _microbit(contents, Endpoint(host, port), show)
@@ -73,7 +76,7 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
     try:
         assert process.stdout is not None
         for text in process.stdout:
-            line = json.loads(text) if text.startswith("{") else {}
+            line = _row(text)
             if "bin" in line:
                 show(line)
             elif "summary" in line:
@@ -87,6 +90,15 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
     return summary
 
 
+def _row(text: str) -> dict[str, Any]:
+    """A JSON line of a node's; {} for whatever else a program prints."""
+    try:
+        made = json.loads(text)
+    except ValueError:
+        return {}
+    return made if isinstance(made, dict) else {}
+
+
 def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
     assert contents.records is not None
     left = contents.records.stat().st_size // contents.record_size()
@@ -94,7 +106,7 @@ def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
 
     def heard(line: dict[str, Any]) -> None:
         nonlocal last, left
-        last, left = time.monotonic(), left - 1
+        last, left = time.monotonic(), left - 1 - line["missed"]
         show(line)
 
     with Microbit() as emulated:

@@ -32,6 +32,5 @@ def markdown(report: dict[str, Any]) -> str:
         f"h2t2 rdl --pair {folder}                      # the remote model's worker",
     ]
     if not report["not_for_a_board"]:
-        lines.append(f"h2t2 flash --board unix --port ./device --model {folder}/ldl.h2m --config {folder}/unix.toml \\")
-        lines.append(f"    --records {folder}/samples.bin")
+        lines.append(f"h2t2 new mine --from {folder}                  # a project: an app of your own, on a board")
     return "\n".join([*lines, "```", ""])

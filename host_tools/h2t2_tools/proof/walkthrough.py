@@ -1,0 +1,97 @@
+"""docs/five-commands.md: from two trained models to a device that acts, as a user types it, with what the commands really say.
+
+python -m h2t2_tools.proof.walkthrough > docs/five-commands.md (needs scikit-learn, MicroPython's unix port and a broker)
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TRAIN = """import joblib
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+data = load_breast_cancer()
+x, y = data.data, (data.target == 0).astype(int)  # the event: malignant
+x, xt, y, yt = train_test_split(x, y, test_size=0.5, random_state=1, stratify=y)
+small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:, [0, 1, 4]], y)
+big = make_pipeline(StandardScaler(), MLPClassifier((32,), max_iter=2000, random_state=1)).fit(x, y)
+joblib.dump(small, "small.joblib")
+joblib.dump(big, "big.joblib")
+np.savez("train.npz", x=x)
+np.savez("test.npz", x=xt, y=yt)
+"""
+LAMP = '''
+
+def act(decision):
+    """The actuator: a lamp is a file here."""
+    with open("lamp.txt", "a") as lamp:
+        lamp.write("on\\n" if decision.label else "off\\n")
+'''
+SHOWN = 12  # lines of an output, at most: its first and its last
+
+
+def page() -> str:
+    """The page."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "train.py").write_text(TRAIN)
+        subprocess.run([sys.executable, "train.py"], cwd=folder, check=True)
+        pair = "h2t2 pair small.joblib big.joblib --test test.npz --calibration train.npz --ldl-columns 0 1 4 --out mypair"
+        parts = [
+            "# From two trained models to a device, in five commands",
+            "Written by `make walkthrough`: what follows is what the commands said, shortened where there are dots.",
+            "Two scikit-learn Pipelines, each with its scaler, one of them on three of the thirty numbers:",
+            f"```python\n{TRAIN}```",
+            "## 1. A pair",
+            _said(pair, folder, 10),
+            "The scalers are part of it: the int8 models are as good as the trained ones on samples as they were measured.",
+            "## 2. A project",
+            _said("h2t2 new porch --from mypair", folder),
+            "`porch/app.py` reads samples from a file. Put your sensor into `sense()` and your actuator into `act()`:",
+        ]
+        app = (folder / "porch/app.py").read_text()
+        (folder / "porch/app.py").write_text(app[: app.index("\n\ndef act(")] + LAMP)
+        parts += [
+            f"```python\n{LAMP.strip()}\n```",
+            "## 3. Run it, without a board",
+            _said("h2t2 run porch", folder),
+            f"The lamp was switched {len((folder / 'porch/run-unix/lamp.txt').read_text().split())} times, once a sample.",
+            "## 4. What a board would need",
+            _said("h2t2 new shed --from mypair --board pico_w", folder),
+        ]
+        config = folder / "shed/config.toml"
+        config.write_text(config.read_text().replace('wifi_name = "network"', 'wifi_name = "home"'))
+        parts += [
+            "With the network's name in `shed/config.toml`:",
+            _said("h2t2 flash shed --board pico_w --mpy --dry-run", folder),
+            "## 5. Put it on",
+            "```sh\nh2t2 flash shed --board pico_w --mpy\n```",
+            "and the remote model where the broker is: `h2t2 rdl --pair mypair --broker mqtt://localhost`.",
+            "Next: [Your model](your-model.md), [Your sensor](your-sensor.md), [Your board](your-board.md).",
+        ]
+        return "\n\n".join(parts).replace(name, ".") + "\n"
+
+
+def _said(command: str, folder: Path, head: int = SHOWN // 2) -> str:
+    """A command and what it said: the first `head` lines, dots, and the last ones."""
+    words = [sys.executable, "-m", "h2t2_tools", *command.split()[1:]]
+    given = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=given, check=True)
+    lines = [line.rstrip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
+    if len(lines) > head + SHOWN // 2:
+        lines = [*lines[:head], "...", *lines[-SHOWN // 2 :]]
+    return "```console\n$ " + "\n".join([command, *lines]) + "\n```"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
