@@ -38,12 +38,11 @@ def main() -> None:
     write_pair(
         Path(__file__).parent,
         {
-            "name": "digits",
             "model_id": 2,
             "title": "is it an 8?",
             "event": "the digit 8, among 1, 3, 5, 8 and 9",
-            "event_index": {"ldl": 1, "rdl": 1},
             "data": "scikit-learn's digits (8x8, UCI Optical Recognition of Handwritten Digits); 60 % trains",
+            "made by": "python models/digits/train.py (extra train)",
             "licence": "CC BY 4.0 (UCI Machine Learning Repository)",
             "ldl": "CNN, one convolution of 2 filters, stride 2, softmax of 2",
             "rdl": "CNN, convolutions of 16 and 32 filters, softmax of 2",

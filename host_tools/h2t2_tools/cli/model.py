@@ -103,15 +103,17 @@ def _add_convert(commands: Any) -> None:
 
 
 def _pair(args: argparse.Namespace) -> None:
-    from ..model.pair.job import Job
+    from ..common import toml_file
+    from ..model.pair.job import Card, Job
     from ..model.pair.make import make
     from ..model.pair.report import markdown
 
     columns = {"ldl": args.ldl_columns, "rdl": args.rdl_columns}
     fit = Path(args.calibration) if args.calibration else None
+    card = toml_file.load(Path(args.card), Card).model_extra or {} if args.card else {}
     job = Job(
         Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
-        args.event, args.beta, args.title, args.scale, args.model_id, _windowed(args),
+        args.event, args.beta, args.title, args.scale, args.model_id, _windowed(args), card,
     )  # fmt: skip
     with progress() as bar:
         task = bar.add_task("making the pair", total=None)
@@ -167,6 +169,7 @@ def _add_pair(commands: Any) -> None:
     p.add_argument("--hop", type=positive, metavar="N", help="measurements from one sample to the next (those of the window)")
     p.add_argument("--channels", type=positive, default=1, metavar="N", help="numbers of a measurement (1)")
     p.add_argument("--features", nargs="+", choices=FEATURES, help="what the models read of a window, in this order (values)")
+    p.add_argument("--card", metavar="FILE", help='.toml of what else its README says: data = "...", licence = "..."')
     p.add_argument("--model-id", type=model_number, metavar="N", help="number in requests (from the folder's name)")
     json_option(p)
 

@@ -6,8 +6,8 @@ TensorFlow is imported by the recipes (extra `train`), never by the runtime or t
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from h2t2.ldl.tflite import TFLiteModel
 from ..lab import traces
 from ..lab.scoring import confusion
 from .convert.from_keras import to_int8
+from .pair.job import Job
+from .pair.make import make
 
 
 def write_pair(
@@ -27,58 +29,22 @@ def write_pair(
     train: np.ndarray,
     test: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """Quantise the Keras models {"ldl", "rdl"}, evaluate both on the test part and write what a pair consists of:
+    """The folder that `h2t2 pair` makes of the Keras models {"ldl", "rdl"}, in place of a command with so many options.
 
-    ldl.tflite, rdl.tflite, test.npz (x float32, y uint8), pair.json, README.md (the card).
-    `columns[name]` picks the features of x a model reads (None: all of them).
+    about: event, model_id, beta, and what the card says beside them. columns[name]: the features of x that a model reads.
     """
-    x, y = test
-    rows, remote = {}, {}
-    for name, keras_model in models.items():
-        picked = train if columns[name] is None else train[:, columns[name]]
-        path = folder / f"{name}.tflite"
-        path.write_bytes(to_int8(keras_model, picked))
-        mine = x if columns[name] is None else x[:, columns[name]]
-        model = TFLiteModel(str(path), event=about["event_index"][name])
-        scores = np.array([model.score(model.run(model.quantise(row))) for row in mine])
-        exact = np.asarray(keras_model.predict(mine, verbose=0))[:, about["event_index"][name]]
-        scale, zero_point = model.input_quantisation()
-        remote = {"shape": list(model.input_shape[1:]), "scale": scale, "zero_point": zero_point}  # of the last, which is "rdl"
-        rows[name] = {
-            "parameters": int(keras_model.count_params()),
-            "bytes": path.stat().st_size,
-            "float": confusion(exact, y),
-            "int8": confusion(scores, y),
-        }
-    np.savez_compressed(folder / "test.npz", x=x.astype(np.float32), y=y.astype(np.uint8))
-    pair = {**about, "columns": columns, "remote": remote, "metrics": rows, "test_samples": len(y)}
-    (folder / "pair.json").write_text(json.dumps(pair, indent=1) + "\n")
-    (folder / "README.md").write_text(_card(pair))
-
-
-def _card(pair: dict[str, Any]) -> str:
-    lines = [
-        f"# {pair['name']}: {pair['title']}",
-        "",
-        f"- Event (class 1): {pair['event']}",
-        f"- Data: {pair['data']}",
-        f"- Licence: {pair['licence']}",
-        f"- LDL: {pair['ldl']}",
-        f"- RDL: {pair['rdl']}",
-        f"- Test part: {pair['test_samples']} samples neither model saw (`test.npz`)",
-        f"- Made by: `python models/{pair['name']}/train.py` (extra `train`)",
-        "",
-        "| model | numbers | parameters | .tflite bytes | accuracy | FP | FN |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name, row in pair["metrics"].items():
-        for kind in ("float", "int8"):
-            m = row[kind]
-            lines.append(
-                f"| {name.upper()} | {kind} | {row['parameters']} | {row['bytes'] if kind == 'int8' else ''} "
-                f"| {m['accuracy']:.1%} | {m['fp']:.1%} | {m['fn']:.1%} |"
-            )
-    return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])
+    given = dict(about)
+    with TemporaryDirectory() as name:
+        files = {side: Path(name) / f"{side}.keras" for side in models}
+        for side, model in models.items():
+            model.save(files[side])
+        np.savez(Path(name) / "train.npz", x=train)
+        np.savez(Path(name) / "test.npz", x=test[0], y=test[1])
+        job = Job(
+            files["ldl"], str(files["rdl"]), Path(name) / "test.npz", folder, Path(name) / "train.npz", columns,
+            beta=given.pop("beta"), title=given.pop("event"), model_id=given.pop("model_id"), card=given,
+        )  # fmt: skip
+        make(job)
 
 
 def arguments(about: str, folder: Path, epochs: int) -> argparse.Namespace:

@@ -6,11 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from ...common import pairs
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
 from ..convert import calibration
+
+
+class Card(BaseModel):
+    """Words for a pair's README, by name."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,7 @@ class Job:
     test: .npz of x (n, ...) and y (n,), classes from 0. calibration: .npz or .npy of x (the test samples). columns: which
     numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). scale: what x is
     divided by (None: 255 for bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels),
-    whose features the models read.
+    whose features the models read. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
     """
 
     ldl: Path
@@ -36,6 +44,7 @@ class Job:
     scale: float | None = None
     model_id: int | None = None
     window: pairs.Windowed | None = None
+    card: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, An
         row: dict[str, Any] = {"kind": side.kind, "file": side.file, "bytes": path.stat().st_size}
         row["float"] = None if side.exact is None else confusion(side.exact, samples.y)
         made[name] = {**row, "int8": confusion(side.score, samples.y)}
+    made["card"] = {"event": job.title, **job.card}
     made["agreement"] = float((ldl.says == says).mean())
     made["rdl_fp"] = float(says[samples.y == 0].mean())
     made["rdl_fn"] = float(1 - says[samples.y == 1].mean())
@@ -73,6 +74,7 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
         "event": job.title,
         "event_index": {"ldl": ldl.event, "rdl": rdl.event},
         "beta": job.beta,
+        "card": job.card,
         "columns": job.columns,
         "prepared": {key: side.prepared.model_dump() if side.prepared else None for key, side in (("ldl", ldl), ("rdl", rdl))},
         "remote": {

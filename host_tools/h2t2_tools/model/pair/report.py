@@ -8,6 +8,7 @@ from typing import Any
 def markdown(report: dict[str, Any]) -> str:
     """The folder's README: what the models do, and what to run next."""
     lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
+    lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items()), ""]
     lines += ["| model | from | bytes | numbers | accuracy | FP | FN |", "|---|---|---|---|---|---|---|"]
     for name in ("ldl", "rdl"):
         side = report[name]
