@@ -16,9 +16,8 @@ test: setup system lint
 	$(MAKE) -j2 units test-train
 	$(MAKE) -j2 fuzz docs
 
-# twice as many processes as cores: a test that starts a board or a broker mostly waits
 units: setup
-	$(BIN)/pytest -n $$((2 * $$(nproc))) --dist worksteal
+	$(BIN)/pytest -n auto --dist worksteal
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
 test-train: $(TRAIN)/.done
