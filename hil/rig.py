@@ -143,9 +143,19 @@ class Board:
             command, cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def finish(self, process: subprocess.Popen, seconds: float) -> Outcome:
-        """Wait for a node to end by itself, within a deadline."""
+    def heard(self, process: subprocess.Popen, word: str) -> str:
+        """Wait until a node says a line with that word, however long it takes to start; all it has said."""
+        said = ""
+        for line in process.stdout:
+            said += line
+            if word in line:
+                return said
+        raise AssertionError(f"it ended and never said {word}: {said[-800:]}")
+
+    def finish(self, process: subprocess.Popen, seconds: float, said: str = "") -> Outcome:
+        """Wait for a node to end by itself, within a deadline. said: what heard() has read of it."""
         out, _ = process.communicate(timeout=seconds)
+        out = said + out
         self.serial_log += out.splitlines()
         assert process.returncode == 0, out[-800:]
         return parse(out)

@@ -36,10 +36,11 @@ def test_power_cut_during_a_snapshot(board, material, rdl, figures):
     restored = 0
     for _ in range(12):
         process = board.start(made)
-        time.sleep(rng.uniform(0.2, 0.8))
+        said = board.heard(process, '"remote"')  # a label is there, so it is saving now, and after every other
+        time.sleep(rng.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
         out, _ = process.communicate()
-        assert "beginning anew" not in out
+        assert "beginning anew" not in said + out
     outcome = board.finish(board.start(made), 60)
     restored = outcome.summary["restored"]
     figures.update(cuts=12, restored=restored)
@@ -54,11 +55,12 @@ def test_broker_stopped_and_started_again(board, material, rdl, mosquitto, figur
     board.prepare(made)
     (made.folder / "slow.py").write_text(SLOW)
     process = board.start(made, "slow.py")
-    time.sleep(2)
+    said = board.heard(process, '"remote"')
+    time.sleep(1)
     mosquitto.stop(kill=True)
     time.sleep(2)
     mosquitto.start()
-    outcome = board.finish(process, 90)
+    outcome = board.finish(process, 90, said)
     figures.update({k: outcome.summary[k] for k in ("fallbacks", "replies", "connections")})
     assert exactly_once(outcome, 200) and outcome.summary["connections"] >= 2
     last = max(row["n"] for row in outcome.decisions if row["source"] == "fallback")

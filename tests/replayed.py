@@ -12,6 +12,26 @@ from h2t2_tools.common import pairs, policies
 from h2t2_tools.fleet import app
 from h2t2_tools.fleet.rdl import models
 
+# before an app's first sample: a worker has made itself known two seconds after the node began to ask for samples, and every
+# sample is then asked about as on the host
+SETTLED = """import time
+
+_first = []
+
+
+def settled():
+    if not _first:
+        _first.append(time.time())
+    return time.time() > _first[0] + 2
+
+
+"""
+
+
+def patient(app):
+    """The source of app_csv's app, that waits for that."""
+    return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
+
 
 def decisions(folder, csv, arguments, event):
     """[(label, source, score)] of a CSV of samples as they were measured, every label at once, and [the local model's label].

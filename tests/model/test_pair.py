@@ -189,9 +189,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     assert make(folder, out, "big.joblib", "--beta", 0.15) == 0
     pair = pairs.load(str(out))
     (device / "samples.csv").write_text("".join(",".join(f"{v:.6g}" for v in row) + "\n" for row in pair.x))
-    settled = "    if time.time() < began + 2:  # the worker has made itself known\n        return None\n    line = lines"
-    program = CSV.read_text().replace("    line = lines", settled)
-    (tmp_path / "app.py").write_text(f"import time\n\nbegan = time.time()\n{program}")
+    (tmp_path / "app.py").write_text(replayed.patient(CSV.read_text()))
     with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
         reach(broker, out / "unix.toml")
         if emulator:

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from replayed import SETTLED
 from support import mosquitto, worker
 
 import h2t2.node.sleep
@@ -70,7 +71,7 @@ PWRON_RESET, HARD_RESET, WDT_RESET, DEEPSLEEP_RESET = 1, 2, 3, 4
 def reset_cause():
     return DEEPSLEEP_RESET
 def deepsleep(ms):
-    assert 500 < ms <= 2000
+    assert 500 < ms <= 2100
     print("asleep")
     raise SystemExit
 def lightsleep(ms):
@@ -78,15 +79,16 @@ def lightsleep(ms):
     print("asleep")
     time.sleep_ms(ms)
 """
-APP = """import os, time
+APP = """import os
 patient = True
 def setup(config):
     global samples, at
     samples = open("samples.csv").read().split()
     at = int(open("at").read()) if "at" in os.listdir() else 0
-    time.sleep(1)  # a worker makes itself known
 def sense():
     global at
+    if not settled():
+        return None
     if at == COUNT:
         raise StopIteration
     at += 1
@@ -103,7 +105,7 @@ def play(tmp_path, name, broker, **config):
     """The decisions of the device, started again whenever it sleeps deeply; how often that was; its summary, its folder."""
     pair, emulator, device = pairs.load("breast_cancer"), emulators.UNIX, tmp_path / name / "device"
     project.new(tmp_path / name, pair, "unix", bundle.from_tflite(pair.ldl))
-    (tmp_path / name / "app.py").write_text(f"COUNT = {COUNT}\n{APP}")
+    (tmp_path / name / "app.py").write_text(f"COUNT = {COUNT}\n{SETTLED}{APP}")
     (tmp_path / name / "machine.py").write_text(MACHINE)
     contents = project.load(tmp_path / name).contents
     given = contents.config.model_copy(update={"broker": broker.host, "port": broker.port, "beta": 0.1, **config})
@@ -128,8 +130,8 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
         pytest.skip(emulators.UNIX.missing())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         awake, once, _, kept = play(tmp_path, "awake", broker)
-        deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every="2s")
-        light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every="300ms")
+        deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every="2100ms")
+        light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every="1s")
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000

@@ -134,9 +134,8 @@ def test_a_window_on_a_board(machines, tmp_path, board):
         pytest.skip(f"no {board}")
     folder, _ = machines
     assert main(["new", str(tmp_path / "mine"), "--from", str(folder / "pair")]) == 0
-    app = (tmp_path / "mine/app.py").read_text().replace("    line = lines", "    wait()\n    line = lines")
-    wait = "def wait():\n    while time.time() < began + 2:  # the worker has made itself known\n        pass\n"
-    (tmp_path / "mine/app.py").write_text(f"import time\n\nbegan = time.time()\n\n\n{wait}\n\n{app}")
+    app = tmp_path / "mine/app.py"
+    app.write_text(replayed.patient(app.read_text()))
     words = ["run", tmp_path / "mine", "--board", board]
     ran = subprocess.run([sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=250)
     assert ran.returncode == 0, ran.stderr

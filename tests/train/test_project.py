@@ -82,8 +82,7 @@ def test_from_two_trained_models_to_a_board_that_acts(made, board):
     project = folder / f"door-{board}"
     assert "next: h2t2 run" in h2t2("new", project.name, "--from", "mypair", folder=folder)
     app = (project / "app.py").read_text().replace("def act(", "def note(")
-    slow = "    if time.time() < began + 2:  # the worker has made itself known\n        return None\n    line = lines"
-    app = "import time\n\nbegan = time.time()\n" + app.replace("    line = lines", slow) + ACTUATOR
+    app = replayed.patient(app) + ACTUATOR
     (project / "app.py").write_text(app)
     out = h2t2("run", project.name, "--board", board, "--fresh", folder=folder)
     device = project / f"run-{board}"
