@@ -131,7 +131,10 @@ class Subject:
         self.process = None
 
     def alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        """Whether it runs, or has said something that is not read yet: its summary, if it has come to its end."""
+        if self.process is None:
+            return False
+        return self.process.poll() is None or any(reader.is_alive() for reader in self._readers)
 
     def disk_full(self, full: bool) -> None:
         """No file of the node may grow beyond NO_ROOM bytes: what is written of a snapshot is cut off there."""
