@@ -24,7 +24,7 @@ def test_a_new_project_is_what_that_board_takes(tmp_path, board):
     assert (config.device, config.remote_shape, config.model_id, config.beta) == ("mine", [30], 1, 0.2)
     files = kinds.payload(kinds.KINDS[board], made.contents)
     if board == "microbit":
-        assert len(files["samples"]) == 200 * made.contents.record_size() and not made.contents.own
+        assert len(files["samples"]) == 200 * made.contents.record_size and not made.contents.own
     else:
         assert files["app.py"].startswith(b"# An app") and files["samples.csv"].count(b"\n") == 228
         assert json.loads(files["config.json"])["app"] == "app"

@@ -139,9 +139,10 @@ def refuse(kind: Kind, contents: Contents) -> None:
     if kind.wifi and config.wifi_name in ("", PLACEHOLDER):
         raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
     if config.app:
-        wanted = {"local": contents.ldl().input_size, "remote": size_of(config.remote_shape)}
+        wanted = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
+        measured = config.content()["measured"]
         for name, size in wanted.items():
-            given = len(config.content()["measured"][name][1])
+            given = len(measured[name][1])
             if given != size:
                 raise UserError(
                     f"pair = {config.pair!r}: its {name} model takes {given} numbers, "

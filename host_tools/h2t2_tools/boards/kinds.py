@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from h2t2.ldl.bundle import Int8Model
@@ -72,6 +73,7 @@ class Contents:
     own: dict[str, bytes] = field(default_factory=dict)
     mpy: bool = False
 
+    @cached_property
     def ldl(self) -> Int8Model:
         """The local model. UserError, naming the file, where it is none."""
         try:
@@ -79,22 +81,23 @@ class Contents:
         except ValueError as error:
             raise UserError(f"{self.model}: {error}") from None
 
+    @property
     def record_size(self) -> int:
         """Bytes of a recorded sample."""
-        return int(self.ldl().input_size + size_of(self.config.remote_shape))
+        return int(self.ldl.input_size + size_of(self.config.remote_shape))
 
 
 def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     """Path on the board -> content, main.py last. UserError for a model or configuration that does not fit the board."""
-    model, config, records, mpy = contents.model, contents.config, contents.records, contents.mpy
-    content, bundle = model.read_bytes(), contents.ldl()
+    config, records, mpy = contents.config, contents.records, contents.mpy
+    bundle = contents.ldl
     files: dict[str, bytes] = {}
     if records:
         try:
             data = records.read_bytes()
         except OSError as error:
             raise UserError(f"{records}: {error.strerror}") from None
-        record = contents.record_size()
+        record = contents.record_size
         if not data or len(data) % record:
             raise UserError(f"{records}: {len(data)} bytes are not whole records of {record} (LDL input, remote tensor)")
         files["samples" if kind.name == "microbit" else config.records] = data
@@ -113,7 +116,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         else:
             files[path] = source
     if not config.ldl.startswith(ROM):  # else it is there: mpremote romfs deploy
-        files[config.ldl] = content
+        files[config.ldl] = bytes(bundle.blob)
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())

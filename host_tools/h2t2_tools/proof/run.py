@@ -101,7 +101,7 @@ def _row(text: str) -> dict[str, Any]:
 
 def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
     assert contents.records is not None
-    left = contents.records.stat().st_size // contents.record_size()
+    left = contents.records.stat().st_size // contents.record_size
     last = time.monotonic()
 
     def heard(line: dict[str, Any]) -> None:

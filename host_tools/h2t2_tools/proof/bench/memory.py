@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +75,13 @@ def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
                 progress(f"{kind.name}, {'.mpy' if mpy else '.py'}")
                 contents = kinds.Contents(model, config, mpy=mpy)
                 files = kinds.payload(kind, contents)
-                measured = kinds.payload(replace(kind, arch="armv6m"), contents)
+                heap = flash.needed(kind, contents)
                 rows.append(
                     {
                         "board": kind.name,
                         "mpy": mpy,
                         "flash_bytes": sum(map(len, files.values())),
-                        "heap_bytes": sum(heap.values()) if (heap := flash.memory(measured)) else None,
+                        "heap_bytes": sum(heap.values()) if heap else None,
                         "bundle_bytes": model.stat().st_size,
                     }
                 )
