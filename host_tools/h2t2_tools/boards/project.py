@@ -55,15 +55,8 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: there is something in it; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
-    about = pair.about
-    entries = {
-        "device": re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name) or "device",
-        "event": about.event_index["ldl"],
-        "remote_shape": about.remote.shape,
-        "model_id": about.model_id,
-        "beta": about.beta,
-        "pair": _from(folder, pair.folder),
-    }
+    device = re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name) or "device"
+    entries = {"device": device, "pair": _from(folder, pair.folder)}
     if (pair.folder / "prior.json").is_file():
         entries["prior"] = _from(folder, pair.folder / "prior.json")
     files = {}
@@ -72,10 +65,10 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
         files[APP] = (places.examples() / "app_csv" / APP).read_bytes()
         files[DATA] = _csv(pair).encode()
     else:
-        ldl = Int8Model(bundle, about.event_index["ldl"])
+        ldl = Int8Model(bundle, pair.about.event_index["ldl"])
         scale, zero_point = ldl.input_quantisation()
         files[RECORDS] = pairs.records(pair, scale, zero_point, RECORDED)
-    files[CONFIG] = commented.configuration(board, entries).encode()
+    files[CONFIG] = commented.configuration(board, pair.about, entries).encode()
     files[MODEL] = bundle
     files[README] = _readme(folder, pair, board).encode()
     for name, content in files.items():

@@ -1,4 +1,4 @@
-"""A board's commented config.toml with a user's own entries in it; what it says beside them stays."""
+"""A board's commented config.toml for a pair, with a user's own entries in it; what it says beside them stays."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import json
 import re
 from typing import Any
 
-from ..common import places
+from ..common import pairs, places
 
 
-def configuration(board: str, entries: dict[str, Any]) -> str:
-    """The text of that board's configuration; entries: name -> number, string or list. One the board has not is left out."""
+def configuration(board: str, about: pairs.About, entries: dict[str, Any]) -> str:
+    """The text of that board's configuration for a pair; entries: name -> number, string or list, besides what the pair says.
+
+    One that the board has not is left out.
+    """
     text = (places.boards() / board / "config.toml").read_text()
-    for name, value in entries.items():
+    described = {
+        "event": about.event_index["ldl"],
+        "remote_shape": about.remote.shape,
+        "model_id": about.model_id,
+        "beta": about.beta,
+    }
+    for name, value in {**described, **entries}.items():
         found = re.search(rf"(?m)^(?:# )?{name} = [^#\n]*", text)
         if found:
             entry = f"{name} = {json.dumps(value)}"

@@ -101,12 +101,9 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
         pair = pairs.load(str(job.out))
         (job.out / "samples.bin").write_bytes(pairs.records(pair, ldl.scale, ldl.zero_point, RECORDS))
         files += ["ldl.h2m", "samples.bin"]
-        entries = {
-            "event": ldl.event, "remote_shape": list(rdl.shape), "model_id": model_id, "beta": job.beta, "pair": ".",
-            "prior": "prior.json",
-        }  # fmt: skip
         for board in BOARDS:
-            (job.out / f"{board}.toml").write_text(commented.configuration(board, entries))
+            text = commented.configuration(board, pair.about, {"pair": ".", "prior": "prior.json"})
+            (job.out / f"{board}.toml").write_text(text)
             files.append(f"{board}.toml")
     report["files"] = files
     report["model_id"] = model_id
