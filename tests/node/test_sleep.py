@@ -48,6 +48,14 @@ def test_a_file_cut_short_begins_anew(clock, tmp_path, content):
     Sleep("deep", lambda ms: None, unwritable).nap(5000, 0, lambda: None)  # it sleeps all the same
 
 
+def test_a_watchdog_is_fed_during_a_long_light_sleep(clock):
+    done = []
+    Sleep("light", done.append, at_once=4000).nap(9000, 0, lambda: done.append("fed"))
+    assert done == ["fed", 4000, "fed", 4000, "fed", 1000, "fed"]
+    Sleep("deep", done.append, "/nowhere", at_once=4000).nap(9000, 0, lambda: None)
+    assert done[-1] == 9000
+
+
 def test_little_is_waited_and_a_machine_without_sleep_says_so():
     assert [Sleep("light", None).worth(ms) for ms in (49, 50)] == [False, True]
     assert not Sleep("deep", None, "/nowhere").worth(999)

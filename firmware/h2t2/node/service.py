@@ -16,12 +16,14 @@ class Service:
 
     sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
-    every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. `sleep`
-    may be set to a Sleep: then it sleeps where a schedule leaves time and nothing is in flight.
+    every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. sleep: a
+    Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight.
     Counter: `errors` (exceptions caught).
     """
 
-    def __init__(self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None):
+    def __init__(
+        self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None
+    ):
         self.node = node
         self.sensing = sensing
         self.shape = shape
@@ -31,7 +33,7 @@ class Service:
         self.log = log
         self.cause = cause
         self.app = app
-        self.sleep = None
+        self.sleep = sleep
         self.errors = 0
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
@@ -96,7 +98,6 @@ class Service:
             return False
         if sleep.deep:
             self.keeper.save()
-            sleep.count(node.offloads)
             self._report()
             node.link.close()
         sleep.nap(ms, node.offloads, self.watchdog)

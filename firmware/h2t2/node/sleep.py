@@ -12,16 +12,18 @@ _MAGIC = b"H2Z1"
 class Sleep:
     """kind: "light" or "deep". down(ms): the machine's. path: of the file that keeps the counters over deep sleep. power: (what
     being awake and being asleep take, microwatts, and what an offload adds, microjoules), or None: no energy is reckoned.
+    at_once: milliseconds of light sleep between two feedings of a watchdog, which may go on running meanwhile, 0: any.
 
     Counters, since they were first counted: `wakes`, `awake_ms`, `asleep_ms`, `offloads`.
     """
 
-    def __init__(self, kind, down, path="h2t2.sleep", power=None):
+    def __init__(self, kind, down, path="h2t2.sleep", power=None, at_once=0):
         self.kind = kind
         self.deep = kind == "deep"
         self.down = down
         self.path = path
         self.power = power
+        self.at_once = at_once
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
         self.counted = 0  # offloads of this start that are in it
         if self.deep:
@@ -33,15 +35,19 @@ class Sleep:
         return ms >= LEAST_MS[self.kind]
 
     def nap(self, ms, offloads, feed) -> None:
-        """Sleep for so long; deep sleep does not return. offloads: of this start. feed: a watchdog's, before and after."""
+        """Sleep for so long; deep sleep does not return. offloads: of this start. feed: a watchdog's."""
         self.count(offloads)
         self.wakes += 1
         self.asleep_ms += ms
         feed()
+        part = self.at_once or ms
         if self.deep:
             self._save()
-        self.down(ms)
-        feed()
+            part = ms
+        while ms > 0:
+            self.down(min(ms, part))
+            feed()
+            ms -= part
         self.since = ticks_ms()
 
     def count(self, offloads) -> None:
@@ -65,15 +71,11 @@ class Sleep:
     def _load(self):
         try:
             with open(self.path, "rb") as file:
-                kept = unpack(_KEPT, file.read(calcsize(_KEPT)))
-        except (OSError, ValueError):  # the first start, or a cut
+                kept = file.read(calcsize(_KEPT))
+        except OSError:  # the first start
             return
-        except Exception as error:  # CPython's struct.error, of a file cut short
-            if type(error).__name__ != "error":
-                raise
-            return
-        if kept[0] == _MAGIC:
-            self.wakes, self.awake_ms, self.asleep_ms, self.offloads = kept[1:]
+        if len(kept) == calcsize(_KEPT) and kept[:4] == _MAGIC:  # else its writing was cut
+            _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads = unpack(_KEPT, kept)
 
     def _save(self):
         try:

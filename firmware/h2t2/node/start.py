@@ -42,8 +42,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
 
     act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the program or the recorded samples that
     the configuration names; with a program, act is told of what its own act() was told, tag: its samples' numbers. cause: why
-    this start was. ValueError, naming it, for an entry that is missing or does not fit the
-    model.
+    this start was. ValueError, naming it, for an entry that is missing or does not fit the model.
     """
     for name in WANTED:
         if name not in config:
@@ -82,13 +81,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
-    running = Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app)
-    if config.get("sleep"):
-        from .sleep import Sleep
-
-        kind, power = config["sleep"]
-        running.sleep = Sleep(kind, board.sleeper(kind), power=power)
-    return running
+    sleep = _sleep(config)
+    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app, sleep)
 
 
 def open_app(config, shown):
@@ -109,6 +103,16 @@ def _budget(arguments):
     from ..core.budget import Budget
 
     return Budget(*arguments)
+
+
+def _sleep(config):
+    """The Sleep of a configuration, or None."""
+    if not config.get("sleep"):
+        return None
+    from .sleep import Sleep
+
+    kind, power = config["sleep"]
+    return Sleep(kind, board.sleeper(kind), power=power, at_once=config.get("watchdog_ms", 0) // 2)
 
 
 def boot_number() -> int:

@@ -22,7 +22,7 @@ def _sine(step):
 
 
 def square_root(x) -> int:
-    """The largest integer whose square is at most x >= 0."""
+    """The largest integer whose square is at most x >= 0, of any size; core/forecaster's stays within small integers."""
     guess = 1
     while guess * guess <= x:
         guess *= 2
