@@ -12,12 +12,13 @@ from support import ROOT, mosquitto, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.boards import emulators, kinds
+from h2t2_tools.boards import kinds
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.lab import traces
+from h2t2_tools.proof import run
 
 FEW = [0, 2, 3]
 
@@ -133,19 +134,19 @@ def reach(broker, path):
     path.write_text(re.sub(r"(?m)^port = .*$", f"port = {broker.port}", text))
 
 
-EMULATED = {"unix": emulators.UNIX, "arm32": emulators.ARM32}
+BOARDS = ("unix", "arm32")  # those with an app
 
 
 def emulated(name):
     """The emulator of that name, None for this machine itself."""
-    emulator = EMULATED.get(name)
+    emulator = run.EMULATED.get(name)
     if emulator and emulator.missing():
         pytest.skip(emulator.missing())
     return emulator
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("board", EMULATED)
+@pytest.mark.parametrize("board", BOARDS)
 def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
     """From two Pipelines to a flashed board, a real broker and worker: every decision is as on this host."""
     emulator = emulated(board)
@@ -178,7 +179,7 @@ CSV = ROOT / "firmware/examples/app_csv/app.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["pi", *EMULATED])
+@pytest.mark.parametrize("where", ["pi", *BOARDS])
 def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     """One app.py with a CSV of samples as they were measured: every decision is that of the host's own integers and policy."""
     emulator = emulated(where)

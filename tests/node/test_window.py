@@ -16,6 +16,7 @@ from h2t2_tools.boards import emulators
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
+from h2t2_tools.proof import run
 
 SIZES = (2, 4, 16, 64, 256)
 
@@ -130,7 +131,7 @@ def test_a_pair_of_windows_is_as_good_as_its_models(machines):
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_a_window_on_a_board(machines, tmp_path, board):
     """Measurements one by one from a CSV: every decision is that of the host's own integers."""
-    if {"unix": emulators.UNIX, "arm32": emulators.ARM32}[board].missing():
+    if run.EMULATED[board].missing():
         pytest.skip(f"no {board}")
     folder, _ = machines
     assert main(["new", str(tmp_path / "mine"), "--from", str(folder / "pair")]) == 0

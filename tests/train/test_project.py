@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import replayed
 
-from h2t2_tools.boards import emulators
 from h2t2_tools.fleet import config
+from h2t2_tools.proof import run
 
 keras = pytest.importorskip("keras", reason="the extra train is not installed: pip install -e .[train]")
 pytestmark = pytest.mark.timeout(1200)
@@ -75,7 +75,7 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 def test_from_two_trained_models_to_a_board_that_acts(made, board):
-    emulator = {"unix": emulators.UNIX, "arm32": emulators.ARM32}[board]
+    emulator = run.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
     folder, trained, report = made

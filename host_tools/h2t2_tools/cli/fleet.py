@@ -39,10 +39,9 @@ def _address(text: str) -> tuple[str, int]:
 def _time(text: str) -> str:
     """An argument that is a time."""
     try:
-        durations.microseconds(text)
+        return durations.checked(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text
 
 
 def _node(args: argparse.Namespace) -> None:

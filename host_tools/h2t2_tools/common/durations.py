@@ -17,3 +17,9 @@ def microseconds(text: str) -> int:
     if not 0 < made <= MOST_US:
         raise ValueError(f"{text!r}: want a time such as 2s, 500ms or 5min, at most 16min")
     return made
+
+
+def checked(text: str) -> str:
+    """The time as it stands. ValueError as microseconds()."""
+    microseconds(text)
+    return text

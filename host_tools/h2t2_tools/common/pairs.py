@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from h2t2.ldl.quantise import quantised
 from h2t2.node.window import Window
@@ -51,11 +51,20 @@ class Windowed(BaseModel):
     size: int = Field(ge=1, le=4096)
     hop: int = Field(ge=1, le=65536)
     channels: int = Field(1, ge=1, le=64)
-    features: list[Literal["values", "mean", "std", "min", "max", "fft"]] = Field(min_length=1)
+    features: list[str] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Windowed:
+        self.make()  # ValueError for a feature that it does not know, or a spectrum of a size that has none
+        return self
+
+    def arguments(self) -> list[Any]:
+        """Those of Window."""
+        return [self.size, self.hop, self.channels, self.features]
 
     def make(self) -> Window:
-        """A window. ValueError for a spectrum of a size that has none."""
-        return Window(self.size, self.hop, self.channels, self.features)
+        """A window with nothing in it yet."""
+        return Window(*self.arguments())
 
     def numbers(self, rows: np.ndarray) -> list[float]:
         """The features of one whole window, rows (size, channels) as they were measured."""

@@ -39,8 +39,7 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     names = {"ldl": "local", "rdl": "remote"}
     made: dict[str, Any] = {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
     if pair.about.window:
-        window = pair.about.window
-        made["window"] = [window.size, window.hop, window.channels, window.features]
+        made["window"] = pair.about.window.arguments()
     return made
 
 

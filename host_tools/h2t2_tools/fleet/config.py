@@ -35,11 +35,6 @@ class OneOf:
         return value
 
 
-def _time(text: str) -> str:
-    durations.microseconds(text)
-    return text
-
-
 class NodeConfig(BaseModel):
     """Every entry a config.toml may have, with its default; firmware/boards/*/config.toml says what they mean."""
 
@@ -78,7 +73,7 @@ class NodeConfig(BaseModel):
     window: int = Field(1, ge=1, le=8)
     hold: int = Field(256, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
-    every: Annotated[str, AfterValidator(_time)] = ""
+    every: Annotated[str, AfterValidator(durations.checked)] = ""
     sleep: Literal["none", "light", "deep"] = "none"
     when_down: Literal["ask", "raise", "pause"] = "ask"
     cost: CostTable | None = None

@@ -28,10 +28,14 @@ def markdown(report: dict[str, Any]) -> str:
         "",
         *(f"Not for a board: {problem}." for problem in report["not_for_a_board"]),
         "```sh",
-        f"h2t2 demo --model {folder}                    # both models, a broker and a node on this machine",
-        f"h2t2 recommend {folder}/trace.npz --beta {beta:g}  # what to choose",
-        f"h2t2 rdl --pair {folder}                      # the remote model's worker",
     ]
+    commands = {
+        f"h2t2 demo --model {folder}": "both models, a broker and a node on this machine",
+        f"h2t2 recommend {folder}/trace.npz --beta {beta:g}": "what to choose",
+        f"h2t2 rdl --pair {folder}": "the remote model's worker",
+    }
     if not report["not_for_a_board"]:
-        lines.append(f"h2t2 new mine --from {folder}                  # a project: an app of your own, on a board")
+        commands[f"h2t2 new mine --from {folder}"] = "a project: an app of your own, on a board"
+    longest = max(map(len, commands))
+    lines += [f"{command:{longest}}  # {what}" for command, what in commands.items()]
     return "\n".join([*lines, "```", ""])

@@ -23,6 +23,7 @@ from ...model import bundle
 from .account import Account
 
 RATE = 140  # samples a second: slower than any node, so that outages meet many samples and not all of them
+PERIOD = f"{1000 / RATE:.3f}ms"
 EVERY = 50  # lessons between two snapshots
 STOP_S = 20.0  # an orderly end takes no longer
 NO_ROOM = 64  # bytes a file may have while the "disk" is full
@@ -200,7 +201,7 @@ class PiNode(Subject):
         return [
             sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
             "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path),
-            "--every", f"{1000 / RATE:.3f}ms",
+            "--every", PERIOD,
             "--deadline", str(self.deadline_ms), "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
@@ -228,7 +229,7 @@ class UnixNode(Subject):
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
             model_id=pair.about.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, window=8,
-            deadline_ms=deadline_ms, snapshot_every=EVERY, every=f"{1000 / RATE:.3f}ms", telemetry_s=1,
+            deadline_ms=deadline_ms, snapshot_every=EVERY, every=PERIOD, telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)
         for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():
