@@ -31,6 +31,11 @@ def table(values, name: str = "prior"):
     return [q15(value, name) for value in values] if values is not None else None
 
 
+def matrix(costs, name: str = "costs"):
+    """A cost matrix as rows of Q15. Raises ValueError, naming it, for a cost outside [0, 1]."""
+    return [table(row, name) for row in costs]
+
+
 def told(costs, confusion):
     """What labels of a remote model say that answers cost, Q15, (K, K) as AdaptiveClasses takes it, without bias.
 
@@ -62,15 +67,15 @@ def told(costs, confusion):
 
 MAKERS = {
     "prior": table, "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
-    "miss_rate": q15,
+    "miss_rate": q15, "costs": matrix,
 }  # fmt: skip
 
 
 def policy(**numbers) -> dict:
     """A policy's integer arguments from people's numbers: H2T2(**units.policy(beta=0.2, delta_fp=0.7)).
 
-    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn, miss_rate) and the numbers of `prior` in [0, 1], eta in
-    (0, 5.5]; every other option as it is.
+    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn, miss_rate) and the numbers of `prior` and `costs`
+    in [0, 1], eta in (0, 5.5]; every other option as it is.
     """
     return {name: MAKERS[name](value, name) if name in MAKERS else value for name, value in numbers.items()}
 

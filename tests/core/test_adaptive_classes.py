@@ -134,5 +134,5 @@ def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():
         units.told(costs, [[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(ValueError, match="errs too often"):
         units.told(costs, [[0.7, 0.3], [0.3, 0.7]])
-    with pytest.raises(ValueError, match="told: 4 numbers, want 9"):
+    with pytest.raises(ValueError, match="costs: 4 numbers, want 9"):
         AdaptiveClasses(COSTS, told=[[0, 1], [1, 0]])

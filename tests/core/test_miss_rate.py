@@ -99,9 +99,9 @@ def test_a_low_limit_makes_it_look_more_often():
 
 
 def test_only_the_adaptive_policy_keeps_one():
-    assert policies.kind("adaptive", True) is MissLimited
+    assert policies.kind("adaptive", ["miss_rate"]) is MissLimited
     with pytest.raises(ValueError, match="policy h2t2 keeps no such limit"):
-        policies.kind("h2t2", True)
+        policies.kind("h2t2", ["miss_rate"])
     for value in (0, ONE + 1, 0.02):
         with pytest.raises(ValueError, match="miss_rate"):
             MissLimited(miss_rate=value)

@@ -110,11 +110,6 @@ POLICIES = (
 )
 
 
-def _given(policy):
-    """The costs it is configured with."""
-    return policy.beta, policy.delta_fp, policy.delta_fn
-
-
 def state(data):
     """A snapshot, once as it is, once with its checksum put right: the policy goes on, or is as it was."""
     make = POLICIES[(data[5] - 1) % 5 if len(data) > 5 else 0]  # byte 5 says whose it is
@@ -122,7 +117,7 @@ def state(data):
     accepted = False
     for blob in (data, mended):
         policy = make()
-        given = _given(policy)
+        given = snapshot.costs(policy)
         before = snapshot.save(policy, given)
         try:
             other = snapshot.restore(policy, blob, given)
@@ -260,7 +255,7 @@ def seeds(name):
     if name == "bundle":
         return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite")) if path.stem != "dilated"]
     if name == "state":
-        return [snapshot.save(policy, _given(policy)) for policy in [make() for make in POLICIES]]
+        return [snapshot.save(policy, snapshot.costs(policy)) for policy in [make() for make in POLICIES]]
     if name == "slots":
         memory = bytearray(256)
         store = snapshot.Store([snapshot.BufferSlot(memory, 0, 128), snapshot.BufferSlot(memory, 128, 128)])

@@ -90,13 +90,14 @@ def test_other_options_are_refused():
 
 
 def test_costs_that_a_policy_cannot_have_are_refused_before_it_is_touched():
-    blob = snapshot.save(AdaptiveClasses(COSTS), (1, 0, 0))
+    blob = snapshot.save(AdaptiveClasses(COSTS), (1,) + (0,) * 9)
     target = AdaptiveClasses(COSTS)
     target.decide([0, 0, 32768])
-    before = snapshot.save(target, GIVEN)
-    with pytest.raises(ValueError, match="snapshot: .* has a cost matrix"):
-        snapshot.restore(target, blob, (1, 5, 6))
-    assert snapshot.save(target, GIVEN) == before
+    given = snapshot.costs(target)
+    before = snapshot.save(target, given)
+    with pytest.raises(ValueError, match="snapshot: costs 46341 is not in"):
+        snapshot.restore(target, blob, (1,) + (46341,) * 9)
+    assert snapshot.save(target, given) == before
 
 
 class Cut(Exception):

@@ -109,7 +109,7 @@ def replay(kind, rounds, restore, options):
         both = [(binary.decide(stream.draw() >> 1, n * 82), many.decide(scores(stream, 4), n * 82)) for n in range(rounds)]
         return {"actions": "".join(["01-"[a] + "0123-"[b] for a, b in both])}
     policy = make(kind, rounds, options)
-    given = policy.beta, policy.delta_fp, policy.delta_fn
+    given = snapshot.costs(policy)
     actions = ""
     late = 0
     for n in range(rounds):

@@ -6,7 +6,7 @@ from . import defaults
 from .class_forecaster import ClassForecaster, confidence, likeliest
 from .h2t2 import log2e
 from .numbers import ONE, ONE_Q29, divide, exp2, loss, times
-from .policy import OFFLOAD, Policy, checked_integer
+from .policy import MOST, OFFLOAD, Policy, checked_integer
 from .rules import checked
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
@@ -70,11 +70,9 @@ class AdaptiveClasses(Policy):
         checked_integer("bits", bits, 1, 6)
         Policy.__init__(self, seed, window, ONE, ONE)
         self.classes = n = len(checked(costs))
-        self.costs = array("i", [cost for row in told or costs for cost in row])
-        if len(self.costs) != n * n:
-            raise ValueError("told: %d numbers, want %d" % (len(self.costs), n * n))
-        for cost in self.costs:
-            checked_integer("told", cost, -TOLD, TOLD)
+        self.told = told is not None
+        self.costs = array("i", [0] * (n * n))
+        self.set_costs([cost for row in told or costs for cost in row])
         self.bits = bits
         self.forecaster = ClassForecaster(bits, n)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
@@ -83,7 +81,7 @@ class AdaptiveClasses(Policy):
         self.shares = [0, 0]
         self.wishes = array("i", [0] * window)  # of every ticket out: the forecaster's chance << 4 | class
         self.want = self.chance = 0
-        self.options = (bits, n) + tuple(self.costs)
+        self.options = (bits, n, self.told)
         self.set_beta(beta)
 
     def set_deltas(self, fp: int, fn: int) -> None:
@@ -91,11 +89,66 @@ class AdaptiveClasses(Policy):
         if (fp, fn) != (self.delta_fp, self.delta_fn):
             raise ValueError("policy %s has a cost matrix, not deltas" % self.name)
 
+    def set_costs(self, costs) -> None:
+        """The cost matrix, flat, for whatever is decided and learned from now on, as `costs` or `told` of its making."""
+        if len(costs) != len(self.costs):
+            raise ValueError("costs: %d numbers, want %d" % (len(costs), len(self.costs)))
+        for cost in costs:
+            checked_integer("costs", cost, -TOLD, TOLD)
+        for i in range(len(costs)):
+            self.costs[i] = costs[i]
+
+    def change_costs(self, entries) -> None:
+        """Other costs in some places: (true, said, Q15), of saying `said` when it is `true`; said -1: of whatever else.
+
+        ValueError, and nothing changed, for classes it has not, the diagonal, or where costs were `told`, which hang together.
+        """
+        n = self.classes
+        if self.told:
+            raise ValueError("its costs make up for the errors of the remote model: one of them cannot be set alone")
+        for true, said, cost in entries:
+            if not 0 <= true < n or not -1 <= said < n or said == true:
+                raise ValueError("no cost of saying %r for %r among %d classes" % (said, true, n))
+            checked_integer("cost", cost, 0, ONE)
+        for true, said, cost in entries:
+            for j in range(n):
+                if j == said or (said < 0 and j != true):
+                    self.costs[true * n + j] = cost
+
+    def blind(self) -> int:
+        """The class to act on where nothing is known of a sample: the one whose mistakes cost least."""
+        n = self.classes
+        best = 0
+        least = MOST
+        for j in range(n):
+            cost = 0
+            for i in range(n):
+                cost += self.costs[i * n + j]
+            if cost < least:
+                best = j
+                least = cost
+        return best
+
+    def bin(self, f) -> int:
+        """The bin, 0..2^bits - 1, of the largest score, which is how sure the local model is."""
+        return confidence(f[likeliest(f)], self.classes, self.bits)
+
+    def likely(self, f) -> int:
+        """As Adaptive.likely, for scores f."""
+        top = likeliest(f)
+        k = self.bin(f)
+        cell = top << self.bits | k
+        weights(self.spent, self.shares, self.head, k)
+        if self.shares[0] < ONE - self.shares[0] or not self.forecaster.totals[cell]:  # scores of it were never seen
+            return top
+        self.forecaster.look(self.costs, cell)
+        return self.forecaster.guess
+
     def decide(self, f) -> int:
         """The class, or OFFLOAD (then `ticket` is set), for scores f: K integers in Q14 that sum to at most 32767."""
         forecaster = self.forecaster
         top = likeliest(f)
-        k = confidence(f[top], self.classes, self.bits)
+        k = self.bin(f)
         cell = top << self.bits | k
         forecaster.observe(f, cell)
         if not forecaster.age % 1000:
@@ -179,7 +232,8 @@ class AdaptiveClasses(Policy):
         """As Policy.parts."""
         scalars, arrays = Policy.parts(self)
         more = self.forecaster.parts()
-        return scalars + more[0], arrays + [(self.spent, ((-FAR, FAR),))] + more[1]
+        own = [(self.costs, ((-TOLD, TOLD),)), (self.spent, ((-FAR, FAR),))]
+        return scalars + more[0], arrays + own + more[1]
 
     def restored(self) -> None:
         """As Policy.restored."""

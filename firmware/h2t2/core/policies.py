@@ -2,17 +2,22 @@
 NAMES = ("adaptive", "h2t2")
 
 
-LIMITING = ("adaptive",)  # those that keep a limit for missed events
+def kind(name: str, given=()):
+    """The class of a policy; given: names of its arguments. With `miss_rate` it keeps a limit for missed events, with `costs`
+    it decides between more classes than two.
 
-
-def kind(name: str, limited: bool = False):
-    """The class of a policy; limited: which keeps a limit for missed events, an argument `miss_rate`.
-
-    ValueError for a name that is none of NAMES, or none of LIMITING.
+    ValueError for a name that is none of NAMES, or a policy that does not do so.
     """
-    if limited and name in NAMES and name not in LIMITING:
-        raise ValueError("miss_rate: policy %s keeps no such limit; adaptive does" % name)
-    if limited and name == "adaptive":
+    for what, does in (("miss_rate", "keeps no such limit"), ("costs", "decides between two classes")):
+        if what in given and name in NAMES and name != "adaptive":
+            raise ValueError("%s: policy %s %s; adaptive does more" % (what, name, does))
+    if "costs" in given:
+        if "miss_rate" in given:
+            raise ValueError("miss_rate: of two classes only; with more, `costs` say what each mistake costs")
+        from .adaptive_classes import AdaptiveClasses
+
+        return AdaptiveClasses
+    if "miss_rate" in given:
         from .miss_rate import MissLimited
 
         return MissLimited
@@ -28,5 +33,5 @@ def kind(name: str, limited: bool = False):
 
 
 def make(name: str, arguments: dict):
-    """The policy of that name and those arguments; with a limit for missed events where `miss_rate` is among them."""
-    return kind(name, "miss_rate" in arguments)(**arguments)
+    """The policy of that name and those arguments."""
+    return kind(name, arguments)(**arguments)

@@ -13,16 +13,11 @@ TICKET = 268435455  # the largest ticket
 
 def checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn):
     """Raise ValueError, naming it, for an option that every policy has and that is out of range."""
-    for name, value, low, high in (
-        ("bits", bits, 1, 12),
-        ("beta", beta, 0, ONE),
-        ("delta_fp", delta_fp, 0, ONE),
-        ("delta_fn", delta_fn, 0, ONE),
-        ("half_life", half_life, 0, 268435455),
-        ("rdl_fp", rdl_fp, 0, ONE),
-        ("rdl_fn", rdl_fn, 0, ONE),
-    ):
-        checked_integer(name, value, low, high)
+    checked_integer("bits", bits, 1, 12)
+    checked_integer("half_life", half_life, 0, 268435455)
+    shares = (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn), ("rdl_fp", rdl_fp), ("rdl_fn", rdl_fn))
+    for name, value in shares:
+        checked_integer(name, value, 0, ONE)
 
 
 def checked_integer(name, value, low, high, unit="q15"):
@@ -43,6 +38,7 @@ class Policy:
 
     kind = 0  # of its snapshots
     name = ""
+    classes = 2  # it decides between two by a score's bin; where they are more, by the scores of all, with `costs` for deltas
     limit = 0  # the most events that it may miss, Q15, where it keeps such a limit; then it has report()
     reprices = False  # whether what it has learned follows a change of costs at once
 

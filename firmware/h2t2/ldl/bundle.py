@@ -96,6 +96,10 @@ class Int8Model:
             step(arena, self.blob, p, k)
         return arena[self.output + self.event] - 128
 
+    def score_of(self, n: int) -> int:
+        """The score of output n in the last run, in 256ths, 0..255."""
+        return self.blob[self.scores + self.arena[self.output + n]]
+
     def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output."""
         return self.blob[self.scores + q + 128] >> 8 - self.bits

@@ -54,11 +54,12 @@ class TFLiteModel:
         if not 0 <= self.event < self.classes:
             raise ValueError("%s: no class %d among %d outputs" % (path, event, self.classes))
         self.bits = bits
-        # q -> bin for every int8 q: floor(f 2^bits) of the dequantised, clipped score f
-        scores = np.clip(self.output_scale * (np.arange(-128, 128) - self.output_zero_point), 0, 1)
-        self._bins = bytes(np.minimum(np.floor(scores * 2**bits), 2**bits - 1).astype(np.uint8)) if bits <= 8 else b""
-        if not self._bins:
+        if not 1 <= bits <= 8:
             raise ValueError("bits %d: an int8 score has at most 8" % bits)
+        # q -> floor(256 f) of the dequantised, clipped score f, for every int8 q
+        scores = np.clip(self.output_scale * (np.arange(-128, 128) - self.output_zero_point), 0, 1)
+        self._scores = bytes(np.minimum(np.floor(scores * 256), 255).astype(np.uint8))
+        self._last = np.zeros(self.classes, np.int8)
 
     def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point."""
@@ -70,7 +71,12 @@ class TFLiteModel:
 
     def run(self, x) -> int:
         """int8 input tensor (array of the input's size) to the event's int8 output, -128..127. ValueError for a wrong size."""
-        return int(self.outputs(x)[self.event])
+        self._last = self.outputs(x)
+        return int(self._last[self.event])
+
+    def score_of(self, n: int) -> int:
+        """The score of output n in the last run, in 256ths, 0..255."""
+        return self._scores[int(self._last[n]) + 128]
 
     def scores(self, x) -> np.ndarray:
         """int8 input tensor to all outputs' scores in [0, 1], float64 (classes,): host use."""
@@ -87,7 +93,7 @@ class TFLiteModel:
 
     def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""
-        return self._bins[q + 128]
+        return self._scores[q + 128] >> 8 - self.bits
 
     def score(self, q: int) -> float:
         """The score in [0, 1] an int8 output stands for (host use: reports and traces)."""

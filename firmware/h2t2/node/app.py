@@ -6,8 +6,9 @@ from .service import SOURCES
 
 
 class Decision:
-    """label: the class, 0 or 1. source: "local", "remote", or "fallback" where no answer came. score: the local model's, the
-    middle of its bin, -1 where that model failed. tag: what sense() gave. late: whether it came after the deadline."""
+    """label: the class, from 0. source: "local", "remote", or "fallback" where no answer came. score: the local model's of
+    class 1, or, of more classes than two, the largest; the middle of its bin, -1 where that model failed. tag: what sense()
+    gave. late: whether it came after the deadline."""
 
     def __init__(self, label, source, score, tag, late):
         self.label = label
@@ -38,7 +39,9 @@ class App:
         self.patient = getattr(program, "patient", False)
         self.local = Measured(*config["measured"]["local"])
         self.remote = Measured(*config["measured"]["remote"])
-        self.bits = config["arguments"]["bits"]
+        arguments = config["arguments"]
+        self.steps = 2 << arguments["bits"]
+        self.least = 1 / len(arguments["costs"]) if "costs" in arguments else 0  # the score at which bins begin
         self.window = None
         if config["measured"].get("window"):
             from .window import Window
@@ -72,7 +75,7 @@ class App:
     def act(self, tag, k, decision, source):
         """As Node's act."""
         n, measured, since = tag
-        score = (2 * k + 1) / (2 << self.bits) if k >= 0 else -1
+        score = self.least + (1 - self.least) * (2 * k + 1) / self.steps if k >= 0 else -1
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
         try:
             self.program.act(Decision(decision, SOURCES[source], score, measured, late))

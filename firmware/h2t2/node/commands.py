@@ -26,7 +26,8 @@ class Command:
 def parse(payload: bytes) -> Command:
     """The Command in a JSON object. ValueError (what is wrong, the id where there is one) for anything else.
 
-    One of: {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768; {"prior": [Q15, ...]}, a number a bin;
+    One of: {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768, or, of more classes than two, "costs":
+    [[true, said, Q15], ...], said -1 for all; {"prior": [Q15, ...]}, a number a bin;
     {"snapshot": true}; {"reset": true}; {"pause": seconds, 0 to 86400; 0 ends a pause}. Beside it, if one wishes: "id", a text
     of 1 to 32 characters, which the answer bears, and under which it is carried out once; "until", Unix seconds after which it
     is not carried out.
@@ -67,12 +68,25 @@ def _value(what, value):
         if type(value) is not dict or not value:
             raise ValueError("command set: want costs")
         for name in value:
-            if name not in COSTS:
+            if name == "costs":
+                _matrix(value[name])
+            elif name not in COSTS:
                 raise ValueError("command set: there is no such cost")
-            _checked(name, value[name], ONE)
+            else:
+                _checked(name, value[name], ONE)
     else:
         raise ValueError("no such command")
     return value
+
+
+def _matrix(value):
+    if type(value) is not list or not value:
+        raise ValueError("command costs: want a list")
+    for entry in value:
+        if type(entry) is not list or len(entry) != 3 or type(entry[1]) is not int:
+            raise ValueError("command costs: want [true, said, cost]")
+        _checked("costs", entry[0], 15)
+        _checked("costs", entry[2], ONE)
 
 
 def _checked(name, value, high):

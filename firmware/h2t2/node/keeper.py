@@ -1,7 +1,7 @@
 # What was learned stays learned: when a policy's state is saved, what is read at the start, and what becomes of a snapshot that
 # does not fit. What a snapshot is, is in snapshot.
 from ..clock import Stopwatch
-from .snapshot import Mismatch, restore, save
+from .snapshot import Mismatch, costs, restore, save
 
 MISMATCH = ("fresh", "stop")  # what a snapshot of another kind, size, version or options leads to
 
@@ -22,7 +22,7 @@ class Keeper:
         self.every = every
         self.complain = complain
         self.log = log
-        self.given = policy.beta, policy.delta_fp, policy.delta_fn
+        self.given = costs(policy)
         self.saves = self.unsaved = 0
         self.restored = False
         self.watch = Stopwatch()

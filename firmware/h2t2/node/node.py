@@ -23,7 +23,8 @@ TAG, BIN, CLASS, SINCE, SENT, SIZE = 0, 1, 2, 3, 4, 5  # what is known of an off
 class Node:
     """One edge device. Every sample handed to `step` gets exactly one decision, through `act`, within `deadline_ms`.
 
-    policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`. link: MqttLink, PahoLink, SerialLink.
+    policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`; of a policy for more classes than two,
+    whose bin() makes k of it, `run(x)` gives the scores (ldl.classes). link: MqttLink, PahoLink, SerialLink.
     act(tag, k, decision, source): called once a sample; k is -1 where the local model failed.
     model: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
     window: offloads in flight, 1..8; a sample for which there is no room is decided locally. deadline_ms: the wait for a label
@@ -129,11 +130,12 @@ class Node:
             budget.earn(ticks_diff(began, self.earned))
             self.earned = began
         try:
-            k = self.ldl.bin(self.ldl.run(x))
+            seen = self.ldl.bin(self.ldl.run(x))  # what the policy decides by: a bin, or many scores
         except Exception as error:  # a sample of the wrong size, a sensor's garbage: the cheaper mistake
             self.complain("local model", error)
-            self._act(tag, -1, 1 if policy.delta_fn >= policy.delta_fp else 0, FALLBACK)
+            self._act(tag, -1, self._blind(), FALLBACK)
             return
+        k = policy.bin(seen) if policy.classes > 2 else seen
         now = ticks_ms()
         self.step_ms = longest(self.step_ms, began)
         standing = self.standing()
@@ -148,14 +150,21 @@ class Node:
         else:
             self._charge(asks)
             self.changing = True
-            action = policy.decide(k)
+            action = policy.decide(seen)
             self.changing = False
             if action == OFFLOAD:
                 self._offload(k, shape, remote, tag, since, left if asks else 0)
             else:
                 self._act(tag, k, action, LOCAL)
             return
-        self._act(tag, k, policy.likely(k), FALLBACK)
+        self._act(tag, k, policy.likely(seen), FALLBACK)
+
+    def _blind(self):
+        """The class to act on where nothing is known of a sample."""
+        policy = self.policy
+        if policy.classes > 2:
+            return policy.blind()
+        return 1 if policy.delta_fn >= policy.delta_fp else 0
 
     def _offload(self, k, shape, remote, tag, since, left):
         """Send a sample that the policy wants labelled; left: ms in which an answer is of use, 0 where nobody can be asked."""
@@ -255,7 +264,7 @@ class Node:
         except ValueError:
             self.strangers += 1
             return
-        if boot != self.boot or label > 1:
+        if boot != self.boot or label >= self.policy.classes:
             self.strangers += 1
             return
         if status == wire.NOBODY:  # a gateway's word, not a worker's

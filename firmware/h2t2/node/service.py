@@ -146,7 +146,11 @@ class Service:
             return None
         note = None
         if command.what == "set":
+            if "costs" in value and policy.classes == 2:
+                raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % policy.name)
             policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
+            if "costs" in value:
+                policy.change_costs(value["costs"])
             if "beta" in value and self.node.cost:
                 note = "beta follows what offloads cost: it will not stay"
             policy.set_beta(value.get("beta", policy.beta))

@@ -35,7 +35,7 @@ class Mismatch(ValueError):
 def save(policy, given) -> bytes:
     """The state of a policy as bytes: what it has learned, counters, costs, draws and options.
 
-    given: the costs it was configured with (beta, delta_fp, delta_fn), which tell at restore() whether they were changed since.
+    given: costs() as it was configured, which tell at restore() whether they were changed since.
     """
     state = policy.state()
     options = tuple(given) + policy.options
@@ -47,7 +47,7 @@ def save(policy, given) -> bytes:
 def restore(policy, blob, given) -> bool:
     """Put a saved state into a policy made with the same options; it goes on bit for bit.
 
-    given: the costs it is configured with now. Where they are those of save(), the costs in force then come back (a command
+    given: costs() as it is configured now. Where they are those of save(), the costs in force then come back (a command
     may have set them); else these are in force, and it returns True. Mismatch for another version, kind, size or options,
     ValueError for bytes that are truncated, changed or out of range, or costs it cannot have; its state is untouched then.
     """
@@ -62,12 +62,12 @@ def restore(policy, blob, given) -> bool:
         raise ValueError("snapshot: the checksum does not match")
     if version != VERSION:
         raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
-    if kind != policy.kind or options != 3 + len(policy.options) or size < 4 * options or size & 3:
+    if kind != policy.kind or options != len(given) + len(policy.options) or size < 4 * options or size & 3:
         raise Mismatch("snapshot: of another kind or size of policy")
     made = unpack_from("<%di" % options, blob, _SIZE)
-    if made[3:] != tuple([int(value) for value in policy.options]):
+    if made[len(given) :] != tuple([int(value) for value in policy.options]):
         raise Mismatch("snapshot: made with other options than this policy's")
-    other = made[:3] != tuple(given)
+    other = made[: len(given)] != tuple(given)
     try:
         if other:
             _configure(policy, given)  # costs that this policy cannot have are refused before its state is touched
@@ -79,8 +79,18 @@ def restore(policy, blob, given) -> bool:
     return other
 
 
+def costs(policy) -> tuple:
+    """The costs in force: beta and both deltas, or, of more classes than two, beta and the matrix."""
+    if policy.classes > 2:
+        return (policy.beta,) + tuple(policy.costs)
+    return policy.beta, policy.delta_fp, policy.delta_fn
+
+
 def _configure(policy, given):
-    policy.set_deltas(given[1], given[2])
+    if policy.classes > 2:
+        policy.set_costs(given[1:])
+    else:
+        policy.set_deltas(given[1], given[2])
     policy.set_beta(given[0])
 
 

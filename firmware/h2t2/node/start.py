@@ -50,6 +50,10 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     arguments = config["arguments"]
     policy = policies.make(config["policy"], arguments)
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], config.get("resolver", "reference"))
+    if policy.classes > 2:
+        from ..ldl.classes import Classes
+
+        ldl = Classes(ldl, policy.classes)
     shape = tuple(config["remote_shape"])
     app = None
     if sensor is None and config.get("app"):
@@ -156,7 +160,7 @@ def main(path: str = "config.json") -> None:
     """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary.
 
     An exception is logged, and the node started again after a wait that doubles from 1 to 60 s. ValueError for a
-    configuration that cannot be used.
+    configuration that cannot be used, ImportError for one whose modules are not there.
     """
     with open(path) as file:
         config = json.load(file)
@@ -169,7 +173,7 @@ def main(path: str = "config.json") -> None:
         try:
             _run(config, feed, log, cause)
             return
-        except ValueError:
+        except (ValueError, ImportError):  # it would not start the next time either
             raise
         except Exception as error:
             log.exception(error)

@@ -27,15 +27,16 @@ def state(running) -> dict:
         boot=node.boot,
         policy=policy.name,
         bits=policy.options[0],
+        classes=policy.classes,
         beta=policy.beta,
-        delta_fp=policy.delta_fp,
-        delta_fn=policy.delta_fn,
         model=node.model,
         runtime=__version__,
         wire=wire.VERSION,
         snapshot=snapshot.VERSION,
         snapshot_age_s=running.keeper.age(),
     )
+    if policy.classes == 2:
+        made.update(delta_fp=policy.delta_fp, delta_fn=policy.delta_fn)
     if running.app:
         made.update(saturated=running.app.saturated())
     if running.sleep:
