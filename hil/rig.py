@@ -53,8 +53,8 @@ class Material:
         self.blob = bundle.from_tflite(pair.ldl)
         self.model = self.folder / "ldl.h2m"
         self.model.write_bytes(self.blob)
-        ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
-        rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+        ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
+        rdl = TFLiteModel(str(pair.rdl), event=pair.about.output_of("rdl"))
         order = pairs.stream(pair, self.samples, 5).tolist()
         self.local = [ldl.quantise(pair.view(pair.x[n], "ldl")).ravel() for n in order]
         remote = [rdl.quantise(pair.x[n]) for n in order]

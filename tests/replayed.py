@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 
+from h2t2.core.class_forecaster import likeliest
 from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.classes import Classes
 from h2t2.node.measured import Measured
 from h2t2.node.window import Window
 from h2t2_tools.common import pairs, policies
@@ -43,6 +45,8 @@ def decisions(folder, csv, arguments, event):
     local, remote = (Measured(*ends[name]) for name in ("local", "remote"))
     window = Window(*ends["window"]) if "window" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
+    many = len(arguments.get("costs", ()))
+    ldl = Classes(ldl, many) if many else ldl
     policy, rdl = policies.core.make("adaptive", arguments), models.of_pair(pair).load()
     made, own = [], []
     for line in csv.splitlines():
@@ -50,22 +54,24 @@ def decisions(folder, csv, arguments, event):
         values = window(values)
         if values is None:
             continue
-        k = ldl.bin(ldl.run(local(values)))
-        action = policy.decide(k)
+        seen = ldl.bin(ldl.run(local(values)))
+        k = policy.bin(seen) if many else seen
+        action = policy.decide(seen)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.about.remote.shape)
-        label = int(rdl.scores(tensor)[0] >= 0.5)
+        label = int(models.labels(rdl.scores(tensor))[0])
         if action == OFFLOAD:
             policy.learn(policy.ticket, label)
         decided = (label, "remote") if action == OFFLOAD else (action, "local")
-        made.append((*decided, (2 * k + 1) / 32))
-        own.append(int(k >= 8))
+        least = 1 / many if many else 0
+        made.append((*decided, round(least + (1 - least) * (2 * k + 1) / 32, 6)))
+        own.append(likeliest(seen) if many else int(k >= 8))
     return made, own
 
 
 def written(path):
     """[(label, source, score)] as the app of firmware/examples/app_csv wrote them."""
     lines = [line.split(",") for line in path.read_text().splitlines()]
-    return [(int(label), source, float(score)) for label, source, score in lines]
+    return [(int(label), source, round(float(score), 6)) for label, source, score in lines]
 
 
 def shown(out):

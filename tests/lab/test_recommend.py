@@ -77,7 +77,7 @@ def test_too_little_is_refused(score, label, why, tmp_path, capsys):
 
 
 def test_many_classes_are_refused(capsys):
-    assert h2t2("recommend", "digits_4") == 2 and "between two" in capsys.readouterr().err
+    assert h2t2("recommend", "digits_4") == 2 and "recommend is of two" in capsys.readouterr().err
 
 
 def test_a_limit_and_a_remote_model_that_errs_are_played_and_written(asked):

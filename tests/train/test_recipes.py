@@ -55,9 +55,10 @@ def test_the_others(tmp_path):
         train(recipe, tmp_path / "models", tmp_path)
 
 
-def test_a_shipped_pair_made_again_is_a_pair(tmp_path):
-    recipe = shutil.copy(ROOT / "models/digits/train.py", tmp_path)  # it writes beside itself
+@pytest.mark.parametrize("name, classes", [("digits", 2), ("ten_digits", 10)])
+def test_a_shipped_pair_made_again_is_a_pair(tmp_path, name, classes):
+    recipe = shutil.copy(ROOT / f"models/{name}/train.py", tmp_path)  # it writes beside itself
     run = subprocess.run([sys.executable, recipe], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]
     pair = pairs.load(str(tmp_path))
-    assert len(pair.remote_tensor(pair.x[0])) == 64
+    assert len(pair.remote_tensor(pair.x[0])) == 64 and pair.about.classes == classes

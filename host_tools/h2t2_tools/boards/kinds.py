@@ -49,7 +49,7 @@ KINDS = {
 
 
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
-PARTS = ("budget", "miss_rate", "app", "sleep")  # entries of a configuration that need modules of their own
+PARTS = ("budget", "costs", "miss_rate", "app", "sleep")  # entries of a configuration that need modules of their own
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
@@ -109,7 +109,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    for path in modules(kind, [part for part in PARTS if getattr(config, part) not in ("", 0, "none")]):
+    for path in modules(kind, [part for part in PARTS if getattr(config, part) not in (None, "", 0, "none")]):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)

@@ -52,6 +52,8 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     bundle: the pair's local model. A board without room for an app gets recorded samples. UserError where there is something
     already: nothing is overwritten.
     """
+    if pair.about.classes > 2 and not KINDS[board].app:
+        raise UserError(f"pair {pair.about.name} has {pair.about.classes} classes: the {board} has room for two")
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: there is something in it; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +67,7 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
         files[APP] = (places.examples() / "app_csv" / APP).read_bytes()
         files[DATA] = _csv(pair).encode()
     else:
-        ldl = Int8Model(bundle, pair.about.event_index["ldl"])
+        ldl = Int8Model(bundle, pair.about.output_of("ldl"))
         scale, zero_point = ldl.input_quantisation()
         files[RECORDS] = pairs.records(pair, scale, zero_point, RECORDED)
     files[CONFIG] = commented.configuration(board, pair.about, entries).encode()

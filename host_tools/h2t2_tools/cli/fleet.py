@@ -54,7 +54,7 @@ def _node(args: argparse.Namespace) -> None:
         device=args.device,
         broker=to.host,
         port=to.port,
-        event=pair.about.event_index["ldl"],
+        event=pair.about.output_of("ldl"),
         remote_shape=pair.about.remote.shape,
         model_id=pair.about.model_id,
         policy=args.policy,
@@ -70,7 +70,7 @@ def _node(args: argparse.Namespace) -> None:
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
         snapshot_mismatch=args.snapshot_mismatch,
-        **policy_numbers(args, pair.about.beta),
+        **policy_numbers(args, pair.about),
     )
     drawn = pairs.stream(pair, args.samples, args.seed).tolist()
     order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
@@ -217,13 +217,22 @@ def _add_rdl(commands: Any) -> None:
     json_option(p)
 
 
-def _command(args: argparse.Namespace) -> None:
+def _cost(true: str, said: str, cost: str) -> list[int]:
+    """What the command bears of a --cost."""
+    try:
+        return [int(true), -1 if said == "any" else int(said), q15(float(cost), "cost")]
+    except ValueError as error:
+        raise UserError(f"--cost {true} {said} {cost}: {error}; want a class, a class or any, and a cost") from None
 
+
+def _command(args: argparse.Namespace) -> None:
     from ..fleet import command as remote_command
 
     given = {name: getattr(args, name) for name in ("beta", "delta_fp", "delta_fn")}
     content: dict[str, Any] = {}
-    costs = {name: q15(value, name) for name, value in given.items() if value is not None}
+    costs: dict[str, Any] = {name: q15(value, name) for name, value in given.items() if value is not None}
+    if args.cost:
+        costs["costs"] = [_cost(*words) for words in args.cost]
     if costs:
         content["set"] = costs
     if args.pause is not None:
@@ -232,7 +241,7 @@ def _command(args: argparse.Namespace) -> None:
     if args.prior:
         content["prior"] = [q15(p, "prior") for p in prior_file.read(Path(args.prior))]
     if len(content) != 1:
-        raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn), --prior, --pause, --snapshot, --reset")
+        raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn, --cost), --prior, --pause, ...")
     note = remote_command.send(endpoint_of(args), args.device, content, args.wait)
     write_json(args.json, {"device": args.device, "command": content, "note": note})
     if args.json != "-":
@@ -247,12 +256,20 @@ def _add_command(commands: Any) -> None:
         "Tell a device something (new costs, snapshot, reset, pause) and wait for its answer. "
         "It takes four at once, then one each 15 s.",
         "h2t2 command kitchen --beta 0.25",
+        "h2t2 command sorter --cost 8 any 1 --cost 8 3 0.5   # many classes: a missed 8, and one taken for a 3",
         "h2t2 command kitchen --pause 600 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
     )
     p.add_argument("device", type=device_name, help="its name")
     p.add_argument("--beta", type=float, help="cost of an offload from now on, 0..1")
     p.add_argument("--delta-fp", type=float, help="cost of a false alarm, 0..1")
     p.add_argument("--delta-fn", type=float, help="cost of a missed event, 0..1")
+    p.add_argument(
+        "--cost",
+        nargs=3,
+        action="append",
+        metavar=("TRUE", "SAID", "C"),
+        help="many classes: what saying SAID (any: whatever else) costs when it is TRUE, 0..1; again for more",
+    )
     p.add_argument("--prior", metavar="FILE", help="a table of `h2t2 prior --bits 4`, until it starts again")
     p.add_argument("--pause", type=int, metavar="S", help="seconds without offloads, to 86400; 0 ends it")
     p.add_argument("--snapshot", action="store_true", help="save what it has learned now")

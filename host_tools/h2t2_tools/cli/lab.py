@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common import confusion, prior_file
+from ..common import matrices, prior_file
 from ..common.errors import UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
@@ -50,7 +50,7 @@ def _replay(args: argparse.Namespace) -> None:
     if args.rdl_confusion:
         if source.classes == 2:
             raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
-        options["confusion"] = tuple(map(tuple, confusion.read(Path(args.rdl_confusion), source.classes)))
+        options["confusion"] = tuple(map(tuple, matrices.confusion(Path(args.rdl_confusion), source.classes)))
     if args.prior:
         if len(set(args.bits)) > 1:
             raise UserError("--prior: a table is of one number of --bits")

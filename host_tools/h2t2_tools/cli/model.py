@@ -113,7 +113,7 @@ def _pair(args: argparse.Namespace) -> None:
     card = toml_file.load(Path(args.card), Card).model_extra or {} if args.card else {}
     job = Job(
         Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
-        args.event, args.beta, args.title, args.scale, args.model_id, _windowed(args), card,
+        args.event, _costs(args), args.beta, args.title, args.scale, args.model_id, _windowed(args), card,
     )  # fmt: skip
     with progress() as bar:
         task = bar.add_task("making the pair", total=None)
@@ -125,6 +125,19 @@ def _pair(args: argparse.Namespace) -> None:
 
         Console().print(Markdown(markdown(report)))
         print(f"{report['folder']}: {', '.join(report['files'])}")
+
+
+def _costs(args: argparse.Namespace) -> list[list[float]] | None:
+    """What --classes and --costs say, or None."""
+    from ..common import matrices
+
+    if args.classes is None:
+        if args.costs:
+            raise UserError("--costs FILE is of --classes K; of two classes, a node's delta_fp and delta_fn say it")
+        return None
+    if not 3 <= args.classes <= 16:
+        raise UserError(f"--classes {args.classes}: want 3 to 16; of two, one is the event (--event)")
+    return matrices.costs(Path(args.costs), args.classes) if args.costs else matrices.equal(args.classes)
 
 
 def _windowed(args: argparse.Namespace) -> Any:
@@ -148,6 +161,7 @@ def _add_pair(commands: Any) -> None:
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
+        "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
         "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
     )
     p.add_argument("ldl", help="local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)")
@@ -160,7 +174,9 @@ def _add_pair(commands: Any) -> None:
     )
     p.add_argument("--rdl-columns", type=int, nargs="+", metavar="N", help="and the remote one (all)")
     p.add_argument("--event", type=int, metavar="CLASS", help="the class that is the event (the last)")
-    p.add_argument("--title", default="the event", help="the event in words")
+    p.add_argument("--classes", type=int, metavar="K", help="decide between K classes, 3 to 16, in place of one event")
+    p.add_argument("--costs", metavar="FILE", help=".csv, a line each of K classes, of what saying each costs (1 a mistake)")
+    p.add_argument("--title", default="the event", help="the event, or the classes, in words")
     p.add_argument("--beta", type=float, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
     p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
     p.add_argument(

@@ -11,7 +11,7 @@ from typing import Any
 
 from h2t2.link import wire
 
-from ..common import policies, prior_file
+from ..common import matrices, pairs, policies, prior_file
 from ..common.corollary import corollary
 from ..common.errors import UserError
 from ..common.report import Report, Table
@@ -153,7 +153,7 @@ def endpoint_of(args: argparse.Namespace) -> endpoint.Endpoint:
 
 POLICY_OPTIONS = (
     "bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "rdl_fp", "rdl_fn",
-    "miss_rate", "seed",
+    "miss_rate", "costs", "rdl_confusion", "seed",
 )  # fmt: skip
 
 
@@ -177,6 +177,12 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
         default=usual["miss_rate"],
         metavar="M",
         help="adaptive: most of the events missed, 0..1 (any)",
+    )
+    group.add_argument(
+        "--costs", metavar="FILE", help="many classes: .csv, a line each, of what saying each costs (the pair's)"
+    )
+    group.add_argument(
+        "--rdl-confusion", metavar="FILE", help="many classes: .csv, a line each, of how often the RDL says each"
     )
     group.add_argument("--prior", metavar="FILE", help="adaptive: the table to start from, of `h2t2 prior`")
     group.add_argument("--eta", type=float, default=usual["eta"], help="h2t2: learning rate, to 5.5 (%(default)s)")
@@ -204,19 +210,26 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def policy_numbers(args: argparse.Namespace, beta: float) -> dict[str, Any]:
-    """People's numbers of those options, as units.policy takes them. beta: where none is given.
+def policy_numbers(args: argparse.Namespace, about: pairs.About) -> dict[str, Any]:
+    """People's numbers of those options, as units.policy takes them. about: says what is not given.
 
     UserError for an option that the policy chosen has not.
     """
-    taken = policies.options(args.policy)
+    many = about.classes > 2
+    taken = policies.options(args.policy, many)
     usual = policies.DEFAULTS
     for name in (*POLICY_OPTIONS, "prior", "corollary"):
         needs = "eta" if name == "corollary" else name
         if needs not in taken and getattr(args, name) != usual.get(name):
+            option = f"--{name.replace('_', '-')}"
+            if many or name in ("costs", "rdl_confusion"):
+                raise UserError(f"{option}: not of a pair of {about.classes} classes, as {about.name} is")
             other = next(known for known in policies.NAMES if needs in policies.options(known))
-            raise UserError(f"--{name.replace('_', '-')} is an option of --policy {other}, not of {args.policy}")
-    numbers = {"beta": beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}
+            raise UserError(f"{option} is an option of --policy {other}, not of {args.policy}")
+    numbers = {"beta": about.beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}
+    numbers["costs"] = matrices.costs(Path(args.costs), about.classes) if args.costs else about.costs
+    if args.rdl_confusion:
+        numbers["rdl_confusion"] = matrices.confusion(Path(args.rdl_confusion), about.classes)
     if args.corollary:
         if not 0 < numbers["beta"] <= 1:
             raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")

@@ -33,7 +33,7 @@ def _demo(args: argparse.Namespace) -> None:
     from ..proof import demo
 
     pair = pairs.load(args.model)
-    numbers = policy_numbers(args, pair.about.beta)
+    numbers = policy_numbers(args, pair.about)
     policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
     report = demo.demonstrate(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
     write_json(args.json, report)

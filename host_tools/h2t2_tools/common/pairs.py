@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -76,23 +76,40 @@ class Windowed(BaseModel):
 
 
 class About(BaseModel):
-    """What pair.json says."""
+    """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     model_id: int = Field(ge=0, le=65535)
     event: str
-    event_index: dict[str, int]
+    event_index: dict[str, int] = {}
+    costs: list[list[Annotated[float, Field(ge=0, le=1)]]] | None = Field(None, min_length=3, max_length=16)
     beta: float = Field(ge=0, le=1)
     columns: dict[str, list[int] | None]
     prepared: dict[str, Prepared | None] = {}
     remote: Remote
     window: Windowed | None = None
 
+    @model_validator(mode="after")
+    def _whole(self) -> About:
+        if self.costs is None and not {"ldl", "rdl"} <= set(self.event_index):
+            raise ValueError("event_index: want `ldl` and `rdl`, the output of each that is the event (or `costs`)")
+        if self.costs is not None and any(len(row) != len(self.costs) for row in self.costs):
+            raise ValueError(f"costs: want {len(self.costs)} rows of as many numbers")
+        return self
+
+    @property
+    def classes(self) -> int:
+        return len(self.costs) if self.costs else 2
+
+    def output_of(self, model: str) -> int:
+        """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""
+        return self.event_index.get(model, 0)
+
 
 @dataclass(frozen=True)
 class Pair:
-    """folder: where the files are. x: (n, ...) float32 test samples, y: (n,) true labels in {0, 1}. raw: (n, size, channels),
-    the windows of measurements that x was made of, where there are such."""
+    """folder: where the files are. x: (n, ...) float32 test samples, y: (n,) true labels, the classes from 0. raw: (n, size,
+    channels), the windows of measurements that x was made of, where there are such."""
 
     folder: Path
     about: About
@@ -146,11 +163,13 @@ def load(name: str) -> Pair:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
-        raise UserError(f"{folder / 'pair.json'}: {key}: {first['msg']}; not a model pair: h2t2 pair makes one") from None
+        what = f"{key}: {first['msg']}" if key else first["msg"].removeprefix("Value error, ")
+        raise UserError(f"{folder / 'pair.json'}: {what}; not a model pair: h2t2 pair makes one") from None
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
-    if len(x) != len(y) or not len(y) or not set(np.unique(y)) <= {0, 1}:
-        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, labels 0 or 1")
+    if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= about.classes:
+        wanted = f"labels 0 to {about.classes - 1}"
+        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {wanted}")
     return Pair(folder, about, x, y, raw)
 
 

@@ -63,6 +63,23 @@ def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, 
     plt.close(figure)
 
 
+def cells(path: Path, rows: list[list[dict[str, float]]], beta: float, title: str) -> None:
+    """What the forecaster believes of many classes: a row a class that the local model says, a column a bin of how sure it is;
+    the class to say, black where asking costs less, and what it is expected to cost."""
+    costs = np.array([[cell["cost"] for cell in row] for row in rows])
+    high, wide = costs.shape
+    figure, axes = plt.subplots(figsize=(max(6.0, wide / 2.2), max(3.5, high / 2.2)), constrained_layout=True)
+    image = axes.imshow(costs, cmap="cividis", vmin=0, vmax=max(2 * beta, 0.1), aspect="auto")
+    for n, row in enumerate(rows):
+        for k, cell in enumerate(row):
+            asks = cell["cost"] > beta
+            axes.text(k, n, str(cell["say"]), ha="center", va="center", color="black" if asks else "white", fontsize=8)
+    axes.set(xlabel="bin of how sure the local model is", ylabel="class it says", title=title, yticks=range(high))
+    figure.colorbar(image, label=f"expected cost of the number shown (an offload: {beta:g})")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
 STYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)), "-"]
 MARKS = ["o", "s", "^", "D", "v", "P", "X", "*", "<", ">"]
 

@@ -10,7 +10,7 @@ from h2t2.core import introspect
 from h2t2.core import policies as core
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.numbers import ONE
-from h2t2.core.policies import LIMITING, NAMES, kind
+from h2t2.core.policies import NAMES, kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
@@ -34,16 +34,25 @@ __all__ = [
 def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one.
 
-    miss_rate is among them only where there is such a limit: it is another class that keeps one.
+    miss_rate is among them only where there is such a limit, and costs where there are more classes than two: other policies
+    do these. Of rdl_confusion they have what it makes of the costs.
     """
-    taken = options(name)
-    return {key: value for key, value in units.policy(**numbers).items() if key in taken and (value or key != "miss_rate")}
+    given = {key: value for key, value in numbers.items() if value or key not in ("miss_rate", "costs", "rdl_confusion")}
+    taken = options(name, "costs" in given)
+    if "rdl_confusion" in given and "costs" not in given:
+        raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
+    made = {key: value for key, value in units.policy(**given).items() if key in taken}
+    if "rdl_confusion" in made:
+        made["told"] = units.told(given["costs"], made.pop("rdl_confusion"))
+    return made
 
 
-def options(name: str) -> set[str]:
-    """The names of that policy's options."""
-    known = set(inspect.signature(kind(name).__init__).parameters) - {"self"}
-    return known | {"miss_rate"} if name in LIMITING else known
+def options(name: str, many: bool = False) -> set[str]:
+    """The names of that policy's options; many: of more classes than two. ValueError for one that decides between two only."""
+    known = set(inspect.signature(kind(name, ["costs"] if many else ()).__init__).parameters) - {"self"}
+    if many:
+        return known - {"told"} | {"rdl_confusion"}
+    return known | {"miss_rate"} if kind(name) is Adaptive else known
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:
@@ -51,11 +60,13 @@ def make(name: str, numbers: dict[str, Any]) -> Any:
     return core.make(name, arguments(name, numbers))
 
 
-def thresholds(policy: Any) -> list[int]:
-    """[i, j]: the thresholds in force, in bins: 0 below i, offload to j - 1, 1 from j on.
+def thresholds(policy: Any) -> list[int] | None:
+    """[i, j]: the thresholds in force, in bins: 0 below i, offload to j - 1, 1 from j on; None of more classes than two.
 
     H2T2: the heaviest pair. Adaptive: the span of the bins its forecaster offloads (none: both where class 1 begins).
     """
+    if policy.classes > 2:
+        return None
     if not isinstance(policy, Adaptive):
         return list(introspect.likely(policy.experts))
     offloading, first = [], policy.experts.n
@@ -74,8 +85,18 @@ def interval(policy: Adaptive, k: int) -> tuple[float, float, float]:
     return policy.low / ONE, policy.p / ONE, policy.high / ONE
 
 
+def _cell(policy: Any, cell: int) -> dict[str, Any]:
+    """What its forecaster believes of a cell: the class to say, and what that is expected to cost."""
+    policy.forecaster.look(policy.costs, cell)
+    return {"say": policy.forecaster.guess, "cost": round(policy.forecaster.cost / ONE, 4)}
+
+
 def learned(policy: Any) -> dict[str, Any]:
-    """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region."""
+    """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region; of more
+    classes than two {"cells"}: a row a class that the local model says, of {"say", "cost"} a bin of how sure it is."""
+    if policy.classes > 2:
+        bins = range(1 << policy.bits)
+        return {"cells": [[_cell(policy, top << policy.bits | k) for k in bins] for top in range(policy.classes)]}
     if not isinstance(policy, Adaptive):
         a, b = zip(*(introspect.exponents(policy.experts, i) for i in range(policy.experts.n)))
         return {"a": [x / 2**28 for x in a], "b": [x / 2**28 for x in b]}

@@ -33,7 +33,7 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     from h2t2.ldl.tflite import TFLiteModel
 
     remote = pair.about.remote
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+    ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
     sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
     ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
     names = {"ldl": "local", "rdl": "remote"}

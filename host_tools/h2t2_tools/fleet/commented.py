@@ -15,12 +15,14 @@ def configuration(board: str, about: pairs.About, entries: dict[str, Any]) -> st
     One that the board has not is left out.
     """
     text = (places.boards() / board / "config.toml").read_text()
-    described = {
-        "event": about.event_index["ldl"],
+    described: dict[str, Any] = {
+        "event": about.output_of("ldl"),
         "remote_shape": about.remote.shape,
         "model_id": about.model_id,
         "beta": about.beta,
     }
+    if about.costs:
+        described["costs"] = about.costs
     for name, value in {**described, **entries}.items():
         found = re.search(rf"(?m)^(?:# )?{name} = [^#\n]*", text)
         if found:

@@ -35,6 +35,9 @@ class OneOf:
         return value
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
 class NodeConfig(BaseModel):
     """Every entry a config.toml may have, with its default; firmware/boards/*/config.toml says what they mean."""
 
@@ -68,7 +71,9 @@ class NodeConfig(BaseModel):
     rdl_fp: float = Field(policies.DEFAULTS["rdl_fp"], ge=0, le=1)
     rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
     miss_rate: float = Field(policies.DEFAULTS["miss_rate"], ge=0, le=1)
-    prior: str | list[Annotated[float, Field(ge=0, le=1)]] | None = Field(None, max_length=256)
+    prior: str | list[Share] | None = Field(None, max_length=256)
+    costs: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
+    rdl_confusion: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
     hold: int = Field(256, ge=1, le=4096)
@@ -93,13 +98,19 @@ class NodeConfig(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
+        numbers.update(prior=self.prior, costs=self.costs, rdl_confusion=self.rdl_confusion, window=max(self.hold, self.window))
+        if self.costs is not None and (self.prior is not None or self.miss_rate):
+            raise UserError("costs: of more classes than two, where there is neither prior nor miss_rate")
         if self.prior is not None and "prior" not in policies.options(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
         if self.miss_rate and "miss_rate" not in policies.options(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
         if self.prior is not None and len(self.prior) != 2**self.bits:
             raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
-        return policies.arguments(self.policy, {**numbers, "prior": self.prior, "window": max(self.hold, self.window)})
+        made = policies.arguments(self.policy, numbers)
+        if self.costs is not None:
+            policies.core.make(self.policy, made)  # refuses a matrix that is none
+        return made
 
     def content(self) -> dict[str, Any]:
         """What the runtime starts from (h2t2.node.start); on a board it is config.json."""

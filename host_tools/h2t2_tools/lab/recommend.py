@@ -79,7 +79,7 @@ def recommend(
     """The report, and its picture in `out`. given: as candidates() takes it. horizon: samples that the device will see, 0: as
     many as the trace has to play. in_order: the trace's order is the device's, and decides; else the shuffled samples do."""
     if trace.score.ndim > 1:
-        raise UserError(f"{trace.name}: {trace.classes} classes; a node decides between two. h2t2 replay plays such a trace")
+        raise UserError(f"{trace.name}: {trace.classes} classes; recommend is of two: h2t2 replay plays this one")
     if len(trace.label) < LEAST:
         raise UserError(f"{trace.name}: {len(trace.label)} samples; want {LEAST} or more")
     first, rest = _parted(trace, in_order)

@@ -62,7 +62,10 @@ def score(
 
 
 def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Accuracy, and false positives and negatives as shares of all samples; scores: (n,) of class 1, labels: (n,)."""
+    """Accuracy, and, of two classes, false positives and negatives as shares of all samples; scores: (n,) of class 1, or (n, K)
+    of every class; labels: (n,)."""
+    if scores.ndim == 2:
+        return {"accuracy": float(np.mean(scores.argmax(1) == labels))}
     guess = scores >= 0.5
     return {
         "accuracy": float(np.mean(guess == labels)),
@@ -74,6 +77,4 @@ def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 def summary(trace: Trace) -> dict[str, Any]:
     """samples, classes, accuracy; and for two classes FP and FN as shares of all samples."""
     report: dict[str, Any] = {"samples": len(trace.label), "classes": trace.classes}
-    if trace.classes == 2 and trace.score.ndim == 1:
-        return {**report, **confusion(trace.score, trace.label)}
-    return {**report, "accuracy": float((trace.score.argmax(1) == trace.label).mean())}
+    return {**report, **confusion(trace.score, trace.label)}

@@ -6,6 +6,7 @@ TensorFlow is imported by the recipes (extra `train`), never by the runtime or t
 from __future__ import annotations
 
 import argparse
+from os.path import relpath
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,7 +32,8 @@ def write_pair(
 ) -> None:
     """The folder that `h2t2 pair` makes of the Keras models {"ldl", "rdl"}, in place of a command with so many options.
 
-    about: event, model_id, beta, and what the card says beside them. columns[name]: the features of x that a model reads.
+    about: event, model_id, beta, costs (of many classes), and what the card says beside them. columns[name]: the features of x
+    that a model reads.
     """
     given = dict(about)
     with TemporaryDirectory() as name:
@@ -41,8 +43,9 @@ def write_pair(
         np.savez(Path(name) / "train.npz", x=train)
         np.savez(Path(name) / "test.npz", x=test[0], y=test[1])
         job = Job(
-            files["ldl"], str(files["rdl"]), Path(name) / "test.npz", folder, Path(name) / "train.npz", columns,
-            beta=given.pop("beta"), title=given.pop("event"), model_id=given.pop("model_id"), card=given,
+            files["ldl"], str(files["rdl"]), Path(name) / "test.npz", Path(relpath(folder)), Path(name) / "train.npz", columns,
+            costs=given.pop("costs", None), beta=given.pop("beta"), title=given.pop("event"), model_id=given.pop("model_id"),
+            card=given,
         )  # fmt: skip
         make(job)
 

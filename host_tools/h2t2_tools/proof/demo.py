@@ -24,8 +24,10 @@ from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.rdl import models
 from ..lab.simulation.policies import offline_pair, offline_single
+from ..lab.simulation.policies.calibrated import Calibrated
 from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
+from ..lab.simulation.policies.pairwise import Pairwise
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from .children import child, serving
 
@@ -50,17 +52,31 @@ def demonstrate(
             raise Failure(f"broker {url} is not reachable; is it running, and is the port right?")
         chosen = ["--pair", str(pair.folder), "--broker", url]
         stack.enter_context(serving(chosen))
-        options = [f"--{name.replace('_', '-')}={value}" for name, value in numbers.items() if name != "prior"]
-        if "prior" in numbers:
-            table = out / "prior.json"
-            table.parent.mkdir(parents=True, exist_ok=True)
-            table.write_text(json.dumps({"prior": numbers["prior"]}))
-            options.append(f"--prior={table}")
+        options = _options(pair, policy, numbers, out)
         command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(child(command, stdout=subprocess.PIPE))
         lines, summary = _follow(node, remote, samples, numbers)
     return _report(pair, policy, numbers, remote, lines, summary, out, time.perf_counter() - started)
+
+
+def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) -> list[str]:
+    """The node's options that say the policy's numbers; tables go through files in `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    taken = policies.options(policy, pair.about.classes > 2)
+    made = []
+    for name, value in numbers.items():
+        if name not in taken or value is None:
+            continue
+        if name == "prior":
+            (out / "prior.json").write_text(json.dumps({"prior": value}))
+            value = out / "prior.json"
+        elif name in ("costs", "rdl_confusion"):
+            path = out / f"{name}.csv"
+            path.write_text("".join(",".join(map(str, row)) + "\n" for row in value))
+            value = path
+        made.append(f"--{name.replace('_', '-')}={value}")
+    return made
 
 
 def _follow(
@@ -69,7 +85,8 @@ def _follow(
     """Read the node's decisions as they come, showing progress; (decisions, summary). remote: as labels() gives it."""
     lines: list[dict[str, Any]] = []
     summary: dict[str, Any] = {}
-    cost, offloaded, thresholds = 0.0, 0, "-"
+    cost, offloaded, thresholds = 0.0, 0, ""
+    costs = costs_of(numbers)
     console = Console(stderr=True)
     columns = [
         TextColumn("samples"),
@@ -86,11 +103,11 @@ def _follow(
             if "n" not in line:
                 summary = line.get("summary", summary)
                 continue
-            line["cost"] = price(line, int(remote[line["sample"]]), numbers)
+            line["cost"] = price(line, int(remote[line["sample"]]), costs)
             lines.append(line)
             cost += line["cost"]
             offloaded += line["source"] != "local"
-            if "thresholds" in line:
+            if line.get("thresholds"):
                 thresholds = "thresholds {} and {} of {}".format(*line["thresholds"], 2 ** numbers["bits"])
             n = len(lines)
             progress.update(task, advance=1, description=f"offload {offloaded / n:.0%}  cost {cost / n:.4f}  {thresholds}")
@@ -100,17 +117,22 @@ def _follow(
 
 
 def labels(pair: pairs.Pair) -> np.ndarray:
-    """The RDL's label of every test sample, (n,) in {0, 1}: what costs are measured against."""
+    """The RDL's label of every test sample, (n,): what costs are measured against."""
     tensors = [np.frombuffer(pair.remote_tensor(x), np.int8).reshape(pair.about.remote.shape) for x in pair.x]
-    return (models.of_pair(pair).load().scores(np.stack(tensors)) >= 0.5).astype(int)
+    return models.labels(models.of_pair(pair).load().scores(np.stack(tensors)))
 
 
-def price(line: dict[str, Any], remote: int, numbers: dict[str, Any]) -> float:
-    """What a decision cost: beta if it was offloaded (answered or not), and delta for a wrong local or fallback class."""
-    cost = numbers["beta"] if line["source"] != "local" else 0.0
-    if line["source"] != "remote" and line["decision"] != remote:
-        cost += numbers["delta_fp"] if line["decision"] else numbers["delta_fn"]
-    return float(cost)
+def costs_of(numbers: dict[str, Any]) -> Costs:
+    """What offloads and mistakes cost, of two classes or of many."""
+    if numbers.get("costs"):
+        return Costs.of(numbers["beta"], numbers["costs"])
+    return Costs.binary(numbers["beta"], numbers["delta_fp"], numbers["delta_fn"])
+
+
+def price(line: dict[str, Any], remote: int, costs: Costs) -> float:
+    """What a decision cost: beta if it was offloaded (answered or not), and that of a wrong local or fallback class."""
+    cost = costs.beta if line["source"] != "local" else 0.0
+    return cost if line["source"] == "remote" else cost + costs.matrix[remote][line["decision"]]
 
 
 def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray:
@@ -138,22 +160,27 @@ def _report(
     lines.sort(key=lambda line: line["n"])
     index = np.array([line["sample"] for line in lines])
     remote, truth = remote_all[index], pair.y[index]
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"], bits=numbers["bits"])
-    outputs = [ldl.run(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x]
-    scores = np.array([ldl.score(q) for q in outputs])[index]
-    stream = Stream(scores, remote, np.full(len(lines), numbers["beta"]))
-    costs = Costs.binary(numbers["beta"], numbers["delta_fp"], numbers["delta_fn"])
-    best = offline_pair.thresholds(stream, costs, numbers["bits"])
+    many = pair.about.classes > 2
+    ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"), bits=numbers["bits"])
+    outputs = np.array([ldl.scores(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x])[index]
+    scores = outputs.max(1) if many else outputs[:, ldl.event]
+    stream = Stream(outputs if many else scores, remote, np.full(len(lines), numbers["beta"]))
+    costs = costs_of(numbers)
     mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
     label, other, beside = LINES[policy]
     compared = {
         label: mine,
-        beside: replayed(other, numbers, stream),
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
-        "best pair (offline)": offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0),
     }
+    best = None if many else offline_pair.thresholds(stream, costs, numbers["bits"])
+    if many:
+        compared["pairwise H2T2, replayed"] = Pairwise(numbers["bits"]).act(stream, costs, 0)
+        compared["calibrated rule"] = Calibrated().act(stream, costs, 0)
+    else:
+        compared[beside] = replayed(other, numbers, stream)
+        compared["best pair (offline)"] = offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0)
     rows = {}
     per_sample = {}
     for name, actions in compared.items():
@@ -167,7 +194,10 @@ def _report(
     from ..common import plots
 
     plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.about.name}: beta = {numbers['beta']:g}")
-    if "a" in summary:
+    if best is None:
+        title = f"{pair.about.name}: what is said where, and what it costs, after {len(lines)} samples"
+        plots.cells(out / "cells.png", summary["cells"], costs.beta, title)
+    elif "a" in summary:
         title = f"{pair.about.name}: expert weights after {len(lines)} samples"
         plots.weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
     else:
@@ -177,6 +207,7 @@ def _report(
     return {
         "pair": pair.about.name,
         "policy": label,
+        "classes": pair.about.classes,
         "samples": len(lines),
         "decided_once": len({line["n"] for line in lines}) == len(lines),
         "offloads": summary["offloads"],
@@ -185,7 +216,7 @@ def _report(
         "replies_unlike_the_rdl": int(wrong),
         "numbers": numbers,
         "thresholds": summary["thresholds"],
-        "best_pair": list(best),
+        "best_pair": None if best is None else list(best),
         "best_single": offline_single.threshold(stream, costs),
         "policies": rows,
         "seconds": seconds,
@@ -206,17 +237,20 @@ def show(report: dict[str, Any]) -> None:
     """The report as a table for people."""
     console = Console()
     numbers = report["numbers"]
-    table = Table(
-        title=f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, "
-        f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
-    )
-    for name in ("policy", "average cost", "FP", "FN", "offloaded", "wrong (true labels)"):
+    many = report["classes"] > 2
+    costs = f"{report['classes']} classes" if many else f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
+    table = Table(title=f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}")
+    shown = {"fp": "wrong" if many else "FP", "fn": "FN", "offload": "offloaded", "true_error": "wrong (true labels)"}
+    if many:
+        del shown["fn"]
+    for name in ("policy", "average cost", *shown.values()):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for name, row in report["policies"].items():
-        shares = [f"{row[key]:.1%}" for key in ("fp", "fn", "offload", "true_error")]
+        shares = [f"{row[key]:.1%}" for key in shown]
         table.add_row(name, f"{row['cost']:.4f}", *shares, style="bold" if name == report["policy"] else "")
     console.print(table)
-    console.print("Cost, FP and FN are against the RDL's answer, as in the paper; the last column against the true labels.")
+    which = "Cost and wrong" if many else "Cost, FP and FN"
+    console.print(f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.")
     console.print(
         f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "
         f"answered: {report['answered']}, fell back: {report['fallbacks']}. {report['seconds']:.1f} s."

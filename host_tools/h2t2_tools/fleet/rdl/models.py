@@ -24,7 +24,7 @@ class Model(Protocol):
     shape: tuple[int, ...] | None
 
     def scores(self, batch: np.ndarray) -> np.ndarray:
-        """int8 (n, *sample) to the event's scores, (n,), in [0, 1]."""
+        """int8 (n, *sample) to the event's scores, (n,), in [0, 1], or to those of every class, (n, K)."""
         ...
 
 
@@ -32,13 +32,13 @@ class Model(Protocol):
 class Source:
     """Where a model is and how it is read.
 
-    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs. scale, zero_point, prepared: what a
-    float model's input is restored with, scale (q - zero_point) and then `prepared` undone. floats: a function wants that
-    too, not the int8 as sent.
+    path: .tflite, .onnx, or FILE.py:FUNCTION. event: index of class 1 among its outputs, None: each is a class. scale,
+    zero_point, prepared: what a float model's input is restored with, scale (q - zero_point) and then `prepared` undone.
+    floats: a function wants that too, not the int8 as sent.
     """
 
     path: str
-    event: int = 1
+    event: int | None = 1
     resolver: str = "reference"
     scale: float = 1.0
     zero_point: int = 0
@@ -71,8 +71,10 @@ class Source:
 def of_pair(pair: Pair, path: str | None = None, event: int | None = None, resolver: str = "reference") -> Source:
     """The remote model of a pair; path, event: another in its place, which is given the same input."""
     about, remote = pair.about, pair.about.remote
+    if event is None and not about.costs:
+        event = about.output_of("rdl")
     return Source(
-        path or str(pair.rdl), about.event_index["rdl"] if event is None else event, resolver, remote.scale, remote.zero_point,
+        path or str(pair.rdl), event, resolver, remote.scale, remote.zero_point,
         about.prepared.get("rdl"), remote.floats and path is None,
     )  # fmt: skip
 
@@ -88,6 +90,11 @@ def warmed(model: Model) -> Model:
     return model
 
 
+def labels(scores: np.ndarray) -> np.ndarray:
+    """(n,) int: what scores, (n,) of class 1 or (n, K), say."""
+    return scores.argmax(1) if scores.ndim == 2 else (scores >= 0.5).astype(np.int64)
+
+
 def is_function(path: str) -> bool:
     """Whether it names a function in a Python file."""
     return path.rpartition(":")[0].endswith(".py")
@@ -97,10 +104,13 @@ class _TFLite:
     """One sample after the other: TFLite's CPU kernels gain nothing from a batch."""
 
     def __init__(self, source: Source) -> None:
-        self._model = TFLiteModel(source.path, event=source.event, resolver=source.resolver)
+        self._model = TFLiteModel(source.path, event=source.event or 0, resolver=source.resolver)
+        self._many = source.event is None
         self.shape: tuple[int, ...] | None = self._model.input_shape[1:]
 
     def scores(self, batch: np.ndarray) -> np.ndarray:
+        if self._many:
+            return np.array([self._model.scores(x) for x in batch])
         return np.array([self._model.score(self._model.run(x)) for x in batch])
 
 
@@ -132,7 +142,7 @@ class _Onnx:
         parts = [x[n : n + 1] for n in range(len(x))] if self._one_by_one else [x]
         made = np.concatenate([np.asarray(self._session.run(None, {self._name: part})[0]) for part in parts])
         made = made.reshape(len(batch), -1)
-        return made[:, 0 if made.shape[1] == 1 else s.event]
+        return made if s.event is None else made[:, 0 if made.shape[1] == 1 else s.event]
 
 
 def restored(batch: np.ndarray, source: Source) -> np.ndarray:
@@ -142,7 +152,7 @@ def restored(batch: np.ndarray, source: Source) -> np.ndarray:
 
 
 class _Function:
-    """FILE.py:FUNCTION, called with an array (n, *sample), int8 as sent or float32 restored; it returns n scores."""
+    """FILE.py:FUNCTION, called with an array (n, *sample), int8 as sent or float32 restored; it returns n scores, or (n, K)."""
 
     def __init__(self, source: Source) -> None:
         path = source.path
@@ -160,4 +170,5 @@ class _Function:
 
     def scores(self, batch: np.ndarray) -> np.ndarray:
         x = restored(batch, self._source) if self._source.floats else batch
-        return np.asarray(self._call(x), dtype=float).reshape(-1)
+        made = np.asarray(self._call(x), dtype=float)
+        return made if self._source.event is None else made.reshape(-1)

@@ -13,7 +13,7 @@ from h2t2.core.numbers import ONE
 from h2t2.link import wire
 
 from . import watchdog
-from .models import Model
+from .models import Model, labels
 from .watchdog import Told
 
 ROUNDING = 1e-4  # a float model's score may be outside [0, 1] by so much
@@ -103,9 +103,10 @@ class Worker:
         """(status, label, Q15 score) of each sample; FAILED where the model raises, or gives what is no score."""
         began = perf_counter()
         try:
-            scores = np.asarray(self.model.scores(batch), dtype=float).tolist()
-            good = len(scores) == len(batch) and all(-ROUNDING < score < 1 + ROUNDING for score in scores)
-            why = f"it gave no {len(batch)} scores in [0, 1]"
+            scores = np.asarray(self.model.scores(batch), dtype=float)
+            good = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
+            good = good and bool(((scores > -ROUNDING) & (scores < 1 + ROUNDING)).all())
+            why = f"it gave no {len(batch)} scores in [0, 1], nor as many rows of them, one a class"
         except Exception as error:  # a model of somebody's own: the worker stays up and says so
             good, why = False, f"{type(error).__name__}: {error}"
         took = (perf_counter() - began) / len(batch)
@@ -115,7 +116,8 @@ class Worker:
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
                 self._log(f"the model failed on {len(batch)} samples: {why} (failure {self.failures})")
             return [(wire.FAILED, -1, 0)] * len(batch)
-        return [(wire.OK, int(score >= 0.5), round(min(max(score, 0.0), 1.0) * ONE)) for score in scores]
+        best = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
+        return [(wire.OK, label, round(score * ONE)) for label, score in zip(labels(scores).tolist(), best.tolist())]
 
     def _reply(self, status: int, request: wire.Request, label: int = -1, score: int = 0) -> bytes:
         self.counts[wire.STATUS[status]] += 1

@@ -27,7 +27,8 @@ class Job:
 
     ldl: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8). rdl: one of those, .onnx, or FILE.py:FUNCTION.
     test: .npz of x (n, ...) and y (n,), classes from 0. calibration: .npz or .npy of x (the test samples). columns: which
-    numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). scale: what x is
+    numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). costs: of many classes,
+    none of which is the event: what saying the second costs when it is the first. scale: what x is
     divided by (None: 255 for bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels),
     whose features the models read. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
     """
@@ -39,6 +40,7 @@ class Job:
     calibration: Path | None = None
     columns: dict[str, list[int] | None] = field(default_factory=lambda: {"ldl": None, "rdl": None})
     event: int | None = None
+    costs: list[list[float]] | None = None
     beta: float = DEFAULTS["beta"]
     title: str = "the event"
     scale: float | None = None
@@ -49,13 +51,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Samples:
-    """x, fit: (n, ...) float32, to judge by and to calibrate with; y: (n,) of 0 and 1; event: the class that is 1. raw: the
-    windows that x was made of, as they were measured."""
+    """x, fit: (n, ...) float32, to judge by and to calibrate with; y: (n,) of 0 and 1, event: the class that is 1; or of the
+    classes themselves, event: None. raw: the windows that x was made of, as they were measured."""
 
     x: np.ndarray
     y: np.ndarray
     fit: np.ndarray
-    event: int
+    event: int | None
     classes: int
     raw: np.ndarray | None = None
 
@@ -74,10 +76,18 @@ def load(job: Job) -> Samples:
     if len(np.unique(y)) < 2 or y.min() < 0:
         raise UserError(f"{job.test}: y holds {np.unique(y)[:9].tolist()}; want classes from 0, two or more")
     classes = int(y.max()) + 1
-    event = classes - 1 if job.event is None else job.event
-    if not 0 <= event < classes:
-        raise UserError(f"--event {event}: the labels are 0..{classes - 1}")
-    y = (y == event).astype(int)
+    event = None
+    if job.costs:
+        if classes > len(job.costs):
+            raise UserError(f"{job.test}: labels to {classes - 1}; --classes {len(job.costs)} wants 0 to {len(job.costs) - 1}")
+        if job.event is not None:
+            raise UserError("--event: of --classes, none is the event")
+        classes = len(job.costs)
+    else:
+        event = classes - 1 if job.event is None else job.event
+        if not 0 <= event < classes:
+            raise UserError(f"--event {event}: the labels are 0..{classes - 1}")
+        y = (y == event).astype(int)
     if job.window is None:
         return Samples(x, y, fit.x, event, classes)
     raw = _windows(test.path, x, job.window)

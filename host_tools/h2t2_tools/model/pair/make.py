@@ -53,8 +53,12 @@ def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, An
         made[name] = {**row, "int8": confusion(side.score, samples.y)}
     made["card"] = {"event": job.title, **job.card}
     made["agreement"] = float((ldl.says == says).mean())
-    made["rdl_fp"] = float(says[samples.y == 0].mean())
-    made["rdl_fn"] = float(1 - says[samples.y == 1].mean())
+    if job.costs:
+        counts = np.zeros((samples.classes, samples.classes))
+        np.add.at(counts, (samples.y, says), 1)
+        made["rates"] = {"rdl_confusion": (counts / np.maximum(1, counts.sum(1, keepdims=True))).round(4).tolist()}
+    else:
+        made["rates"] = {"rdl_fp": float(says[samples.y == 0].mean()), "rdl_fn": float(1 - says[samples.y == 1].mean())}
     about = inspect(job.out / "ldl.tflite")
     made["not_for_a_board"] = about["problems"]
     return made
@@ -72,7 +76,7 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
         "name": name,
         "model_id": model_id,
         "event": job.title,
-        "event_index": {"ldl": ldl.event, "rdl": rdl.event},
+        **({"costs": job.costs} if job.costs else {"event_index": {"ldl": ldl.event, "rdl": rdl.event}}),
         "beta": job.beta,
         "card": job.card,
         "columns": job.columns,
@@ -85,7 +89,7 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
             "zero_point": rdl.zero_point,
         },
         "window": job.window.model_dump() if job.window else None,
-        "rates": {"rdl_fp": report["rdl_fp"], "rdl_fn": report["rdl_fn"]},
+        "rates": report["rates"],
         "metrics": {key: {what: report[key][what] for what in ("bytes", "float", "int8")} for key in ("ldl", "rdl")},
         "test_samples": len(samples.y),
     }
@@ -93,17 +97,20 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
     raw = {} if samples.raw is None else {"raw": samples.raw}
     np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8), **raw)
     traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), rdl.says))
-    table = prior.table(ldl.score, rdl.says, DEFAULTS["bits"])
-    prior_file.write(job.out / "prior.json", str(job.test), len(rdl.says), table)
-    files = ["pair.json", "ldl.tflite", rdl.file.partition(":")[0], "test.npz", "trace.npz", "prior.json"]
+    files = ["pair.json", "ldl.tflite", rdl.file.partition(":")[0], "test.npz", "trace.npz"]
+    entries = {"pair": "."}
+    if not job.costs:
+        table = prior.table(ldl.score, rdl.says, DEFAULTS["bits"])
+        prior_file.write(job.out / "prior.json", str(job.test), len(rdl.says), table)
+        files.append("prior.json")
+        entries["prior"] = "prior.json"
     if not report["not_for_a_board"]:
         (job.out / "ldl.h2m").write_bytes(bundle.from_tflite(job.out / "ldl.tflite"))
         pair = pairs.load(str(job.out))
         (job.out / "samples.bin").write_bytes(pairs.records(pair, ldl.scale, ldl.zero_point, RECORDS))
         files += ["ldl.h2m", "samples.bin"]
-        for board in BOARDS:
-            text = commented.configuration(board, pair.about, {"pair": ".", "prior": "prior.json"})
-            (job.out / f"{board}.toml").write_text(text)
+        for board in BOARDS if not job.costs else BOARDS[:-1]:  # the micro:bit has no room for more classes than two
+            (job.out / f"{board}.toml").write_text(commented.configuration(board, pair.about, entries))
             files.append(f"{board}.toml")
     report["files"] = files
     report["model_id"] = model_id

@@ -9,29 +9,28 @@ def markdown(report: dict[str, Any]) -> str:
     """The folder's README: what the models do, and what to run next."""
     lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
     lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items()), ""]
-    lines += ["| model | from | bytes | numbers | accuracy | FP | FN |", "|---|---|---|---|---|---|---|"]
+    shown = [what for what in ("accuracy", "fp", "fn") if what in report["ldl"]["int8"]]
+    head = ["model", "from", "bytes", "numbers", "accuracy", "FP", "FN"][: 4 + len(shown)]
+    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for name in ("ldl", "rdl"):
         side = report[name]
         for kind in ("float", "int8"):
             m = side[kind]
             if m:
-                numbers = f"{m['accuracy']:.1%} | {m['fp']:.1%} | {m['fn']:.1%}"
+                numbers = " | ".join(f"{m[what]:.1%}" for what in shown)
                 lines.append(f"| {name.upper()} | {side['kind']} | {side['bytes']:,} | {kind} | {numbers} |")
     folder, beta = report["folder"], report["beta"]
+    compare = "recommend" if len(shown) > 1 else "replay"  # of many classes there is one policy to choose
     lines += [
         "",
-        "FP and FN are shares of all samples, decision at score 0.5. Of a remote model that is no .tflite, `int8` is what it",
-        "makes of what an offload sends.",
-        "",
-        f"The two models agree on {report['agreement']:.1%}. The remote model says 1 for {report['rdl_fp']:.1%} of the 0s",
-        f"and 0 for {report['rdl_fn']:.1%} of the 1s (`rdl_fp`, `rdl_fn`).",
+        *_said(report),
         "",
         *(f"Not for a board: {problem}." for problem in report["not_for_a_board"]),
         "```sh",
     ]
     commands = {
         f"h2t2 demo --model {folder}": "both models, a broker and a node on this machine",
-        f"h2t2 recommend {folder}/trace.npz --beta {beta:g}": "what to choose",
+        f"h2t2 {compare} {folder}/trace.npz --beta {beta:g}": "what to choose",
         f"h2t2 rdl --pair {folder}": "the remote model's worker",
     }
     if not report["not_for_a_board"]:
@@ -39,3 +38,18 @@ def markdown(report: dict[str, Any]) -> str:
     longest = max(map(len, commands))
     lines += [f"{command:{longest}}  # {what}" for command, what in commands.items()]
     return "\n".join([*lines, "```", ""])
+
+
+def _said(report: dict[str, Any]) -> list[str]:
+    """What the numbers of the table mean, and how the models differ."""
+    sent = "Of a remote model that is no .tflite, `int8` is what it makes of what an offload sends."
+    agree = f"The two models agree on {report['agreement']:.1%}."
+    rates = report["rates"]
+    if "rdl_confusion" in rates:
+        return [sent, "", f"{agree} How often the remote model says each class: `rates` in pair.json."]
+    return [
+        f"FP and FN are shares of all samples, decision at score 0.5. {sent}",
+        "",
+        f"{agree} The remote model says 1 for {rates['rdl_fp']:.1%} of the 0s and 0 for {rates['rdl_fn']:.1%} of the 1s",
+        "(`rdl_fp`, `rdl_fn`).",
+    ]

@@ -26,7 +26,8 @@ UNLIKE = 8.0  # how many times wider one number's range may be than another's be
 class Side:
     """One model in the folder: its file; shape, scale and zero_point of its int8 input; event: its output; kind: in words.
 
-    score: (n,) of the event, as it runs there; exact: (n,), as the float model has it, None where it came as int8.
+    score: (n,) of the event, or (n, K) of every class, as it runs there; exact: the same, as the float model has it, None where
+    it came as int8.
     prepared: what its numbers are multiplied by and shifted before they are quantised, or None. floats: a worker restores them.
     """
 
@@ -35,7 +36,7 @@ class Side:
     shape: tuple[int, ...]
     scale: float
     zero_point: int
-    event: int
+    event: int | None
     score: np.ndarray
     exact: np.ndarray | None
     prepared: Prepared | None
@@ -43,12 +44,16 @@ class Side:
 
     @property
     def says(self) -> np.ndarray:
-        """(n,) of 0 and 1: its decisions."""
-        return (self.score >= 0.5).astype(np.int64)
+        """(n,): its decisions."""
+        return models.labels(self.score)
 
 
-def _event(samples: Samples, outputs: int, what: str) -> int:
-    """The output of a model that is the event."""
+def _event(samples: Samples, outputs: int, what: str) -> int | None:
+    """The output of a model that is the event; None: each is a class."""
+    if samples.event is None:
+        if outputs != samples.classes:
+            raise UserError(f"{what}: {outputs} outputs; --classes {samples.classes} wants one a class")
+        return None
     if outputs == 1:
         if samples.classes > 2 or samples.event != 1:
             raise UserError(f"{what}: one output, the score of class 1: of {samples.classes} classes it cannot tell --event")
@@ -70,17 +75,22 @@ def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
         source = open_source(path)
         kind = source.kind
         outputs = source.checked_scores(view(samples.x, job, side, source.shape, str(path)))
-        exact = outputs[:, _event(samples, outputs.shape[1], str(path))]
+        exact = _picked(outputs, _event(samples, outputs.shape[1], str(path)))
         out.write_bytes(source.quantise(source.prepared(view(samples.fit, job, side, source.shape, str(path)))))
         if np.ndim(source.factor) or np.ndim(source.offset):
             prepared = _prepared(source.factor, source.offset, source.shape)
     graph = tflite.load(out)
     event = _event(samples, int(np.prod(graph.tensors[graph.outputs[0]].shape[1:])), str(path))
-    model = TFLiteModel(str(out), event=event)
+    model = TFLiteModel(str(out), event=event or 0)
     scale, zero_point = model.input_quantisation()
     made = int8(view(samples.x, job, side, model.input_shape[1:], str(path)), prepared, scale, zero_point)
-    score = np.array([model.score(model.run(row)) for row in made])
+    score = _picked(np.array([model.scores(row) for row in made]), event)
     return Side(kind, out.name, tuple(model.input_shape[1:]), scale, zero_point, event, score, exact, prepared)
+
+
+def _picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
+    """(n,) of the event, or (n, K) as they are."""
+    return outputs if event is None else outputs[:, event]
 
 
 def _is_int8(path: Path) -> bool:
@@ -110,29 +120,30 @@ def kept(job: Job, samples: Samples) -> Side:
         shutil.copyfile(path, job.out / name)
     where = str(job.out / name) + (f":{function}" if function else "")
     loaded = models.Source(where).load()
-    shape = loaded.shape
-    fit = view(samples.fit, job, "rdl", shape, job.rdl)
+    fit = view(samples.fit, job, "rdl", loaded.shape, job.rdl)
     prepared, low, high = _ranges(fit)
     scale = max(high - low, 1e-6) / 255
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
-    x = view(samples.x, job, "rdl", shape, job.rdl)
+    x = view(samples.x, job, "rdl", loaded.shape, job.rdl)
     event = samples.event
     restoring = models.Source(where, event, scale=scale, zero_point=zero_point, prepared=prepared, floats=True)
-    score = _scores(restoring.load(), int8(x, prepared, scale, zero_point), job.rdl)
-    exact = _scores(models.Source(where, event, floats=True).load(), x, job.rdl)
+    shape = (len(x),) if event is not None else (len(x), samples.classes)
+    score = _scores(restoring.load(), int8(x, prepared, scale, zero_point), job.rdl, shape)
+    exact = _scores(models.Source(where, event, floats=True).load(), x, job.rdl, shape)
     kind = "Python function" if function else "ONNX model"
     file = name + (f":{function}" if function else "")
     return Side(kind, file, tuple(x.shape[1:]), scale, zero_point, event, score, exact, prepared, True)
 
 
-def _scores(model: models.Model, x: np.ndarray, what: str) -> np.ndarray:
+def _scores(model: models.Model, x: np.ndarray, what: str, shape: tuple[int, ...]) -> np.ndarray:
     try:
         made = np.asarray(model.scores(x), float)
     except Exception as error:  # a user's own program, or a runtime with a dozen kinds of its own
         raise UserError(f"{what}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}") from None
-    if made.shape != (len(x),) or not np.isfinite(made).all() or made.min() < -0.01 or made.max() > 1.01:
+    if made.shape != shape or not np.isfinite(made).all() or made.min() < -0.01 or made.max() > 1.01:
         span = f"{made.shape}, {made.min():.3g} to {made.max():.3g}"
-        raise UserError(f"{what}: want one score from 0 to 1 a sample, (n,); it gave {span}")
+        wanted = "one score" if len(shape) == 1 else f"{shape[1]} scores"
+        raise UserError(f"{what}: want {wanted} from 0 to 1 a sample, {shape}; it gave {span}")
     return np.clip(made, 0, 1)
 
 

@@ -46,7 +46,7 @@ class Storm:
         self.proxy = Proxy(self.broker.host, self.broker.port, self.faults)
         self.done: Counter[str] = Counter()
         self._hang = folder / "hang"
-        event = str(pair.about.event_index["rdl"])
+        event = str(pair.about.output_of("rdl"))
         self._environment = {
             **os.environ,
             "H2T2_CHAOS_MODEL": str(pair.rdl),
@@ -186,7 +186,7 @@ def unleash(
 
 def _labels(pair: pairs.Pair) -> list[int]:
     """What the remote model says of every test sample."""
-    model = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+    model = TFLiteModel(str(pair.rdl), event=pair.about.output_of("rdl"))
     return [int(model.score(model.run(model.quantise(x).reshape(model.input_shape[1:]))) >= 0.5) for x in pair.x]
 
 

@@ -220,8 +220,8 @@ class UnixNode(Subject):
         if missing:
             raise Failure(f"unix: {missing}")
         pair = pairs.load("breast_cancer")
-        ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
-        rdl = TFLiteModel(str(pair.rdl), event=pair.about.event_index["rdl"])
+        ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
+        rdl = TFLiteModel(str(pair.rdl), event=pair.about.output_of("rdl"))
         local = [ldl.quantise(pair.view(x, "ldl")).tobytes() for x in pair.x]
         self._records = [mine + rdl.quantise(x).tobytes() for mine, x in zip(local, pair.x)]
         model = folder / "ldl.h2m"
