@@ -1,0 +1,57 @@
+"""Trains the ten_digits pair: which digit is it? Two small int8 CNNs on scikit-learn's 8x8 digits, ten classes.
+
+Run from anywhere, with the extra `train`:  python models/ten_digits/train.py
+"""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from h2t2_tools.common.matrices import equal
+from h2t2_tools.model.recipe import write_pair
+
+
+def network(filters: list[int], stride: int) -> keras.Model:
+    layers = keras.layers
+    body = [layers.Conv2D(n, 3, strides=stride, padding="same", activation="relu") for n in filters]
+    head = [layers.Flatten(), layers.Dense(10, activation="softmax")]
+    return keras.Sequential([keras.Input((8, 8, 1)), *body, *head])
+
+
+def main() -> None:
+    keras.utils.set_random_seed(7)
+    data = load_digits()
+    x = (data.images / 16).astype(np.float32)[..., None]
+    y = data.target.astype(np.uint8)
+    x, xt, y, yt = train_test_split(x, y, test_size=0.4, random_state=7, stratify=y)
+    models = {}
+    for name, model, epochs in (("ldl", network([2], 2), 8), ("rdl", network([16, 32], 1), 30)):
+        model.compile(optimizer=keras.optimizers.Adam(0.003), loss="sparse_categorical_crossentropy")
+        model.fit(x, y, epochs=epochs, batch_size=32, verbose=0)
+        models[name] = model
+    write_pair(
+        Path(__file__).parent,
+        {
+            "model_id": 6,
+            "title": "which digit is it?",
+            "event": "the digits 0 to 9",
+            "data": "scikit-learn's digits (8x8, UCI Optical Recognition of Handwritten Digits); 60 % trains",
+            "made by": "python models/ten_digits/train.py (extra train)",
+            "licence": "CC BY 4.0 (UCI Machine Learning Repository)",
+            "ldl": "CNN, one convolution of 2 filters, stride 2, softmax of 10",
+            "rdl": "CNN, convolutions of 16 and 32 filters, softmax of 10",
+            "beta": 0.2,
+            "costs": equal(10),
+        },
+        models,
+        {"ldl": None, "rdl": None},
+        x,
+        (xt, yt),
+    )
+
+
+if __name__ == "__main__":
+    main()
