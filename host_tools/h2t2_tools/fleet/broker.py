@@ -120,6 +120,17 @@ def _mosquitto() -> Iterator[str]:
             one.stop()
 
 
+class _Steady(dict[str, Any]):
+    """A dict that may change while somebody goes through it: amqtt 0.12.1 waits in the middle of going through its
+    subscriptions, and loses the client that is just connecting where another one subscribes meanwhile."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self.keys()))
+
+    def items(self) -> Any:
+        return list(super().items())
+
+
 @contextmanager
 def _amqtt() -> Iterator[str]:
     from amqtt.broker import Broker
@@ -135,6 +146,7 @@ def _amqtt() -> Iterator[str]:
 
     async def start() -> Broker:
         broker = Broker(config)  # made inside its loop: before Python 3.11 what it makes belongs to the loop of that moment
+        broker._subscriptions = _Steady()
         await broker.start()
         return broker
 

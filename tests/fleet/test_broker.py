@@ -1,0 +1,37 @@
+"""The broker in this process, as demo and tests have it."""
+
+from threading import Thread
+
+import pytest
+
+import h2t2.link.paho
+from h2t2.link.paho import PahoLink
+from h2t2_tools.fleet import broker
+
+
+@pytest.mark.slow
+def test_clients_that_come_at_once_are_all_taken(monkeypatch):
+    """Each connects while the others subscribe: amqtt by itself loses most of them."""
+    monkeypatch.setattr(h2t2.link.paho, "MEET_S", 0)
+    lost = []
+
+    def come(host, port, name):
+        for boot in range(6):
+            link = PahoLink(host, port, name, 1, boot + 1)
+            try:
+                link.open(20000)
+            except OSError as error:
+                lost.append(str(error))
+            finally:
+                link.close()
+
+    with broker.running("amqtt") as url:
+        there = [PahoLink(*broker.parse(url), f"there-{n}", 1, 1) for n in range(30)]
+        coming = [Thread(target=come, args=(*broker.parse(url), f"coming-{n}")) for n in range(12)]
+        for thread in coming:
+            thread.start()
+        for thread in coming:
+            thread.join()
+        for link in there:
+            link.close()
+    assert lost == []
