@@ -77,14 +77,16 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
             link._session.publish(wire.topic("stranger", wire.request_leaf(DIGITS)), payload)  # on this model's topic
             if len(payload) >= wire.REQUEST_HEADER:
                 statuses.append(wire.decode_reply(link.receive(5000))[0])
-        assert statuses == [wire.MALFORMED] * 4 + [wire.WRONG_MODEL, wire.OK]
+        malformed = wire.MALFORMED
+        assert statuses == [malformed, malformed, wire.OTHER_VERSION, malformed, wire.WRONG_MODEL, wire.OK]
         assert link.receive(100) is None
         link.close()
         process.send_signal(signal.SIGTERM)
         out, errors = process.communicate(timeout=10)
         assert process.returncode == 0 and "Traceback" not in errors
         counts = json.loads(out)
-        assert counts == {"dropped": 2, "malformed request": 4, "model not served here": 1, "ok": 1}
+        told = {"dropped": 2, "malformed request": 3, "another version of the wire format": 1, "model not served here": 1}
+        assert counts == {**told, "ok": 1} and "stranger: a request of version 255 of the wire format" in errors
 
 
 def test_a_batch_is_answered_like_its_requests_alone():

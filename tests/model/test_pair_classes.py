@@ -77,9 +77,9 @@ def test_a_worker_says_which_class_it_is(trained, tmp_path):
     assert make(folder, tmp_path, "mine.py:scores", "--classes", 4) == 0
     pair = pairs.load(str(tmp_path))
     worker = Worker(models.of_pair(pair).load(), 1)
-    requests = [wire.encode_request(1, 5, n, (2,), pair.remote_tensor(x)) for n, x in enumerate(pair.x[:40])]
+    requests = [wire.encode_request(1, 5, n, (2,), pair.remote_payload(x)) for n, x in enumerate(pair.x[:40])]
     said = [wire.decode_reply(reply)[3:] for reply in worker.answers(requests)]
-    tensors = np.stack([np.frombuffer(pair.remote_tensor(x), np.int8) for x in pair.x[:40]])
+    tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x[:40]])
     scores = models.of_pair(pair).load().scores(tensors)
     assert [label for label, _ in said] == scores.argmax(1).tolist() and len({label for label, _ in said}) == 4
     assert np.abs(np.array([score for _, score in said]) / 32768 - scores.max(1)).max() < 1e-4

@@ -61,4 +61,4 @@ def test_a_shipped_pair_made_again_is_a_pair(tmp_path, name, classes):
     run = subprocess.run([sys.executable, recipe], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[-2000:]
     pair = pairs.load(str(tmp_path))
-    assert len(pair.remote_tensor(pair.x[0])) == 64 and pair.about.classes == classes
+    assert len(pair.remote_payload(pair.x[0])) == 64 and pair.about.classes == classes

@@ -9,11 +9,12 @@ from struct import calcsize, pack, unpack_from
 
 VERSION = 2
 INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; others are refused
+DTYPES = ("int8", "uint8", "float32", "raw")  # their names in a configuration and in pair.json
 ITEM = (1, 1, 4, 1)  # bytes a number of each
-OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY = 0, 1, 2, 3, 4, 5, 6  # reply status
+OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION = 0, 1, 2, 3, 4, 5, 6, 7, 8  # reply status
 STATUS = (
     "ok", "malformed request", "model not served here", "the remote model failed", "busy", "refused: it hung the model before",
-    "no worker serves this model",
+    "no worker serves this model", "larger than the model takes", "another version of the wire format",
 )  # fmt: skip
 MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS = 6
@@ -130,9 +131,15 @@ def encode_request(
     return head + bytes(data)
 
 
-def request_size(shape) -> int:
-    """Bytes of a request with an int8 tensor of this shape."""
-    return REQUEST_HEADER + 2 * len(shape) + size_of(INT8, shape)
+def request_size(shape, dtype: int = INT8, media="") -> int:
+    """Bytes of a request with a tensor of this shape; RAW: with so many bytes, (n,), of that media type."""
+    size = REQUEST_HEADER + 2 * len(shape) + size_of(dtype, shape)
+    return size + 3 + len(media) if dtype == RAW else size
+
+
+def refusal(payload: bytes) -> int:
+    """The status for bytes that are no request: OTHER_VERSION where they begin with one, else MALFORMED."""
+    return OTHER_VERSION if payload and payload[0] != VERSION else MALFORMED
 
 
 def peek_request(payload: bytes) -> tuple | None:

@@ -1,6 +1,9 @@
 # A program of one's own around a node, app.py: what it measures, and what it does with a decision. The same file on a Pi and
 # on a board; docs/your-sensor.md shows one.
+from struct import pack
+
 from ..clock import ticks_diff, ticks_ms
+from ..link import wire
 from .measured import Measured
 from .service import SOURCES
 
@@ -47,6 +50,7 @@ class App:
             from .window import Window
 
             self.window = Window(*config["measured"]["window"])
+        self.dtype = config.get("remote_dtype", wire.INT8)
         self.deadline_ms = config["deadline_ms"]
         self.shown = shown
         self.count = 0  # of samples
@@ -68,9 +72,21 @@ class App:
         local = self.local(numbers)
         sent = self.program.remote(numbers) if hasattr(self.program, "remote") else numbers
         if not isinstance(sent, (bytes, bytearray, memoryview)):
-            sent = bytes(self.remote(sent))
+            sent = self._encoded(sent)
         self.count += 1
         return local, sent, (self.count - 1, measured, ticks_ms())
+
+    def _encoded(self, numbers):
+        """Numbers as what an offload sends of them."""
+        if self.dtype == wire.RAW:
+            raise ValueError("remote() gives %s; want bytes, as remote_dtype is raw" % type(numbers).__name__)
+        if self.dtype == wire.FLOAT32:
+            picked = self.remote.picked(numbers)
+            if not all([x - x == 0 for x in picked]):
+                raise ValueError("a sample has a number that is not finite")
+            return pack("<%df" % len(picked), *picked)
+        made = self.remote(numbers)
+        return bytes(made) if self.dtype == wire.INT8 else bytes([q + 128 for q in made])
 
     def act(self, tag, k, decision, source):
         """As Node's act."""

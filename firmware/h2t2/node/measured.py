@@ -14,24 +14,30 @@ class Measured:
     """
 
     def __init__(self, columns, multipliers, offsets, shifts):
-        self.columns = range(len(multipliers)) if columns is None else columns
+        self.columns = columns
         self.exact = columns is None  # then a sample must have as many numbers
         self.multipliers = multipliers
         self.offsets = offsets
         self.shifts = shifts
         self.saturated = 0
 
-    def __call__(self, values):
-        """ValueError for too few numbers, and for one that is not finite."""
+    def picked(self, values):
+        """The numbers that the model reads, as they were measured. ValueError for too few of them."""
         if hasattr(values, "ravel"):  # NumPy's
             values = values.ravel().tolist()
         size = len(self.multipliers)
         if len(values) != size if self.exact else len(values) <= max(self.columns):
             raise ValueError("a sample of %d numbers; the model reads %d" % (len(values), size))
+        return values if self.exact else [values[n] for n in self.columns]
+
+    def __call__(self, values):
+        """ValueError for too few numbers, and for one that is not finite."""
+        values = self.picked(values)
+        size = len(self.multipliers)
         made = array("b", bytes(size))
         beyond = False
         for n in range(size):
-            x = values[self.columns[n]]
+            x = values[n]
             shift = self.shifts[n]
             if isinstance(x, int):
                 q = (x * self.multipliers[n] + self.offsets[n] + (1 << shift >> 1)) >> shift

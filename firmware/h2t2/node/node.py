@@ -34,7 +34,8 @@ class Node:
     offload falls back at once; "raise": beta is 1 meanwhile, so that it asks for less; "pause": the policy is not asked, and
     charged nothing. Silent workers are asked ever more rarely, until one answers. cost: a LinkCost, which then sets beta, or
     None. log: called with a line of text about what went wrong. budget: a Budget, or None: where it does not afford an offload
-    the sample is decided without the policy, and its price is added to beta.
+    the sample is decided without the policy, and its price is added to beta. payload: what offloads send: dtype, media type of
+    RAW bytes, and how many bytes of data at most; an offload that would have more falls back.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Node:
         cost=None,
         log=print,
         budget=None,
+        payload=(wire.INT8, "", wire.MAX_DATA),
     ):
         if when_down not in WHEN_DOWN:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
@@ -68,6 +70,7 @@ class Node:
         self.when_down = when_down
         self.cost = cost
         self.budget = budget
+        self.dtype, self.media, self.most = payload
         self.earned = ticks_ms()  # when the budget was credited last
         self.complain = Complaints(log)
         self.paused = False  # by a command: decide locally
@@ -116,12 +119,14 @@ class Node:
     def step(self, x, shape, remote, tag, since=None) -> None:
         """Decide one sample, or ask for it.
 
-        x: the LDL's input; remote: the int8 tensor an offload sends, of this shape; tag: the caller's. since: when the sample
+        x: the LDL's input; remote: the bytes an offload sends, of this shape or RAW; tag: the caller's. since: when the sample
         was due (ticks), from which its deadline counts; None: now.
         """
         began = ticks_ms()
         if since is None:
             since = began
+        if self.dtype == wire.RAW:
+            shape = (len(remote),)
         self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
         policy = self.policy
@@ -145,7 +150,7 @@ class Node:
             self.unasked += 1
         elif self.busy() or left <= 0:
             self.crowded += 1
-        elif budget and not budget.affords(wire.request_size(shape)):
+        elif budget and not budget.affords(wire.request_size(shape, self.dtype, self.media)):
             self.unaffordable += 1
         else:
             self._charge(asks)
@@ -174,7 +179,11 @@ class Node:
         payload = b""
         if left:
             try:
-                payload = wire.encode_request(self.model, self.boot, ticket, shape, remote, left, policy.asked(), k)
+                if len(remote) > self.most:
+                    raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.most))
+                payload = wire.encode_request(
+                    self.model, self.boot, ticket, shape, remote, left, policy.asked(), k, self.dtype, self.media
+                )
             except ValueError as error:  # what the sensor gave does not fit
                 self.complain("request", error)
         now = ticks_ms()

@@ -8,6 +8,7 @@ import os
 from ..clock import Stopwatch
 from ..core import policies
 from ..ldl.open import open_ldl
+from ..link import wire
 from ..link.cost import LinkCost
 from . import board
 from .keeper import Keeper
@@ -55,6 +56,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
 
         ldl = Classes(ldl, policy.classes)
     shape = tuple(config["remote_shape"])
+    payload = (config.get("remote_dtype", 0), config.get("remote_media", ""), config.get("remote_limit", wire.MAX_DATA))
     app = None
     if sensor is None and config.get("app"):
         app = open_app(config, act)
@@ -62,7 +64,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
         act = app.act
     waits = sensor is None or (app is not None and app.patient)  # samples that are there as long as need be
     if sensor is None:
-        sensor = Recorded(config["records"], ldl.input_size, size_of(shape))
+        sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[payload[0]])
     node = Node(
         policy,
         ldl,
@@ -76,6 +78,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
         LinkCost(*config["cost"]) if config.get("cost") else None,
         log,
         _budget(config.get("budget")),
+        payload,
     )
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")

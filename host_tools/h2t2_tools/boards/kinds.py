@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from h2t2.ldl.bundle import Int8Model
+from h2t2.link import wire
 from h2t2.node.start import size_of
 
 from ..common import places
@@ -84,7 +85,8 @@ class Contents:
     @property
     def record_size(self) -> int:
         """Bytes of a recorded sample."""
-        return int(self.ldl.input_size + size_of(self.config.remote_shape))
+        each = wire.ITEM[wire.DTYPES.index(self.config.remote_dtype)]
+        return int(self.ldl.input_size + size_of(self.config.remote_shape) * each)
 
 
 def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:

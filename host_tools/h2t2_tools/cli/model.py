@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
 from ..common.errors import UserError
@@ -113,7 +114,7 @@ def _pair(args: argparse.Namespace) -> None:
     card = toml_file.load(Path(args.card), Card).model_extra or {} if args.card else {}
     job = Job(
         Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
-        args.event, _costs(args), args.beta, args.title, args.scale, args.model_id, _windowed(args), card,
+        args.event, _costs(args), args.beta, args.title, args.scale, args.model_id, _windowed(args), _payload(args), card,
     )  # fmt: skip
     with progress() as bar:
         task = bar.add_task("making the pair", total=None)
@@ -140,6 +141,18 @@ def _costs(args: argparse.Namespace) -> list[list[float]] | None:
     return matrices.costs(Path(args.costs), args.classes) if args.costs else matrices.equal(args.classes)
 
 
+def _payload(args: argparse.Namespace) -> Any:
+    """What --payload and what goes with it say."""
+    from ..model.pair.job import Payload
+
+    raw = args.payload == "raw"
+    if raw != bool(args.encode) or (args.media and not raw):
+        raise UserError("--payload raw, --encode FILE.py:FUNCTION and --media TYPE go together")
+    if not 1 <= args.limit <= wire.MAX_DATA:
+        raise UserError(f"--limit {args.limit}: want 1 to {wire.MAX_DATA} bytes")
+    return Payload(args.payload, args.media, args.encode, args.limit)
+
+
 def _windowed(args: argparse.Namespace) -> Any:
     """What --window, --hop, --channels and --features say, or None."""
     from ..common.pairs import Windowed
@@ -161,11 +174,13 @@ def _add_pair(commands: Any) -> None:
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
+        "h2t2 pair small.joblib http://server:8501/v1/models/big:predict --test test.npz --payload float32 --out mypair",
+        "h2t2 pair small.keras mine.py:scores --test images.npz --payload raw --encode mine.py:jpeg --media image/jpeg",
         "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
         "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
     )
     p.add_argument("ldl", help="local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)")
-    p.add_argument("rdl", help="remote model: one of those, .onnx, or FILE.py:FUNCTION")
+    p.add_argument("rdl", help="remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL (TensorFlow Serving's predict)")
     p.add_argument("--test", required=True, metavar="FILE", help=".npz of x (n, ...) and y (n,), classes from 0")
     p.add_argument("--calibration", metavar="FILE", help=".npz or .npy of x, to quantise by (the test samples)")
     p.add_argument("--out", default="pair", metavar="DIR", help="the pair's folder (pair)")
@@ -185,6 +200,10 @@ def _add_pair(commands: Any) -> None:
     p.add_argument("--hop", type=positive, metavar="N", help="measurements from one sample to the next (those of the window)")
     p.add_argument("--channels", type=positive, default=1, metavar="N", help="numbers of a measurement (1)")
     p.add_argument("--features", nargs="+", choices=FEATURES, help="what the models read of a window, in this order (values)")
+    p.add_argument("--payload", choices=wire.DTYPES, default=wire.DTYPES[0], help="what offloads send of a sample (int8)")
+    p.add_argument("--encode", default="", metavar="FILE.py:F", help="raw: the function that makes a sample's bytes")
+    p.add_argument("--media", default="", metavar="TYPE", help="raw: what the bytes are, such as image/jpeg")
+    p.add_argument("--limit", type=int, default=wire.MAX_DATA, metavar="BYTES", help="data an offload may have (%(default)s)")
     p.add_argument("--card", metavar="FILE", help='.toml of what else its README says: data = "...", licence = "..."')
     p.add_argument("--model-id", type=model_number, metavar="N", help="number in requests (from the folder's name)")
     json_option(p)

@@ -6,7 +6,6 @@ import math
 import re
 
 from h2t2.core.numbers import ONE
-from h2t2.link import wire
 
 from .cost_table import CostTable
 from .errors import UserError
@@ -20,10 +19,10 @@ MOST = 1023  # of what comes in a period, see Budget
 FORM = "want a share of the samples (10%), offloads (200/day), bytes (500kB/day) or energy (2000mJ/hour); min, hour or day"
 
 
-def arguments(text: str, shape: list[int], deadline_ms: int, cost: CostTable | None = None) -> list[int]:
+def arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = None) -> list[int]:
     """Budget's capacity, fixed, per_kb, amount, period, per_sample. UserError for what is none, or holds no single offload.
 
-    shape: of the tensor an offload sends. Energy is that of the cost table, listening until the deadline. What is rounded, is
+    size: bytes of a request. Energy is that of the cost table, listening until the deadline. What is rounded, is
     rounded down.
     """
     share = re.fullmatch(r"([\d.]+)%", text.strip())
@@ -39,7 +38,7 @@ def arguments(text: str, shape: list[int], deadline_ms: int, cost: CostTable | N
         amount *= FINE
         fixed, per_kb = _energy(text, cost, deadline_ms)
     capacity = int(amount / PART) if amount >= PART else int(amount)
-    offload = fixed + per_kb * math.ceil(wire.request_size(shape) / 32) / 32
+    offload = fixed + per_kb * math.ceil(size / 32) / 32
     if capacity < offload:
         raise UserError(f"budget {text!r}: a quarter of it, which is what may be saved up, is less than one offload takes")
     if capacity >= 2**29:

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from h2t2.ldl.quantise import quantised
+from h2t2.link import wire
 from h2t2.node.window import Window
 
 from . import places
 from .errors import UserError
+from .functions import function
 
 
 class Remote(BaseModel):
-    """The remote model: its file in the folder (or FILE.py:FUNCTION), and its input, which offloads send: the shape without
-    the batch, and how it is quantised. floats: it takes the numbers of a sample themselves, which the worker restores."""
+    """The remote model: its file in the folder (or FILE.py:FUNCTION, or a URL), and its input, which offloads send: the shape
+    without the batch, and how it is quantised. floats: it takes the numbers of a sample themselves, which the worker restores.
+    dtype: what offloads send of them; media, encode: of raw bytes, their type and what makes them of a sample
+    (FILE.py:FUNCTION); limit: bytes of data an offload may have."""
 
     model: str = "rdl.tflite"
     floats: bool = False
     shape: list[int] = Field(min_length=1, max_length=6)
     scale: float = Field(gt=0)
     zero_point: int = Field(ge=-128, le=127)
+    dtype: Literal["int8", "uint8", "float32", "raw"] = "int8"
+    media: str = Field("", max_length=wire.MAX_MEDIA)
+    encode: str = ""
+    limit: int = Field(wire.MAX_DATA, ge=1, le=wire.MAX_DATA)
 
 
 class Prepared(BaseModel):
@@ -132,16 +142,31 @@ class Pair:
         done = self.about.prepared.get(model)
         return picked if done is None else done.apply(picked)
 
-    def remote_tensor(self, x: np.ndarray) -> bytes:
-        """What an offload of a sample sends: int8, quantised for the remote model's input."""
+    def remote_payload(self, x: np.ndarray) -> bytes:
+        """What an offload of a sample sends. UserError for an `encode` that cannot be had, or gives no bytes."""
         remote = self.about.remote
-        return quantised(self.view(x, "rdl"), remote.scale, remote.zero_point).tobytes()
+        if remote.dtype in ("float32", "raw"):
+            columns = self.about.columns["rdl"]
+            picked = np.asarray(x if columns is None else x[columns], "<f4")
+            return picked.tobytes() if remote.dtype == "float32" else self._encoded(picked)
+        made = quantised(self.view(x, "rdl"), remote.scale, remote.zero_point)
+        return made.tobytes() if remote.dtype == "int8" else (made.astype(np.int16) + 128).astype(np.uint8).tobytes()
+
+    @cached_property
+    def _encode(self) -> Callable[..., Any]:
+        return function(str(self.folder / self.about.remote.encode))
+
+    def _encoded(self, x: np.ndarray) -> bytes:
+        made = self._encode(x)
+        if not isinstance(made, bytes):
+            raise UserError(f"{self.about.remote.encode}: it gave {type(made).__name__}; want the bytes of a sample")
+        return made
 
 
 def records(pair: Pair, scale: float, zero_point: int, most: int) -> bytes:
     """Recorded samples for a board, the first of the test part: the local model's int8 input, of that scale and zero point,
     and the remote tensor, one after the other."""
-    rows = [(quantised(pair.view(x, "ldl"), scale, zero_point).tobytes(), pair.remote_tensor(x)) for x in pair.x[:most]]
+    rows = [(quantised(pair.view(x, "ldl"), scale, zero_point).tobytes(), pair.remote_payload(x)) for x in pair.x[:most]]
     return b"".join(local + remote for local, remote in rows)
 
 

@@ -13,8 +13,11 @@ from ..common import pairs
 from ..common.errors import UserError
 
 
-def source(path: Path) -> bytes:
-    """The app's source. UserError where it is not there, is no Python, or lacks a function that an app must have."""
+def source(path: Path, raw: bool = False) -> bytes:
+    """The app's source. raw: it must make the bytes of an offload itself.
+
+    UserError where it is not there, is no Python, or lacks a function that an app must have.
+    """
     try:
         text = path.read_bytes()
         names = {node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
@@ -25,6 +28,8 @@ def source(path: Path) -> bytes:
     if not {"sense", "act"} <= names:
         has = ", ".join(sorted(names)) or "none"
         raise UserError(f"{path}: an app has the functions sense() and act(decision); this one has {has}")
+    if raw and "remote" not in names:
+        raise UserError(f'{path}: remote_dtype = "raw": its function remote(measured) makes what an offload sends; it has none')
     return text
 
 

@@ -18,6 +18,9 @@ def configuration(board: str, about: pairs.About, entries: dict[str, Any]) -> st
     described: dict[str, Any] = {
         "event": about.output_of("ldl"),
         "remote_shape": about.remote.shape,
+        "remote_dtype": about.remote.dtype,
+        "remote_media": about.remote.media,
+        "remote_limit": about.remote.limit,
         "model_id": about.model_id,
         "beta": about.beta,
     }

@@ -57,6 +57,9 @@ class NodeConfig(BaseModel):
     ldl: str = "ldl.h2m"
     event: int = Field(1, ge=0, le=255)
     remote_shape: list[int] = Field(min_length=1, max_length=6)
+    remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = wire.DTYPES[0]
+    remote_media: str = Field("", max_length=wire.MAX_MEDIA)
+    remote_limit: int = Field(wire.MAX_DATA, ge=1, le=wire.MAX_DATA)
     model_id: int = Field(ge=0, le=65535)
     policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = policies.NAMES[0]
     bits: int = Field(policies.DEFAULTS["bits"], ge=1, le=8)
@@ -128,20 +131,30 @@ class NodeConfig(BaseModel):
         if self.sleep != "none":
             if not self.every:
                 raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
-            size = wire.request_size(self.remote_shape)
-            made["sleep"] = [self.sleep, self.cost.power(size) if self.cost and self.cost.awake_mw else None]
+            made["sleep"] = [self.sleep, self.cost.power(self.request_size) if self.cost and self.cost.awake_mw else None]
         if self.app:
             if not self.pair:
                 raise UserError("app: also give `pair`, the pair's folder: it says how what is measured becomes int8")
             made["app"] = "app"
             made["measured"] = app.measured(pairs.load(str(self.folder / self.pair)))
         if self.budget:
-            made["budget"] = budget.arguments(self.budget, self.remote_shape, self.deadline_ms, self.cost)
+            made["budget"] = budget.arguments(self.budget, self.request_size, self.deadline_ms, self.cost)
+        if self.remote_dtype != wire.DTYPES[0]:
+            made.update(remote_dtype=wire.DTYPES.index(self.remote_dtype), remote_media=self.remote_media)
+        if self.remote_limit < wire.MAX_DATA:
+            made["remote_limit"] = self.remote_limit
         return made
+
+    @property
+    def request_size(self) -> int:
+        """Bytes of a request; of raw bytes, of the largest one."""
+        dtype = wire.DTYPES.index(self.remote_dtype)
+        shape = [self.remote_limit] if dtype == wire.RAW else self.remote_shape
+        return wire.request_size(shape, dtype, self.remote_media)
 
     def program(self) -> bytes:
         """The app's source. UserError where it is not there, or no app."""
-        return app.source(self.folder / self.app)
+        return app.source(self.folder / self.app, self.remote_dtype == "raw")
 
     def certificates(self) -> dict[str, bytes]:
         """The files beside config.json that a TLS link reads."""

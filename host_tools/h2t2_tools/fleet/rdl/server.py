@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 GROUP = "$share/rdl/"  # workers of one model share its requests
 UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
 DRAIN = 30.0  # seconds for what was taken before the end
+SAID = 20  # devices of another version, in the log: a stranger must not fill it
 LARGEST = 1 << 20  # bytes of a packet: a larger one is not taken from the broker; a request above wire.MAX_REQUEST is refused
 HANGS_UP = 3  # times in a row, after which a broker does not want us
 WAIT_S = 1.0  # between two tries to reach a broker that was not there at the start
@@ -73,7 +74,7 @@ class Server:
         self._stopping = False  # no Event: a signal handler that sets one may wait for its own thread
         self._metrics = self._listen() if options.metrics else None
         self.told = Told(options.hang_s)
-        self.worker = Worker(source.load(), model_id, self._say, self.told)
+        self.worker = Worker(source.load(), model_id, self._say, self.told, source.limit, source.media)
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
         self._inbox = Inbox(options.waiting)
@@ -185,7 +186,7 @@ class Server:
         device = wire.device_of(message.topic)
         payload = bytes(message.payload)
         if device is not None and not (wire.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
-            self._refuse(device, payload[: wire.REQUEST_HEADER], wire.MALFORMED)
+            self._refuse(device, payload[: wire.REQUEST_HEADER], wire.refusal(payload))
         elif device is not None:
             now = time.perf_counter()
             if not self._inbox:
@@ -201,6 +202,9 @@ class Server:
             self._acks.append((client, message.mid, message.qos))
 
     def _refuse(self, device: str, payload: bytes, status: int) -> None:
+        if status == wire.OTHER_VERSION and self.worker.counts[wire.STATUS[status]] < SAID:
+            told = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
+            self._say(f"{told}: bring the device's runtime, or this worker, up to date")
         refusal = self.worker.refusal(payload, status)
         if refusal:
             self.session.publish(wire.topic(device, "reply"), refusal, 0)  # one that is lost costs a deadline

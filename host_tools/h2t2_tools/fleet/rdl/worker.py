@@ -13,7 +13,7 @@ from h2t2.core.numbers import ONE
 from h2t2.link import wire
 
 from . import watchdog
-from .models import Model, labels
+from .models import Batch, Model, as_batch, labels
 from .watchdog import Told
 
 ROUNDING = 1e-4  # a float model's score may be outside [0, 1] by so much
@@ -21,15 +21,25 @@ HANG_S = 10.0  # beyond four times what is expected of a batch
 FIRST = 0.01  # seconds a request is expected to take before one has been measured
 
 
+Kind = tuple[int, tuple[int, ...]]  # dtype and shape of samples that go into one batch
+
+
 class Worker:
     """Serves one model as `model_id`. `model` may be replaced between two batches.
 
+    limit: bytes of data a request may have. media: type that RAW bytes must be of.
     counts: replies by status text, and "dropped" for payloads too short to be answered. each: seconds that the model takes a
     request, measured. log: told why a model failed. told: who is told what is being done.
     """
 
     def __init__(
-        self, model: Model, model_id: int, log: Callable[[str], None] = lambda _: None, told: Told | None = None
+        self,
+        model: Model,
+        model_id: int,
+        log: Callable[[str], None] = lambda _: None,
+        told: Told | None = None,
+        limit: int = wire.MAX_DATA,
+        media: str = "",
     ) -> None:
         self.model = model
         self.model_id = model_id
@@ -38,6 +48,7 @@ class Worker:
         self.each = FIRST
         self.told = told or Told(HANG_S)
         self._log = log
+        self._limit, self._media = limit, media
         if model.shape is not None:  # warmed up, and measured: the second time, for what is only done once
             for _ in range(2):
                 self._labels(np.zeros((1, *model.shape), np.int8))
@@ -45,18 +56,20 @@ class Worker:
     def answers(self, payloads: list[bytes]) -> list[bytes | None]:
         """The reply to each request; an error status for a bad one; None where nobody could be answered."""
         replies: list[bytes | None] = [None] * len(payloads)
-        alike: dict[tuple[int, ...], list[tuple[int, wire.Request]]] = {}
+        alike: dict[Kind, list[tuple[int, wire.Request]]] = {}
         self.told.look()
         for n, payload in enumerate(payloads):
             try:
                 request = wire.decode_request(payload)
             except ValueError:
-                replies[n] = self.refusal(payload, wire.MALFORMED)
+                replies[n] = self.refusal(payload, wire.refusal(payload))
                 continue
-            sample = self._sample_shape(request) if request.model == self.model_id else None
+            sample = self._kind(request) if request.model == self.model_id else None
             judged = self.told.judge(request.data)
             if request.model != self.model_id:
                 replies[n] = self._reply(wire.WRONG_MODEL, request)
+            elif len(request.data) > self._limit:
+                replies[n] = self._reply(wire.TOO_LARGE, request)
             elif sample is None:
                 replies[n] = self._reply(wire.MALFORMED, request)
             elif judged == watchdog.REFUSED:
@@ -81,25 +94,26 @@ class Worker:
         self.counts[wire.STATUS[status]] += 1
         return wire.encode_reply(status, known[0], known[1], -1, 0)
 
-    def _sample_shape(self, request: wire.Request) -> tuple[int, ...] | None:
-        """The model's own shape where a request's has as many numbers; the request's where the model takes any."""
-        if request.dtype != wire.INT8:
-            return None
+    def _kind(self, request: wire.Request) -> Kind | None:
+        """A request's dtype, and the shape it is read in: the model's own where it has as many numbers, the request's where the
+        model takes any. None: it does not fit."""
+        if request.dtype == wire.RAW:
+            return (wire.RAW, ()) if self.model.raw and request.media == self._media else None
         own = self.model.shape
         if own is None:
-            return tuple(request.shape)
-        return own if prod(own) == prod(request.shape) else None
+            return request.dtype, tuple(request.shape)
+        return (request.dtype, own) if prod(own) == prod(request.shape) else None
 
-    def _batch(self, requests: list[wire.Request], sample: tuple[int, ...]) -> list[tuple[int, int, int]]:
-        """The labels of requests of one shape; the watchdog is told."""
-        tensors = [np.frombuffer(request.data, np.int8).reshape(sample) for request in requests]
-        self.told.begin([request.data for request in requests], len(requests) * self.each)
+    def _batch(self, requests: list[wire.Request], kind: Kind) -> list[tuple[int, int, int]]:
+        """The labels of requests of one kind; the watchdog is told."""
+        data = [request.data for request in requests]
+        self.told.begin(data, len(requests) * self.each)
         try:
-            return self._labels(np.stack(tensors) if len(tensors) > 1 else tensors[0][None])
+            return self._labels(as_batch(data, *kind))
         finally:
             self.told.end()
 
-    def _labels(self, batch: np.ndarray) -> list[tuple[int, int, int]]:
+    def _labels(self, batch: Batch) -> list[tuple[int, int, int]]:
         """(status, label, Q15 score) of each sample; FAILED where the model raises, or gives what is no score."""
         began = perf_counter()
         try:

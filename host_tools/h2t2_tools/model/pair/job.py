@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from h2t2.link import wire
+
 from ...common import pairs
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
@@ -22,15 +24,26 @@ class Card(BaseModel):
 
 
 @dataclass(frozen=True)
+class Payload:
+    """What an offload sends of a sample: its dtype; of raw bytes, their media type and the FILE.py:FUNCTION that makes them;
+    bytes at most."""
+
+    dtype: str = wire.DTYPES[0]
+    media: str = ""
+    encode: str = ""
+    limit: int = wire.MAX_DATA
+
+
+@dataclass(frozen=True)
 class Job:
     """What to make a pair of.
 
-    ldl: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8). rdl: one of those, .onnx, or FILE.py:FUNCTION.
+    ldl: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8). rdl: one of those, .onnx, FILE.py:FUNCTION, or a URL.
     test: .npz of x (n, ...) and y (n,), classes from 0. calibration: .npz or .npy of x (the test samples). columns: which
     numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). costs: of many classes,
-    none of which is the event: what saying the second costs when it is the first. scale: what x is
-    divided by (None: 255 for bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels),
-    whose features the models read. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
+    none of which is the event: what saying the second costs when it is the first. scale: what x is divided by (None: 255 for
+    bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels), whose features the models
+    read. payload: what offloads send. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
     """
 
     ldl: Path
@@ -46,6 +59,7 @@ class Job:
     scale: float | None = None
     model_id: int | None = None
     window: pairs.Windowed | None = None
+    payload: Payload = field(default_factory=Payload)
     card: dict[str, str] = field(default_factory=dict)
 
 

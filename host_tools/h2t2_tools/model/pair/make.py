@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.link import wire
+
 from ...common import pairs, prior_file
+from ...common.functions import is_function
 from ...common.policies import DEFAULTS
 from ...fleet import commented
 from ...fleet.rdl import models
@@ -21,7 +24,7 @@ from .. import bundle
 from ..inspect import inspect
 from . import report as page
 from .job import Job, Samples, load
-from .sides import Side, converted, kept
+from .sides import Side, converted, encoder, kept
 
 BOARDS = ("unix", "esp32", "pico_w", "microbit")
 RECORDS = 1000  # samples in samples.bin, at most
@@ -35,7 +38,7 @@ def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[
     progress("the local model")
     ldl = converted("ldl", job.ldl, job, samples)
     progress("the remote model")
-    stays = job.rdl.endswith(".onnx") or models.is_function(job.rdl)
+    stays = job.rdl.endswith(".onnx") or is_function(job.rdl) or models.is_url(job.rdl)
     rdl = kept(job, samples) if stays else converted("rdl", Path(job.rdl), job, samples)
     progress("writing the rest")
     report = _described(job, samples, ldl, rdl)
@@ -47,8 +50,8 @@ def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, An
     says = rdl.says
     made: dict[str, Any] = {"name": _name(job), "folder": str(job.out), "samples": len(samples.y), "beta": job.beta}
     for name, side in (("ldl", ldl), ("rdl", rdl)):
-        path = job.out / side.file.partition(":")[0]
-        row: dict[str, Any] = {"kind": side.kind, "file": side.file, "bytes": path.stat().st_size}
+        size = sum((job.out / file).stat().st_size for file in _file(side))
+        row: dict[str, Any] = {"kind": side.kind, "file": side.file, "bytes": size}
         row["float"] = None if side.exact is None else confusion(side.exact, samples.y)
         made[name] = {**row, "int8": confusion(side.score, samples.y)}
     made["card"] = {"event": job.title, **job.card}
@@ -61,6 +64,23 @@ def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, An
         made["rates"] = {"rdl_fp": float(says[samples.y == 0].mean()), "rdl_fn": float(1 - says[samples.y == 1].mean())}
     about = inspect(job.out / "ldl.tflite")
     made["not_for_a_board"] = about["problems"]
+    return made
+
+
+def _file(side: Side) -> list[str]:
+    """The model's file in the folder, where it has one."""
+    return [] if models.is_url(side.file) else [side.file.partition(":")[0]]
+
+
+def _payload(job: Job) -> dict[str, Any]:
+    """What offloads send, as pair.json has it; nothing where it is what they send as a rule."""
+    made: dict[str, Any] = {}
+    if job.payload.dtype != "int8":
+        made["dtype"] = job.payload.dtype
+    if job.payload.dtype == "raw":
+        made.update(media=job.payload.media, encode=encoder(job))
+    if job.payload.limit < wire.MAX_DATA:
+        made["limit"] = job.payload.limit
     return made
 
 
@@ -87,6 +107,7 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
             "shape": list(rdl.shape),
             "scale": rdl.scale,
             "zero_point": rdl.zero_point,
+            **_payload(job),
         },
         "window": job.window.model_dump() if job.window else None,
         "rates": report["rates"],
@@ -97,7 +118,7 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
     raw = {} if samples.raw is None else {"raw": samples.raw}
     np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8), **raw)
     traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), rdl.says))
-    files = ["pair.json", "ldl.tflite", rdl.file.partition(":")[0], "test.npz", "trace.npz"]
+    files = ["pair.json", "ldl.tflite", *_file(rdl), "test.npz", "trace.npz"]
     entries = {"pair": "."}
     if not job.costs:
         table = prior.table(ldl.score, rdl.says, DEFAULTS["bits"])
@@ -107,9 +128,12 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
     if not report["not_for_a_board"]:
         (job.out / "ldl.h2m").write_bytes(bundle.from_tflite(job.out / "ldl.tflite"))
         pair = pairs.load(str(job.out))
-        (job.out / "samples.bin").write_bytes(pairs.records(pair, ldl.scale, ldl.zero_point, RECORDS))
-        files += ["ldl.h2m", "samples.bin"]
-        for board in BOARDS if not job.costs else BOARDS[:-1]:  # the micro:bit has no room for more classes than two
+        files.append("ldl.h2m")
+        if job.payload.dtype != "raw":  # records are all of one size
+            (job.out / "samples.bin").write_bytes(pairs.records(pair, ldl.scale, ldl.zero_point, RECORDS))
+            files.append("samples.bin")
+        # the micro:bit has no room for more classes than two, and sends its recorded int8
+        for board in BOARDS if not job.costs and job.payload.dtype == "int8" else BOARDS[:-1]:
             (job.out / f"{board}.toml").write_text(commented.configuration(board, pair.about, entries))
             files.append(f"{board}.toml")
     report["files"] = files

@@ -13,6 +13,7 @@ from h2t2.ldl.quantise import quantised
 from h2t2.ldl.tflite import TFLiteModel
 
 from ...common.errors import UserError
+from ...common.functions import function
 from ...common.pairs import Prepared
 from ...fleet.rdl import models
 from .. import tflite
@@ -65,6 +66,8 @@ def _event(samples: Samples, outputs: int, what: str) -> int | None:
 
 def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
     """A model that runs here as int8 .tflite: as it is, or quantised."""
+    if side == "rdl" and job.payload.dtype == "raw":
+        raise UserError(f"{path}: takes numbers; --payload raw is for FILE.py:FUNCTION or a URL")
     out = job.out / f"{side}.tflite"
     exact = prepared = None
     if path.suffix == ".tflite" and path.is_file() and _is_int8(path):
@@ -110,32 +113,64 @@ def int8(x: np.ndarray, prepared: Prepared | None, scale: float, zero_point: int
 
 
 def kept(job: Job, samples: Samples) -> Side:
-    """A remote model that stays what it is, .onnx or a Python function: offloads send int8 that spans what it was shown."""
-    file, _, function = job.rdl.rpartition(":") if not job.rdl.endswith(".onnx") else (job.rdl, "", "")
-    path = Path(file)
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    name = f"rdl{path.suffix}"
-    if path.resolve() != (job.out / name).resolve():
-        shutil.copyfile(path, job.out / name)
-    where = str(job.out / name) + (f":{function}" if function else "")
-    loaded = models.Source(where).load()
-    fit = view(samples.fit, job, "rdl", loaded.shape, job.rdl)
+    """A remote model that stays what it is, .onnx, a Python function or a URL: offloads send int8 that spans what it was shown,
+    or what the job says. UserError for one that is not there, or does not give scores."""
+    kind, name, where = _brought(job)
+    shape = models.Source(where).load().shape
+    fit = view(samples.fit, job, "rdl", shape, job.rdl)
     prepared, low, high = _ranges(fit)
     scale = max(high - low, 1e-6) / 255
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
-    x = view(samples.x, job, "rdl", loaded.shape, job.rdl)
+    x = view(samples.x, job, "rdl", shape, job.rdl)
     event = samples.event
-    restoring = models.Source(where, event, scale=scale, zero_point=zero_point, prepared=prepared, floats=True)
-    shape = (len(x),) if event is not None else (len(x), samples.classes)
-    score = _scores(restoring.load(), int8(x, prepared, scale, zero_point), job.rdl, shape)
-    exact = _scores(models.Source(where, event, floats=True).load(), x, job.rdl, shape)
+    loaded = models.Source(where, event, scale=scale, zero_point=zero_point, prepared=prepared, floats=True).load()
+    wanted = (len(x),) if event is not None else (len(x), samples.classes)
+    exact = None if job.payload.dtype == "raw" else _scores(loaded, x, job.rdl, wanted)
+    if job.payload.dtype == "raw":
+        score = _scores(loaded, _encoded(job, x), job.rdl, wanted)
+    elif exact is not None and job.payload.dtype == "float32":
+        score = exact
+    else:
+        score = _scores(loaded, int8(x, prepared, scale, zero_point), job.rdl, wanted)
+    return Side(kind, name, tuple(x.shape[1:]), scale, zero_point, event, score, exact, prepared, True)
+
+
+def _brought(job: Job) -> tuple[str, str, str]:
+    """A remote model that stays what it is, copied into the folder: its kind in words, its name there, and where it now is."""
+    if models.is_url(job.rdl):
+        return "URL", job.rdl, job.rdl
+    file, _, function = job.rdl.rpartition(":") if not job.rdl.endswith(".onnx") else (job.rdl, "", "")
+    name = _copied(Path(file), job.out, "rdl")
     kind = "Python function" if function else "ONNX model"
-    file = name + (f":{function}" if function else "")
-    return Side(kind, file, tuple(x.shape[1:]), scale, zero_point, event, score, exact, prepared, True)
+    called = f":{function}" if function else ""
+    return kind, name + called, str(job.out / name) + called
 
 
-def _scores(model: models.Model, x: np.ndarray, what: str, shape: tuple[int, ...]) -> np.ndarray:
+def _copied(path: Path, folder: Path, stem: str) -> str:
+    """The name of a copy of the file in the folder."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    name = f"{stem}{path.suffix}"
+    if path.resolve() != (folder / name).resolve():
+        shutil.copyfile(path, folder / name)
+    return name
+
+
+def encoder(job: Job) -> str:
+    """The function that makes a sample's raw bytes, its file copied into the folder."""
+    file, _, name = job.payload.encode.rpartition(":")
+    return f"{_copied(Path(file), job.out, 'encode')}:{name}"
+
+
+def _encoded(job: Job, x: np.ndarray) -> list[bytes]:
+    encode = function(str(job.out / encoder(job)))
+    made = [encode(row) for row in x]
+    if not all(isinstance(data, bytes) and 0 < len(data) <= job.payload.limit for data in made):
+        raise UserError(f"--encode {job.payload.encode}: want bytes, 1 to {job.payload.limit} (--limit) of a sample")
+    return made
+
+
+def _scores(model: models.Model, x: models.Batch, what: str, shape: tuple[int, ...]) -> np.ndarray:
     try:
         made = np.asarray(model.scores(x), float)
     except Exception as error:  # a user's own program, or a runtime with a dozen kinds of its own

@@ -1,0 +1,264 @@
+"""What an offload may send, int8, uint8, floats or bytes of any kind: from a pair over a node, a broker and a worker."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pytest
+from command_line import h2t2
+from scripted import running
+from support import ROOT, worker
+
+from h2t2.link import wire
+from h2t2.node.node import FALLBACK, REMOTE
+from h2t2_tools.boards import kinds
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import broker, config
+from h2t2_tools.fleet.rdl import models
+from h2t2_tools.fleet.rdl.worker import Worker
+from h2t2_tools.proof import run
+
+OWN = """
+
+def remote(measured):
+    import json
+    return json.dumps(measured).encode()
+"""
+DTYPES = ("int8", "uint8", "float32", "raw")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Two models of four numbers of unlike ranges, as scikit-learn has them, the remote one also as a function of text."""
+    joblib = pytest.importorskip("joblib")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    folder = tmp_path_factory.mktemp("trained")
+    rng = np.random.default_rng(2)
+    x = rng.normal(0, 1, (700, 4)) * [1, 1000, 0.01, 50] + [0, 5000, 0, -200]
+    y = (x[:, 0] + x[:, 2] * 100 + (x[:, 1] - 5000) / 700 + rng.normal(0, 0.4, 700) > 0).astype(int)
+    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:500, :2], y[:500])
+    network = MLPClassifier((16,), solver="lbfgs", max_iter=2000, random_state=1)
+    big = make_pipeline(StandardScaler(), network).fit(x[:500], y[:500])
+    joblib.dump(small, folder / "small.joblib")
+    joblib.dump(big, folder / "big.joblib")
+    np.savez(folder / "test.npz", x=x[500:], y=y[500:])
+    (folder / "mine.py").write_text(
+        f"import joblib\nimport numpy as np\nmodel = joblib.load({str(folder / 'big.joblib')!r})\n"
+        "def scores(x):\n"
+        "    if isinstance(x, list): x = np.array([json.loads(text) for text in x])\n"
+        "    return model.predict_proba(x)[:, 1]\n"
+        "def text(x): return json.dumps(x.tolist()).encode()\n"
+        "def none(x): return b''\n"
+        "import json\n"
+    )
+    return folder, big
+
+
+def make(folder, out, rdl, dtype, *more):
+    words = ["pair", folder / "small.joblib", rdl, "--test", folder / "test.npz", "--ldl-columns", 0, 1, "--out", out]
+    if dtype == "raw" and "--encode" not in more:
+        more = ("--encode", f"{folder / 'mine.py'}:text", "--media", "application/json", *more)
+    words += ["--payload", dtype, "--model-id", 9, "--beta", 0.2, *more]
+    return main([str(word) for word in words])
+
+
+@pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:scores"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
+    """The worker's label of every sample is the trained model's, but where int8 cannot tell."""
+    folder, big = trained
+    made = make(folder, tmp_path, folder / rdl, dtype)
+    if dtype == "raw" and rdl == "big.joblib":
+        assert made == 2 and "--payload raw is for FILE.py:FUNCTION or a URL" in capsys.readouterr().err
+        return
+    pair = pairs.load(str(tmp_path))
+    remote = pair.about.remote
+    source = models.of_pair(pair)
+    one = Worker(source.load(), 9, limit=source.limit, media=source.media)
+    code = wire.DTYPES.index(dtype)
+    requests = []
+    for n, x in enumerate(pair.x):
+        data = pair.remote_payload(x)
+        shape = (len(data),) if dtype == "raw" else tuple(remote.shape)
+        requests.append(wire.encode_request(9, 5, n, shape, data, dtype=code, media=remote.media))
+        assert len(requests[-1]) == wire.request_size(shape, code, remote.media)
+    said = [wire.decode_reply(reply) for reply in one.answers(requests)]
+    assert {status for status, *_ in said} == {wire.OK}
+    trained_says = big.predict(pair.x)
+    assert np.mean([label for *_, label, _ in said] == trained_says) >= (0.98 if dtype != "raw" else 1)
+    if dtype in ("float32", "raw") and rdl != "big.joblib":
+        assert np.abs(np.array([score for *_, score in said]) / 32768 - big.predict_proba(pair.x)[:, 1]).max() < 1e-4
+    given = config.load(tmp_path / "unix.toml")
+    assert (given.remote_dtype, given.remote_media) == (dtype, remote.media)
+    assert (tmp_path / "microbit.toml").exists() == (dtype == "int8")
+    if dtype != "raw":
+        files = kinds.payload(kinds.KINDS["unix"], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
+        assert len(files["samples.bin"]) == 200 * (2 + 4 * wire.ITEM[code])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_from_a_node_to_the_worker_and_back(trained, tmp_path, dtype):
+    folder, big = trained
+    assert make(folder, tmp_path, folder / "mine.py:scores", dtype) == 0
+    with broker.running("amqtt") as url, worker(url, str(tmp_path)):
+        ran = h2t2("node", "--pair", tmp_path, "--broker", url, "--samples", 150, "--seed", 3)
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.returncode == 0 and lines[-1]["summary"]["replies"] == lines[-1]["summary"]["offloads"] > 30
+    pair = pairs.load(str(tmp_path))
+    asked = [(line["sample"], line["decision"]) for line in lines if line.get("source") == "remote"]
+    right = [decision == big.predict(pair.x[[index]])[0] for index, decision in asked]
+    assert np.mean(right) >= (1 if dtype == "raw" else 0.97)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("board", ["unix", "arm32"])
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
+    """A project whose app sends text, floats or uint8; every remote decision is the function's own."""
+    if run.EMULATED[board].missing():
+        pytest.skip(run.EMULATED[board].missing())
+    folder, big = trained
+    assert make(folder, tmp_path / "pair", folder / "mine.py:scores", dtype) == 0
+    project = tmp_path / "mine"
+    assert main(["new", str(project), "--from", str(tmp_path / "pair")]) == 0
+    lines = (project / "samples.csv").read_text().splitlines(True)[:40]
+    (project / "samples.csv").write_text("".join(lines))
+    if dtype == "raw":
+        app = (project / "app.py").read_text() + OWN
+        (project / "app.py").write_text(app)
+    ran = h2t2("run", project, "--board", board)
+    assert ran.returncode == 0, ran.stderr
+    written = [line.split(",") for line in (project / f"run-{board}/decisions.csv").read_text().splitlines()]
+    pair = pairs.load(str(tmp_path / "pair"))
+    asked = [int(label) == big.predict(pair.x[[n]])[0] for n, (label, source, _) in enumerate(written) if source == "remote"]
+    assert len(written) == 40 and len(asked) > 10 and np.mean(asked) >= (1 if dtype == "raw" else 0.95)
+
+
+def test_an_app_that_makes_no_bytes_is_refused_before_it_is_flashed(trained, tmp_path, capsys):
+    folder, _ = trained
+    assert make(folder, tmp_path / "pair", folder / "mine.py:scores", "raw") == 0
+    assert main(["new", str(tmp_path / "mine"), "--from", str(tmp_path / "pair")]) == 0
+    (tmp_path / "device").mkdir()
+    assert main(["flash", str(tmp_path / "mine"), "--board", "unix", "--port", str(tmp_path / "device")]) == 2
+    assert "its function remote(measured) makes what an offload sends" in capsys.readouterr().err
+
+
+def test_more_than_the_model_takes_is_not_sent_and_not_served():
+    payload = (wire.RAW, "text/plain", 5)
+    service, node, decisions, said = running(bins=[], payload=payload)
+    node.step(5, (1,), b"12345", "fits")
+    node.poll()
+    node.step(5, (1,), b"123456", "too much")
+    request = wire.decode_request(node.link.sent[0])
+    assert (request.dtype, request.media, bytes(request.data)) == (wire.RAW, "text/plain", b"12345")
+    assert [(tag, source) for tag, _, _, source in decisions] == [("fits", REMOTE), ("too much", FALLBACK)]
+    assert len(node.link.sent) == 1 and "6 bytes of data, the model takes 5" in said[0]
+
+    class Texts:
+        shape, raw = None, True
+
+        def scores(self, batch):
+            return np.array([data == b"yes" for data in batch], float)
+
+    one = Worker(Texts(), 1, limit=5, media="text/plain")
+
+    def ask(data, dtype=wire.RAW, media="text/plain"):
+        (reply,) = one.answers([wire.encode_request(1, 5, 1, (len(data),), data, dtype=dtype, media=media)])
+        return wire.decode_reply(reply)
+
+    assert ask(b"yes")[0] == wire.OK and ask(b"yes")[3:] == (1, 32768) and ask(b"no")[3] == 0
+    assert ask(b"123456")[0] == wire.TOO_LARGE and ask(b"yes", media="image/png")[0] == wire.MALFORMED
+
+
+def test_a_model_of_numbers_takes_no_bytes():
+    pair = pairs.load("digits")
+    one = Worker(models.of_pair(pair).load(), 2)
+    (reply,) = one.answers([wire.encode_request(2, 5, 1, (64,), bytes(64), dtype=wire.RAW, media="image/png")])
+    assert wire.decode_reply(reply)[0] == wire.MALFORMED
+
+
+def test_another_version_is_refused_as_such():
+    one = Worker(models.of_pair(pairs.load("digits")).load(), 2)
+    request = wire.encode_request(2, 5, 1, (8, 8, 1), bytes(64))
+    (old, wrong) = one.answers([b"\x01" + request[1:], request[:-1]])
+    assert wire.decode_reply(old)[:3] == (wire.OTHER_VERSION, 5, 1) and wire.decode_reply(wrong)[0] == wire.MALFORMED
+
+
+class Served(BaseHTTPRequestHandler):
+    """TensorFlow Serving's predict, of the mean of four numbers, or of a text's."""
+
+    def do_POST(self):
+        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["instances"]
+        if self.path == "/none":
+            answer = {"error": "no such model"}
+        else:
+            answer = {"predictions": [[1 - min(max(x[0] / 2, 0), 1), min(max(x[0] / 2, 0), 1)] for x in given]}
+        content = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with HTTPServer(("127.0.0.1", 0), Served) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_a_remote_model_behind_a_url(trained, tmp_path, server, dtype):
+    folder, _ = trained
+    assert make(folder, tmp_path, f"{server}/v1/models/big:predict", dtype) == 0
+    pair = pairs.load(str(tmp_path))
+    assert pair.about.remote.model.startswith("http") and not list(tmp_path.glob("rdl*"))
+    got = models.answers(pair)
+    assert np.abs(got - np.clip(pair.x[:, 0] / 2, 0, 1)).max() < (0.02 if dtype == "int8" else 1e-6)
+    assert "| RDL | URL | 0 |" in (tmp_path / "README.md").read_text()
+
+
+def test_a_url_that_serves_nothing_is_said(trained, tmp_path, capsys, server):
+    folder, _ = trained
+    assert make(folder, tmp_path, f"{server}/none", "int8") == 2
+    assert 'no "predictions" in its answer' in capsys.readouterr().err
+    assert make(folder, tmp_path, f"http://127.0.0.1:{broker.free_port()}/x", "int8") == 2
+    assert "refused" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more, why",
+    [
+        (("--encode", "{}/mine.py:none", "--media", "a/b"), "want bytes, 1 to 262144 (--limit) of a sample"),
+        (("--limit", 10), "want bytes, 1 to 10 (--limit) of a sample"),
+        (("--limit", 0), "want 1 to 262144 bytes"),
+        (("--encode", "", "--media", "a/b"), "go together"),
+        (("--encode", "{}/nowhere.py:none"), "no such file"),
+    ],
+)
+def test_bytes_that_cannot_be_are_refused(trained, tmp_path, capsys, more, why):
+    folder, _ = trained
+    words = [str(word).replace("{}", str(folder)) for word in more]
+    assert make(folder, tmp_path, folder / "mine.py:scores", "raw", *words) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_the_micro_bit_sends_int8():
+    given = config.load(ROOT / "models/digits/microbit.toml").model_copy(update={"remote_dtype": "uint8"})
+    folder = ROOT / "models/digits"
+    with pytest.raises(UserError, match="the micro:bit sends its recorded int8"):
+        kinds.payload(kinds.KINDS["microbit"], kinds.Contents(folder / "ldl.h2m", given, folder / "samples.bin"))
