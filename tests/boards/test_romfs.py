@@ -1,4 +1,4 @@
-"""A model in ROMFS stays in flash, and what `h2t2 inspect` says of a board's RAM is what opening a model allocates there."""
+"""A model in ROMFS stays in flash, a streamed one in its file; `h2t2 inspect` says what opening each allocates on a board."""
 
 import pytest
 from support import ROOT
@@ -11,13 +11,14 @@ MODELS = ["models/digits/ldl.tflite", "models/chest_xray/ldl.tflite", "tests/mat
 MEASURE = """import gc, vfs
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.bundle import Int8Model
+import h2t2.ldl.streamed
 with open("FOLDER/image", "rb") as file:
     rom = file.read()
 vfs.mount(vfs.VfsRom(rom), "/rom")
 x = [(n * 37 & 255) - 128 for n in range(4000)]
 gc.collect()
 before = gc.mem_alloc()
-ldl = open_ldl("MODEL", 0, 4)
+ldl = open_ldl("MODEL", 0, 4, stream=STREAM)
 gc.collect()
 print(gc.mem_alloc() - before, ldl.run(memoryview(bytes([n & 255 for n in x[: ldl.input_size]]))))
 """
@@ -35,10 +36,12 @@ def test_a_model_in_romfs_stays_in_flash(model, tmp_path):
     image.mkfile("ldl.h2m", content)
     (tmp_path / "image").write_bytes(image.finalise())
     said = []
-    for path in (tmp_path / "ldl.h2m", "/rom/ldl.h2m"):
-        (tmp_path / "measure.py").write_text(MEASURE.replace("FOLDER", str(tmp_path)).replace("MODEL", str(path)))
+    for path, stream in ((tmp_path / "ldl.h2m", "False"), ("/rom/ldl.h2m", "True"), (tmp_path / "ldl.h2m", "True")):
+        script = MEASURE.replace("FOLDER", str(tmp_path)).replace("MODEL", str(path)).replace("STREAM", stream)
+        (tmp_path / "measure.py").write_text(script)
         said.append(emulators.ARM32.run(tmp_path / "measure.py", [], ROOT / "firmware").split())
-    (copied, score), (mapped, same) = said
-    assert score == same
-    for measured, reckoned in ((copied, footprint(content)), (mapped, footprint(content, mapped=True))):
-        assert abs(int(measured) - reckoned) <= 0.05 * reckoned + 96
+    (copied, score), (mapped, same), (streamed, again) = said
+    assert score == same == again
+    reckoned = footprint(content), footprint(content, mapped=True), footprint(content, streamed=True)
+    for measured, expected in zip((copied, mapped, streamed), reckoned):
+        assert abs(int(measured) - expected) <= 0.05 * expected + 96

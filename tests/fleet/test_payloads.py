@@ -123,7 +123,7 @@ def test_from_a_node_to_the_worker_and_back(trained, tmp_path, dtype):
 @pytest.mark.parametrize("board", ["unix", "arm32"])
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
-    """A project whose app sends text, floats or uint8; every remote decision is the function's own."""
+    """A project whose app sends text, floats or uint8, this with a streamed model; remote decisions are the function's own."""
     if run.EMULATED[board].missing():
         pytest.skip(run.EMULATED[board].missing())
     folder, big = trained
@@ -135,6 +135,9 @@ def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
     if dtype == "raw":
         app = (project / "app.py").read_text() + OWN
         (project / "app.py").write_text(app)
+    if dtype == "uint8":
+        text = (project / "config.toml").read_text()
+        (project / "config.toml").write_text(text.replace("stream = false", "stream = true"))
     ran = h2t2("run", project, "--board", board)
     assert ran.returncode == 0, ran.stderr
     written = [line.split(",") for line in (project / f"run-{board}/decisions.csv").read_text().splitlines()]

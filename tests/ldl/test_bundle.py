@@ -11,6 +11,7 @@ from support import ROOT
 
 from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
 from h2t2.ldl.open import open_ldl
+from h2t2.ldl.streamed import Streamed
 from h2t2_tools.boards.emulators import ARM32, UNIX
 from h2t2_tools.common import pairs, places
 from h2t2_tools.model import bundle
@@ -113,11 +114,13 @@ def test_the_same_bytes_on_micropython(emulator, tmp_path):
 from binascii import crc32
 from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
 from h2t2.ldl.open import open_ldl
+from h2t2.ldl.streamed import Streamed
 from h2t2.core.rng import Rng
 from micropython import heap_lock, heap_unlock
 for path in PATHS:
     with open(path, "rb") as file:
         model = Int8Model(file.read(), 0)
+    streamed = open_ldl(path, 0, stream=True)
     rng = Rng(9)
     crc = 0
     for _ in range(10):
@@ -125,6 +128,9 @@ for path in PATHS:
         heap_lock()
         model.run(x)
         heap_unlock()
+        streamed.run(x)
+        for n in range(model.classes):
+            assert streamed.score_of(n) == model.score_of(n)
         crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc) & 0xFFFFFFFF
     print(crc)
 """
@@ -141,6 +147,33 @@ def _crc(blob):
         model.run([(rng.draw() >> 7) - 128 for _ in range(model.input_size)])
         crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc)
     return crc
+
+
+@pytest.mark.parametrize("name", ["digits", "chest_xray"])
+def test_a_streamed_bundle_says_the_same(tmp_path, name):
+    from h2t2.core.rng import Rng
+
+    path = tmp_path / "ldl.h2m"
+    path.write_bytes(content(name))
+    whole, streamed, rng = Int8Model(content(name)), open_ldl(str(path), stream=True), Rng(4)
+    assert isinstance(streamed, Streamed) and len(streamed.weights) < 0.9 * len(content(name))
+    for _ in range(5):
+        x = [(rng.draw() >> 7) - 128 for _ in range(whole.input_size)]
+        assert streamed.run(x) == whole.run(x)
+        assert [streamed.bin(q) for q in range(-128, 128)] == [whole.bin(q) for q in range(-128, 128)]
+    assert streamed.input_quantisation() == whole.input_quantisation()
+
+
+def test_a_streamed_bundle_whose_file_is_cut_short_is_said(tmp_path):
+    path = tmp_path / "ldl.h2m"
+    path.write_bytes(content("chest_xray"))  # more than CPython reads ahead
+    streamed = open_ldl(str(path), stream=True)
+    with path.open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(OSError, match="shorter"):
+        streamed.run([0] * streamed.input_size)
+    with pytest.raises(ValueError, match="ldl.h2m: bundle: 100 bytes, want"):
+        open_ldl(str(path), stream=True)
 
 
 def test_scores_and_bins_are_those_of_the_pi(tmp_path):

@@ -47,8 +47,11 @@ def inside(start: int, size: int, limit: int) -> None:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
-def check(name: str, p, k, arena, blob: bytes) -> None:
-    """Raise ValueError unless a step (kernel's name, parameters, constants) stays inside `arena` bytes and the bundle."""
+def check(name: str, p, k, arena, blob) -> int:
+    """How many bytes of the bundle a step (kernel's name, parameters, constants) reads at its seventh parameter.
+
+    ValueError unless it stays inside `arena` bytes and the bundle.
+    """
     if len(p) != LENGTHS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
     for n, value in enumerate(p):
@@ -70,6 +73,7 @@ def check(name: str, p, k, arena, blob: bytes) -> None:
             raise ValueError("bundle: %s lacks constants" % name)
         if name in WEIGHTED and (k[0] is None or len(k[0]) < channels):
             raise ValueError("bundle: %s lacks its bias" % name)
+    return 0 if name in ("add", "multiply") else weights
 
 
 def _exponentials(table, classes):

@@ -20,6 +20,7 @@ HEADER = (
 ENDS = "<fi"  # after it: scale and zero point of the input
 HEADER_SIZE = 48
 CHECKED = 16  # where the checksum's bytes begin
+PIECE = 1024  # bytes that are checked at once
 # constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
 STEP = "<HHIIII"
 STEP_SIZE = 20
@@ -28,20 +29,25 @@ STEP_SIZE = 20
 class Int8Model:
     """One int8 classifier from a bundle. `run` gives the int8 output of the event's class, `bin` turns it into a bin.
 
-    blob: bytes or a memoryview of a whole bundle; event: index of class 1 in the output (of one output: 0).
+    blob: bytes or a memoryview of a whole bundle, or what is sliced as one (streamed.FileBytes); event: index of class 1 in the
+    output (of one output: 0).
     Raises ValueError for bytes that are no bundle, a damaged one, or one of a newer format.
     """
 
     def __init__(self, blob, event=1, bits=4):
-        blob = memoryview(blob)
+        if isinstance(blob, (bytes, bytearray)):
+            blob = memoryview(blob)
         if len(blob) < HEADER_SIZE or bytes(blob[:4]) != MAGIC:
             raise ValueError("bundle: these bytes are not one")
-        head = unpack_from(HEADER, blob, 0)
+        head = unpack_from(HEADER, blob[:HEADER_SIZE], 0)
         if head[1] != VERSION:
             raise ValueError("bundle: format %d, this runtime reads %d" % (head[1], VERSION))
         if head[3] != len(blob):
             raise ValueError("bundle: %d bytes, want %d (truncated?)" % (len(blob), head[3]))
-        if crc32(blob[CHECKED:]) & 0xFFFFFFFF != head[4]:
+        crc = 0
+        for at in range(CHECKED, len(blob), PIECE):
+            crc = crc32(blob[at : at + PIECE], crc)
+        if crc & 0xFFFFFFFF != head[4]:
             raise ValueError("bundle: the checksum does not match")
         if not 1 <= bits <= 8:
             raise ValueError("bits %r is not in 1..8" % bits)
@@ -55,13 +61,14 @@ class Int8Model:
         inside(self.input, self.input_size, head[5])
         inside(self.output, self.classes, head[5])
         inside(self.scores, 256, len(blob))
+        self.table = blob[self.scores : self.scores + 256]
         self.arena = bytearray(head[5])
         self.bits = bits
         self.steps = []
         at = HEADER_SIZE
         for _ in range(head[2]):
             inside(at, STEP_SIZE, len(blob))
-            code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob, at)
+            code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
             at += STEP_SIZE
             if not 0 < code < len(STEPS):
                 raise ValueError("bundle: step %d is not known here" % code)
@@ -76,12 +83,15 @@ class Int8Model:
                 n = (shifts - limbs) // 6
                 biases = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
                 k = (biases, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n])
-            check(NAMES[code], p, k, head[5], blob)
+            self._keep(p, check(NAMES[code], p, k, head[5], blob))
             self.steps.append((STEPS[code], p, k))
+
+    def _keep(self, p, size):
+        """Told, of every step, how many bytes at p[6] of the bundle it reads."""
 
     def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point. A float: for hosts."""
-        return unpack_from(ENDS, self.blob, HEADER_SIZE - 8)
+        return unpack_from(ENDS, self.blob[HEADER_SIZE - 8 : HEADER_SIZE], 0)
 
     def run(self, x) -> int:
         """int8 input tensor (bytes or array of the input's size, signed) to the event's int8 output, -128..127."""
@@ -92,14 +102,18 @@ class Int8Model:
         for value in x:
             arena[at] = (value + 128) & 255
             at += 1
-        for step, p, k in self.steps:
-            step(arena, self.blob, p, k)
+        self._infer()
         return arena[self.output + self.event] - 128
+
+    def _infer(self):
+        """Every step, on what is in the arena."""
+        for step, p, k in self.steps:
+            step(self.arena, self.blob, p, k)
 
     def score_of(self, n: int) -> int:
         """The score of output n in the last run, in 256ths, 0..255."""
-        return self.blob[self.scores + self.arena[self.output + n]]
+        return self.table[self.arena[self.output + n]]
 
     def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output."""
-        return self.blob[self.scores + q + 128] >> 8 - self.bits
+        return self.table[q + 128] >> 8 - self.bits

@@ -25,8 +25,11 @@ class CallableModel:
         return q + 128 >> 8 - self.bits
 
 
-def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference"):
+def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False):
     """An LDL from a .tflite (by tflite-runtime; resolver: its kernels), a .h2m bundle (integer interpreter) or a callable.
+
+    stream: a bundle's weights are read from its file, a layer at a time, at every inference: less RAM, and slower. One that
+    lies in flash anyway (ROMFS) is used from there.
 
     Raises ValueError, naming the file, for a model that cannot be used; OSError where it cannot be read.
     """
@@ -34,15 +37,9 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference"):
         return CallableModel(model, bits)
     model = str(model)
     if model.endswith(".h2m"):
-        from .bundle import Int8Model
-
-        with open(model, "rb") as file:
-            try:
-                content = memoryview(file)  # type: ignore[arg-type]  # a file in ROMFS lies in flash: it stays there
-            except TypeError:
-                content = file.read()  # type: ignore[assignment]
+        file = open(model, "rb")
         try:
-            return Int8Model(content, event, bits)
+            return _bundle(file, event, bits, stream)
         except ValueError as error:
             raise ValueError("%s: %s" % (model, error)) from None
     if model.endswith(".tflite"):
@@ -50,3 +47,18 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference"):
 
         return TFLiteModel(model, event, resolver, bits)
     raise ValueError("%s: want a .tflite, a .h2m bundle or a function" % model)
+
+
+def _bundle(file, event, bits, stream):
+    from .bundle import Int8Model
+
+    try:
+        content = memoryview(file)  # a file in ROMFS lies in flash: it stays there
+    except TypeError:
+        if stream:
+            from .streamed import Streamed
+
+            return Streamed(file, event, bits)
+        content = file.read()
+    file.close()
+    return Int8Model(content, event, bits)

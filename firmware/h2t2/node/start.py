@@ -50,7 +50,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
             raise ValueError("config.json: no entry %s" % name)
     arguments = config["arguments"]
     policy = policies.make(config["policy"], arguments)
-    ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], config.get("resolver", "reference"))
+    resolver = config.get("resolver", "reference")
+    ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
     if policy.classes > 2:
         from ..ldl.classes import Classes
 

@@ -21,7 +21,7 @@ from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
 PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
-SMALLER = "take a smaller model, or another board"
+SMALLER = "leave the weights in flash (stream = true), take a smaller model, or another board"
 
 
 def ports() -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def needed(kind: Kind, contents: Contents) -> dict[str, int] | None:
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
     heap = memory(payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None)))
     if heap is not None and contents.config.ldl.startswith(ROM):
-        heap["model"] -= contents.model.stat().st_size
+        heap["model"] -= 0 if contents.config.stream else contents.model.stat().st_size
     return heap
 
 
@@ -91,11 +91,15 @@ from h2t2.node.start import service
 from h2t2.link.mqtt import MqttLink
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.bundle import Int8Model
+try:
+    import h2t2.ldl.streamed
+except ImportError:
+    pass
 with open("config.json") as file:
     config = json.load(file)
 config["snapshot"] = ""
 empty = used()
-ldl = open_ldl(config["ldl"], config["event"], config["arguments"]["bits"])
+ldl = open_ldl(config["ldl"], config["event"], config["arguments"]["bits"], stream=config.get("stream", False))
 model = used() - empty
 ldl = None
 running = service(config, MqttLink("localhost", 1, "d", config["model_id"], 5), sensor=lambda: None)

@@ -50,7 +50,7 @@ KINDS = {
 
 
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
-PARTS = ("budget", "costs", "miss_rate", "app", "sleep")  # entries of a configuration that need modules of their own
+PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "stream")  # entries of a configuration that need modules of their own
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:

@@ -46,8 +46,8 @@ def _inspect(args: argparse.Namespace) -> None:
     print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
     if report["board"]:
         board = report["board"]
-        flash, ram, mapped = board["bundle_bytes"], board["ram_bytes"], board["ram_bytes_mapped"]
-        print(f"on a board: {flash:,} bytes of flash, {ram:,} of RAM ({mapped:,} where the bundle can stay in flash, ROMFS)")
+        print(f"on a board: {board['bundle_bytes']:,} bytes of flash, {board['ram_bytes']:,} of RAM", end="")
+        print(f" ({board['ram_bytes_mapped']:,} from ROMFS, {board['ram_bytes_streamed']:,} streamed)")
     for problem in report["problems"]:
         print(f"not for a board: {problem}")
     for line in report["policy"]:

@@ -55,6 +55,7 @@ class NodeConfig(BaseModel):
     wifi_name: str = ""
     wifi_password: str = ""
     ldl: str = "ldl.h2m"
+    stream: bool = False
     event: int = Field(1, ge=0, le=255)
     remote_shape: list[int] = Field(min_length=1, max_length=6)
     remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = wire.DTYPES[0]
@@ -124,6 +125,8 @@ class NodeConfig(BaseModel):
         )  # fmt: skip
         made = {**{name: getattr(self, name) for name in names}, "arguments": self.arguments()}
         made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
+        if self.stream:
+            made["stream"] = True
         if self.every:
             made["every_us"] = durations.microseconds(self.every)
         if self.cost:

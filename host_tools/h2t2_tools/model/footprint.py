@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.streamed import Streamed
 
 BLOCK = 16
 OBJECT = 32  # an instance, a tuple of three to seven, a memoryview
 ARRAY = 16  # beside its numbers
 
 
-def footprint(content: bytes, mapped: bool = False) -> int:
-    """Bytes of heap; mapped: the bundle stays in flash (frozen, or a file in ROMFS), else it is read into RAM."""
-    model = Int8Model(content)
-    total = 0 if mapped else _blocks(len(content))
+def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> int:
+    """Bytes of heap; mapped: the bundle stays in flash (frozen, or a file in ROMFS); streamed: so do its weights, read a layer
+    at a time; else it is read into RAM."""
+    model = Streamed(BytesIO(content)) if streamed else Int8Model(content)
+    total = 0 if mapped or streamed else _blocks(len(content))
+    if isinstance(model, Streamed):
+        total += _blocks(len(model.weights)) + 256 + 6 * OBJECT + len(model.steps) * (2 * OBJECT + 2 * BLOCK)
     total += _blocks(len(model.arena)) + ARRAY + 3 * OBJECT + _blocks(4 * max(4, len(model.steps)))
     for _, numbers, constants in model.steps:
         total += OBJECT + ARRAY + _blocks(4 * len(numbers))

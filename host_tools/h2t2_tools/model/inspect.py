@@ -25,6 +25,7 @@ def inspect(path: Path) -> dict[str, Any]:
         content = write(made)
         board = {"bundle_bytes": len(content), "arena_bytes": made.arena, "steps": len(made.steps)}
         board.update(ram_bytes=footprint(content), ram_bytes_mapped=footprint(content, mapped=True))
+        board["ram_bytes_streamed"] = footprint(content, streamed=True)
     except UserError as error:
         problems = str(error).removeprefix(f"{path}: ").split("; ")
     constants = [tensor for tensor in graph.tensors if tensor.data is not None]
