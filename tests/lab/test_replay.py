@@ -111,7 +111,7 @@ def test_replay_with_a_remote_model_of_many_classes_that_errs(tmp_path, capsys):
     assert h2t2("replay", "digits_3", *size) == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["cost"] == costs[0] != costs[1]
     for lines, words in (
-        ("1,0\n0,1\n", "2 lines; the trace has 3 classes"),
+        ("1,0\n0,1\n", "2 lines, of 3 classes"),
         ("1,0,0\n0,1\n0,0,1\n", "line 2"),
         ("1,0,0\n0,1,0\n0,0,0\n", "line 3"),
         ("1,0,x\n", "not a matrix"),
