@@ -9,6 +9,7 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.classes import Classes
 from h2t2.node.measured import Measured
+from h2t2.node.picture import Picture
 from h2t2.node.window import Window
 from h2t2_tools.common import pairs, policies
 from h2t2_tools.fleet import app
@@ -43,7 +44,7 @@ def decisions(folder, csv, arguments, event):
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
     local, remote = (Measured(*ends[name]) for name in ("local", "remote"))
-    window = Window(*ends["window"]) if "window" in ends else list
+    shaped = Window(*ends["window"]) if "window" in ends else Picture(*ends["picture"]) if "picture" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     many = len(arguments.get("costs", ()))
     ldl = Classes(ldl, many) if many else ldl
@@ -51,7 +52,7 @@ def decisions(folder, csv, arguments, event):
     made, own = [], []
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]
-        values = window(values)
+        values = shaped(values)
         if values is None:
             continue
         seen = ldl.bin(ldl.run(local(values)))

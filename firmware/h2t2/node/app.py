@@ -25,10 +25,11 @@ class App:
     """program: a module with sense() and act(decision), and, where it wishes, setup(config) and remote(measured).
 
     sense() gives the numbers of one sample, or None for nothing now; StopIteration ends. Where the pair has a window, it gives
-    one measurement, and the window's features are the sample. remote() gives what an offload of the sample sends, numbers or
-    bytes as they are; without it the remote model is sent the same sample. `patient = True` in it: samples
-    can wait (a file) while an answer is on its way; else they are decided here meanwhile. config: as start takes it; its
-    `measured` says how numbers become the models' int8. shown(n, k, decision, source): told of every decision too, after act().
+    one measurement, and the window's features are the sample; where it has a picture, a picture's bytes. remote() is given what
+    sense() gave, of a window the features, and gives what an offload of the sample sends, numbers or bytes as they are; without
+    it the remote model is sent the same sample. `patient = True` in it: samples can wait (a file) while an answer is on its
+    way; else they are decided here meanwhile. config: as start takes it; its `measured` says how numbers become the models'
+    int8. shown(n, k, decision, source): told of every decision too, after act().
     ValueError for a program or a configuration that lacks something.
     """
 
@@ -46,10 +47,15 @@ class App:
         self.steps = 2 << arguments["bits"]
         self.least = 1 / len(arguments["costs"]) if "costs" in arguments else 0  # the score at which bins begin
         self.window = None
+        self.picture = None
         if config["measured"].get("window"):
             from .window import Window
 
             self.window = Window(*config["measured"]["window"])
+        if config["measured"].get("picture"):
+            from .picture import Picture
+
+            self.picture = Picture(*config["measured"]["picture"])
         self.dtype = config.get("remote_dtype", wire.INT8)
         self.deadline_ms = config["deadline_ms"]
         self.shown = shown
@@ -66,11 +72,12 @@ class App:
         measured = self.program.sense()
         if measured is None:
             return None
-        numbers = self.window(measured) if self.window else measured
-        if numbers is None:  # the window is not full yet
+        taken = self.window(measured) if self.window else measured
+        if taken is None:  # the window is not full yet
             return None
+        numbers = self.picture(taken) if self.picture else taken
         local = self.local(numbers)
-        sent = self.program.remote(numbers) if hasattr(self.program, "remote") else numbers
+        sent = self.program.remote(taken) if hasattr(self.program, "remote") else numbers
         if not isinstance(sent, (bytes, bytearray, memoryview)):
             sent = self._encoded(sent)
         self.count += 1

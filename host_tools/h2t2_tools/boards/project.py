@@ -79,9 +79,11 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
 
 
 def _csv(pair: pairs.Pair) -> str:
-    """The pair's test samples as they were measured, a line each; of windows, a line a measurement."""
-    x = pair.x if pair.raw is None else pair.raw.reshape(-1, pair.raw.shape[-1])
-    most = SAMPLES if pair.raw is None else SAMPLES * pair.raw.shape[1]
+    """The pair's test samples as they were measured, a line each, fewer of large ones; of windows, a line a measurement."""
+    x = pair.x if pair.raw is None else pair.raw
+    most = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
+    if pair.about.window:
+        x, most = x.reshape(-1, x.shape[-1]), most * x.shape[1]
     lines = [",".join(f"{v:.7g}" for v in row.ravel().tolist()) for row in x[:most]]
     return "\n".join(lines) + "\n"
 

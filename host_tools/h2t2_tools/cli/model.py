@@ -114,7 +114,8 @@ def _pair(args: argparse.Namespace) -> None:
     card = toml_file.load(Path(args.card), Card).model_extra or {} if args.card else {}
     job = Job(
         Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
-        args.event, _costs(args), args.beta, args.title, args.scale, args.model_id, _windowed(args), _payload(args), card,
+        args.event, _costs(args), args.beta, args.title, args.scale, args.model_id, _windowed(args), _pictured(args),
+        _payload(args), card,
     )  # fmt: skip
     with progress() as bar:
         task = bar.add_task("making the pair", total=None)
@@ -153,6 +154,28 @@ def _payload(args: argparse.Namespace) -> Any:
     return Payload(args.payload, args.media, args.encode, args.limit)
 
 
+def _pictured(args: argparse.Namespace) -> Any:
+    """What --picture, --to, --square and --grey say, or None."""
+    from ..common.pairs import Pictured
+
+    if args.picture is None:
+        if args.to or args.square or args.grey:
+            raise UserError("--to, --square and --grey are of --picture WxHxC, what a camera gives")
+        return None
+    if args.window or args.scale:
+        raise UserError("--picture: no --window, and no --scale: its numbers are 0 to 255; begin a Keras model with Rescaling")
+    sizes = [_sizes("--picture", args.picture, 3), _sizes("--to", args.to or args.picture.rpartition("x")[0], 2)]
+    names = ("width", "height", "channels", "wide", "high")
+    return Pictured(**dict(zip(names, sizes[0] + sizes[1])), square=args.square, grey=args.grey)
+
+
+def _sizes(option: str, text: str, wanted: int) -> list[int]:
+    words = text.split("x")
+    if len(words) != wanted or not all(word.isdigit() for word in words):
+        raise UserError(f"{option} {text}: want {'WxHxC, such as 64x48x3' if wanted == 3 else 'WxH, such as 16x16'}")
+    return [int(word) for word in words]
+
+
 def _windowed(args: argparse.Namespace) -> Any:
     """What --window, --hop, --channels and --features say, or None."""
     from ..common.pairs import Windowed
@@ -174,6 +197,7 @@ def _add_pair(commands: Any) -> None:
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
+        "h2t2 pair small.keras big.keras --test pictures.npz --picture 64x48x3 --square --grey --to 16x16 --out mypair",
         "h2t2 pair small.joblib http://server:8501/v1/models/big:predict --test test.npz --payload float32 --out mypair",
         "h2t2 pair small.keras mine.py:scores --test images.npz --payload raw --encode mine.py:jpeg --media image/jpeg",
         "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
@@ -200,6 +224,10 @@ def _add_pair(commands: Any) -> None:
     p.add_argument("--hop", type=positive, metavar="N", help="measurements from one sample to the next (those of the window)")
     p.add_argument("--channels", type=positive, default=1, metavar="N", help="numbers of a measurement (1)")
     p.add_argument("--features", nargs="+", choices=FEATURES, help="what the models read of a window, in this order (values)")
+    p.add_argument("--picture", metavar="WxHxC", help="a sample is a camera's picture: x is (n, H, W, C), 0 to 255")
+    p.add_argument("--to", metavar="WxH", help="what it becomes on the device and for the models (as it is)")
+    p.add_argument("--square", action="store_true", help="of the largest square in its middle")
+    p.add_argument("--grey", action="store_true", help="three channels to one")
     p.add_argument("--payload", choices=wire.DTYPES, default=wire.DTYPES[0], help="what offloads send of a sample (int8)")
     p.add_argument("--encode", default="", metavar="FILE.py:F", help="raw: the function that makes a sample's bytes")
     p.add_argument("--media", default="", metavar="TYPE", help="raw: what the bytes are, such as image/jpeg")

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from h2t2.ldl.quantise import quantised
 from h2t2.link import wire
+from h2t2.node.picture import Picture
 from h2t2.node.window import Window
 
 from . import places
@@ -85,6 +86,36 @@ class Windowed(BaseModel):
         return made
 
 
+class Pictured(BaseModel):
+    """What makes the numbers of a sample of a camera's picture: the arguments of h2t2.node.picture.Picture."""
+
+    width: int = Field(ge=1, le=4096)
+    height: int = Field(ge=1, le=4096)
+    channels: int = Field(ge=1, le=3)
+    wide: int = Field(ge=1, le=4096)
+    high: int = Field(ge=1, le=4096)
+    square: bool = False
+    grey: bool = False
+
+    @model_validator(mode="after")
+    def _possible(self) -> Pictured:
+        Picture(*self.arguments())  # ValueError for sizes that cannot be
+        return self
+
+    def arguments(self) -> list[Any]:
+        """Those of Picture."""
+        return [self.width, self.height, self.channels, self.wide, self.high, self.square, self.grey]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of what it makes."""
+        return self.high, self.wide, 1 if self.grey else self.channels
+
+    def numbers(self, picture: np.ndarray) -> np.ndarray:
+        """What becomes of a picture, (height, width, channels) of whole numbers from 0 to 255: `shape`."""
+        return np.array(Picture(*self.arguments())(picture.astype(np.uint8).tobytes())).reshape(self.shape)
+
+
 class About(BaseModel):
     """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first."""
 
@@ -98,6 +129,7 @@ class About(BaseModel):
     prepared: dict[str, Prepared | None] = {}
     remote: Remote
     window: Windowed | None = None
+    picture: Pictured | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> About:
@@ -119,7 +151,7 @@ class About(BaseModel):
 @dataclass(frozen=True)
 class Pair:
     """folder: where the files are. x: (n, ...) float32 test samples, y: (n,) true labels, the classes from 0. raw: (n, size,
-    channels), the windows of measurements that x was made of, where there are such."""
+    channels), the windows of measurements that x was made of, or (n, height, width, channels), the pictures."""
 
     folder: Path
     about: About

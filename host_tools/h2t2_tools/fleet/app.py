@@ -45,6 +45,8 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     made: dict[str, Any] = {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
     if pair.about.window:
         made["window"] = pair.about.window.arguments()
+    if pair.about.picture:
+        made["picture"] = pair.about.picture.arguments()
     return made
 
 

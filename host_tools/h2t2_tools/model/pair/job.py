@@ -43,7 +43,8 @@ class Job:
     numbers of a sample "ldl" and "rdl" read, None: all. event: the class that is the event (the last). costs: of many classes,
     none of which is the event: what saying the second costs when it is the first. scale: what x is divided by (None: 255 for
     bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels), whose features the models
-    read. payload: what offloads send. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
+    read. picture: the samples are pictures (n, height, width, channels) of whole numbers, made smaller. payload: what offloads
+    send. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
     """
 
     ldl: Path
@@ -59,6 +60,7 @@ class Job:
     scale: float | None = None
     model_id: int | None = None
     window: pairs.Windowed | None = None
+    picture: pairs.Pictured | None = None
     payload: Payload = field(default_factory=Payload)
     card: dict[str, str] = field(default_factory=dict)
 
@@ -80,8 +82,9 @@ def load(job: Job) -> Samples:
     """The samples of a job. UserError, naming the file, for what is missing, unlike, too little, not finite or of one class."""
     if not 0 <= job.beta <= 1:
         raise UserError(f"--beta {job.beta:g} is not between 0 and 1")
-    test = calibration.load(job.test, None, job.scale)
-    fit = test if job.calibration is None else calibration.load(job.calibration, None, job.scale)
+    scale = 1.0 if job.picture else job.scale
+    test = calibration.load(job.test, None, scale)
+    fit = test if job.calibration is None else calibration.load(job.calibration, None, scale)
     if fit.x.shape[1:] != test.x.shape[1:]:
         raise UserError(f"{fit.path}: samples of shape {fit.x.shape[1:]}, and of {test.x.shape[1:]} in {test.path}: want alike")
     x, y = test.x, test.y
@@ -102,11 +105,30 @@ def load(job: Job) -> Samples:
         if not 0 <= event < classes:
             raise UserError(f"--event {event}: the labels are 0..{classes - 1}")
         y = (y == event).astype(int)
+    if job.picture:
+        raw = _pictures(test.path, x, job.picture)
+        made = [_smaller(rows, job.picture) for rows in (raw, raw if fit is test else _pictures(fit.path, fit.x, job.picture))]
+        return Samples(made[0], y, made[1], event, classes, raw)
     if job.window is None:
         return Samples(x, y, fit.x, event, classes)
     raw = _windows(test.path, x, job.window)
     made = [_features(rows, job.window) for rows in (raw, raw if fit is test else _windows(fit.path, fit.x, job.window))]
     return Samples(made[0], y, made[1], event, classes, raw)
+
+
+def _pictures(path: Path, x: np.ndarray, picture: pairs.Pictured) -> np.ndarray:
+    """(n, height, width, channels) uint8."""
+    shape = picture.height, picture.width, picture.channels
+    if x.shape[1:] not in ((shape, shape[:2]) if picture.channels == 1 else (shape,)):
+        raise UserError(f"{path}: samples of shape {x.shape[1:]}; --picture wants {shape}")
+    if (x != np.round(x)).any() or x.min() < 0 or x.max() > 255:
+        raise UserError(f"{path}: pictures are whole numbers from 0 to 255")
+    return x.reshape(len(x), *shape).astype(np.uint8)
+
+
+def _smaller(pictures: np.ndarray, picture: pairs.Pictured) -> np.ndarray:
+    """(n, high, wide, channels) float32, as a device makes them."""
+    return np.array([picture.numbers(one) for one in pictures], np.float32)
 
 
 def _windows(path: Path, x: np.ndarray, window: pairs.Windowed) -> np.ndarray:

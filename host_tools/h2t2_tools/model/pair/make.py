@@ -110,6 +110,7 @@ def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, A
             **_payload(job),
         },
         "window": job.window.model_dump() if job.window else None,
+        "picture": job.picture.model_dump() if job.picture else None,
         "rates": report["rates"],
         "metrics": {key: {what: report[key][what] for what in ("bytes", "float", "int8")} for key in ("ldl", "rdl")},
         "test_samples": len(samples.y),
