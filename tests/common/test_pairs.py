@@ -1,11 +1,13 @@
 """The shipped pairs are what their cards say."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from h2t2.ldl.tflite import TFLiteModel
+from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.model.recipe import confusion
 
@@ -27,3 +29,21 @@ def test_the_ldl_is_clearly_weaker_than_the_rdl():
     for name in pairs.names():
         metrics = json.loads((pairs.load(name).folder / "pair.json").read_text())["metrics"]
         assert metrics["ldl"]["int8"]["accuracy"] + 0.1 < metrics["rdl"]["int8"]["accuracy"]
+
+
+def test_numbers_that_are_none_are_refused_wherever_samples_are_read(tmp_path, capsys):
+    folder = tmp_path / "pair"
+    shutil.copytree(pairs.load("digits").folder, folder)
+    with np.load(folder / "test.npz") as data:
+        x, y = data["x"].copy(), data["y"]
+    x[3, 0, 0] = np.nan
+    np.savez(folder / "test.npz", x=x, y=y)
+    ldl, test = str(folder / "ldl.tflite"), str(folder / "test.npz")
+    for words in (
+        ["node", "--pair", str(folder)],
+        ["demo", "--model", str(folder)],
+        ["score", ldl, test, "--out", str(tmp_path / "trace.npz")],
+        ["pair", ldl, str(folder / "rdl.tflite"), "--test", test, "--out", str(tmp_path / "again")],
+    ):
+        assert main(words) == 2
+        assert "1 of 361 samples hold NaN or infinity, the first is sample 3" in capsys.readouterr().err

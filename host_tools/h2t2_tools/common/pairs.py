@@ -19,6 +19,7 @@ from h2t2.node.window import Window
 
 from . import places
 from .errors import UserError
+from .finite import finite
 from .functions import function
 
 
@@ -227,6 +228,7 @@ def load(name: str) -> Pair:
     if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= about.classes:
         wanted = f"labels 0 to {about.classes - 1}"
         raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {wanted}")
+    finite(x, folder / "test.npz")
     return Pair(folder, about, x, y, raw)
 
 

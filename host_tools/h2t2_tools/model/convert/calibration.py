@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.finite import finite
 from ...lab.datasets import images
 from ...lab.datasets.data import arrays
 
@@ -43,11 +44,7 @@ def load(path: Path, shape: tuple[int, ...] | None, scale: float | None) -> Samp
         raise UserError(f"{path}: {len(x)} samples and {len(y)} labels")
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
     x = (x.reshape(len(x), *(shape or x.shape[1:])) / divisor).astype(np.float32)
-    bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
-    if bad.any():
-        raise UserError(
-            f"{path}: {int(bad.sum())} of {len(x)} samples hold NaN or infinity, the first is sample {int(np.argmax(bad))}"
-        )
+    finite(x, path)
     if (x == x[0]).all():
         what = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
         raise UserError(f"{path}: {what}: ranges cannot be learned from constant data")

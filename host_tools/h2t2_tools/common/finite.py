@@ -1,0 +1,17 @@
+"""Numbers that are none, refused where samples are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .errors import UserError
+
+
+def finite(x: np.ndarray, path: Path | str) -> None:
+    """UserError, naming the first, where samples (n, ...) hold NaN or infinity."""
+    bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise UserError(f"{path}: {int(bad.sum())} of {len(x)} samples hold NaN or infinity, the first is sample {first}")
