@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from .. import __version__
-from ..common.errors import Failure, UserError
+from ..common.errors import Failure, UserError, plain
 from ..common.extras import missing
 from . import bench, boards, fleet, lab, model, proof
 
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         args.run(args)
     except (UserError, ValueError) as error:
-        print(f"h2t2: {error}", file=sys.stderr)
+        print(f"h2t2: {plain(error)}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
         reason = missing(error)

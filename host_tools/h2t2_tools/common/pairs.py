@@ -18,7 +18,7 @@ from h2t2.node.picture import Picture
 from h2t2.node.window import Window
 
 from . import places
-from .errors import UserError
+from .errors import UserError, plain
 from .finite import finite
 from .functions import function
 
@@ -219,10 +219,7 @@ def load(name: str) -> Pair:
     except FileNotFoundError as error:
         raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(names())}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        what = f"{key}: {first['msg']}" if key else first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{folder / 'pair.json'}: {what}; not a model pair: h2t2 pair makes one") from None
+        raise UserError(f"{folder / 'pair.json'}: {plain(error)}; not a model pair: h2t2 pair makes one") from None
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
     if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= about.classes:
