@@ -7,15 +7,17 @@ import sys
 import numpy as np
 import pytest
 import replayed
+from command_line import h2t2
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT
+from support import ROOT, worker
 
 from h2t2.node.picture import Picture
 from h2t2_tools.boards import emulators
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet import config
+from h2t2_tools.fleet import broker, config
+from h2t2_tools.fleet.rdl import models
 from h2t2_tools.proof import run
 
 RNG = np.random.default_rng(3)
@@ -154,3 +156,26 @@ def test_pictures_that_cannot_be_are_refused(seen, tmp_path, capsys, more, why):
     assert make(seen[0], tmp_path, *more) == 2
     said = capsys.readouterr().err
     assert why in said and said.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_whole_picture_is_sent_and_a_small_one_decided_about(seen, tmp_path):
+    """A function that is sent pictures as PNG says which half is lighter; the small model is given 16 numbers."""
+    folder, _ = seen
+    (tmp_path / "mine.py").write_text(
+        "import io\nimport numpy as np\nfrom PIL import Image\n"
+        "def png(x):\n    out = io.BytesIO()\n    Image.fromarray(x).save(out, 'PNG')\n    return out.getvalue()\n"
+        "def scores(sent):\n    seen = [np.asarray(Image.open(io.BytesIO(data)), float) for data in sent]\n"
+        "    return [float(x[6:].max() > x[:6].max()) for x in seen]\n"
+    )
+    words = ["pair", folder / "big.joblib", f"{tmp_path}/mine.py:scores", "--test", folder / "test.npz", "--beta", 0.1, *SIZES]
+    words += ["--payload", "raw", "--encode", f"{tmp_path}/mine.py:png", "--media", "image/png", "--out", tmp_path / "pair"]
+    assert main([str(word) for word in words]) == 0
+    pair = pairs.load(str(tmp_path / "pair"))
+    halves = pair.raw.reshape(150, 2, -1).max(2)
+    assert models.labels(models.answers(pair)).tolist() == (halves[:, 1] > halves[:, 0]).astype(int).tolist()
+    with broker.running("amqtt") as url, worker(url, str(tmp_path / "pair")):
+        ran = h2t2("node", "--pair", tmp_path / "pair", "--broker", url, "--samples", 60, "--beta", 0.02)
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    asked = [(line["sample"], line["decision"]) for line in lines if line.get("source") == "remote"]
+    assert len(asked) > 10 and all(decision == (halves[n, 1] > halves[n, 0]) for n, decision in asked)

@@ -175,15 +175,24 @@ class Pair:
         done = self.about.prepared.get(model)
         return picked if done is None else done.apply(picked)
 
-    def remote_payload(self, x: np.ndarray) -> bytes:
-        """What an offload of a sample sends. UserError for an `encode` that cannot be had, or gives no bytes."""
+    def remote_payload(self, x: np.ndarray, picture: np.ndarray | None = None) -> bytes:
+        """What an offload of a sample sends. picture: what it was made of, where there is one: raw bytes are made of that.
+
+        UserError for an `encode` that cannot be had, or gives no bytes.
+        """
         remote = self.about.remote
+        if remote.dtype == "raw" and picture is not None:
+            return self._encoded(picture)
         if remote.dtype in ("float32", "raw"):
             columns = self.about.columns["rdl"]
             picked = np.asarray(x if columns is None else x[columns], "<f4")
             return picked.tobytes() if remote.dtype == "float32" else self._encoded(picked)
         made = quantised(self.view(x, "rdl"), remote.scale, remote.zero_point)
         return made.tobytes() if remote.dtype == "int8" else (made.astype(np.int16) + 128).astype(np.uint8).tobytes()
+
+    def sent(self, n: int) -> bytes:
+        """What an offload of test sample n sends."""
+        return self.remote_payload(self.x[n], self.raw[n] if self.raw is not None and self.about.picture else None)
 
     @cached_property
     def _encode(self) -> Callable[..., Any]:

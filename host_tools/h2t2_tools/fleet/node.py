@@ -81,7 +81,7 @@ class Runner:
         pair, x = self.samples.pair, self.samples.pair.x[index]
         self._due[n] = self._service.sensing.since
         local = local_input(self._service.node.ldl, pair.view(x, "ldl"))
-        return local.ravel().data, pair.remote_payload(x), (n, index)
+        return local.ravel().data, pair.sent(index), (n, index)
 
     def _act(self, tag: Tag, k: int, decision: int, source: int) -> None:
         n, index = tag

@@ -99,7 +99,7 @@ def of_pair(pair: Pair, path: str | None = None, event: int | None = None, resol
 def answers(pair: Pair) -> np.ndarray:
     """What the remote model of a pair makes of what an offload of every test sample sends: scores, (n,) or (n, K)."""
     remote = pair.about.remote
-    sent = [pair.remote_payload(x) for x in pair.x]
+    sent = [pair.sent(n) for n in range(len(pair.x))]
     return of_pair(pair).load().scores(as_batch(sent, wire.DTYPES.index(remote.dtype), tuple(remote.shape)))
 
 

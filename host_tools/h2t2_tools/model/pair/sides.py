@@ -127,7 +127,8 @@ def kept(job: Job, samples: Samples) -> Side:
     wanted = (len(x),) if event is not None else (len(x), samples.classes)
     exact = None if job.payload.dtype == "raw" else _scores(loaded, x, job.rdl, wanted)
     if job.payload.dtype == "raw":
-        score = _scores(loaded, _encoded(job, x), job.rdl, wanted)
+        pictures = samples.raw if job.picture else None
+        score = _scores(loaded, _encoded(job, x if pictures is None else pictures), job.rdl, wanted)
     elif exact is not None and job.payload.dtype == "float32":
         score = exact
     else:
