@@ -265,3 +265,13 @@ def test_the_micro_bit_sends_int8():
     folder = ROOT / "models/digits"
     with pytest.raises(UserError, match="the micro:bit sends its recorded int8"):
         kinds.payload(kinds.KINDS["microbit"], kinds.Contents(folder / "ldl.h2m", given, folder / "samples.bin"))
+
+
+def test_a_worker_of_more_classes_than_a_node_decides_between(tmp_path):
+    """Forty classes of a function, asked for all of them, and for one."""
+    (tmp_path / "mine.py").write_text("import numpy as np\ndef scores(x):\n    return np.eye(40)[x[:, 0] % 40]\n")
+    pair = pairs.load("digits")
+    one = Worker(models.of_pair(pair, f"{tmp_path}/mine.py:scores", "all").load(), 2)
+    requests = [wire.encode_request(2, 5, n, (2,), bytes([n, 0])) for n in range(40)]
+    assert [wire.decode_reply(reply)[3] for reply in one.answers(requests)] == list(range(40))
+    assert models.of_pair(pair, None, "0").event == 0 and models.of_pair(pair).event == 1

@@ -52,6 +52,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     policy = policies.make(config["policy"], arguments)
     resolver = config.get("resolver", "reference")
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
+    if "costs" in arguments and policy.classes < 3:
+        raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
     if policy.classes > 2:
         from ..ldl.classes import Classes
 

@@ -165,6 +165,13 @@ def _rdl(args: argparse.Namespace) -> None:
     write_json(args.json, counts)
 
 
+def _output(text: str) -> str:
+    """An argument that is an output of a model, or all of them."""
+    if text != "all" and not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: want a number from 0, or all")
+    return text
+
+
 def _worker(
     args: argparse.Namespace, metrics: tuple[str, int] | None, parent: int, say: Callable[[str], None]
 ) -> dict[str, int]:
@@ -194,7 +201,7 @@ def _add_rdl(commands: Any) -> None:
     )
     _model_options(p)
     p.add_argument("--model", metavar="FILE", help=".tflite, .onnx or FILE.py:FUNCTION in place of the pair's RDL")
-    p.add_argument("--event", type=int, metavar="N", help="index of class 1 among its outputs (the pair's)")
+    p.add_argument("--event", type=_output, metavar="N", help="which output is class 1, or all: each is a class (the pair's)")
     p.add_argument("--model-id", type=model_number, metavar="N", help="which requests are its own (the pair's)")
     p.add_argument("--workers", type=positive, default=1, metavar="N", help="processes on this machine (1)")
     p.add_argument("--batch", type=positive, default=16, metavar="N", help="requests a micro-batch at most (16)")

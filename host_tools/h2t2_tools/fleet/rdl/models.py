@@ -84,14 +84,19 @@ class Source:
         return _TFLite(self)
 
 
-def of_pair(pair: Pair, path: str | None = None, event: int | None = None, resolver: str = "reference") -> Source:
-    """The remote model of a pair; path, event: another in its place, which is given the same input."""
+ALL = "all"  # of a model's outputs: each is a class
+
+
+def of_pair(pair: Pair, path: str | None = None, event: int | str | None = None, resolver: str = "reference") -> Source:
+    """The remote model of a pair; path: another in its place, which is given the same input; event: the output that is class 1,
+    or ALL, None: as the pair has it."""
     about, remote = pair.about, pair.about.remote
-    if event is None and not about.costs:
-        event = about.output_of("rdl")
+    if event is None:
+        event = ALL if about.costs else about.output_of("rdl")
+    picked = None if event == ALL else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
     return Source(
-        path or own, event, resolver, remote.scale, remote.zero_point,
+        path or own, picked, resolver, remote.scale, remote.zero_point,
         about.prepared.get("rdl"), remote.floats and path is None, remote.limit, remote.media,
     )  # fmt: skip
 
