@@ -35,6 +35,7 @@ class Service:
         self.app = app
         self.sleep = sleep
         self.errors = 0
+        self.outside = 0  # samples with a number far outside, at the last look
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
         self.said = 0  # seconds of `watch` at the last report
@@ -85,10 +86,18 @@ class Service:
             if not sensing.ended and not self._slept(sensing.wait()):
                 node.poll(max(0, min(wait, node.slack())))
             return
+        if self.app:
+            self._outside(self.app.saturated())
         x, remote, tag = given
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
         self.keeper.look()
+
+    def _outside(self, n):
+        """Say the 1st, 2nd, 4th, 8th ... sample that no calibration saw the like of."""
+        if n != self.outside and not n & (n - 1):
+            self.log("a number far outside what the models were calibrated with (%d samples so far)" % n)
+        self.outside = n
 
     def _slept(self, ms):
         """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
