@@ -100,3 +100,14 @@ def test_scaling_layers_stay_outside_the_int8_model(kind, tmp_path, capsys):
     assert abs(report["int8"]["accuracy"] - exact) < 0.02 and not report["not_for_a_board"]
     assert report["input"]["factor"] == pytest.approx((0.5 / x.std(0)).tolist(), rel=1e-3)
     assert report["input"]["offset"] == pytest.approx((0.1 - 0.5 * x.mean(0) / x.std(0)).tolist(), rel=1e-3, abs=1e-3)
+
+
+def test_a_model_that_resizes_is_told_what_does_so_on_a_device(tmp_path, capsys):
+    layers = tf.keras.layers
+    body = [layers.Resizing(4, 4), layers.Flatten(), layers.Dense(2, activation="softmax")]
+    tf.keras.Sequential([tf.keras.Input((8, 8, 1)), *body]).save(tmp_path / "m.keras")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(3).random((60, 8, 8, 1), np.float32), y=np.arange(60) % 2)
+    words = ["convert", str(tmp_path / "m.keras"), "--calibration", str(tmp_path / "data.npz"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert any("RESIZE_BILINEAR" in problem and "h2t2 pair --picture" in problem for problem in report["not_for_a_board"])

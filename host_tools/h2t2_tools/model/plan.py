@@ -74,6 +74,8 @@ def multiplier(real: float) -> tuple[int, int]:
 
 def _reason(graph: Graph, operator: Operator) -> str | None:
     """Why a board cannot run an operator, or None."""
+    if operator.name.startswith("RESIZE"):
+        return "a device makes pictures smaller in integers, before the model: train on that (h2t2 pair --picture)"
     if operator.name not in _MAKERS:
         return "this operator is not among those the interpreter has"
     for n in (*operator.inputs, *operator.outputs):

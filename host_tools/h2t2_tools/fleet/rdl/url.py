@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 5.0  # less than a worker may hang
 LARGEST = 1 << 24  # bytes of an answer
 
 
