@@ -25,6 +25,7 @@ from .children import serving
 
 EMULATED = {"unix": emulators.UNIX, "arm32": emulators.ARM32, "microbit": emulators.MICROBIT}
 SILENT_S = 120  # a micro:bit that says nothing for so long has ended
+HOPELESS = 4  # a board says the 1st, 2nd, 4th and 8th failure of its sensor, some 25 s in all
 Show = Callable[[dict[str, Any]], None]
 
 
@@ -71,6 +72,7 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True)
     emulator = EMULATED[board]
     summary: dict[str, Any] = {}
+    failed = 0  # times in a row that the board said its sensor had
     command, environment = emulator.command(Path("main.py"), []), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -78,11 +80,15 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
         for text in process.stdout:
             line = _row(text)
             if "bin" in line:
+                failed = 0
                 show(line)
             elif "summary" in line:
                 summary = line["summary"]
             else:
                 print(text, end="", file=sys.stderr, flush=True)
+                failed += " sensor: " in text
+            if failed == HOPELESS:
+                raise Failure(f"sense() gives nothing that can be decided about: {text.partition('sensor: ')[2].strip()}")
     finally:
         process.terminate()
     if process.wait() and not summary:
