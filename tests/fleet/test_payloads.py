@@ -150,6 +150,8 @@ def test_an_app_that_makes_no_bytes_is_refused_before_it_is_flashed(trained, tmp
     folder, _ = trained
     assert make(folder, tmp_path / "pair", folder / "mine.py:scores", "raw") == 0
     assert main(["new", str(tmp_path / "mine"), "--from", str(tmp_path / "pair")]) == 0
+    said = "Offloads send application/json: write `remote(measured)` in `app.py`"
+    assert said in capsys.readouterr().out and said in (tmp_path / "mine/README.md").read_text()
     (tmp_path / "device").mkdir()
     assert main(["flash", str(tmp_path / "mine"), "--board", "unix", "--port", str(tmp_path / "device")]) == 2
     assert "its function remote(measured) makes what an offload sends" in capsys.readouterr().err

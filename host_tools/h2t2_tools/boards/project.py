@@ -78,6 +78,12 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     return list(files)
 
 
+def unsent(pair: pairs.Pair) -> str:
+    """What is still to be written in a project whose offloads are bytes that only its author knows to make."""
+    kind = pair.about.remote.media or "bytes"
+    return f"Offloads send {kind}: write `remote(measured)` in `{APP}`, which returns them as {pair.about.remote.encode} does."
+
+
 def _csv(pair: pairs.Pair) -> str:
     """The pair's test samples as they were measured, a line each, fewer of large ones; of windows, a line a measurement."""
     x = pair.x if pair.raw is None else pair.raw
@@ -100,6 +106,8 @@ def _readme(folder: Path, pair: pairs.Pair, board: str) -> str:
             "part as they were measured, and writes what was decided to `decisions.csv`: put your sensor and your actuator\n"
             "there. Whatever else lies here goes along onto the board."
         )
+        if pair.about.remote.dtype == "raw":
+            what += f"\n\n{unsent(pair)}"
         here = f"h2t2 node --pair {pair.folder} --app {folder}/{APP} --broker mqtt://BROKER   # or on this machine, a Pi\n"
     else:
         port, here = "auto", "h2t2 gateway --port auto --broker mqtt://BROKER   # between its line and the broker\n"
