@@ -95,3 +95,10 @@ def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
     assert demo.returncode == 130
     assert "Traceback" not in errors and "interrupted" in errors
     assert not [pid for pid in started if os.path.exists(f"/proc/{pid}")]
+
+
+def test_it_needs_no_more_than_its_extra():
+    """Nothing of the extra `lab` is imported by what `make demo` runs on a fresh machine."""
+    script = "import sys, h2t2_tools.proof.demo; print([m for m in ('numba', 'sklearn', 'joblib') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert out == "[]\n"

@@ -16,7 +16,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from h2t2.core.pairwise import Pairwise
+from h2t2.core.rules import CalibratedMulticlass
 from h2t2.ldl.tflite import TFLiteModel
+from h2t2.units import q15
 
 from ..common import pairs, policies
 from ..common.corollary import corollary
@@ -24,10 +27,8 @@ from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.rdl import models
 from ..lab.simulation.policies import offline_pair, offline_single
-from ..lab.simulation.policies.calibrated import Calibrated
 from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
-from ..lab.simulation.policies.pairwise import Pairwise
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from .children import child, serving
 
@@ -146,6 +147,20 @@ def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray
     return actions
 
 
+def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> dict[str, np.ndarray]:
+    """(T,) what else there is for many classes does on the same samples, by name; the runtime's own, each label at once."""
+    matrix, beta = costs.q15.tolist(), q15(costs.beta, "beta")
+    rule, learner = CalibratedMulticlass(matrix), Pairwise(matrix, bits=numbers["bits"], beta=beta)
+    made: dict[str, list[int]] = {"pairwise H2T2, replayed": [], "calibrated rule": []}
+    for scores, label in zip(stream.q14.tolist(), stream.label.tolist()):
+        action = learner.decide(scores)
+        if action < 0:
+            learner.learn(learner.ticket, label)
+        made["pairwise H2T2, replayed"].append(action)
+        made["calibrated rule"].append(rule.decide(scores, beta))
+    return {name: np.array(actions) for name, actions in made.items()}
+
+
 def _report(
     pair: pairs.Pair,
     policy: str,
@@ -175,8 +190,7 @@ def _report(
     }
     best = None if many else offline_pair.thresholds(stream, costs, numbers["bits"])
     if many:
-        compared["pairwise H2T2, replayed"] = Pairwise(numbers["bits"]).act(stream, costs, 0)
-        compared["calibrated rule"] = Calibrated().act(stream, costs, 0)
+        compared.update(replayed_classes(numbers, stream, costs))
     else:
         compared[beside] = replayed(other, numbers, stream)
         compared["best pair (offline)"] = offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0)
