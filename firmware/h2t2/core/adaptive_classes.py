@@ -136,7 +136,7 @@ class AdaptiveClasses(Policy):
     def likely(self, f) -> int:
         """As Adaptive.likely, for scores f."""
         top = likeliest(f)
-        k = self.bin(f)
+        k = confidence(f[top], self.classes, self.bits)
         cell = top << self.bits | k
         weights(self.spent, self.shares, self.head, k)
         if self.shares[0] < ONE - self.shares[0] or not self.forecaster.totals[cell]:  # scores of it were never seen
@@ -148,7 +148,7 @@ class AdaptiveClasses(Policy):
         """The class, or OFFLOAD (then `ticket` is set), for scores f: K integers in Q14 that sum to at most 32767."""
         forecaster = self.forecaster
         top = likeliest(f)
-        k = self.bin(f)
+        k = confidence(f[top], self.classes, self.bits)
         cell = top << self.bits | k
         forecaster.observe(f, cell)
         if not forecaster.age % 1000:

@@ -26,7 +26,8 @@ class Streamed(Int8Model):
     """As Int8Model, of an open file, which stays open. OSError of run() where it cannot be read any more."""
 
     def __init__(self, file, event=1, bits=4):
-        self.places = []  # type: list[tuple[int, int]]  # of each step: where its weights begin in the file, and how many bytes there are
+        # of each step: where its weights begin in the file, and how many bytes there are
+        self.places = []  # type: list[tuple[int, int]]
         Int8Model.__init__(self, FileBytes(file), event, bits)
         self.file = file
         self.weights = memoryview(bytearray(max([size for _, size in self.places])))
