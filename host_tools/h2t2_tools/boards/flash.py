@@ -76,8 +76,8 @@ def needed(kind: Kind, contents: Contents) -> dict[str, int] | None:
     """memory() of what goes onto a board of that kind. A model in ROMFS stays in flash."""
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
     heap = memory(payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None)))
-    if heap is not None and contents.config.ldl.startswith(ROM):
-        heap["model"] -= 0 if contents.config.stream else contents.model.stat().st_size
+    if heap is not None and contents.config.ldl.startswith(ROM) and not contents.config.stream:
+        heap["model"] -= contents.model.stat().st_size
     return heap
 
 

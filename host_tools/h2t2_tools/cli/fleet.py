@@ -251,7 +251,8 @@ def _command(args: argparse.Namespace) -> None:
     if args.prior:
         content["prior"] = [q15(p, "prior") for p in prior_file.read(Path(args.prior))]
     if len(content) != 1:
-        raise UserError("command: want one of costs (--beta, --delta-fp, --delta-fn, --cost), --prior, --pause, ...")
+        costs_are = "costs (--beta, --delta-fp, --delta-fn, --cost)"
+        raise UserError(f"command: want one of {costs_are}, --prior, --pause, --snapshot, --reset")
     note = remote_command.send(endpoint_of(args), args.device, content, args.wait)
     write_json(args.json, {"device": args.device, "command": content, "note": note})
     if args.json != "-":

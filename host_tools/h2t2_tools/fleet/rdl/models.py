@@ -93,10 +93,10 @@ def of_pair(pair: Pair, path: str | None = None, event: int | str | None = None,
     about, remote = pair.about, pair.about.remote
     if event is None:
         event = ALL if about.costs else about.output_of("rdl")
-    picked = None if event == ALL else int(event)
+    output = None if event == ALL else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
     return Source(
-        path or own, picked, resolver, remote.scale, remote.zero_point,
+        path or own, output, resolver, remote.scale, remote.zero_point,
         about.prepared.get("rdl"), remote.floats and path is None, remote.limit, remote.media,
     )  # fmt: skip
 
@@ -117,6 +117,11 @@ def warmed(model: Model) -> Model:
         with suppress(Exception):
             model.scores(np.zeros((1, *model.shape), np.int8))
     return model
+
+
+def picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
+    """Of a model's outputs (n, K) the event's, (n,), which is the only one where there is one; event None: as they are."""
+    return outputs if event is None else outputs[:, 0 if outputs.shape[1] == 1 else event]
 
 
 def labels(scores: np.ndarray) -> np.ndarray:
@@ -175,8 +180,7 @@ class _Onnx:
         x = integers(batch, s) if self._integers else floats(batch, s)
         parts = [x[n : n + 1] for n in range(len(x))] if self._one_by_one else [x]
         made = np.concatenate([np.asarray(self._session.run(None, {self._name: part})[0]) for part in parts])
-        made = made.reshape(len(batch), -1)
-        return made if s.event is None else made[:, 0 if made.shape[1] == 1 else s.event]
+        return picked(made.reshape(len(batch), -1), s.event)
 
 
 def as_batch(payloads: Sequence[bytes | memoryview], dtype: int, shape: tuple[int, ...]) -> Batch:
@@ -235,7 +239,4 @@ class _Url:
     def scores(self, batch: Batch) -> np.ndarray:
         s = self._source
         made = predictions(s.path, batch if isinstance(batch, list) else floats(batch, s))
-        if made.ndim < 2:
-            return made
-        made = made.reshape(len(batch), -1)
-        return made if s.event is None else made[:, 0 if made.shape[1] == 1 else s.event]
+        return made if made.ndim < 2 else picked(made.reshape(len(batch), -1), s.event)

@@ -78,7 +78,7 @@ def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
         source = open_source(path)
         kind = source.kind
         outputs = source.checked_scores(view(samples.x, job, side, source.shape, str(path)))
-        exact = _picked(outputs, _event(samples, outputs.shape[1], str(path)))
+        exact = models.picked(outputs, _event(samples, outputs.shape[1], str(path)))
         out.write_bytes(source.quantise(source.prepared(view(samples.fit, job, side, source.shape, str(path)))))
         if np.ndim(source.factor) or np.ndim(source.offset):
             prepared = _prepared(source.factor, source.offset, source.shape)
@@ -87,13 +87,8 @@ def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
     model = TFLiteModel(str(out), event=event or 0)
     scale, zero_point = model.input_quantisation()
     made = int8(view(samples.x, job, side, model.input_shape[1:], str(path)), prepared, scale, zero_point)
-    score = _picked(np.array([model.scores(row) for row in made]), event)
+    score = models.picked(np.array([model.scores(row) for row in made]), event)
     return Side(kind, out.name, tuple(model.input_shape[1:]), scale, zero_point, event, score, exact, prepared)
-
-
-def _picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
-    """(n,) of the event, or (n, K) as they are."""
-    return outputs if event is None else outputs[:, event]
 
 
 def _is_int8(path: Path) -> bool:
