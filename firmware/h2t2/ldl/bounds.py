@@ -1,7 +1,9 @@
-# Whether a bundle's steps stay inside the arena and the bundle: machine code does not look. Set-up only. What the parameters of
-# a step are, kernels.py says.
+# Whether a bundle's steps stay inside the arena and the bundle, and come to an end: machine code does not look. Set-up only.
+# What the parameters of a step are, kernels.py says.
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
+WORK, WORK_A_BYTE = 1 << 26, 1 << 14  # the most multiplications or bytes of any bundle, and more a byte of it
 WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
+WINDOWED = "conv_2d", "depthwise_conv_2d", "pool_2d"
 LENGTHS = {
     "fully_connected": 9, "conv_2d": 21, "depthwise_conv_2d": 22, "pool_2d": 20, "mean": 9, "add": 9, "multiply": 9,
     "rescale": 8, "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
@@ -39,6 +41,34 @@ def _reach(name, own):
         classes, rows = own
         return classes * rows, classes * rows, 1024, 0
     return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
+
+
+def work(name: str, p) -> int:
+    """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window has nothing in it."""
+    own = p[7:]
+    sizes = own[1:] if name in ("add", "multiply") else own[:5] if name == "pad" else own[:10] if name in WINDOWED else own
+    if min(sizes) < 1:
+        raise ValueError("bundle: %s of the size 0" % name)
+    if name not in WINDOWED:
+        made = 1
+        for n in sizes if name != "concatenate" else sizes[:2]:
+            made *= n
+        return made
+    depth, channels = own[2], own[5]
+    dilations = own[12:14] if name in WEIGHTED else (1, 1)
+    if min(dilations) < 1 or (name == "pool_2d" and channels != depth):
+        raise ValueError("bundle: %s of %d channels, dilated by %d" % (name, channels, min(dilations)))
+    for n in (0, 1):  # down, across
+        size, out, kernel, stride, before = own[n], own[3 + n], own[6 + n], own[8 + n], own[10 + n]
+        if (out - 1) * stride - before >= size or (kernel - 1) * dilations[n] < before:
+            raise ValueError("bundle: %s: a window lies outside" % name)
+    return own[3] * own[4] * channels * own[6] * own[7] * (depth if name == "conv_2d" else 1)
+
+
+def bounded(total: int, size: int) -> None:
+    """ValueError for more work than a bundle of so many bytes can have a reason for."""
+    if total > WORK + size * WORK_A_BYTE:
+        raise ValueError("bundle: %d bytes that ask for %d multiplications" % (size, total))
 
 
 def inside(start: int, size: int, limit: int) -> None:
