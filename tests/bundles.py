@@ -4,7 +4,7 @@ import pytest
 from support import ROOT
 
 from h2t2_tools.common import places
-from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof import oracle
 
 MADE = sorted((ROOT / "tests/material").glob("*.tflite"))
 
@@ -16,5 +16,5 @@ SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
 
 
 def need_oracle():
-    if ldl_check.oracle() != "tflite_runtime":
+    if oracle.name() != "tflite_runtime":
         pytest.skip("the oracle is tflite-runtime 2.14, which this Python has not")

@@ -4,7 +4,7 @@ from array import array
 from binascii import crc32
 from struct import unpack_from
 
-from .bounds import ARENA_MAX, check, inside
+from .bounds import ARENA_MAX, bounded, check, inside, work
 
 try:
     from .kernels_viper import STEPS
@@ -66,6 +66,7 @@ class Int8Model:
         self.bits = bits
         self.steps = []
         at = HEADER_SIZE
+        total = 0
         for _ in range(head[2]):
             inside(at, STEP_SIZE, len(blob))
             code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
@@ -84,6 +85,8 @@ class Int8Model:
                 biases = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
                 k = (biases, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n])
             self._keep(p, check(NAMES[code], p, k, head[5], blob))
+            total += work(NAMES[code], p)
+            bounded(total, len(blob))
             self.steps.append((STEPS[code], p, k))
 
     def _keep(self, p, size):

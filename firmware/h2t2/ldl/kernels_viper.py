@@ -262,4 +262,82 @@ def depthwise_conv_2d(arena, blob, p, k):
         top += stride_y
 
 
+@micropython.viper
+def pool_2d(arena, blob, p, k):
+    a = ptr8(arena)
+    q = ptr32(p)
+    to = int(q[1])
+    lowest = int(q[4])
+    highest = int(q[5])
+    height = int(q[7])
+    width = int(q[8])
+    depth = int(q[9])
+    rows = int(q[10])
+    columns = int(q[11])
+    kernel_y = int(q[13])
+    kernel_x = int(q[14])
+    stride_y = int(q[15])
+    stride_x = int(q[16])
+    average = int(q[19])
+    line = width * depth
+    top = 0 - int(q[17])
+    while rows:
+        rows -= 1
+        first = top if top > 0 else 0
+        end_y = top + kernel_y
+        if end_y > height:
+            end_y = height
+        left = 0 - int(q[18])
+        ox = 0
+        while ox < columns:
+            from_x = left if left > 0 else 0
+            end_x = left + kernel_x
+            if end_x > width:
+                end_x = width
+            count = (end_y - first) * (end_x - from_x)
+            corner = int(q[0]) + first * line + from_x * depth
+            span = (end_x - from_x) * depth
+            o = 0
+            while o < depth:
+                best = 0
+                at = corner + o
+                iy = first
+                if average:
+                    while iy < end_y:
+                        x = at
+                        end = at + span
+                        while x < end:
+                            best += a[x]
+                            x += depth
+                        at += line
+                        iy += 1
+                    best -= count << 7
+                    if best > 0:
+                        best = (best + (count >> 1)) // count
+                    else:
+                        best = 0 - ((count >> 1) - best) // count
+                    best += 128
+                else:
+                    while iy < end_y:
+                        x = at
+                        end = at + span
+                        while x < end:
+                            u = int(a[x])
+                            if u > best:
+                                best = u
+                            x += depth
+                        at += line
+                        iy += 1
+                if best < lowest:
+                    best = lowest
+                if best > highest:
+                    best = highest
+                a[to] = best
+                to += 1
+                o += 1
+            left += stride_x
+            ox += 1
+        top += stride_y
+
+
 STEPS = tuple([globals().get(name, step) for name, step in zip(kernels.NAMES, kernels.STEPS)])
