@@ -2,6 +2,7 @@
 # zeros out, a zero ends each. After noise the next zero puts both ends back in step.
 REQUEST, REPLY, STATE, COMMAND, ANSWER, HELLO, ASK = 81, 65, 83, 67, 82, 72, 63  # the letters Q A S C R H ?
 DECISION = 68  # D: number u16, bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
+END = 69  # E: a node has come to its end; its summary, JSON text
 LONGEST = 65536  # bytes of a frame on the line, unless its reader says less
 
 

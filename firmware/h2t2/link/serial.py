@@ -1,5 +1,7 @@
-# Serial link: the node's requests and replies as frames over a UART, for a board without a network; `h2t2 gateway` is at the
-# other end. The interface of the other links.
+# Serial link: the node's requests, replies and decisions as frames over a line, for a board without a network; `h2t2 gateway`
+# is at the other end. The interface of the other links.
+from struct import pack
+
 from ..clock import remaining, ticks_add, ticks_ms
 from . import frames
 from .presence import Namesakes, Presence
@@ -8,8 +10,8 @@ QUEUE = 16
 
 
 class SerialLink:
-    """stream: `read()` gives what has come (bytes, or None), without waiting; `write(bytes)` sends. device: told in hello.
-    boot: this start's number.
+    """stream: `read()` gives what has come (bytes, or None), without waiting; `wait(ms)` waits for more, so long at most;
+    `write(bytes)` sends; `close()` ends its use. device: told in hello. boot: this start's number.
 
     Who serves the model, the gateway knows: it answers wire.NOBODY at once where it is nobody.
     """
@@ -27,6 +29,9 @@ class SerialLink:
         self.presence = Presence()
         self.namesakes = Namesakes(boot)
         self._send(frames.HELLO, device.encode())
+
+    def open(self, wait_ms: int = 0) -> None:
+        """Nothing to wait for: who is at the other end, nobody knows."""
 
     def is_connected(self) -> bool:
         return True
@@ -60,8 +65,10 @@ class SerialLink:
                     waiting.append(payload)
             if self.queue:
                 return self.queue.pop(0)
-            if not remaining(end, wait_ms):
+            left = remaining(end, wait_ms)
+            if not left:
                 return None
+            self.stream.wait(left)
 
     def command(self) -> bytes | None:
         """The next command payload (JSON, not checked), or None."""
@@ -75,8 +82,16 @@ class SerialLink:
         """Send the answer to a command (JSON text)."""
         self._send(frames.ANSWER, message.encode())
 
+    def show(self, n: int, k: int, decision: int, source: int) -> None:
+        """Tell of the n-th decision; its bin k is 255 where the local model failed."""
+        self._send(frames.DECISION, pack("<HBBB", n & 65535, k & 255, decision, source))
+
+    def ended(self, message: str) -> None:
+        """Tell that the node has come to its end, with its summary (JSON text)."""
+        self._send(frames.END, message.encode())
+
     def renew(self) -> None:
         """Nothing to make anew: a line has no connection."""
 
     def close(self) -> None:
-        """Nothing to close: the line is the caller's."""
+        self.stream.close()

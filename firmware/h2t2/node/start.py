@@ -162,6 +162,24 @@ def mqtt_link(config, feed=lambda: None, log=print):
     )
 
 
+def open_link(config, feed=lambda: None, log=print):
+    """(link, what shows a decision, what tells the summary, JSON text) of a config.
+
+    MQTT, or, with `link`: "serial", frames on the line that the REPL is on.
+    """
+    if config.get("link") != "serial":
+        return mqtt_link(config, feed, log), show, _print_summary
+    from ..link.serial import SerialLink
+    from ..link.stdio import Stdio
+
+    link = SerialLink(Stdio(), config["device"], boot_number())
+    return link, link.show, link.ended
+
+
+def _print_summary(message):
+    print('{"summary": %s}' % message)
+
+
 def main(path: str = "config.json") -> None:
     """Run the node of a config file to the end of its samples; prints a JSON line a decision and a summary.
 
@@ -196,19 +214,20 @@ def main(path: str = "config.json") -> None:
 
 def _run(config, feed, log, cause):
     """One start, to the end of its samples or an exception; what was learned is saved either way."""
-    link = mqtt_link(config, feed, log)
-    running = service(config, link, watchdog=feed, log=log, cause=cause)
+    link, shown, ended = open_link(config, feed, log)
+    running = None
     try:
+        running = service(config, link, shown, watchdog=feed, log=log, cause=cause)
         try:
             link.open(min(config["deadline_ms"], OPEN_MS))
         except OSError as error:
             log("%s; deciding locally until it answers" % error)
         log("ready, device %s" % config["device"])
         running.run()
-        made = summary(running)
+        ended(json.dumps(summary(running)))
     except BaseException:  # Ctrl-C too
-        running.end()
+        if running:
+            running.end()
         raise
     finally:
         link.close()
-    print(json.dumps({"summary": made}))
