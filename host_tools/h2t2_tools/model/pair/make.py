@@ -26,7 +26,7 @@ from . import report as page
 from .job import Job, Samples, load
 from .sides import Side, converted, encoder, kept
 
-BOARDS = ("unix", "esp32", "pico_w", "microbit")
+BOARDS = ("unix", "esp32", "pico", "pico_w", "microbit")
 RECORDS = 1000  # samples in samples.bin, at most
 
 

@@ -1,0 +1,9 @@
+# Starts the node of config.json: LDL, policy, the line to its gateway, recorded or own sensor.
+import os
+
+if "flash.todo" in os.listdir():
+    import finish  # noqa: F401  a flash was cut off at its end
+
+from h2t2.node.start import main
+
+main()
