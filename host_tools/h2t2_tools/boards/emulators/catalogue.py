@@ -1,7 +1,8 @@
 """The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
 
 unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
-one under qemu-arm, 32-bit objects. microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node.
+one under qemu-arm, 32-bit objects. microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are
+built from source are in `built`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..common.errors import Failure
-from ..common.places import cache
+from ...common.errors import Failure
+from ...common.places import cache
+from . import built, debian, npm
 
 # the Debian releases packages are taken from, whatever this machine runs
 RELEASE, FIRMWARE_RELEASE = "trixie", "bookworm"
@@ -52,16 +54,16 @@ class Emulator:
             target = cache() / self.name
             if self.name == "unix":
                 architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
-                _debian(RELEASE, architecture, ["micropython", *LIBRARIES], target)
+                debian.unpack(RELEASE, architecture, ["micropython", *LIBRARIES], target)
             elif self.name == "arm32":
-                _debian(RELEASE, "armhf", ["micropython", *LIBRARIES], target)
+                debian.unpack(RELEASE, "armhf", ["micropython", *LIBRARIES], target)
             elif self.name == "pi":
-                _debian(FIRMWARE_RELEASE, "arm64", PYTHON, target)
+                debian.unpack(FIRMWARE_RELEASE, "arm64", PYTHON, target)
                 _wheels(target / "site")
             elif self.name == "microbit":
-                _debian(FIRMWARE_RELEASE, "amd64", [FIRMWARE], target)
+                debian.unpack(FIRMWARE_RELEASE, "amd64", [FIRMWARE], target)
             else:
-                _npm(target)
+                npm.unpack(WASM_PACKAGE, target)
 
     def command(self, script: Path, files: list[Path]) -> list[str]:
         """The command that runs a script; files: what it imports (the wasm build has no file system of ours)."""
@@ -108,7 +110,26 @@ ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm"
 WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
 MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
 PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
-ALL = [UNIX, ARM32, WASM, MICROBIT, PI]
+FETCHED = [UNIX, ARM32, WASM, MICROBIT, PI]
+ALL: list[Emulator | built.Built] = [*FETCHED, *built.ALL]
+
+
+def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], None]) -> dict[str, str]:
+    """Fetch or build those that are missing; name -> why, of those that could not be. progress: told what is being done."""
+    trouble = {}
+    for board in boards:
+        if isinstance(board, Emulator):
+            progress(board.name)
+            try:
+                board.install()
+            except Failure as error:
+                trouble[board.name] = str(error)
+    makes = [board for board in boards if isinstance(board, built.Built)]
+    try:
+        built.install(makes, progress)
+    except Failure as error:
+        trouble.update((board.name, str(error)) for board in makes)
+    return trouble
 
 
 def _unix_missing() -> str | None:
@@ -159,67 +180,4 @@ def _wheels(target: Path) -> None:
     platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
                  for word in ("--platform", f"{tag}_aarch64")]  # fmt: skip
     command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms]
-    _run([*command, "--implementation", "cp", "--only-binary=:all:", *WHEELS], Path("/"))
-
-
-def _run(command: list[str], cwd: Path) -> str:
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
-    if result.returncode:
-        raise Failure(f"{' '.join(command[:1] + command[-2:])}: {(result.stderr or result.stdout).strip()[-300:]}")
-    return result.stdout
-
-
-def _debian(release: str, architecture: str, packages: list[str], target: Path) -> None:
-    """Unpack packages of a Debian release into `target`, through a private apt configuration."""
-    if not architecture:
-        raise Failure(f"no Debian micropython for {platform.machine()}")
-    if not shutil.which("apt-get") or not shutil.which("dpkg"):
-        raise Failure("fetching MicroPython needs apt-get and dpkg (Debian or a relative)")
-    # the mirror this machine already uses for Debian's main packages
-    listed = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)"], Path("/"))
-    mirrors = [line.split()[0] for line in listed.splitlines() if line.endswith(" Debian main")]
-    mirrors += [u for u in (line.split()[0] for line in listed.splitlines()) if u.rstrip("/").endswith("/debian")]
-    mirrors = [uri for uri in mirrors if "security" not in uri]
-    if not mirrors:
-        raise Failure("no Debian mirror among this machine's apt sources")
-    keys = [p for p in Path("/usr/share/keyrings").glob("debian-archive-keyring.*") if p.suffix in (".gpg", ".pgp")]
-    if not keys:
-        raise Failure("no Debian archive keyring; run: sudo apt-get install debian-archive-keyring")
-    with tempfile.TemporaryDirectory(prefix="h2t2-apt-") as name:
-        folder = Path(name)
-        (folder / "lists/partial").mkdir(parents=True)
-        (folder / "archives/partial").mkdir(parents=True)
-        (folder / "status").touch()
-        source = f"deb [signed-by={sorted(keys)[0]} arch={architecture}] {mirrors[0]} {release} main\n"
-        (folder / "sources.list").write_text(source)
-        options = [
-            f"Dir::Etc::sourcelist={folder}/sources.list",
-            "Dir::Etc::sourceparts=-",
-            f"Dir::State::Lists={folder}/lists",
-            f"Dir::State::status={folder}/status",
-            f"Dir::Cache={folder}",
-            f"APT::Architecture={architecture}",
-            f"APT::Architectures::={architecture}",
-            "APT::Sandbox::User=",
-        ]
-        apt = ["apt-get", *(word for option in options for word in ("-o", option)), "-q"]
-        _run([*apt, "update"], folder)
-        _run([*apt, "download", *packages], folder)
-        part = target.with_name(target.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        for package in sorted(folder.glob("*.deb")):
-            _run(["dpkg", "-x", str(package), str(part)], folder)
-        if (part / "usr/lib").exists() and not (part / "lib").exists():
-            (part / "lib").symlink_to("usr/lib")
-        shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
-
-
-def _npm(target: Path) -> None:
-    if not shutil.which("npm"):
-        raise Failure("fetching the WebAssembly build needs npm; run: sudo apt-get install nodejs npm")
-    with tempfile.TemporaryDirectory(prefix="h2t2-npm-") as name:
-        packed = _run(["npm", "pack", "--silent", WASM_PACKAGE], Path(name)).split()[-1]
-        target.mkdir(parents=True, exist_ok=True)
-        _run(["tar", "-xzf", packed, "-C", str(target)], Path(name))
+    debian.run([*command, "--implementation", "cp", "--only-binary=:all:", *WHEELS], Path("/"))

@@ -5,22 +5,21 @@ With counting on, its clock counts instructions: one every 64 ns of emulated tim
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 
 from h2t2.core.h2t2 import H2T2
 from h2t2.ldl.bundle import Int8Model
 
-from ...common.errors import Failure, UserError
-from ..emulators import MICROBIT, microbit_firmware
-from ..repl import IN_FLIGHT, RawRepl, cut
-from .shrink import ldl_pieces, pieces
+from ...common.errors import UserError
+from ..microbit.shrink import ldl_pieces, pieces
+from ..repl import IN_FLIGHT, cut
+from .catalogue import MICROBIT, microbit_firmware
+from .on_qemu import OnQemu
 
 NANOSECONDS = 64  # emulated time an instruction takes: -icount shift=6
 
 
-class Microbit(RawRepl):
+class Microbit(OnQemu):
     """One emulated board, for as long as the context lasts. Not a real one. `port`: its line, a pty."""
 
     def __init__(self, count: bool = False) -> None:
@@ -28,20 +27,10 @@ class Microbit(RawRepl):
         reason = MICROBIT.missing()
         if reason:
             raise UserError(f"micro:bit: {reason}")
-        command = ["qemu-system-arm", "-M", "microbit", "-display", "none", "-monitor", "none", "-serial", "pty"]
-        command += ["-device", f"loader,file={microbit_firmware()}"]
+        command = ["qemu-system-arm", "-M", "microbit", "-device", f"loader,file={microbit_firmware()}"]
         if count:
             command += ["-icount", "shift=6,align=off,sleep=off"]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        found = re.search(r"/dev/\S+", said)
-        if not found:
-            self.kill()
-            raise Failure(f"micro:bit: QEMU did not start: {said.strip()}")
-        super().__init__(found.group(0))
+        super().__init__("micro:bit", command, True)
         self.base = 0
 
     def __enter__(self) -> Microbit:
@@ -49,15 +38,6 @@ class Microbit(RawRepl):
         self._send(b"\x03\x01")
         self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-        self.kill()
-
-    def kill(self) -> None:
-        """As pulling the plug does."""
-        self._process.kill()
-        self._process.communicate()
 
     def prepare(self) -> None:
         """Names for a test's own use and the REPL's buffers; then `base`, the heap in use before anything is loaded.

@@ -1,0 +1,91 @@
+"""Debian's packages, binary and source, of a release that this machine need not run: through an apt configuration of their own,
+so that nothing of the machine's own package state changes. apt checks every signature."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...common.errors import Failure
+
+
+def run(command: list[str], cwd: Path) -> str:
+    """What a command prints. Failure, with its last words, when it ends badly."""
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"{' '.join(command[:1] + command[-2:])}: {(result.stderr or result.stdout).strip()[-300:]}")
+    return result.stdout
+
+
+def absent() -> str | None:
+    """Why packages cannot be had here, or None."""
+    lacking = [name for name in ("apt-get", "dpkg") if not shutil.which(name)]
+    return f"no {' and no '.join(lacking)} here: Debian's packages need Debian or a relative" if lacking else None
+
+
+@contextmanager
+def apt(release: str, architecture: str) -> Iterator[tuple[Callable[..., str], Path]]:
+    """A function that runs apt-get for a Debian release and architecture, its lists fresh, and the folder it downloads into.
+
+    Failure where the machine has no apt, no Debian mirror among its sources, or no keys.
+    """
+    reason = absent()
+    if reason:
+        raise Failure(reason)
+    with tempfile.TemporaryDirectory(prefix="h2t2-apt-") as name:
+        folder = Path(name)
+        (folder / "lists/partial").mkdir(parents=True)
+        (folder / "archives/partial").mkdir(parents=True)
+        (folder / "status").touch()
+        options, where = f"signed-by={_key()}", f"{_mirror()} {release} main\n"
+        (folder / "sources.list").write_text(f"deb [{options} arch={architecture}] {where}deb-src [{options}] {where}")
+        settings = [
+            f"Dir::Etc::sourcelist={folder}/sources.list",
+            "Dir::Etc::sourceparts=-",
+            f"Dir::State::Lists={folder}/lists",
+            f"Dir::State::status={folder}/status",
+            f"Dir::Cache={folder}",
+            f"APT::Architecture={architecture}",
+            f"APT::Architectures::={architecture}",
+            "APT::Sandbox::User=",
+        ]
+        command = ["apt-get", *(word for setting in settings for word in ("-o", setting)), "-q"]
+        run([*command, "update"], folder)
+        yield lambda *words: run([*command, *words], folder), folder
+
+
+def _mirror() -> str:
+    """The mirror this machine already uses for Debian's main packages."""
+    listed = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)"], Path("/"))
+    mirrors = [line.split()[0] for line in listed.splitlines() if line.endswith(" Debian main")]
+    mirrors += [u for u in (line.split()[0] for line in listed.splitlines()) if u.rstrip("/").endswith("/debian")]
+    mirrors = [uri for uri in mirrors if "security" not in uri]
+    if not mirrors:
+        raise Failure("no Debian mirror among this machine's apt sources")
+    return mirrors[0]
+
+
+def _key() -> Path:
+    keys = [p for p in Path("/usr/share/keyrings").glob("debian-archive-keyring.*") if p.suffix in (".gpg", ".pgp")]
+    if not keys:
+        raise Failure("no Debian archive keyring; run: sudo apt-get install debian-archive-keyring")
+    return sorted(keys)[0]
+
+
+def unpack(release: str, architecture: str, packages: list[str], target: Path) -> None:
+    """The files of binary packages, in the folder `target`; what was there before goes."""
+    with apt(release, architecture) as (get, folder):
+        get("download", *packages)
+        part = target.with_name(target.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for package in sorted(folder.glob("*.deb")):
+            run(["dpkg", "-x", str(package), str(part)], folder)
+        if (part / "usr/lib").exists() and not (part / "lib").exists():
+            (part / "lib").symlink_to("usr/lib")
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)

@@ -1,0 +1,99 @@
+"""One script on any emulated board: the whole runtime beside it, files that it reads, what it prints."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ...common import places
+from ...common.errors import Failure
+from ..kinds import KINDS, modules
+from ..repl import RawRepl
+from . import romfs
+from .built import PICO, Built
+from .catalogue import Emulator
+from .pico import Pico
+from .qemu import MACHINES, QemuBoard
+
+KEPT = 6  # flash contents kept in the cache, the newest
+
+
+def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False) -> str:
+    """What a script prints. It finds the runtime to import, and `FOLDER`, a name to put before that of each file of `data`.
+
+    count: it finds T() too, a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock
+    that counts instructions. Failure, with the board's words, where it raises.
+    """
+    if isinstance(board, Emulator):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in data.items():
+                (Path(folder) / name).write_bytes(content)
+            script = Path(folder) / "script.py"
+            script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
+            return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
+    if board is PICO:
+        return _pico(source, data, seconds, count)
+    machine = MACHINES[board.name]
+    files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
+    with QemuBoard(board.name, romfs.image(files), count) as repl:
+        names = "FOLDER='/rom/'\n" + (machine.ticks + "\n" if count else "")
+        return repl.run(names + "exec(open('/rom/script.py').read())", seconds)
+
+
+def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        flash = Path(folder) / "flash.bin"
+        shutil.copy(prepared(romfs.runtime(_modules(), places.RUNTIME.parent, "armv6m")), flash)
+        with Pico(flash) as pico, RawRepl(pico.port, pace=False) as repl:
+            for name, content in {**data, "script.py": source.encode()}.items():
+                repl.write_file(name, content, check=False)
+            names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
+            return repl.run(names + "exec(open('script.py').read())", seconds)
+
+
+def _modules() -> list[Path]:
+    """The runtime, but for what needs CPython."""
+    return sorted(path for path in places.RUNTIME.rglob("*.py") if path.name not in ("paho.py", "tflite.py"))
+
+
+def prepared(files: dict[str, bytes]) -> Path:
+    """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept."""
+    digest = hashlib.sha256(PICO.firmware().read_bytes())
+    for path, data in sorted(files.items()):
+        digest.update(f"{path} {len(data)} ".encode() + data)
+    folder = PICO.firmware().parent / "flash"
+    made = folder / f"{digest.hexdigest()[:16]}.bin"
+    if made.exists():
+        return made
+    folder.mkdir(exist_ok=True)
+    part = made.with_name(f"{made.name}.{os.getpid()}.part")
+    with Pico(part) as pico, RawRepl(pico.port, pace=False) as repl:
+        for above in sorted({"/".join(path.split("/")[:n]) for path in files for n in range(1, path.count("/") + 1)}):
+            repl.run(f"import os\nos.mkdir({above!r})")
+        for path, data in files.items():
+            repl.write_file(path, data, check=False)
+        wrong = repl.run(CHECK.replace("WANTED", repr({p: hashlib.sha256(d).digest() for p, d in files.items()}))).split()
+    if wrong:
+        raise Failure(f"the emulated Pico holds other bytes in {', '.join(wrong)}")
+    part.rename(made)
+    for old in sorted(folder.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+        old.unlink(missing_ok=True)
+    return made
+
+
+def runtime_on_a_pico(flash: Path) -> None:
+    """Write the flash of a Pico that holds the runtime already: compiled, whole, as it was copied there once."""
+    kind = KINDS["pico"]
+    sources = [places.RUNTIME.parent / path for path in modules(kind)]
+    shutil.copy(prepared(romfs.runtime(sources, places.RUNTIME.parent, kind.arch or "")), flash)
+
+
+CHECK = """import hashlib
+for path, digest in WANTED.items():
+    with open(path, "rb") as file:
+        if hashlib.sha256(file.read()).digest() != digest:
+            print(path)
+"""

@@ -1,0 +1,39 @@
+"""Read-only file systems for MicroPython's VfsRom: the runtime compiled, and whatever else a board is to find under /rom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...common.errors import UserError
+from ..kinds import compiled
+
+
+def image(files: dict[str, bytes]) -> bytes:
+    """The image that holds so many files: path -> content. UserError without mpremote, which makes it."""
+    try:
+        from mpremote.romfs import VfsRomWriter  # type: ignore[import-untyped]
+    except ImportError:
+        raise UserError("a ROMFS image needs mpremote; run: pip install mpremote") from None
+    writer = VfsRomWriter()
+    _write(writer, {tuple(path.split("/")): data for path, data in files.items()})
+    return bytes(writer.finalise())
+
+
+def _write(writer: Any, files: dict[tuple[str, ...], bytes]) -> None:
+    for name in dict.fromkeys(path[0] for path in files):
+        if (name,) in files:
+            writer.mkfile(name, files[(name,)])
+            continue
+        writer.opendir(name)
+        _write(writer, {path[1:]: data for path, data in files.items() if path[0] == name})
+        writer.closedir()
+
+
+def runtime(files: list[Path], path: Path, arch: str) -> dict[str, bytes]:
+    """Modules as .mpy, for an image; path: what their names begin at, arch: mpy-cross's name for the processor."""
+    made = {}
+    for file in files:
+        name = file.relative_to(path).as_posix()
+        made[name.removesuffix(".py") + ".mpy"] = compiled(name, file.read_bytes(), arch)
+    return made

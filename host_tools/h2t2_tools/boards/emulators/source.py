@@ -1,0 +1,153 @@
+"""MicroPython built for boards that no package has a firmware for, from Debian 13's source packages with Debian's compilers:
+the Raspberry Pi Pico's own firmware, and QEMU's Cortex-M3 and 32-bit RISC-V boards."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ...common.errors import Failure
+from ...common.places import cache
+from . import debian
+
+RELEASE = (
+    "trixie"  # MicroPython 1.25.0; the qemu and rp2 ports are in its source, the libraries they use are packages of their own
+)
+SOURCES = ("micropython", "mbedtls")
+LIBRARIES = ("pico-sdk-source", "tinyusb-source")
+PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
+HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build"}
+ARM = {
+    "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
+    "/usr/lib/arm-none-eabi/newlib/libstdc++.a": "libstdc++-arm-none-eabi-newlib",
+}  # fmt: skip
+RISCV = {
+    "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf",
+    "/usr/lib/picolibc/riscv64-unknown-elf/lib/libc.a": "picolibc-riscv64-unknown-elf",
+}
+NEEDS = {PICO: {**HOST, **ARM}, CORTEX_M3: {**HOST, **ARM}, RV32: {**HOST, **RISCV}}  # what must be there: the package it is of
+FIRMWARE = {PICO: "firmware.bin", CORTEX_M3: "firmware.elf", RV32: "firmware.elf"}
+
+
+def firmware(name: str) -> Path:
+    """Where a board's firmware is kept once it is built."""
+    return cache() / name / FIRMWARE[name]
+
+
+def lacking(name: str) -> str | None:
+    """Why a board's firmware cannot be built here, or None."""
+    packages = [package for what, package in NEEDS[name].items() if not _there(what)]
+    if packages:
+        return f"not built, and no compiler for it; run: sudo apt-get install {' '.join(packages)}"
+    return debian.absent()
+
+
+def _there(what: str) -> bool:
+    return Path(what).exists() if what.startswith("/") else shutil.which(what) is not None
+
+
+def build(names: list[str], progress: Callable[[str], None]) -> None:
+    """Fetch the sources once and build the firmware of so many boards. Failure, naming the log, where that does not succeed."""
+    logs = cache() / "build-logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
+        tree = Tree(Path(folder), logs)
+        progress("fetching the sources")
+        tree.fetch()
+        progress("mpy-cross")
+        tree.run("mpy-cross", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
+        for name in names:
+            progress(name)
+            made = tree.pico() if name == PICO else tree.qemu(name)
+            target = firmware(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(target.name + ".part")
+            shutil.copy(made, part)
+            part.rename(target)
+
+
+class Tree:
+    """The sources unpacked in a folder. logs: where each build's words go."""
+
+    def __init__(self, folder: Path, logs: Path) -> None:
+        self.folder = folder
+        self.logs = logs
+
+    def run(self, name: str, command: list[str]) -> None:
+        log = self.logs / f"{name}.log"
+        with log.open("w") as file:
+            done = subprocess.run(command, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env=_environment())
+        if done.returncode:
+            last = " ".join(log.read_text(errors="replace").split())[-300:]
+            raise Failure(f"{name}: {command[0]} failed: ...{last}; all of it: {log}")
+
+    def fetch(self) -> None:
+        """MicroPython's tree with the libraries it wants under lib/."""
+        with debian.apt(RELEASE, "amd64") as (get, downloads):
+            get("source", "--download-only", *SOURCES)
+            get("download", *LIBRARIES)
+            for package in downloads.glob("*.deb"):
+                debian.run(["dpkg", "-x", str(package), str(self.folder / "root")], downloads)
+            for source, folder in zip(SOURCES, ("mp", "mbedtls")):
+                (self.folder / folder).mkdir()
+                (archive,) = (p for p in downloads.glob(f"{source}_*.orig.tar.*") if p.suffix != ".asc")
+                debian.run(["tar", "-xf", str(archive), "-C", str(self.folder / folder), "--strip-components=1"], downloads)
+        library = self.folder / "mp/lib"
+        for name, path in (("pico-sdk", "root/usr/src/pico-sdk"), ("tinyusb", "root/usr/src/tinyusb"), ("mbedtls", "mbedtls")):
+            shutil.rmtree(library / name, ignore_errors=True)
+            (library / name).symlink_to(self.folder / path)
+        (library / "micropython-lib").mkdir(exist_ok=True)
+        (library / "micropython-lib/README.md").touch()  # what the build looks for to know that it is there
+
+    def pico(self) -> Path:
+        """The Pico's firmware as the chip's flash holds it from its first byte on.
+
+        The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
+        """
+        port = self.folder / "mp/ports/rp2"
+        lists = port / "CMakeLists.txt"
+        lists.write_text(compilers_floats(lists.read_text()))
+        (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
+        made = [f"-DMICROPY_BOARD={(board := 'RPI_PICO')}", f"-DMICROPY_BOARD_DIR={port / 'boards' / board}"]
+        made += [f"-DMICROPY_FROZEN_MANIFEST={self.folder / 'manifest.py'}", "-DPICO_NO_PICOTOOL=1"]
+        made += [f"-DPICO_SDK_PATH={self.folder / 'root/usr/src/pico-sdk'}"]
+        made += [f"-DPICO_TINYUSB_PATH={self.folder / 'root/usr/src/tinyusb'}"]
+        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *made])
+        self.run("pico", ["ninja", "-C", "pico"])
+        return self.folder / "pico/firmware.bin"
+
+    def qemu(self, name: str) -> Path:
+        """The firmware of one of QEMU's boards."""
+        board = {CORTEX_M3: "MPS2_AN385", RV32: "VIRT_RV32"}[name]
+        options = [f"BOARD={board}", "MICROPY_PY_BTREE=0", "FROZEN_MANIFEST="]
+        if name == RV32:
+            # GCC wants zicsr named where it compiles, and has libraries for the name without it
+            links = ["-march=rv32imac", "-mabi=ilp32"]
+            found = debian.run(["riscv64-unknown-elf-gcc", *links, "-print-libgcc-file-name"], self.folder)
+            specs = debian.run(["riscv64-unknown-elf-gcc", "-print-file-name=picolibc.specs"], self.folder).strip()
+            linking = f"{' '.join(links)} -Wl,-EL --specs={specs} -T mcu/rv32/virt.ld -Wl,--gc-sections"
+            options += [f"LIBS={found.strip()}", f"LDFLAGS={linking}"]
+        self.run(name, ["make", "-j2", "-C", "mp/ports/qemu", *options])
+        return self.folder / f"mp/ports/qemu/build-{board}/firmware.elf"
+
+
+def _environment() -> dict[str, str]:
+    """Without the settings that would reach into somebody else's build: make's own, when `make test` set this up."""
+    return {
+        key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS", "LDFLAGS")
+    }
+
+
+def compilers_floats(lists: str) -> str:
+    """CMakeLists.txt of MicroPython's rp2 port, with the compiler's float routines in place of the boot ROM's."""
+    rom = r"    target_sources\(pico_float_micropython INTERFACE\n        \$\{PICO_SDK_PATH\}/src/rp2_common/pico_float/float_aeabi_rp2040.S\n.*?\n    \)\n"  # noqa: E501
+    lists = re.sub(rom, "", lists, flags=re.DOTALL)
+    drop = ("pico_wrap_function(pico_float_micropython", "libm_extra.c", "pico_float/float_math.c")
+    lists = "\n".join(line for line in lists.split("\n") if not any(word in line for word in drop))
+    use = "pico_set_float_implementation(${MICROPY_TARGET} micropython)"
+    return lists.replace(use, use + "\npico_set_double_implementation(${MICROPY_TARGET} compiler)")
