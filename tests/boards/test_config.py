@@ -13,7 +13,7 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import config as board_config
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w", "microbit"])
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w", "microbit"])
 def test_the_commented_configurations_are_right(name):
     config = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
     board = config.content()
@@ -24,7 +24,7 @@ def test_the_commented_configurations_are_right(name):
 OWN = {"device", "broker", "wifi_name", "remote_shape", "model_id"}
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w", "microbit"])
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w", "microbit"])
 def test_what_stands_in_them_is_the_default_unless_they_say_otherwise(name):
     lines = (ROOT / f"firmware/boards/{name}/config.toml").read_text().splitlines()
     given = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
@@ -43,7 +43,7 @@ def test_what_stands_in_them_is_the_default_unless_they_say_otherwise(name):
     assert checked > 8
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
 def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
     before, table = text.split("# [cost]\n")
@@ -84,7 +84,7 @@ def test_a_table_may_stand_in_a_file_beside_the_configuration(tmp_path):
         board_config.load(tmp_path / "c.toml")
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico_w"])
+@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
 def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
     """package.json (mip) is what `make pages` writes, and the manifest freezes what `h2t2 flash` copies."""
     folder, kind = ROOT / f"firmware/boards/{name}", kinds.KINDS[name]

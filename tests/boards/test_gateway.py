@@ -1,6 +1,7 @@
 """`h2t2 gateway`."""
 
 import os
+import select
 import time
 import tty
 
@@ -29,6 +30,9 @@ class Pty:
             return os.read(self.end, 4096)
         except BlockingIOError:
             return None
+
+    def wait(self, ms):
+        select.select([self.end], [], [], ms / 1000)
 
     def write(self, data):
         os.write(self.end, data)

@@ -8,8 +8,8 @@ from h2t2.core.experts import CAP, ROOM
 from h2t2.core.h2t2 import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
-from h2t2_tools.boards.emulators import MICROBIT
-from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.boards.emulators.catalogue import MICROBIT
+from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.common import pairs
 from h2t2_tools.model import bundle
 from h2t2_tools.proof.validate import samples

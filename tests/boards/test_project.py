@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from h2t2_tools.boards import emulators, flash, kinds, project
+from h2t2_tools.boards import flash, kinds, project
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -110,8 +111,8 @@ def test_what_is_no_project_is_said(tmp_path, capsys, words, said):
 
 @pytest.mark.slow
 def test_an_app_that_never_measures_ends_the_run_with_its_reason(tmp_path, capsys):
-    if emulators.UNIX.missing():
-        pytest.skip(emulators.UNIX.missing())
+    if catalogue.UNIX.missing():
+        pytest.skip(catalogue.UNIX.missing())
     assert main(["new", str(tmp_path / "mine"), "--from", "breast_cancer"]) == 0
     app = (tmp_path / "mine/app.py").read_text()
     (tmp_path / "mine/app.py").write_text(app.replace("line = lines.readline()", "return [1, 2]"))

@@ -3,7 +3,7 @@
 import pytest
 from support import ROOT
 
-from h2t2_tools.boards import emulators
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.model import bundle
 from h2t2_tools.model.footprint import footprint
 
@@ -27,8 +27,8 @@ print(gc.mem_alloc() - before, ldl.run(memoryview(bytes([n & 255 for n in x[: ld
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_in_romfs_stays_in_flash(model, tmp_path):
-    if emulators.ARM32.missing():
-        pytest.skip(emulators.ARM32.missing())
+    if catalogue.ARM32.missing():
+        pytest.skip(catalogue.ARM32.missing())
     romfs = pytest.importorskip("mpremote.romfs")
     content = bundle.from_tflite(ROOT / model)
     (tmp_path / "ldl.h2m").write_bytes(content)
@@ -39,7 +39,7 @@ def test_a_model_in_romfs_stays_in_flash(model, tmp_path):
     for path, stream in ((tmp_path / "ldl.h2m", "False"), ("/rom/ldl.h2m", "True"), (tmp_path / "ldl.h2m", "True")):
         script = MEASURE.replace("FOLDER", str(tmp_path)).replace("MODEL", str(path)).replace("STREAM", stream)
         (tmp_path / "measure.py").write_text(script)
-        said.append(emulators.ARM32.run(tmp_path / "measure.py", [], ROOT / "firmware").split())
+        said.append(catalogue.ARM32.run(tmp_path / "measure.py", [], ROOT / "firmware").split())
     (copied, score), (mapped, same), (streamed, again) = said
     assert score == same == again
     reckoned = footprint(content), footprint(content, mapped=True), footprint(content, streamed=True)

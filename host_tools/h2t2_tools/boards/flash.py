@@ -15,22 +15,25 @@ from h2t2.link import frames
 from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
-from .emulators import ARM32
+from .emulators import session
+from .emulators.catalogue import ARM32
 from .kinds import ROM, Contents, Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
 PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
+LITTLEFS = "format it as littlefs, MicroPython's own choice (how: its folder in firmware/boards)"
 SMALLER = "leave the weights in flash (stream = true), take a smaller model, or another board"
 
 
 def ports() -> list[dict[str, Any]]:
-    """The serial ports that may be boards: {"port", "about", "usb"}."""
-    return [
+    """The serial ports that may be boards: {"port", "about", "usb"}; usb is "" for one that `h2t2 emulate` runs here."""
+    rows = [
         {"port": port.device, "about": port.description, "usb": f"{port.vid:04x}:{port.pid:04x}"}
         for port in sorted(list_ports.comports(), key=lambda port: port.device)
         if port.vid is not None
     ]
+    return rows + [{"port": port, "about": "emulated Raspberry Pi Pico", "usb": ""} for port in session.ports()]
 
 
 def find(kind: Kind, port: str) -> str:
@@ -88,7 +91,11 @@ def used():
     return gc.mem_alloc()
 before = used()
 from h2t2.node.start import service
-from h2t2.link.mqtt import MqttLink
+try:
+    from h2t2.link.mqtt import MqttLink
+except ImportError:
+    from h2t2.link.serial import SerialLink
+    import h2t2.link.stdio
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.bundle import Int8Model
 try:
@@ -102,7 +109,14 @@ empty = used()
 ldl = open_ldl(config["ldl"], config["event"], config["arguments"]["bits"], stream=config.get("stream", False))
 model = used() - empty
 ldl = None
-running = service(config, MqttLink("localhost", 1, "d", config["model_id"], 5), sensor=lambda: None)
+if "link" in config:
+    class Line:
+        def write(self, data):
+            pass
+    link = SerialLink(Line(), "d")
+else:
+    link = MqttLink("localhost", 1, "d", config["model_id"], 5)
+running = service(config, link, sensor=lambda: None)
 runtime = used() - before - model
 program = None
 full = used()
@@ -140,7 +154,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
     config = contents.config
     if not config.app and contents.records is None:
         raise UserError("nothing to decide about: give --app (your own program) or --records (recorded samples)")
-    if kind.wifi and config.wifi_name in ("", PLACEHOLDER):
+    if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
         raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
     if config.app:
         wanted = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
@@ -174,7 +188,7 @@ def flash(
     port = find(kind, port)
     if kind.name == "unix":
         return _onto(kind, port, Folder(Path(port)), files, own, heap, contents.mpy, dry, progress)
-    with RawRepl(port) as repl:
+    with RawRepl(port, kind.paced) as repl:
         target = Repl(repl, kind.name != "microbit")
         report = _onto(kind, port, target, files, own, heap, contents.mpy, dry, progress)
         if start and not dry:
@@ -198,6 +212,8 @@ def _onto(
     if other:
         raise UserError(f"{port}: there is another {' and '.join(other)} on it; save that one, or say --replace-app")
     if not dry:
+        if target.loses_files():
+            raise UserError(f"{port}: its file system is FAT, which a power cut can damage; {LITTLEFS}")
         direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program
         try:
             missing = changed if direct else _unlike(target, changed, files)  # the others were copied before a cut

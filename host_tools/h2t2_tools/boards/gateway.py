@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -25,10 +26,11 @@ QUIET_S = 1.0  # a line is silent for so long before an unfinished frame counts 
 
 @dataclass(frozen=True)
 class Out:
-    """Where a gateway's words go: log, a line of text; decision, what a board decided."""
+    """Where a gateway's words go: log, a line of text; decision, what a board decided; ended, a board's summary at its end."""
 
     log: Callable[[str], None]
     decision: Callable[[dict[str, Any]], None]
+    ended: Callable[[dict[str, Any]], None] = lambda line: None
 
 
 @dataclass
@@ -146,9 +148,18 @@ class Line:
             self.counters.missed += missed
             line = {"device": self.device, "n": number, "missed": missed, "bin": k, "decision": decision}
             self.out.decision({**line, "source": SOURCES[source]})
+        elif kind == frames.END:
+            self._end(payload)
         elif kind == frames.HELLO:
             self._next = None  # its decisions may be numbered anew
             self.out.log(f"{self.port}: hello from {payload[:64].decode(errors='replace')}")
+
+    def _end(self, payload: bytes) -> None:
+        try:
+            summary = json.loads(payload)
+        except ValueError:
+            return
+        self.out.ended({"device": self.device, "summary": summary})
 
     def _request(self, payload: bytes) -> None:
         """Send a request on; where nobody can answer it, say so at once."""

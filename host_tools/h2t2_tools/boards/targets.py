@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..common.errors import Failure, UserError
-from .emulators import UNIX
+from .emulators.catalogue import UNIX
 from .repl import RawRepl
 
 
@@ -36,6 +36,7 @@ class Target(Protocol):
     def write(self, path: str, data: bytes) -> None: ...
     def replace(self, paths: list[str]) -> None: ...
     def remove(self, paths: list[str]) -> None: ...
+    def loses_files(self) -> bool: ...
 
 
 INFO = """import gc,os,sys
@@ -46,6 +47,20 @@ try:
 except (AttributeError,OSError):
  s=-1
 print(repr((sys.platform,tuple(sys.implementation[1])[:3],gc.mem_free(),s,getattr(sys.implementation,'_mpy',0))))"""
+
+
+FAT = """import os
+open('h2t2.try','w').close()
+try:
+ os.stat('H2T2.TRY')
+ print('FAT')
+except OSError:pass
+os.remove('h2t2.try')"""
+# stops the watchdog that a node has left running, where it can be stopped: copying takes longer than it waits
+QUIET = """import sys
+if sys.platform=='rp2':
+ from machine import mem32
+ mem32[0x4005b000 if 'RP2040' in sys.implementation._machine else 0x400db000]=1<<30"""
 
 
 def _found(text: str) -> Found:
@@ -91,6 +106,9 @@ class Folder:
         for path in paths:
             (self.path / path).unlink(missing_ok=True)
 
+    def loses_files(self) -> bool:
+        return False
+
 
 class Repl:
     """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.22 on), or is a micro:bit."""
@@ -98,6 +116,8 @@ class Repl:
     def __init__(self, repl: RawRepl, hashes: bool) -> None:
         self.repl = repl
         self.hashes = hashes
+        if hashes:
+            repl.run(QUIET)
 
     def found(self) -> Found:
         return _found(self.repl.run(INFO))
@@ -118,10 +138,10 @@ class Repl:
         if "/" in path:
             folder = path.rsplit("/", 1)[0]
             self.repl.run(f"import os\ntry:os.mkdir({folder!r})\nexcept OSError:pass")
-        self.repl.write_file(path, data)
+        self.repl.write_file(path, data, check=not self.hashes)
 
     def replace(self, paths: list[str]) -> None:
-        self.write("flash.todo", "\n".join(paths).encode())
+        self.repl.write_file("flash.todo", "\n".join(paths).encode())
         self.repl.run("exec(open('finish.py.new' if 'finish.py.new' in __import__('os').listdir() else 'finish.py').read())")
 
     def remove(self, paths: list[str]) -> None:
@@ -132,6 +152,10 @@ class Repl:
 
     def restart(self) -> None:
         self.repl.reset()
+
+    def loses_files(self) -> bool:
+        """Whether its file system is FAT, where names are of any case: a power cut can leave neither the old nor the new."""
+        return self.hashes and "FAT" in self.repl.run(FAT)
 
 
 def wait_hello(read: Callable[[], bytes], mark: bytes, seconds: float) -> bytes:

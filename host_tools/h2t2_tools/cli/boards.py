@@ -1,4 +1,4 @@
-"""The commands about boards: emulators, boards, new, flash, gateway."""
+"""The commands about boards: emulators, emulate, boards, new, flash, gateway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..boards.kinds import KINDS, Contents
-from ..common.errors import Failure, UserError
+from ..common.errors import UserError
 from ..common.report import Table
 from .options import (
     add_endpoint_options,
@@ -26,18 +26,17 @@ from .options import (
 
 
 def _emulators(args: argparse.Namespace) -> None:
-    from ..boards import emulators
+    from ..boards.emulators import built, catalogue
 
+    trouble: dict[str, str] = {}
+    if args.install:
+        with progress() as bar:
+            task = bar.add_task("looking", total=len(catalogue.FETCHED) + built.STEPS)
+            trouble = catalogue.install(catalogue.ALL, lambda what: bar.update(task, description=what, advance=1))
     rows = []
-    for emulator in emulators.ALL:
-        trouble = None
-        if args.install:
-            try:
-                emulator.install()
-            except Failure as error:
-                trouble = str(error)
-        missing = emulator.missing()
-        rows.append({"name": emulator.name, "about": emulator.about, "missing": missing and (trouble or missing)})
+    for board in catalogue.ALL:
+        missing = board.missing()
+        rows.append({"name": board.name, "about": board.about, "missing": missing and trouble.get(board.name, missing)})
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
@@ -51,10 +50,44 @@ def _add_emulators(commands: Any) -> None:
         _emulators,
         "The MicroPython builds this machine can run in place of a board, and why one cannot.",
         "h2t2 emulators",
-        "h2t2 emulators --install   # fetch what needs no root, into ~/.cache/h2t2",
+        "h2t2 emulators --install   # fetch or build what is missing, into ~/.cache/h2t2; no root needed",
     )
-    p.add_argument("--install", action="store_true", help="fetch what is missing")
+    p.add_argument("--install", action="store_true", help="fetch what is missing, and build what no package has")
     json_option(p)
+
+
+def _emulate(args: argparse.Namespace) -> None:
+    from ..boards.emulators import session
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    out = session.Out(
+        lambda text: print(f"h2t2 emulate: {text}", file=sys.stderr, flush=True),
+        lambda told: print(json.dumps(told), flush=True),
+    )
+    flash = Path(args.flash) if args.flash else None
+    link = Path(args.link) if args.link else None
+    session.run(flash, link, [session.analogue(text) for text in args.adc], args.watch, sys.stdin, out)
+
+
+def _add_emulate(commands: Any) -> None:
+    p = command(
+        commands,
+        "emulate",
+        _emulate,
+        "Run an emulated Raspberry Pi Pico, a device on a serial port of this machine; prints a JSON line an event.",
+        "h2t2 emulate pico --link ./pico --flash pico.flash",
+        "h2t2 emulate pico --link ./pico --adc 26=light.csv --watch 15   # then: pin 14 1, reset, cut 3 middle, power on, time",
+        "h2t2 flash mine --board pico --port ./pico   # meanwhile",
+    )
+    p.add_argument("board", choices=["pico"], help="which one")
+    p.add_argument("--flash", metavar="FILE", help="its flash chip's content, kept there (one that is gone at the end)")
+    p.add_argument("--link", metavar="PATH", help="a symbolic link to its port, so that it has the same name each time")
+    p.add_argument(
+        "--adc", action="append", default=[], metavar="PIN=FILE", help="what pins 26 to 29 measure: 0 to 4095, one a line"
+    )
+    p.add_argument(
+        "--watch", action="append", type=int, default=[], metavar="PIN", help="tell when this pin changes (repeatable)"
+    )
 
 
 def _boards(args: argparse.Namespace) -> None:
@@ -64,7 +97,7 @@ def _boards(args: argparse.Namespace) -> None:
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
-            print(f"{row['port']}  {row['usb']}  {row['about']}")
+            print(f"{row['port']}  {row['usb'] or '-'}  {row['about']}")
         if not rows:
             print("no board is plugged in; emulated ones: h2t2 emulators")
 
@@ -193,6 +226,7 @@ def _gateway(args: argparse.Namespace) -> None:
     out = gateway.Out(
         lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True),
         lambda line: print(json.dumps(line), flush=True),
+        lambda line: print(json.dumps(line), flush=True),
     )
     counters = gateway.relay(args.port, endpoint_of(args), args.baud, not args.fast, args.restart, args.seconds, out)
     for device, counts in counters.items():
@@ -225,5 +259,5 @@ def _add_gateway(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_emulators, _add_boards, _add_new, _add_flash, _add_gateway):
+    for declare in (_add_emulators, _add_emulate, _add_boards, _add_new, _add_flash, _add_gateway):
         declare(commands)

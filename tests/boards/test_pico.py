@@ -1,0 +1,261 @@
+"""The emulated Raspberry Pi Pico: a device on a serial port, for our tools and for somebody else's."""
+
+import http.server
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, contextmanager
+from functools import partial
+
+import pytest
+import replayed
+from support import ROOT, mosquitto, worker
+
+from h2t2_tools.boards import flash, project
+from h2t2_tools.boards.emulators import drive
+from h2t2_tools.boards.emulators.built import PICO
+from h2t2_tools.boards.emulators.pico import Pico
+from h2t2_tools.boards.emulators.session import Out, analogue, obey
+from h2t2_tools.boards.kinds import KINDS
+from h2t2_tools.boards.repl import RawRepl
+from h2t2_tools.boards.targets import Repl
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import Failure, UserError
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(
+        1200
+    ),  # seconds of the chip's time, each of which takes a core of its own five, and a busy machine more
+    pytest.mark.skipif(PICO.missing() is not None, reason=str(PICO.missing())),
+]
+
+
+def test_pins_adc_and_resets(tmp_path):
+    """A relay and a button, a light sensor, three kinds of reset; the file system outlives them and the emulator."""
+    image = tmp_path / "flash.bin"
+    with Pico(image) as pico, RawRepl(pico.port, pace=False) as repl:
+        assert pico.watch(15) == 0
+        pico.set_pin(14, 1)
+        pico.feed_adc(26, [100, 4095, 7])
+        out = repl.run(
+            "from machine import ADC, Pin, reset_cause\nrelay = Pin(15, Pin.OUT)\nrelay.on()\nlight = ADC(26)\n"
+            "print(Pin(14, Pin.IN).value(), [light.read_u16() >> 4 for _ in range(4)], reset_cause())"
+        )
+        assert out == "1 [100, 4095, 7, 7] 1\n"
+        assert [pico.wait("pin")["level"] for _ in range(2)] == [0, 1]
+        repl.write_file("kept", b"yes")
+        repl.start("import machine\nmachine.reset()")
+        assert pico.wait("reset")["by"] == "software"
+        pico.wait("ready")
+        repl.interrupt()
+        assert repl.run("import machine\nprint(machine.reset_cause(), open('kept').read())") == "3 yes\n"
+        repl.start("from machine import WDT\nw = WDT(timeout=500)\nwhile True:\n pass")
+        assert pico.wait("reset")["by"] == "watchdog"
+        pico.wait("ready")
+        pico.reset()
+        told = pico.time()
+        assert told["cycles"] > 1e7 and told["slower"] > 0.1 and told["on"] and told["operations"] > 3
+        pico.power(False)
+        assert not pico.time()["on"]
+    with Pico(image) as pico, RawRepl(pico.port, pace=False) as repl:
+        assert repl.read_file("kept") == b"yes"
+
+
+def test_power_is_cut_where_it_was_asked_for(tmp_path):
+    image = tmp_path / "flash.bin"
+    with Pico(image) as pico, RawRepl(pico.port, pace=False) as repl:
+        repl.write_file("state", b"older")
+        found = []
+        for when in ("before", "middle", "after"):
+            pico.cut(1, when)
+            repl.start("f = open('state', 'w')\nf.write('newer')\nf.close()")
+            told = pico.wait("cut")
+            assert told["when"] == when and told["kind"] in ("erase", "program") and not pico.time()["on"]
+            pico.power()
+            repl.interrupt()
+            found.append(repl.read_file("state"))
+        assert found[0] == b"older" and {*found} <= {b"older", b"newer"}
+        board = Repl(repl, True)
+        assert not board.loses_files()
+        repl.run("import os, vfs, rp2\nos.umount('/')\nvfs.VfsFat.mkfs(rp2.Flash())\nvfs.mount(vfs.VfsFat(rp2.Flash()), '/')")
+        assert board.loses_files()
+        pico.ask("load", path=str(image))
+        assert pico.alive()
+
+
+def test_in_words_for_who_has_no_use_for_python(tmp_path):
+    (tmp_path / "light.csv").write_text("1, 2\n3\n")
+    assert analogue(f"26={tmp_path / 'light.csv'}") == (26, [1, 2, 3])
+    (tmp_path / "dark.csv").write_text("4096\n")
+    for text, why in ((f"26={tmp_path / 'dark.csv'}", "0 to 4095"), ("5=x", "PIN=FILE"), (f"26={tmp_path}/x", "No such file")):
+        with pytest.raises(UserError, match=why):
+            analogue(text)
+    command = [sys.executable, "-m", "h2t2_tools", "emulate", "pico", "--link", str(tmp_path / "pico"), "--watch", "15"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "an emulated Pico is at" in process.stderr.readline()
+        listed = {row["port"]: row["about"] for row in flash.ports()}
+        assert listed[str(tmp_path / "pico")] == "emulated Raspberry Pi Pico"
+        with RawRepl(str(tmp_path / "pico"), pace=False) as repl:
+            repl.run("from machine import Pin\nPin(15, Pin.OUT).on()")
+        process.stdin.write("time\nnonsense\n")
+        process.stdin.flush()
+        assert "'nonsense': say pin N LEVEL" in process.stderr.readline()
+        told = [json.loads(process.stdout.readline()) for _ in range(4)]
+        assert [line["event"] for line in told] == ["ready", "pin", "pin", "time"] and told[2]["level"] == 1
+    finally:
+        process.terminate()
+        out, trouble = process.communicate(timeout=20)
+    assert not (tmp_path / "pico").is_symlink() and "Traceback" not in trouble
+    with pytest.raises(Failure, match="has ended"):
+        stopped = Pico()
+        stopped._process.kill()
+        stopped._process.wait()
+        try:
+            obey(stopped, ["time"], Out(print, print))
+        finally:
+            stopped.stop()
+
+
+@contextmanager
+def server(folder):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    one = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=one.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{one.server_address[1]}"
+    finally:
+        one.shutdown()
+        one.server_close()
+
+
+def mpremote(pico, *words):
+    command = [sys.executable, "-m", "mpremote", "connect", pico.port, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, (words, done.stdout[-300:], done.stderr[-300:])
+    return done.stdout
+
+
+def test_mpremote_unchanged_puts_the_runtime_on_it(tmp_path):
+    """Somebody else's client: fs, run, and mip install of our package.json from a web server; then a node that it stops."""
+    script = tmp_path / "mine.py"
+    script.write_text("import h2t2.core.h2t2 as h2t2\nprint(h2t2.H2T2().decide(3))\n")
+    with Pico() as pico, server(ROOT / "firmware") as url:
+        mpremote(pico, "mip", "install", "--target", "/", f"{url}/boards/pico/package.json")
+        mpremote(pico, "fs", "cp", str(script), ":mine.py")
+        assert mpremote(pico, "fs", "cat", ":mine.py") == script.read_text()
+        assert mpremote(pico, "run", str(script)) in ("-1\n", "0\n", "1\n")
+        config = {"link": "serial", "device": "d", "policy": "h2t2", "arguments": {"bits": 4}, "ldl": "ldl.h2m", "event": 1}
+        config.update(remote_shape=[30], model_id=1, window=1, deadline_ms=50, records="samples.bin", every_us=100000)
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        (tmp_path / "samples.bin").write_bytes(bytes(35 * 400))
+        for file in (ROOT / "models/breast_cancer/ldl.h2m", tmp_path / "config.json", tmp_path / "samples.bin"):
+            mpremote(pico, "fs", "cp", str(file), ":")
+        pico.reset()
+        with closing(RawRepl(pico.port, pace=False)) as line:
+            line.until(b"h2t2: ready", 200)
+        assert "main.py" in mpremote(pico, "fs", "ls")  # it stopped the node that was running
+
+
+RELAY = """
+from machine import Pin
+
+relay = Pin(15, Pin.OUT)
+_write = act
+
+
+def act(decision):
+    relay.value(decision.label)
+    _write(decision)
+"""
+
+
+def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
+    """500 real samples of the digits, 200 with --quick: every decision is the host's, with and without answers."""
+    samples = 200 if request.config.getoption("--quick", False) else 500
+    folder, pair = tmp_path / "shed", pairs.load("digits")
+    project.new(folder, pair, "pico", (pair.folder / "ldl.h2m").read_bytes())
+    order = pairs.stream(pair, samples, 5)
+    rows = [",".join(f"{v:.7g}" for v in pair.x[n].ravel().tolist()) for n in order]
+    (folder / "samples.csv").write_text("\n".join(rows) + "\n")
+    app = folder / "app.py"
+    assert "raise StopIteration" in app.read_text()
+    app.write_text(app.read_text().replace("raise StopIteration", "return None") + RELAY)  # it runs on, and feeds its watchdog
+    toml = folder / "config.toml"
+    assert "watchdog_ms = 8000" in toml.read_text()
+    toml.write_text(re.sub(r"deadline_ms = \d+", "deadline_ms = 400", toml.read_text()))
+    contents = project.load(folder).contents
+    contents = type(contents)(contents.model, contents.config, None, contents.own, mpy=True)
+    image = tmp_path / "flash.bin"
+    drive.runtime_on_a_pico(image)
+    events = []
+    with mosquitto(tmp_path) as broker, worker(broker.url), Pico(image, events.append) as pico:
+        pico.watch(15)
+        flash.flash(KINDS["pico"], pico.port, contents, False, lambda *_: None, start=False)
+        first = gateway(pico, broker.url, "--restart")
+        for _ in range(60):
+            assert first.stdout.readline()
+        first.kill()
+        first.wait()
+        time.sleep(1)
+        second = gateway(pico, broker.url)
+        told = [json.loads(line) for line in iter(second.stdout.readline, "") if ended(line, second, samples - 1)]
+        second.wait(30)
+        with RawRepl(pico.port, pace=False) as repl:
+            decided = written(repl.read_file("decisions.csv"))
+            pico.ask("pace", on=False)  # at the prompt the chip's time flies, and nobody feeds the watchdog any more
+            pico.wait("reset")
+        assert [event["by"] for event in events if event["event"] == "reset"] == ["watchdog"]
+    assert len(decided) == samples and told[-1]["n"] == samples - 1
+    sources = [source for _, source, _ in decided]
+    arguments = contents.config.content()["arguments"]
+    made, _ = replayed.decisions(pair.folder, "\n".join(rows), arguments, contents.config.event, sources)
+    assert decided == made
+    gone = [n for n, source in enumerate(sources) if source == "fallback"]
+    assert gone and "remote" in sources[: gone[0]] and "remote" in sources[gone[-1] :], sources
+    levels = [label for n, (label, *_) in enumerate(decided) if n == 0 or decided[n - 1][0] != label]
+    switched = [event["level"] for event in events if event["event"] == "pin"]
+    assert switched[: len(levels)] == levels or switched[1 : len(levels) + 1] == levels  # it begins switched off
+
+
+def test_a_project_runs_on_it_and_goes_on_where_it_was(tmp_path, capsys):
+    """`h2t2 new --board pico`, `h2t2 run --board pico`, twice: the second start knows what the first has learned."""
+    folder = tmp_path / "shed"
+    assert main(["new", str(folder), "--from", "breast_cancer", "--board", "pico"]) == 0
+    data = (folder / "samples.csv").read_text().splitlines(keepends=True)
+    (folder / "samples.csv").write_text("".join(data[:12]))
+    for restored in (False, True):
+        assert main(["run", str(folder), "--board", "pico", "--json", str(tmp_path / "report.json")]) == 0
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert report["summary"]["samples"] == sum(report["decisions"].values()) == 12
+        assert report["summary"]["restored"] == restored and (folder / "run-pico/flash.bin").is_file()
+    capsys.readouterr()
+    (folder / "config.toml").write_text((folder / "config.toml").read_text() + '\nbroker = "somewhere"\n')
+    assert main(["flash", str(folder), "--board", "pico", "--dry-run"]) == 2
+    assert "broker: a pico has no network" in capsys.readouterr().err
+
+
+def gateway(pico, url, *options):
+    command = [sys.executable, "-m", "h2t2_tools", "gateway", "--port", f"{pico.port}=shed", "--broker", url, "--fast"]
+    command += options
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def ended(line, process, last):
+    """End a gateway that has relayed the last decision."""
+    if json.loads(line)["n"] == last:
+        process.kill()
+    return True
+
+
+def written(data):
+    lines = [line.split(",") for line in data.decode().splitlines()]
+    return [(int(label), source, round(float(score), 6)) for label, source, score in lines]
