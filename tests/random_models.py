@@ -89,8 +89,10 @@ class Maker:
         return self.weighted(name, x, shape, axis, taps, (1, *made, channels), **options)
 
     def dense(self, x, outputs, fused=NONE):
-        n = self.shape(x)[1]
-        return self.weighted("FULLY_CONNECTED", x, (outputs, n), 0, n, (1, outputs), fused=fused)
+        """Of a vector, or of every step of a sequence."""
+        *before, n = self.shape(x)
+        keep = {"keep_num_dims": 1} if len(before) > 1 else {}
+        return self.weighted("FULLY_CONNECTED", x, (outputs, n), 0, n, (*before, outputs), fused=fused, **keep)
 
     def pool(self, x):
         rng = self.rng
@@ -155,13 +157,15 @@ class Maker:
 
 
 def random_model(seed):
-    """2 to 5 operators on an image, then a head; or layers on a vector."""
+    """2 to 5 operators on an image, then a head; or layers on a vector or on a sequence."""
     rng = np.random.default_rng(seed)
-    if rng.random() < 0.2:
-        make = Maker(seed, (int(rng.integers(1, 40)),))
+    if rng.random() < 0.25:
+        steps = (int(rng.integers(2, 9)),) if rng.random() < 0.4 else ()
+        make = Maker(seed, (*steps, int(rng.integers(1, 40))))
         x = make.first
-        for _ in range(int(rng.integers(0, 3))):
+        for _ in range(int(rng.integers(bool(steps), 3))):
             x = make.dense(x, int(rng.integers(1, 12)), int(rng.choice([NONE, RELU, RELU6])))
+        x = make.flat(x) if steps else x
     else:
         make = Maker(seed, (int(rng.integers(3, 12)), int(rng.integers(3, 12)), int(rng.integers(1, 5))))
         x = make.first

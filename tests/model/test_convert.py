@@ -20,7 +20,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import prior_file
 from h2t2_tools.model.convert import judge
 from h2t2_tools.model.convert.quiet import quiet
-from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof import ldl_check, oracle
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
 
@@ -73,7 +73,7 @@ def test_logistic_regression_with_its_scaler(cancer, tmp_path, capsys):
     want = model.predict_proba(x)[:, 1]
     for row, score in zip(prepared[:40], want):
         q = pi.quantise(row)
-        assert abs(board.run(q.ravel().tolist()) - pi.run(q)) <= (ldl_check.oracle() != "tflite_runtime")
+        assert abs(board.run(q.ravel().tolist()) - pi.run(q)) <= (oracle.name() != "tflite_runtime")
         assert abs(pi.score(pi.run(q)) - score) < 0.1
 
 
@@ -90,7 +90,7 @@ def test_an_mlp_of_ten_classes_with_dead_units(tmp_path, capsys):
     )
     assert report["classes"] == 10 and report["test"]["is_calibration"] and report["bytes"]["arena_bytes"] < 200
     assert abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.02
-    if ldl_check.oracle() == "tflite_runtime":
+    if oracle.name() == "tflite_runtime":
         check = ldl_check.compare(tmp_path / "mlp_int8.tflite", None, 50, 1, True, lambda *_: None)
         assert check["differ"] == 0
 

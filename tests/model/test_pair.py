@@ -82,7 +82,7 @@ def test_a_pipelines_scaler_travels_with_the_pair(trained, tmp_path, rdl):
 def test_its_configurations_are_what_boards_take(trained, tmp_path):
     folder, _ = trained
     assert make(folder, tmp_path, "big.joblib", "--beta", 0.15, "--model-id", 77) == 0
-    for board in ("unix", "esp32", "pico_w", "microbit"):
+    for board in ("unix", "esp32", "pico", "pico_w", "microbit"):
         given = config.load(tmp_path / f"{board}.toml")
         assert (given.remote_shape, given.model_id, given.beta, given.event) == ([6], 77, 0.15, 0)
         assert board == "microbit" or len(given.prior) == 16

@@ -64,7 +64,7 @@ def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     assert counts.sum(1) == pytest.approx(1, abs=1e-3)
     assert counts[2, 2] == pytest.approx((trace.label[pair.y == 2] == 2).mean(), abs=1e-4)
     assert "accuracy |\n|---|---|---|---|---|\n" in (tmp_path / "README.md").read_text() and "prior.json" not in report["files"]
-    for board in ("unix", "esp32", "pico_w"):
+    for board in ("unix", "esp32", "pico", "pico_w"):
         given = config.load(tmp_path / f"{board}.toml")
         assert given.costs == pair.about.costs
         files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))

@@ -1,23 +1,28 @@
 """The integer interpreter against TFLite's reference kernels, byte for byte."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import random_models
 from bundles import RUN, SHIPPED, need_oracle
 from support import ROOT
 
+from h2t2.ldl.bundle import Int8Model
+from h2t2_tools.cli.main import main
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import bundle, tflite
-from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof import ldl_check, oracle
 
 
-def oracle(path, samples, layers):
+def compared(path, samples, layers):
     need_oracle()
     return ldl_check.compare(path, None, samples, 3, layers, lambda *_: None)
 
 
 @pytest.mark.parametrize("path", RUN, ids=lambda p: p.stem)
 def test_every_layer_is_the_reference_kernels_byte_for_byte(path):
-    report = oracle(path, 40, True)
+    report = compared(path, 40, True)
     assert report["differ"] == 0, report["first"]
     assert report["bytes"] > 40
 
@@ -30,7 +35,7 @@ def test_random_models_over_every_operator(first, tmp_path):
     path = tmp_path / "made.tflite"
     for seed in range(first, first + 10):
         path.write_bytes(random_models.random_model(seed))
-        report = oracle(path, 12, True)
+        report = compared(path, 12, True)
         assert report["differ"] == 0, (seed, report["first"])
 
 
@@ -38,8 +43,6 @@ def test_random_models_over_every_operator(first, tmp_path):
 def test_float_ends_are_left_to_the_host(seed, tmp_path):
     """A QUANTIZE at the start and a DEQUANTIZE at the end, as converters leave them, are not the board's."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
-    from dataclasses import replace
-
     from h2t2_tools.model.tflite import Operator, Tensor
     from h2t2_tools.model.tflite_write import write
 
@@ -53,7 +56,7 @@ def test_float_ends_are_left_to_the_host(seed, tmp_path):
     last = Operator("DEQUANTIZE", 2, graph.outputs, (n + 1,), {})
     operators = (first, *graph.operators, last)
     path.write_bytes(write(replace(graph, tensors=(*graph.tensors, *real), operators=operators, inputs=(n,), outputs=(n + 1,))))
-    report = oracle(path, 12, True)
+    report = compared(path, 12, True)
     assert report["differ"] == 0, report["first"]
     assert report["bytes"] > 20
 
@@ -65,20 +68,20 @@ def test_known_networks(made, tmp_path):
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     path = tmp_path / "made.tflite"
     path.write_bytes(made())
-    report = oracle(path, 5, True)
+    report = compared(path, 5, True)
     assert report["differ"] == 0, report["first"]
     assert report["bytes"] > 400_000
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.parent.name)
 def test_the_shipped_models(path):
-    assert oracle(path, 100 if path.stat().st_size < 4000 else 5, True)["differ"] == 0
+    assert compared(path, 100 if path.stat().st_size < 4000 else 5, True)["differ"] == 0
 
 
 def test_a_difference_is_found_and_named(monkeypatch):
     """A test that cannot fail is a defect: one weight changed in the bundle."""
     path = ROOT / "tests/material/dense_relu.tflite"
-    if ldl_check.oracle() != "tflite_runtime":
+    if oracle.name() != "tflite_runtime":
         pytest.skip("the oracle is tflite-runtime 2.14, which this Python has not")
 
     def spoiled(made):
@@ -90,3 +93,78 @@ def test_a_difference_is_found_and_named(monkeypatch):
     monkeypatch.setattr(ldl_check, "write", spoiled)
     report = ldl_check.compare(path, None, 20, 1, True, lambda *_: None)
     assert report["differ"] and "step 1 (fully_connected" in report["first"]
+
+
+def sequence(steps, inputs, outputs, **changed):
+    """A dense layer over a sequence, every step by itself; changed: of its weights' tensor."""
+    make = random_models.Maker(5, (steps, inputs))
+    y = make.dense(make.first, outputs)
+    if changed:
+        w = make.operators[0].inputs[1]
+        make.tensors[w] = replace(make.tensors[w], **changed)
+    return make, make.bytes(y)
+
+
+def test_every_step_of_a_sequence_is_computed(tmp_path):
+    """FULLY_CONNECTED of [1, 6, 9]: as NumPy has it, row by row, not the first one only."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make, content = sequence(6, 9, 4)
+    path = tmp_path / "made.tflite"
+    path.write_bytes(content)
+    report = compared(path, 20, True)
+    assert report["differ"] == 0 and report["bytes"] == 20 * 6 * 4
+    model = Int8Model(bundle.from_tflite(path), 0)
+    x = np.random.default_rng(1).integers(-128, 128, (6, 9)).astype(np.int8)
+    model.run(x.ravel())
+    got = np.frombuffer(bytes(model.arena[model.output : model.output + 24]), np.uint8).astype(int) - 128
+    first, operator = make.tensors[make.first], make.operators[0]
+    w, y = make.tensors[operator.inputs[1]], make.tensors[operator.outputs[0]]
+    real = (x.astype(float) - first.zero[0]) * first.scale[0] @ (w.data.astype(float) * w.scale[:, None]).T
+    if operator.inputs[2] >= 0:
+        bias = make.tensors[operator.inputs[2]]
+        real += bias.data * bias.scale
+    wanted = np.clip(np.round(real / y.scale[0]) + y.zero[0], -128, 127)
+    assert np.abs(got.reshape(6, 4) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "changed, why",
+    [
+        ({"zero": np.array([0, 3, 0, 0])}, "have a zero point of 3: only 0 is run"),
+        ({"dtype": "float32", "data": np.zeros((4, 9), np.float32)}, "is float32: convert"),
+        ({"data": None}, "are computed by the model"),
+    ],
+)
+def test_weights_that_are_not_int8_around_zero_are_refused(changed, why, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    if "zero" in changed:
+        changed = {**changed, "scale": np.full(4, 0.01, np.float32)}
+    path.write_bytes(sequence(6, 9, 4, **changed)[1])
+    with pytest.raises(UserError, match=why):
+        bundle.from_tflite(path)
+
+
+def test_a_bias_of_another_type_is_refused_and_leaves_no_bundle(tmp_path, capsys):
+    """A hybrid model's bias is float or int8: read as int32 it would be another."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(3, (5, 5, 2))
+    y = make.convolution(make.first, kernel=(3, 3), stride=(1, 1), channels=2)
+    n = make.operators[0].inputs[2]
+    bias = make.tensors[n]
+    make.tensors[n] = replace(bias, dtype="int8", data=bias.data.astype(np.int8))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    assert main(["bundle", str(path), "--out", str(tmp_path / "made.h2m")]) == 2
+    assert "its bias, tensor" in capsys.readouterr().err and not (tmp_path / "made.h2m").exists()
+
+
+def test_a_concatenation_is_compared_layer_by_layer_too(tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(8, (4, 4, 2))
+    one, other = (make.rescaled(make.first, (0.05, 3)) for _ in range(2))
+    y = make.operator("CONCATENATION", (one, other), make.tensor((1, 4, 4, 4), 0.05, 3), axis=3, fused=0)
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    report = compared(path, 3, True)
+    assert report["differ"] == 0 and report["bytes"] == 3 * (32 + 32 + 64)

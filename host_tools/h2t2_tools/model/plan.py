@@ -15,6 +15,7 @@ from h2t2.ldl import kernels
 from ..common.errors import UserError
 from .tflite import FUSED, Graph, Operator, Tensor
 
+WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
 SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
 INPUT, OUTPUT, SEVENTH, FIRST_OWN = 0, 1, 6, 7  # what the first parameters of every step are: see h2t2/ldl/kernels.py
 
@@ -78,6 +79,10 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         return "a device makes pictures smaller in integers, before the model: train on that (h2t2 pair --picture)"
     if operator.name not in _MAKERS:
         return "this operator is not among those the interpreter has"
+    if operator.name in WEIGHTED:
+        reason = _weights_reason(graph, operator)
+        if reason:
+            return reason
     for n in (*operator.inputs, *operator.outputs):
         if n < 0:
             continue
@@ -91,6 +96,20 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
             return f"tensor {tensor.name} has no quantisation"
         if tensor.shape and tensor.data is None and tensor.shape[0] != 1 and tensor.dtype == "int8":
             return f"tensor {tensor.name} has a batch of {tensor.shape[0]}: only 1 is run"
+    return None
+
+
+def _weights_reason(graph: Graph, operator: Operator) -> str | None:
+    """Why its weights or its bias are not those of full integer quantisation, or None."""
+    w = graph.tensors[operator.inputs[1]]
+    if w.data is None:
+        return f"its weights, tensor {w.name}, are computed by the model: only constants are run"
+    if w.dtype == "int8" and np.any(w.zero):
+        return f"its weights, tensor {w.name}, have a zero point of {int(w.zero[np.flatnonzero(w.zero)[0]])}: only 0 is run"
+    n = operator.inputs[2] if len(operator.inputs) > 2 else -1
+    if n >= 0 and graph.tensors[n].dtype != "int32":
+        bias = graph.tensors[n]
+        return f"its bias, tensor {bias.name}, is {bias.dtype}, not int32: convert the model with full integer quantisation"
     return None
 
 
@@ -270,8 +289,18 @@ def _fully_connected(graph: Graph, operator: Operator) -> list[Step]:
         real = [float(np.float32(x.scale[0]) * np.float32(w.scale[0])) / float(y.scale[0])] * outputs
     else:
         real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
-    p = _parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs)
-    return [Step("fully_connected", p, y.index, _bytes(w), _bias(graph, operator, outputs), [multiplier(r) for r in real])]
+    rows, rest = divmod(x.size, inputs)
+    if rest or y.size != rows * outputs:
+        raise ValueError(f"FULLY_CONNECTED of {x.shape} by {w.shape} gives {y.shape}")
+    if rows == 1:
+        p = _parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs)
+        kernel = "fully_connected"
+    else:  # of a sequence: the same as a convolution of one pixel over a picture of one row
+        one = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
+        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {"pad_y": 0, "pad_x": 0}
+        p = _parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
+        kernel = "conv_2d"
+    return [Step(kernel, p, y.index, _bytes(w), _bias(graph, operator, outputs), [multiplier(r) for r in real])]
 
 
 def _window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) -> dict[str, int]:

@@ -35,7 +35,7 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, int]]] = {
     },
     "AVERAGE_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
     "MAX_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
-    "FULLY_CONNECTED": {"fused": (0, "<b", 0)},
+    "FULLY_CONNECTED": {"fused": (0, "<b", 0), "keep_num_dims": (2, "<b", 0)},
     "ADD": {"fused": (0, "<b", 0)},
     "MUL": {"fused": (0, "<b", 0)},
     "CONCATENATION": {"axis": (0, "<i", 0), "fused": (1, "<b", 0)},

@@ -18,7 +18,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", {**_WINDOW, **_DILATION, "multiplier": "depthMultiplier"}),
     "AVERAGE_POOL_2D": ("Pool2DOptions", _POOL),
     "MAX_POOL_2D": ("Pool2DOptions", _POOL),
-    "FULLY_CONNECTED": ("FullyConnectedOptions", {"fused": "fusedActivationFunction"}),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", {"fused": "fusedActivationFunction", "keep_num_dims": "keepNumDims"}),
     "ADD": ("AddOptions", {"fused": "fusedActivationFunction"}),
     "MUL": ("MulOptions", {"fused": "fusedActivationFunction"}),
     "CONCATENATION": ("ConcatenationOptions", {"axis": "axis", "fused": "fusedActivationFunction"}),

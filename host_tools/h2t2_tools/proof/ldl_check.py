@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import Interpreter, OpResolverType, TFLiteModel
+from h2t2.ldl.tflite import TFLiteModel
 
+from ..common.errors import UserError
 from ..model.bundle import write
 from ..model.plan import plan
 from ..model.tflite import Graph, load
-
-
-def oracle() -> str:
-    """Which library's reference kernels are the oracle here."""
-    return str(Interpreter.__module__).split(".")[0]
+from . import oracle
 
 
 def compare(
@@ -33,12 +30,7 @@ def compare(
     graph = made.graph
     blob = write(made)
     model = Int8Model(blob, event=0)
-    content = path.read_bytes()
-    kind = OpResolverType.BUILTIN_REF
-    interpreter = Interpreter(
-        model_content=content, experimental_op_resolver_type=kind, experimental_preserve_all_tensors=layers, num_threads=1
-    )
-    interpreter.allocate_tensors()
+    interpreter = oracle.interpreter(path, layers)
     whole = load(path)
     real = whole.inputs != graph.inputs  # its ends are float: the same numbers are given as such
     optimised = None if real else TFLiteModel(str(path), event=model.classes - 1, resolver="optimised")
@@ -57,7 +49,8 @@ def compare(
         arena[model.input : model.input + model.input_size] = (x.ravel().astype(np.int16) + 128).astype(np.uint8).tobytes()
         for number, (step, (run, p, k)) in enumerate(zip(made.steps, model.steps)):
             run(arena, model.blob, p, k)
-            if layers and step.kernel != "concatenate" and not _overwritten(interpreter, graph, step.tensor):
+            written = step.tensor not in {later.tensor for later in made.steps[number + 1 :]}  # all parts of a CONCATENATION
+            if layers and written and not _overwritten(interpreter, graph, step.tensor):
                 wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[step.tensor])
                 differ += wrong
                 total += size
@@ -70,9 +63,11 @@ def compare(
         q = arena[model.output + event] - 128
         bins += optimised is not None and model.bin(q) != optimised.bin(optimised.run(x.reshape(shape)))
         progress(n + 1, len(inputs))
+    if not total:
+        raise UserError(f"{path}: no tensor of it can be held against {oracle.name()}'s: without --layers the output is")
     return {
         "model": str(path),
-        "oracle": oracle(),
+        "oracle": oracle.name(),
         "samples": len(inputs),
         "bytes": total,
         "differ": int(differ),
