@@ -3,26 +3,45 @@
 import json
 
 import pytest
-from command_line import h2t2
 from measured import MET
 
-from h2t2_tools.boards.emulators import MICROBIT
+from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.cli.main import main
+from h2t2_tools.common import places
+from h2t2_tools.model.inspect import inspect
 from h2t2_tools.proof.bench import all as every
+from h2t2_tools.proof.bench import on_boards
 from h2t2_tools.proof.bench import policy as bench
 
 
 @pytest.mark.slow
-def test_bench_device_counts_on_the_emulated_microbit(tmp_path):
+def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, capsys):
     if MICROBIT.missing():
         pytest.skip(MICROBIT.missing())
-    run = h2t2("bench", "device", "--rounds", 10, "--json", tmp_path / "device.json")
-    assert run.returncode == 0, run.stderr
-    for row in json.loads((tmp_path / "device.json").read_text()):
+    monkeypatch.setattr(built, "ALL", [])  # the other boards have a test of their own
+    assert main(["bench", "device", "--rounds", "10", "--json", str(tmp_path / "device.json")]) == 0
+    capsys.readouterr()
+    for row in json.loads((tmp_path / "device.json").read_text())["microbit"]:
         assert row["same_as_host"]
         paper = row["mode"] == "Algorithm 1"  # counted, not timed: the same everywhere
         assert 50_000 < row["instructions_mean"] <= (250_000 if paper else 400_000)
         assert 3_000 < row["heap_bytes"] <= (5_120 if paper else 5_632)
+
+
+@pytest.mark.slow
+def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
+    """Steps, a snapshot, cryptography and every operator of two models; instructions are exact: twice the same."""
+    if built.CORTEX_M3.missing():
+        pytest.skip(built.CORTEX_M3.missing())
+    monkeypatch.setattr(built, "ALL", [built.CORTEX_M3])
+    rows, again = on_boards.measure(print), on_boards.measure(print)
+    assert rows == again and {row["unit"] for row in rows} == {"instructions"}
+    counts = {row["what"]: row["count"] for row in rows}
+    assert {*on_boards.WHAT.values()} <= {*counts} and all(count > 0 for count in counts.values())
+    products = {row["what"]: row["macs"] for row in rows if row["macs"]}
+    found = inspect(places.models() / "chest_xray/ldl.tflite")["multiply_accumulates"]
+    assert sum(macs for what, macs in products.items() if what.startswith("chest_xray")) == found
 
 
 @pytest.mark.slow
@@ -54,6 +73,16 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "instructions_worst": 2,
         "same_as_host": True,
     }
+    on_pico = {
+        "board": "pico",
+        "unit": "cycles",
+        "what": "digits: 1. conv_2d",
+        "count": 87125.0,
+        "macs": 100,
+        "per_mac": 871.25,
+    }
+    cut = {"on": "emulated Pico", "system": "littlefs", "what": "a snapshot", "operations": 10, "cuts": 21, "why": ""}
+    cut.update(older=11, newer=10, lost=0, ran=21)
     cost = {"cost": 0.1, "fp": 0.0, "fn": 0.0, "offload": 0.5}
     names = ("H2T2", "no offload", "full offload", "best pair (offline)")
     saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": dict.fromkeys(names, cost)}
@@ -66,7 +95,8 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "saving": [saved],
         "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
-        "device": [device],
+        "device": {"microbit": [device], "boards": [on_pico]},
+        "cuts": [cut],
         "memory": {"boards": [memory], "policies": [{"policy": "H2T2", "heap_bytes": 1234}]},
         "ldl": {"digits": [{"what": "ref", "us": 2.0, "macs_per_second": 1.0, "crc": 1, "heap": None, "instructions": None}]},
         "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},

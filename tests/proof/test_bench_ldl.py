@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from h2t2_tools.boards.emulators import MICROBIT, UNIX
+from h2t2_tools.boards.emulators.catalogue import MICROBIT, UNIX
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
-from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof import oracle
 
 
 @pytest.mark.slow
@@ -18,7 +18,7 @@ def test_bench_ldl_computes_the_same_everywhere(name, capsys):
     rows = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
     ours = {row["crc"] for what, row in rows.items() if what.startswith("ours")}
     assert len(ours) == 1 and all(row["us"] is None or row["us"] > 0 for row in rows.values())
-    if ldl_check.oracle() == "tflite_runtime":
+    if oracle.name() == "tflite_runtime":
         assert ours == {rows["TFLite reference"]["crc"]}
     if UNIX.missing() is None:
         assert {"ours, MicroPython viper", "ours, MicroPython plain"} <= set(rows)

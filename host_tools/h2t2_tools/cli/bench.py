@@ -50,7 +50,7 @@ def _add_device(commands: Any) -> None:
         commands,
         "device",
         lambda args: _measure("device", args, {"rounds": args.rounds}),
-        "Count instructions and heap bytes of the core on an emulated micro:bit (a Cortex-M0 with 16 KB of RAM).",
+        "Count on emulated boards: the core on a micro:bit; cycles of a Pico, instructions of a Cortex-M3 and a RISC-V.",
         "h2t2 bench device --rounds 200",
     )
     p.add_argument("--rounds", type=positive, default=100, help="steps to count (100)")
@@ -96,6 +96,21 @@ def _add_brokered(commands: Any) -> None:
         json_option(p)
 
 
+def _add_cuts(commands: Any) -> None:
+    p = command(
+        commands,
+        "cuts",
+        lambda args: _measure("cuts", args, {"rounds": args.rounds, "cuts": args.cuts, "full": args.full}),
+        "Cut the power while a snapshot, the log or `h2t2 flash` writes: what is left, in memory and on an emulated Pico.",
+        "h2t2 bench cuts",
+        "h2t2 bench cuts --full   # every operation on the Pico: half an hour",
+    )
+    p.add_argument("--rounds", type=positive, default=30, help="writes of each kind in memory, all operations of each cut (30)")
+    p.add_argument("--cuts", type=positive, default=4, help="cuts of each kind on the Pico (4)")
+    p.add_argument("--full", action="store_true", help="on the Pico, too, cut before and in the middle of every operation")
+    json_option(p)
+
+
 def _all(args: argparse.Namespace) -> None:
     from ..proof.bench import all as every
 
@@ -130,5 +145,5 @@ def add(commands: Any) -> None:
     commands = commands.add_parser("bench", help="Measure both sides of a claim in one run.").add_subparsers(
         metavar="WHAT", required=True
     )
-    for declare in (_add_simple, _add_device, _add_ldl, _add_brokered, _add_all):
+    for declare in (_add_simple, _add_device, _add_ldl, _add_cuts, _add_brokered, _add_all):
         declare(commands)

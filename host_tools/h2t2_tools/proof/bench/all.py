@@ -15,7 +15,7 @@ from ... import __version__
 from ...common import places
 from ...common.report import markdown
 
-NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "offload", "overload", "simulate", "install")
+NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "cuts", "offload", "overload", "simulate", "install")
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
 LDLS = ("breast_cancer", "digits", "chest_xray")
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
@@ -67,7 +67,7 @@ def headlines(measured: dict[str, Any]) -> list[str]:
     rows = measured["fidelity"]
     times = {(row["where"], row["kind"], row["bits"]): row["us"] for row in measured["policy"]["rows"]}
     ratio = times["CPython", "dense NumPy matrix", 10] / times["CPython", "tree core", 10]
-    device = measured["device"][0]
+    device = measured["device"]["microbit"][0]
     board = next(row for row in measured["memory"]["boards"] if row["mpy"])
     heap = "" if board["heap_bytes"] is None else f"{board['heap_bytes']:,} bytes of heap, "
     size = sum(row["bytes"] for row in measured["install"]) / 1e6

@@ -1,4 +1,5 @@
-"""`h2t2 bench device`: instructions and heap of the core on an emulated micro:bit, a Cortex-M0 with 16 KB of RAM."""
+"""`h2t2 bench device`: instructions and heap of the core on an emulated micro:bit, a Cortex-M0 with 16 KB of RAM; what single
+steps take on the other emulated boards."""
 
 from __future__ import annotations
 
@@ -9,19 +10,25 @@ import numpy as np
 
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 
-from ...boards.microbit.emulated import NANOSECONDS, Microbit
+from ...boards.emulators.microbit import NANOSECONDS, Microbit
 from ...common import places, policies
 from ...common.report import Report, Table
 from ..validate import samples
+from . import on_boards
 
-TITLE = "The core on a micro:bit"
+TITLE = "On the boards' processors"
 MODES: dict[str, dict[str, Any]] = {
     "Algorithm 1": policies.PAPER,
     "all + anytime": {},
 }
 
 
-def measure(progress: Callable[[str], None], rounds: int = 100) -> list[dict[str, Any]]:
+def measure(progress: Callable[[str], None], rounds: int = 100) -> dict[str, list[dict[str, Any]]]:
+    """{"microbit": rows of _microbit(), "boards": of on_boards.measure()}."""
+    return {"microbit": _microbit(progress, rounds), "boards": on_boards.measure(progress)}
+
+
+def _microbit(progress: Callable[[str], None], rounds: int) -> list[dict[str, Any]]:
     """Rows a mode: instructions a step and heap bytes on the emulated micro:bit, window 1, b = 4; actions equal the host's."""
     rows = []
     for mode, options in MODES.items():
@@ -63,8 +70,9 @@ def measure(progress: Callable[[str], None], rounds: int = 100) -> list[dict[str
     return rows
 
 
-def report(rows: list[dict[str, Any]]) -> Report:
-    """A row a mode."""
+def report(measured: dict[str, list[dict[str, Any]]]) -> Report:
+    """A row a mode of the micro:bit's; a row a thing that was measured on the others."""
+    rows = measured["microbit"]
     columns = {
         "mode": "left", "instructions a step, mean": "right", "worst": "right", "bytes of heap, code and state": "right",
         "actions": "left",
@@ -81,9 +89,14 @@ def report(rows: list[dict[str, Any]]) -> Report:
     ]
     rounds = rows[0]["rounds"]
     title = f"decide and learn on an emulated micro:bit (Cortex-M0, MicroPython 1.9.2), b = 4, {rounds} rounds, the heap locked"
-    return [Table(title, columns, cells)]
+    made: Report = [Table(title, columns, cells)]
+    return [*made, on_boards.table(measured["boards"])] if measured["boards"] else made
 
 
-def broken(rows: list[dict[str, Any]]) -> list[str]:
+def broken(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
     """The board takes the host's decisions."""
-    return [] if all(row["same_as_host"] for row in rows) else ["the emulated board's actions differ from the host's"]
+    return (
+        []
+        if all(row["same_as_host"] for row in measured["microbit"])
+        else ["the emulated board's actions differ from the host's"]
+    )

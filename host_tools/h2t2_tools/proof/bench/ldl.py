@@ -19,8 +19,8 @@ from h2t2.core.rng import Rng
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 
-from ...boards.emulators import MICROBIT, UNIX
-from ...boards.microbit.emulated import NANOSECONDS, Microbit
+from ...boards.emulators.catalogue import MICROBIT, UNIX
+from ...boards.emulators.microbit import NANOSECONDS, Microbit
 from ...common import places
 from ...common.report import Report, Table
 from ...model.bundle import from_tflite

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boards import flash, kinds
-from ...boards.emulators import ARM32
+from ...boards.emulators.catalogue import ARM32
 from ...common import pairs, places
 from ...common.report import Report, Table
 from ...fleet.config import NodeConfig

@@ -14,7 +14,7 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.numbers import ONE
 
-from ...boards.emulators import UNIX
+from ...boards.emulators.catalogue import UNIX
 from ...common import places, policies
 from ...common.report import Report, Table
 from ..validate import samples

@@ -1,0 +1,82 @@
+"""What single steps take on emulated boards: cycles of an RP2040, instructions of a Cortex-M3 and of a 32-bit RISC-V."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.kernels import NAMES, STEPS
+
+from ...boards.emulators import built, drive
+from ...boards.emulators.pico import CLOCK_HZ
+from ...boards.emulators.qemu import MACHINES, SHIFT
+from ...common import places
+from ...common.report import Table
+from ...model.bundle import from_tflite
+
+MODELS = ("digits", "chest_xray")
+WHAT = {
+    "H2T2": "a step of H2T2, decide and learn, b = 4: mean of the first 40",
+    "adaptive": "a step of the adaptive policy, b = 4: mean of the first 40",
+    "snapshot": "a snapshot of H2T2, in memory",
+    "crc24": "the checksum of 500 bytes of a snapshot",
+    "request": "encoding a request of 64 bytes",
+    "sha256": "SHA-256 of 1 KB",
+    "crc32": "CRC-32 of 1 KB",
+    "rsa": "an RSA-2048 check, pow(x, 65537, n)",
+}
+
+
+def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Rows {"board", "unit", "what", "count", "macs", "per_mac"}: count: cycles or instructions; macs: an operator's."""
+    blobs = {f"{name}.h2m": from_tflite(places.models() / name / "ldl.tflite") for name in MODELS}
+    source = f"MODELS = {list(blobs)}\n" + (places.on_device() / "device_bench.py").read_text()
+    rows = []
+    for board in built.ALL:
+        if board.missing() is None:
+            progress(board.name)
+            lines = [line.split() for line in drive.run(board, source, blobs, 1200, count=True).splitlines()]
+            rows += [_row(board.name, blobs, *line) for line in lines]
+    return rows
+
+
+def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str) -> dict[str, Any]:
+    pico = board == built.PICO.name
+    each = CLOCK_HZ // 1_000_000 if pico else MACHINES[board].tick_ns / (1 << SHIFT)
+    row = {"board": board, "unit": "cycles" if pico else "instructions", "macs": None, "per_mac": None}
+    if what not in blobs:
+        return {**row, "what": WHAT[what], "count": int(ticks) * each / int(number)}
+    step, p, _ = Int8Model(blobs[what], 0).steps[int(number)]
+    kernel = NAMES[STEPS.index(step)]
+    macs, count = products(kernel, p), int(ticks) * each
+    name = f"{what.removesuffix('.h2m')}: {int(number) + 1}. {kernel}"
+    return {**row, "what": name, "count": count, "macs": macs, "per_mac": count / macs if macs else None}
+
+
+def products(kernel: str, p: Any) -> int:
+    """Multiply-accumulates of a step with these parameters (kernels.py's order), those on padding too; 0 for others."""
+    if kernel == "fully_connected":
+        return int(p[7] * p[8])
+    if kernel == "conv_2d":
+        return int(p[9] * p[10] * p[11] * p[12] * p[13] * p[14])
+    if kernel == "depthwise_conv_2d":
+        return int(p[10] * p[11] * p[12] * p[13] * p[14])
+    return 0
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """A row a thing that was measured, a column a board."""
+    boards = list(dict.fromkeys((row["board"], row["unit"]) for row in rows))
+    columns = {"what": "left", **{f"{board}, {unit}": "right" for board, unit in boards}}
+    cells = []
+    for what in dict.fromkeys(row["what"] for row in rows):
+        found = {row["board"]: row for row in rows if row["what"] == what}
+        cells.append([what, *(_cell(found.get(board)) for board, _ in boards)])
+    return Table("One step on emulated boards, MicroPython 1.25, models in machine code", columns, cells)
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "-"
+    return f"{row['count']:,.0f}" + (f" ({row['per_mac']:.1f} a MAC)" if row["per_mac"] else "")

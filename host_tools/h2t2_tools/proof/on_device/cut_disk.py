@@ -1,0 +1,204 @@
+# Cuts the power at every flash operation of what the runtime and `h2t2 flash` write, on a file system of MicroPython's unix
+# port that lies on a block device in memory: flash as a board's, sectors of 4096 bytes that are erased, pages of 256 that are
+# programmed, each cut before it and in its middle. SYSTEM (VfsLfs2 or VfsFat), ROUNDS and FINISH (the source of finish.py)
+# stand before. Prints, among what the log prints, JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"}.
+import json
+import os
+
+import vfs
+
+from h2t2.node.board import Log
+from h2t2.node.snapshot import file_store
+
+SECTOR, PAGE, COUNT = 4096, 256, 40
+ERASED = b"\xff" * SECTOR
+
+
+class Disk:
+    """A block device on flash. operations: [(offset, bytes as they are afterwards)] since `begin`, None: not recorded."""
+
+    def __init__(self, image=None):
+        self.image = image or bytearray(b"\xff" * (SECTOR * COUNT))
+        self.operations = None
+
+    def readblocks(self, n, buffer, offset=0):
+        start = n * SECTOR + offset
+        buffer[:] = self.image[start : start + len(buffer)]
+
+    def writeblocks(self, n, buffer, offset=None):
+        if offset is None:  # whole sectors: erased first
+            for at in range(0, len(buffer), SECTOR):
+                self._put(n * SECTOR + at, ERASED)
+            offset = 0
+        start = n * SECTOR + offset
+        for at in range(0, len(buffer), PAGE):
+            old = self.image[start + at : start + at + PAGE]
+            new = buffer[at : at + PAGE]
+            self._put(start + at, bytes([a & b for a, b in zip(old, new)]))
+
+    def _put(self, offset, data):
+        if self.operations is not None:
+            self.operations.append((offset, data))
+        self.image[offset : offset + len(data)] = data
+
+    def ioctl(self, operation, argument):
+        if operation == 4:
+            return COUNT
+        if operation == 5:
+            return SECTOR
+        if operation == 6:
+            self._put(argument * SECTOR, ERASED)
+        return 0
+
+
+def mounted(disk):
+    made = SYSTEM(disk, progsize=PAGE) if SYSTEM is vfs.VfsLfs2 else SYSTEM(disk)  # noqa: F821
+    vfs.mount(made, "/d")
+    os.chdir("/d")
+
+
+def unmounted():
+    os.chdir("/")
+    vfs.umount("/d")
+
+
+def cut_everywhere(what, before, write, after):
+    """before(): once; write(n): what is cut, on round n; after(n): "older", "newer" or why it is neither."""
+    disk = Disk()
+    SYSTEM.mkfs(disk)  # noqa: F821
+    mounted(disk)
+    before()
+    counts = {"older": 0, "newer": 0, "lost": 0}
+    operations = cuts = 0
+    why = ""
+    image, torn = bytearray(disk.image), bytearray(disk.image)
+    for n in range(ROUNDS):  # noqa: F821
+        image[:] = disk.image
+        disk.operations = []
+        write(n)
+        unmounted()
+        done = disk.operations
+        disk.operations = None
+        operations += len(done)
+        for offset, data in done:
+            for part in (0, len(data) // 2):
+                torn[:] = image
+                torn[offset : offset + part] = data[:part]
+                verdict = judged(torn, after, n)
+                cuts += 1
+                if verdict in counts:
+                    counts[verdict] += 1
+                else:
+                    counts["lost"] += 1
+                    why = why or verdict
+            image[offset : offset + len(data)] = data
+        torn[:] = image
+        verdict = judged(torn, after, n)
+        cuts += 1
+        counts[verdict if verdict in counts else "lost"] += 1
+        if verdict != "newer":
+            why = why or f"even after the last operation: {verdict}"
+        mounted(disk)
+    unmounted()
+    made = {"what": what, "operations": operations, "cuts": cuts, "why": why}
+    made.update(counts)
+    print(json.dumps(made))
+
+
+def judged(image, after, n):
+    """What a board that starts with this flash finds."""
+    try:
+        mounted(Disk(image))
+    except OSError as error:
+        return f"the file system is gone: {error}"
+    try:
+        return after(n)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        unmounted()
+
+
+def blob(n):
+    return bytes([n, n >> 8]) + bytes([n * 7 + i & 255 for i in range(600)])
+
+
+def kept(n):
+    """The snapshot of round n, or of the one before."""
+    found = file_store("h2t2.state").load()
+    for m, verdict in ((n, "newer"), (n - 1, "older")):
+        if found == blob(m + 1):
+            return verdict
+    return "nothing is left" if found is None else "another state"
+
+
+def first():
+    file_store("h2t2.state").save(blob(0))
+
+
+# a log that keeps some lines, and the same when it begins a new file
+def line(n):
+    return f"what happened in round {n}: " + "x" * 100
+
+
+def logged(n):
+    Log("h2t2.log", 1000)(line(n))
+
+
+def log_kept(n):
+    """Every line up to the one before this round's, in order: those of a file that was set aside twice are gone on purpose."""
+    seen = []
+    for name in ("h2t2.log.old", "h2t2.log"):
+        if name in os.listdir():
+            with open(name) as file:
+                seen += [text.split(" ", 1)[1].strip() for text in file.read().split("\n") if text]
+    wanted = [line(m) for m in range(-1, n + 1)]
+    if seen == wanted[-len(seen) :]:
+        return "newer"
+    if seen and seen == wanted[:-1][-len(seen) :]:
+        return "older"
+    return f"{len(seen)} lines, the last {seen[-1:]}"
+
+
+NAMES = ["main.py", "config.json", "ldl.h2m", "finish.py"]
+
+
+def content(name, n):
+    return f"{name} of version {n}\n".encode() * 40
+
+
+def put(n):
+    """As `h2t2 flash` does it: the new files beside the old ones, the list of them, then finish.py."""
+    for name in NAMES:
+        with open(name + ".new", "wb") as file:
+            file.write(content(name, n))
+    with open("flash.todo", "wb") as file:
+        file.write("\n".join(NAMES).encode())
+    exec(FINISH)  # noqa: F821
+
+
+def version_minus_one():
+    for name in NAMES:
+        with open(name, "wb") as file:
+            file.write(content(name, -1))
+
+
+def put_in_place(n):
+    """What a start finds: main.py completes what was cut off. All files are of one version then."""
+    if "flash.todo" in os.listdir():
+        with open("main.py", "rb"):  # it is what notices
+            exec(FINISH)  # noqa: F821
+    versions = []
+    for name in NAMES:
+        with open(name, "rb") as file:
+            data = file.read()
+        versions.append([m for m in (n - 1, n) if data == content(name, m)])
+    for verdict, m in (("newer", n), ("older", n - 1)):
+        if versions == [[m]] * len(NAMES):
+            return verdict
+    return "files of two versions"
+
+
+cut_everywhere("a snapshot", first, lambda n: file_store("h2t2.state").save(blob(n + 1)), kept)
+cut_everywhere("a line of the log", lambda: logged(-1), logged, log_kept)
+cut_everywhere("h2t2 flash", version_minus_one, put, put_in_place)

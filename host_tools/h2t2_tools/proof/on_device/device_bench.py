@@ -1,0 +1,68 @@
+# What single steps take on a board: T() gives ticks of its clock, MODELS (bundles beside FOLDER) stand before it. Prints
+# "what repetitions ticks" lines; of a model a line an operator, "model number ticks".
+import gc
+from binascii import crc32
+from hashlib import sha256
+
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.rng import Rng
+from h2t2.ldl.open import open_ldl
+from h2t2.link import wire
+from h2t2.node import snapshot
+
+STEPS = 40  # of a policy: the clock wraps after 40 million instructions
+
+
+def since(start):
+    return T() - start & 0x3FFFFFFF  # noqa: F821
+
+
+def empty(n):
+    pass
+
+
+def took(what, run, repetitions):
+    """The ticks of so many calls of run(n), less those of a function that does nothing."""
+    ticks = []
+    for each in (empty, run):
+        gc.collect()
+        start = T()  # noqa: F821
+        for n in range(repetitions):
+            each(n)
+        ticks.append(since(start))
+    print(what, repetitions, ticks[1] - ticks[0])
+
+
+def steps(policy):
+    rng = Rng(5)
+    bins = [rng.draw() >> 11 for _ in range(STEPS)]
+
+    def step(n):
+        if policy.decide(bins[n]) == OFFLOAD:
+            policy.learn(policy.ticket, n & 1)
+
+    return step
+
+
+policy = H2T2()
+took("H2T2", steps(policy), STEPS)
+took("adaptive", steps(Adaptive()), STEPS)
+given = snapshot.costs(policy)
+took("snapshot", lambda n: snapshot.save(policy, given), 3)
+took("crc24", lambda n: snapshot.crc24(bytes(500)), 3)
+data = bytes(64)
+took("request", lambda n: wire.encode_request(1, 7, n, (8, 8, 1), data, 500, 3, 2), 10)
+kilobyte = bytes(1024)
+took("sha256", lambda n: sha256(kilobyte).digest(), 5)
+took("crc32", lambda n: crc32(kilobyte), 5)
+modulus = int.from_bytes(bytes([n * n * 7 + n * 13 + 1 & 255 for n in range(256)]), "big") | 1 << 2047 | 1
+signature = int.from_bytes(bytes([n * 31 + n * n * 5 & 127 for n in range(256)]), "big")
+took("rsa", lambda n: pow(signature, 65537, modulus), 1)
+for name in MODELS:  # noqa: F821
+    model = open_ldl(FOLDER + name, 0, 4)  # noqa: F821
+    for number, (step, p, k) in enumerate(model.steps):
+        gc.collect()
+        start = T()  # noqa: F821
+        step(model.arena, model.blob, p, k)
+        print(name, number, since(start))

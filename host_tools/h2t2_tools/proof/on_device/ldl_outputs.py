@@ -1,0 +1,32 @@
+# Runs bundles on a board: CRC-32 of the outputs, with and without machine code. FOLDER and MODELS stand before, MODELS: (name,
+# kinds, runs) of each. Prints "name kind crc bytes-of-heap" lines; kinds: viper, plain, streamed (weights stay in the file).
+import gc
+from binascii import crc32
+
+import h2t2.ldl.streamed  # noqa: F401  not counted as the model's
+from h2t2.core.rng import Rng
+from h2t2.ldl import bundle as ldl
+from h2t2.ldl import kernels
+from h2t2.ldl.open import open_ldl
+
+fast = ldl.STEPS
+for name, kinds, runs in MODELS:  # noqa: F821
+    for kind in kinds:
+        ldl.STEPS = kernels.STEPS if kind == "plain" else fast
+        model = None
+        gc.collect()
+        before = gc.mem_alloc()
+        model = open_ldl(FOLDER + name, 0, 4, stream=kind == "streamed")  # noqa: F821
+        gc.collect()
+        heap = gc.mem_alloc() - before
+        rng = Rng(9)
+        x = bytearray(model.input_size)
+        crc = 0
+        for _ in range(runs):
+            for n in range(len(x)):
+                x[n] = rng.draw() >> 7
+            model.run(x)
+            crc = crc32(memoryview(model.arena)[model.output : model.output + model.classes], crc) & 0xFFFFFFFF
+        print(name, kind, crc, heap)
+if fast is kernels.STEPS:
+    print("no viper")
