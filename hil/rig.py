@@ -19,14 +19,16 @@ from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
-from h2t2_tools.boards import emulators, flash, gateway
-from h2t2_tools.boards.kinds import KINDS, Contents
-from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.boards import flash, gateway
+from h2t2_tools.boards.emulators import catalogue, drive
+from h2t2_tools.boards.emulators.microbit import Microbit
+from h2t2_tools.boards.emulators.pico import Pico
+from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle
-from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof import oracle
 
 ROOT = Path(__file__).parents[1]
 PAIR = "breast_cancer"
@@ -65,8 +67,13 @@ class Material:
         self.board_config = NodeConfig(**{**given, **self.config})
 
     def contents(self) -> Contents:
-        """What of it goes onto a board."""
+        """What of it goes onto a board with a network."""
         return Contents(self.model, self.board_config, self.records)
+
+    def contents_serial(self) -> Contents:
+        """What of it goes onto a board at a gateway's line: nothing about the broker; the runtime compiled where it can be."""
+        given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK))
+        return Contents(self.model, NodeConfig(**given), self.records, mpy=True)
 
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
@@ -111,7 +118,8 @@ class Board:
 
     def __init__(self, entry: dict, port: str | None, flashing: bool):
         self.id, self.kind, self.features = entry["id"], entry["kind"], set(entry["features"])
-        self.emulator = next((e for e in emulators.ALL if e.name == entry.get("emulator")), None)
+        self.emulator = next((e for e in catalogue.ALL if e.name == entry.get("emulator")), None)
+        self.relayed = KINDS[self.kind].links in ((), ("serial",)) if self.kind in KINDS else False  # by a gateway
         self.port, self.flashing = port, flashing
         self.firmware = ""
         self.serial_log: list[str] = []
@@ -170,6 +178,10 @@ class Board:
         if self.kind == "microbit" and self.emulator:
             with Microbit() as board:
                 return self.serial(board.port, material, seconds, board)
+        if self.kind == "pico" and self.emulator:
+            drive.runtime_on_a_pico(material.folder / "flash.bin")
+            with Pico(material.folder / "flash.bin") as pico:
+                return self.serial(pico.port, material, seconds)
         return self._real(material, seconds)
 
     def _pi(self, material: Material, seconds: float) -> Outcome:
@@ -188,7 +200,7 @@ class Board:
         return parse(out)
 
     def serial(self, port: str, material: Material, seconds: float, repl=None, line: str | None = None) -> Outcome:
-        """Flash a micro:bit, then relay for it until it has decided every sample, or is silent for so many seconds.
+        """Flash a board without a network, then relay for it until it has decided every sample, or is silent so many seconds.
 
         line: where the gateway listens instead.
         """
@@ -196,12 +208,14 @@ class Board:
         if repl:
             repl.close()
         dry = not self.flashing
-        report = flash.flash(KINDS["microbit"], port, material.contents(), dry, lambda *_: None, start=False)
+        kind = KINDS[self.kind]
+        contents = material.contents() if kind.paced else material.contents_serial()
+        report = flash.flash(kind, port, contents, dry, lambda *_: None, start=False)
         self._as_built(report)
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
-        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), 115200, True, out, restart=True)
+        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), 115200, kind.paced, out, restart=True)
         seen, last = 0, time.monotonic()  # a busy machine may take long, but not be silent for so long
         try:
             while not decisions or decisions[-1]["n"] < material.samples - 1:
@@ -216,7 +230,10 @@ class Board:
         return Outcome(decisions, dict(counters), "\n".join(self.serial_log))
 
     def _real(self, material: Material, seconds: float) -> Outcome:
-        """A real board with a network: flash it and read its own lines."""
+        """A real board: flash it and read its own lines; one without a network gets a gateway."""
+        if self.relayed:
+            assert self.port
+            return self.serial(self.port, material, seconds)
         from h2t2_tools.boards.repl import RawRepl
 
         flash.flash(KINDS[self.kind], self.port, material.contents(), False, lambda *_: None)
@@ -239,7 +256,7 @@ def node_command(config: NodeConfig, samples: int) -> list[str]:
 
 def host_node(config: NodeConfig, samples: int, bundle_file: Path, seconds: float = 120) -> Outcome:
     """The same `h2t2 node` on this machine; where its Python has no tflite-runtime 2.14, with the bundle, of equal bytes."""
-    model = None if ldl_check.oracle() == "tflite_runtime" else bundle_file
+    model = None if oracle.name() == "tflite_runtime" else bundle_file
     command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples), *(["--ldl", str(model)] if model else [])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=dict(os.environ))
     assert done.returncode == 0, done.stderr[-800:]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from marks import needs
 
-from h2t2_tools.boards.microbit.emulated import Microbit
+from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.proof.proxy import Faults, Proxy
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.chaos import broken
 from h2t2_tools.proof.chaos.account import FALLBACK, LOCAL, REMOTE

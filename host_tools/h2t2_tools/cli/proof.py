@@ -89,7 +89,9 @@ def _add_run(commands: Any) -> None:
         "h2t2 run mine --broker mqtt://broker.lan   # a broker and a remote model of your own",
     )
     p.add_argument("project", help="folder of app, configuration and model (h2t2 new)")
-    p.add_argument("--board", choices=["unix", "arm32", "microbit"], default="unix", help="which emulated one (%(default)s)")
+    p.add_argument(
+        "--board", choices=["unix", "arm32", "pico", "microbit"], default="unix", help="which emulated one (%(default)s)"
+    )
     p.add_argument("--broker", default="", metavar="URL", help="one with a remote model behind it (both are started here)")
     p.add_argument("--fresh", action="store_true", help="forget what it learned and wrote in earlier runs")
     json_option(p)
@@ -193,7 +195,11 @@ def _add_ldl_check(commands: Any) -> None:
 def _hil(args: argparse.Namespace) -> None:
     from ..proof import hil
 
-    status, rows = hil.run_tests(Path(args.hil), args.board or ["emulated"], args.port, args.pytest, Path(args.out))
+    boards = args.board or ["emulated"]
+    with progress() as bar:
+        task = bar.add_task("looking", total=None)
+        hil.prepare(Path(args.hil), boards, lambda what: bar.update(task, description=what))
+    status, rows = hil.run_tests(Path(args.hil), boards, args.port, args.pytest, Path(args.out))
     write_json(args.json, rows)
     if args.json != "-":
         header = dict.fromkeys(("board", "firmware"), "left") | dict.fromkeys(

@@ -7,10 +7,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..boards.emulators import catalogue
 from ..common.errors import UserError
+from ..common.toml_file import tomllib
 
 
 def run_tests(
@@ -31,6 +34,17 @@ def run_tests(
         raise UserError("pytest ran no test; see its words above")
     (out / "hil.html").write_text(page(rows))
     return done.returncode, rows
+
+
+def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) -> None:
+    """Fetch or build what emulates these boards, where it is missing; what cannot be had, the tests say."""
+    try:
+        entries = tomllib.loads((folder / "boards.toml").read_text())["board"]
+    except OSError:
+        return  # run_tests() says it
+    wanted = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}
+    missing = [board for board in catalogue.ALL if board.name in wanted and board.missing()]
+    catalogue.install(missing, progress)
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

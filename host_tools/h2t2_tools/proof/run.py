@@ -13,9 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..boards import emulators, flash, gateway
-from ..boards.kinds import KINDS, Contents
-from ..boards.microbit.emulated import Microbit
+from ..boards import flash, gateway
+from ..boards.emulators import built, catalogue, drive
+from ..boards.emulators.microbit import Microbit
+from ..boards.emulators.pico import Pico
+from ..boards.kinds import KINDS, NETWORK, Contents
 from ..boards.project import Project
 from ..common import pairs
 from ..common.errors import Failure, UserError
@@ -23,8 +25,10 @@ from ..fleet import broker
 from ..fleet.endpoint import Endpoint
 from .children import serving
 
-EMULATED = {"unix": emulators.UNIX, "arm32": emulators.ARM32, "microbit": emulators.MICROBIT}
-SILENT_S = 120  # a micro:bit that says nothing for so long has ended
+PROGRAMS = {"unix": catalogue.UNIX, "arm32": catalogue.ARM32}
+EMULATED: dict[str, Any] = {**PROGRAMS, "pico": built.PICO, "microbit": catalogue.MICROBIT}
+FLASH = "flash.bin"  # the content of an emulated Pico's flash
+SILENT_S = 120  # a board at a gateway's line that says nothing for so long has ended
 HOPELESS = 4  # a board says the 1st, 2nd, 4th and 8th failure of its sensor, some 25 s in all
 Show = Callable[[dict[str, Any]], None]
 
@@ -57,6 +61,10 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
         contents = replace(project.contents, config=here)
         if board == "microbit":
             summary = _microbit(contents, Endpoint(host, port), show)
+        elif board == "pico":
+            given = config.model_dump(exclude_unset=True, exclude={*NETWORK})
+            serial = type(config)(**given, folder=config.folder)
+            summary = _pico(replace(contents, config=serial, mpy=True), Endpoint(host, port), device / FLASH, show)
         else:
             summary = _unix(contents, board, device, show)
     return {
@@ -70,7 +78,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
 def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str, Any]:
     device.mkdir(exist_ok=True)
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True)
-    emulator = EMULATED[board]
+    emulator = PROGRAMS[board]
     summary: dict[str, Any] = {}
     failed = 0  # times in a row that the board said its sensor had
     command, environment = emulator.command(Path("main.py"), []), emulator.environment(device)
@@ -94,6 +102,34 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
     if process.wait() and not summary:
         raise Failure(f"the program ended with status {process.returncode}; what it said stands above and in {device}")
     return summary
+
+
+def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show) -> dict[str, Any]:
+    """On the emulated Pico, its flash in a file, to the end that its program comes to."""
+    summaries: list[dict[str, Any]] = []
+    last = time.monotonic()
+
+    def heard(line: dict[str, Any]) -> None:
+        nonlocal last
+        last = time.monotonic()
+        show(line)
+
+    flash_file.parent.mkdir(exist_ok=True)
+    if not flash_file.exists():
+        drive.runtime_on_a_pico(flash_file)
+    with Pico(flash_file) as emulated:
+        flash.flash(KINDS["pico"], emulated.port, contents, False, lambda *_: None, start=False, replace_app=True)
+        say = lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
+        out = gateway.Out(say, heard, lambda line: summaries.append(line["summary"]))
+        line = gateway.Line(emulated.port, contents.config.device, to, 115200, False, out, restart=True)
+        try:
+            while not summaries:
+                if time.monotonic() - last > SILENT_S:
+                    raise Failure(f"the Pico has said nothing for {SILENT_S} s; its last words may stand above")
+                time.sleep(0.05)
+        finally:
+            line.stop()
+    return summaries[0]
 
 
 def _row(text: str) -> dict[str, Any]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from subprocess import Popen
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .storm import Storm
     from .subjects import Subject
 
 EVERY_S = 20.0
 
 
 class Soak:
-    """`rows`: hours, process, life, memory_mb, descriptors, threads; of a node p99_ms, worst_ms; a process each EVERY_S."""
+    """`rows`: hours, process, life, memory_mb, descriptors, threads; of a node p99_ms, worst_ms; a process each EVERY_S.
 
-    def __init__(self, storm: Storm, subjects: Sequence[Subject], hours: float) -> None:
+    workers: gives the remote model's processes of this moment.
+    """
+
+    def __init__(self, workers: Callable[[], Sequence[Popen[bytes]]], subjects: Sequence[Subject], hours: float) -> None:
         self.rows: list[dict[str, Any]] = []
-        self._storm, self._subjects, self._hours = storm, subjects, hours
+        self._workers, self._subjects, self._hours = workers, subjects, hours
         self._began = self._last = time.monotonic()
 
     def share(self) -> float:
@@ -39,7 +42,7 @@ class Soak:
             if subject.process and times:
                 row = {"p99_ms": times[len(times) * 99 // 100], "worst_ms": times[-1], "life": subject.account.lives}
                 self._add(hours, f"node {subject.name}", subject.process.pid, row)
-        for n, worker in enumerate(self._storm.workers[:2]):
+        for n, worker in enumerate(self._workers()[:2]):
             self._add(hours, f"rdl {n}", worker.pid, {"life": worker.pid})
 
     def _add(self, hours: float, process: str, number: int, more: dict[str, Any]) -> None:

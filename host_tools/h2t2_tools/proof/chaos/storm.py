@@ -161,7 +161,7 @@ def unleash(
         folder = Path(name)
         storm = Storm(folder, pair, seed)
         subjects: list[Subject] = []
-        soak = Soak(storm, subjects, hours) if hours else None
+        soak = Soak(lambda: storm.workers, subjects, hours) if hours else None
         try:
             for n, kind in enumerate(dict.fromkeys(names)):
                 (folder / kind).mkdir()

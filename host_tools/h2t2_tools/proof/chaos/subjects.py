@@ -14,7 +14,8 @@ from typing import Any
 
 from h2t2.ldl.tflite import TFLiteModel
 
-from ...boards import emulators, kinds
+from ...boards import kinds
+from ...boards.emulators import catalogue
 from ...boards.targets import Folder
 from ...common import pairs, places
 from ...common.errors import Failure
@@ -216,7 +217,7 @@ class UnixNode(Subject):
 
     def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
         super().__init__(folder, order, labels, broker, deadline_ms)
-        missing = emulators.UNIX.missing()
+        missing = catalogue.UNIX.missing()
         if missing:
             raise Failure(f"unix: {missing}")
         pair = pairs.load("breast_cancer")
@@ -240,7 +241,7 @@ class UnixNode(Subject):
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
         (self.folder / "samples.bin").write_bytes(b"".join(self._records[self.order[n]] for n in todo))
         script = self.folder / "chaos_node.py"
-        return [*emulators.UNIX.command(script, []), str(RATE)], emulators.UNIX.environment(self.folder)
+        return [*catalogue.UNIX.command(script, []), str(RATE)], catalogue.UNIX.environment(self.folder)
 
 
 KINDS: dict[str, type[Subject]] = {"pi": PiNode, "unix": UnixNode}

@@ -1,0 +1,63 @@
+"""Local models on every board's processor, in bytecode and in machine code: the outputs are this host's."""
+
+from zlib import crc32
+
+import pytest
+from marks import needs
+from random_models import resnet_8
+from rig import ROOT
+
+from h2t2.core.rng import Rng
+from h2t2.ldl.bundle import Int8Model
+from h2t2_tools.boards.emulators import drive
+from h2t2_tools.common import places
+from h2t2_tools.model import bundle
+from h2t2_tools.model.footprint import footprint
+
+MODELS = [
+    ("dense.h2m", ["viper", "plain"], 3),
+    ("cnn.h2m", ["viper", "plain", "streamed"], 2),
+    ("pools.h2m", ["viper", "plain"], 2),
+    ("resnet8.h2m", ["viper"], 1),
+]
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory):
+    """A dense model, a small CNN, and ResNet-8 (MLPerf Tiny's image model, random weights): the largest that fits here."""
+    large = tmp_path_factory.mktemp("models") / "resnet8.tflite"
+    large.write_bytes(resnet_8())
+    files = {"dense": ROOT / "models/breast_cancer/ldl.tflite", "cnn": ROOT / "models/digits/ldl.tflite", "resnet8": large}
+    files["pools"] = ROOT / "tests/material/pools.tflite"
+    return {f"{name}.h2m": bundle.from_tflite(path) for name, path in files.items()}
+
+
+def expected(blob, runs):
+    model, rng, crc = Int8Model(blob, 0), Rng(9), 0
+    for _ in range(runs):
+        model.run(bytes([rng.draw() >> 7 for _ in range(model.input_size)]))
+        crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc)
+    return crc
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@needs("ldl")
+def test_outputs_equal_the_hosts(board, blobs, figures, request):
+    """CRC-32 of what bundles give, and the heap that opening them takes, within 5 % and 96 bytes of what is reckoned.
+
+    --quick: the largest is left out on a slow board.
+    """
+    models = MODELS[:-1] if "slow" in board.features and request.config.getoption("--quick") else MODELS
+    source = f"MODELS = {models}\n" + (places.on_device() / "ldl_outputs.py").read_text()
+    said = drive.run(board.emulator, source, {name: blobs[name] for name, *_ in models}, 3000)
+    assert "no viper" not in said
+    rows = [line.split() for line in said.splitlines()]
+    assert [row[:2] for row in rows] == [[name, kind] for name, kinds, _ in models for kind in kinds]
+    wanted = {name: expected(blobs[name], runs) for name, _, runs in models}
+    for name, kind, crc, heap in rows:
+        figures[f"heap_{name}_{kind}"] = int(heap)
+        assert int(crc) == wanted[name], (name, kind)
+        mapped = board.id in ("cortex-m3", "rv32")
+        reckoned = footprint(blobs[name], mapped=mapped, streamed=kind == "streamed" and not mapped)
+        assert abs(int(heap) - reckoned) <= 0.05 * reckoned + 96, (name, kind, heap, reckoned)
