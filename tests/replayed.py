@@ -36,10 +36,11 @@ def patient(app):
     return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
 
 
-def decisions(folder, csv, arguments, event):
+def decisions(folder, csv, arguments, event, sources=None):
     """[(label, source, score)] of a CSV of samples as they were measured, every label at once, and [the local model's label].
 
-    folder: of the pair, with its bundle; arguments: of the adaptive policy.
+    folder: of the pair, with its bundle; arguments: of the adaptive policy. sources: what a node said of each sample, whose
+    offloads had no answer where that is "fallback".
     """
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
@@ -60,9 +61,13 @@ def decisions(folder, csv, arguments, event):
         action = policy.decide(seen)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.about.remote.shape)
         label = int(models.labels(rdl.scores(tensor))[0])
-        if action == OFFLOAD:
+        decided = (action, "local")
+        if action == OFFLOAD and sources and sources[len(made)] == "fallback":
+            decided = (policy.local, "fallback")
+            policy.lose(policy.ticket)
+        elif action == OFFLOAD:
+            decided = (label, "remote")
             policy.learn(policy.ticket, label)
-        decided = (label, "remote") if action == OFFLOAD else (action, "local")
         least = 1 / many if many else 0
         made.append((*decided, round(least + (1 - least) * (2 * k + 1) / 32, 6)))
         own.append(likeliest(seen) if many else int(k >= 8))

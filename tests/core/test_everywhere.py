@@ -10,7 +10,7 @@ import pytest
 from interpreters import need
 from support import ROOT
 
-from h2t2_tools.boards.emulators import ARM32, UNIX, WASM
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, WASM
 
 VECTORS = ROOT / "tests/vectors/core.jsonl"
 

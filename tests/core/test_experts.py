@@ -33,7 +33,7 @@ def charge_words(experts, *loss):
     experts.charge(*loss)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 6), st.integers(0, 2**32), st.sampled_from([0.01, 1.0, 30.0, 400.0]))
 def test_regions_match_the_dense_matrix(bits, seed, size):
     rng = np.random.default_rng(seed)
@@ -129,7 +129,6 @@ def test_below_the_cap_nothing_is_halved():
     assert introspect.exponents(experts, 3) == (2**40, 0) and experts.unit == 0
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5), st.integers(0, 2**32))
 def test_likely_is_the_heaviest_pair(bits, seed):
     rng = np.random.default_rng(seed)

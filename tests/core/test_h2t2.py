@@ -1,7 +1,7 @@
 """H2T2: the decisions against the float reference, tickets, arguments."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import paper
 
@@ -66,7 +66,6 @@ def test_a_lost_label_has_charged_beta_and_teaches_nothing_more():
     assert not policy.learn(ticket, 1)
 
 
-@settings(deadline=None)
 @given(st.permutations(range(6)), st.lists(st.tuples(st.integers(0, 1), st.integers(-1, 32768)), min_size=6, max_size=6))
 def test_the_order_of_late_labels_does_not_matter(order, answers):
     outcomes = []
@@ -79,7 +78,6 @@ def test_the_order_of_late_labels_does_not_matter(order, answers):
     assert outcomes[0] == outcomes[1]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 32768), st.integers(0, 32768), st.integers(0, 14))
 def test_a_cost_known_only_at_learn_ends_in_the_same_losses(beta, late, k):
     known = paper(beta=late, epsilon=32768)

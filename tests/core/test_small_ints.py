@@ -109,7 +109,7 @@ q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     bits=st.sampled_from([1, 2, 4, 8]),
     epsilon=st.sampled_from([1, 2, 33, 2048, 32768]),
@@ -153,7 +153,7 @@ def test_h2t2_keeps_to_small_ints(
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     beta=q15,
     fp=q15,
@@ -181,7 +181,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     beta=q15, fp=q15, fn=q15, limit=st.sampled_from([1, 33, 655, 32768]), rates=st.sampled_from([(0, 0), (1000, 2000)]),
     events=st.sampled_from([0, 1, 256, 4096 << 8]), misses=st.integers(0, 1 << 21), squares=st.integers(0, 1 << 24),
@@ -202,7 +202,7 @@ def test_a_limit_for_misses_keeps_to_small_ints(
     policy.report()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(beta=q15, fp=q15, fn=q15)
 def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
@@ -220,7 +220,7 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     beta=q15, cost=st.integers(0, 32768), classes=st.sampled_from([2, 3, 16]), spent=st.integers(0, 1),
     count=st.integers(0, 32000), loss=st.integers(0, 1 << 23), sums=st.integers(0, 524288),

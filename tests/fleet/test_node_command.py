@@ -10,7 +10,7 @@ from support import ROOT, worker
 
 from h2t2_tools.common import places
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof import ldl_check
+from h2t2_tools.proof import oracle
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_node_tells_what_it_misses(tmp_path):
 @pytest.mark.slow
 def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     """The same decisions from the .h2m as from the .tflite it was made of, offloading to a real broker and worker."""
-    if ldl_check.oracle() != "tflite_runtime":
+    if oracle.name() != "tflite_runtime":
         pytest.skip("the oracle is tflite-runtime 2.14, which this Python has not")
     h2t2("bundle", ROOT / "models/digits/ldl.tflite", "--out", tmp_path / "digits.h2m")
     seen = []

@@ -13,7 +13,7 @@ from support import ROOT, children, until, worker
 from h2t2.link import wire
 from h2t2.link.paho import PahoLink, make_client
 from h2t2_tools.boards import kinds
-from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet import config as board_config
 from h2t2_tools.model import bundle

@@ -14,7 +14,7 @@ from h2t2.link import tls as secure
 from h2t2.link import wire
 from h2t2.link.paho import PahoLink
 from h2t2_tools.boards import kinds
-from h2t2_tools.boards.emulators import ARM32, UNIX
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet import config as board_config
 

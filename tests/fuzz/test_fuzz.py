@@ -26,7 +26,7 @@ def edited(data, edits):
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_bytes_at_random(name, data):
     targets.TARGETS[name](data.draw(st.binary(max_size=400)))
@@ -34,7 +34,7 @@ def test_bytes_at_random(name, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", targets.TARGETS)
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_good_inputs_with_changes(name, data):
     seed = data.draw(st.sampled_from(seeds(name)))

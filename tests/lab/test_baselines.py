@@ -18,7 +18,7 @@ from h2t2_tools.lab.simulation.policies.offline_single import OfflineSingle
 from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, draw, outcome
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(0, 2**32 - 1), st.sampled_from([0.05, 1.0, 3.0]))
 def test_the_single_threshold_is_exact_on_the_continuum(rounds, seed, eta):
     """Against the weights of all intervals between confidences, kept and summed one by one."""
@@ -53,7 +53,6 @@ def stream_of(pairs, beta, steps):
     return Stream(bins / steps, label, np.full(len(label), beta)), Costs.binary(beta, 0.7, 1.0)
 
 
-@settings(deadline=None)
 @given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
 def test_the_offline_pair_is_the_best_of_all_pairs(pairs, beta):
     stream, costs = stream_of(pairs, beta, 8)
@@ -64,7 +63,6 @@ def test_the_offline_pair_is_the_best_of_all_pairs(pairs, beta):
     assert outcome(OfflineBin(3).act(stream, costs, 0), stream, costs).cost <= best + 1e-12
 
 
-@settings(deadline=None)
 @given(streams, st.sampled_from([0.0, 0.1, 0.3, 0.9]))
 def test_the_offline_single_is_the_best_of_all_thresholds(pairs, beta):
     stream, costs = stream_of(pairs, beta, 7)

@@ -36,7 +36,12 @@ def publish(mosquitto):
     client = make_client("somebody")
     client.connect(mosquitto.host, mosquitto.port)
     client.loop_start()
-    yield lambda topic, payload, qos=1: client.publish(topic, payload, qos=qos).wait_for_publish(5)
+
+    def say(topic, payload, qos=1):
+        assert until(client.is_connected)  # it comes back by itself after a broker's restart, like everybody else
+        client.publish(topic, payload, qos=qos).wait_for_publish(5)
+
+    yield say
     client.disconnect()
     client.loop_stop()
 

@@ -9,7 +9,7 @@ from support import ROOT, mosquitto, worker
 
 from h2t2.node import board, start
 from h2t2_tools.boards import kinds
-from h2t2_tools.boards.emulators import UNIX
+from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import config as board_config
 from h2t2_tools.model import bundle
 

@@ -5,7 +5,7 @@ from support import ROOT
 
 import h2t2.node.commands
 from h2t2.node import commands
-from h2t2_tools.boards.emulators import ARM32, UNIX
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 
 GOOD = [
     (b'{"set": {"beta": 100}}', ("set", {"beta": 100}, "", 0)),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import ROOT, worker
 
 from h2t2.node.picture import Picture
-from h2t2_tools.boards import emulators
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker, config
@@ -76,7 +76,7 @@ print(json.dumps(made))
 CASES = [((31, 17, 3, 8, 8, True, True), 5), ((40, 30, 3, 10, 7, False, False), 11), ((16, 16, 1, 16, 5, True, False), 3)]
 
 
-@pytest.mark.parametrize("emulator", [emulators.UNIX, emulators.ARM32], ids=lambda emulator: emulator.name)
+@pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_every_interpreter_makes_the_same(tmp_path, emulator):
     if emulator.missing():
         pytest.skip(emulator.missing())

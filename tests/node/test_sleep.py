@@ -10,7 +10,8 @@ from support import mosquitto, worker
 import h2t2.node.sleep
 from h2t2.node import board, snapshot
 from h2t2.node.sleep import Sleep
-from h2t2_tools.boards import emulators, flash, kinds, project
+from h2t2_tools.boards import flash, kinds, project
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.common import pairs
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
@@ -48,11 +49,11 @@ def test_a_file_cut_short_begins_anew(clock, tmp_path, content):
     Sleep("deep", lambda ms: None, unwritable).nap(5000, 0, lambda: None)  # it sleeps all the same
 
 
-def test_a_watchdog_is_fed_during_a_long_light_sleep(clock):
+def test_a_watchdog_is_fed_during_a_long_light_sleep(clock, tmp_path):
     done = []
     Sleep("light", done.append, at_once=4000).nap(9000, 0, lambda: done.append("fed"))
     assert done == ["fed", 4000, "fed", 4000, "fed", 1000, "fed"]
-    Sleep("deep", done.append, "/nowhere", at_once=4000).nap(9000, 0, lambda: None)
+    Sleep("deep", done.append, str(tmp_path / "asleep"), at_once=4000).nap(9000, 0, lambda: None)
     assert done[-1] == 9000
 
 
@@ -111,7 +112,7 @@ COUNT = 10
 
 def play(tmp_path, name, broker, **config):
     """The decisions of the device, started again whenever it sleeps deeply; how often that was; its summary, its folder."""
-    pair, emulator, device = pairs.load("breast_cancer"), emulators.UNIX, tmp_path / name / "device"
+    pair, emulator, device = pairs.load("breast_cancer"), catalogue.UNIX, tmp_path / name / "device"
     project.new(tmp_path / name, pair, "unix", bundle.from_tflite(pair.ldl))
     (tmp_path / name / "app.py").write_text(f"COUNT = {COUNT}\n{SETTLED}{APP}")
     (tmp_path / name / "machine.py").write_text(MACHINE)
@@ -134,8 +135,8 @@ def play(tmp_path, name, broker, **config):
 
 @pytest.mark.slow
 def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slept(tmp_path):
-    if emulators.UNIX.missing():
-        pytest.skip(emulators.UNIX.missing())
+    if catalogue.UNIX.missing():
+        pytest.skip(catalogue.UNIX.missing())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         awake, once, _, kept = play(tmp_path, "awake", broker)
         deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every="2100ms")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import ROOT
 
 from h2t2.node.window import FEATURES, Window, features, spectrum, square_root
-from h2t2_tools.boards import emulators
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
@@ -77,7 +77,7 @@ print(json.dumps([features(row, FEATURES) for row in rows]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("emulator", [emulators.UNIX, emulators.ARM32], ids=lambda emulator: emulator.name)
+@pytest.mark.parametrize("emulator", [catalogue.UNIX, catalogue.ARM32], ids=lambda emulator: emulator.name)
 def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, tmp_path):
     if emulator.missing():
         pytest.skip(emulator.missing())
