@@ -23,9 +23,7 @@ def pytest_addoption(parser):
     group.addoption("--no-flash", dest="flash", action="store_false", help="test what is on the board already")
     group.addoption("--broker", help="mqtt://host:port of a broker to use instead of an own Mosquitto")
     group.addoption("--repeat", type=int, default=1, metavar="N", help="run every test N times")
-    group.addoption(
-        "--quick", action="store_true", help="less on slow boards, as `make test` does: half of it in a fifth of the time"
-    )
+    group.addoption("--quick", action="store_true", help="less on slow boards, as `make test` does")
     group.addoption("--hil-report", default="results/hil.jsonl", metavar="FILE", help="one JSON line a test")
 
 

@@ -43,6 +43,7 @@ class Line:
         pass
 with open("config.json") as file:
     config = json.load(file)
+file = None  # an object of 1,168 bytes on littlefs, closed or not
 running = service(config, SerialLink(Line(), "d"), sensor=lambda: None)
 gc.collect()
 print(free, gc.mem_free())

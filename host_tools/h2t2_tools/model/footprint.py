@@ -10,6 +10,7 @@ from h2t2.ldl.streamed import Streamed
 BLOCK = 16
 OBJECT = 32  # an instance, a tuple of three to seven, a memoryview
 ARRAY = 16  # beside its numbers
+FILE = 1168  # open on littlefs as the Pico formats it: a cache of 1,024 bytes and the object around it
 
 
 def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> int:
@@ -18,7 +19,7 @@ def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> i
     model = Streamed(BytesIO(content)) if streamed else Int8Model(content)
     total = 0 if mapped or streamed else _blocks(len(content))
     if isinstance(model, Streamed):
-        total += _blocks(len(model.weights)) + 256 + 6 * OBJECT + len(model.steps) * (2 * OBJECT + 2 * BLOCK)
+        total += _blocks(len(model.weights)) + FILE + 5 * OBJECT + len(model.steps) * (2 * OBJECT + 2 * BLOCK)
     total += _blocks(len(model.arena)) + ARRAY + 3 * OBJECT + _blocks(4 * max(4, len(model.steps)))
     for _, numbers, constants in model.steps:
         total += OBJECT + ARRAY + _blocks(4 * len(numbers))
