@@ -46,7 +46,13 @@ def _reach(name, own):
 def work(name: str, p) -> int:
     """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window has nothing in it."""
     own = p[7:]
-    sizes = own[1:] if name in ("add", "multiply") else own[:5] if name == "pad" else own[:10] if name in WINDOWED else own
+    sizes = own
+    if name in WINDOWED:
+        sizes = own[:10]
+    elif name == "pad":
+        sizes = own[:5]
+    elif name in ("add", "multiply"):
+        sizes = own[1:]
     if min(sizes) < 1:
         raise ValueError("bundle: %s of the size 0" % name)
     if name not in WINDOWED:

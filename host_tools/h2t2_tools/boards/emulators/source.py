@@ -15,9 +15,8 @@ from ...common.errors import Failure
 from ...common.places import cache
 from . import debian
 
-RELEASE = (
-    "trixie"  # MicroPython 1.25.0; the qemu and rp2 ports are in its source, the libraries they use are packages of their own
-)
+# MicroPython 1.25.0: the qemu and rp2 ports are in its source, the libraries they use are packages of their own
+RELEASE = "trixie"
 SOURCES = ("micropython", "mbedtls")
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
@@ -113,11 +112,17 @@ class Tree:
         lists = port / "CMakeLists.txt"
         lists.write_text(compilers_floats(lists.read_text()))
         (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
-        made = [f"-DMICROPY_BOARD={(board := 'RPI_PICO')}", f"-DMICROPY_BOARD_DIR={port / 'boards' / board}"]
-        made += [f"-DMICROPY_FROZEN_MANIFEST={self.folder / 'manifest.py'}", "-DPICO_NO_PICOTOOL=1"]
-        made += [f"-DPICO_SDK_PATH={self.folder / 'root/usr/src/pico-sdk'}"]
-        made += [f"-DPICO_TINYUSB_PATH={self.folder / 'root/usr/src/tinyusb'}"]
-        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *made])
+        libraries = self.folder / "root/usr/src"
+        options = {
+            "MICROPY_BOARD": "RPI_PICO",
+            "MICROPY_BOARD_DIR": port / "boards/RPI_PICO",
+            "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
+            "PICO_NO_PICOTOOL": 1,
+            "PICO_SDK_PATH": libraries / "pico-sdk",
+            "PICO_TINYUSB_PATH": libraries / "tinyusb",
+        }
+        set_to = [f"-D{name}={value}" for name, value in options.items()]
+        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
         self.run("pico", ["ninja", "-C", "pico"])
         return self.folder / "pico/firmware.bin"
 
