@@ -18,8 +18,10 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import prior_file
-from h2t2_tools.model.convert import judge
+from h2t2_tools.model import tflite_write
+from h2t2_tools.model.convert import from_tflite, judge
 from h2t2_tools.model.convert.quiet import quiet
+from h2t2_tools.model.tflite import load
 from h2t2_tools.proof import ldl_check, oracle
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
@@ -208,3 +210,27 @@ def test_calibration_error_and_decisions():
     report = judge.decisions(score[:500], score[:500], label[:500])
     assert report["decisions_differ"] == 0 and 0 < report["offloads"][0] < 1
     assert judge.decisions(score[:500], 1 - score[:500], label[:500])["decisions_differ"] > 500
+
+
+def test_a_float_model_without_a_signature_or_names(tmp_path, capsys):
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(CNN.read_bytes(), 0)
+    model.signatureDefs = None
+    for tensor in model.subgraphs[0].tensors:
+        tensor.name = b""
+    bare = tmp_path / "bare.tflite"
+    bare.write_bytes(tflite_write._packed(model))
+    images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
+    np.savez(tmp_path / "images.npz", x=images)
+    for path in (bare, CNN):
+        converted(path, "--calibration", tmp_path / "images.npz", "--out", tmp_path / path.stem, capsys=capsys)
+    assert (tmp_path / "bare/bare.h2m").read_bytes() == (tmp_path / "cnn/cnn.h2m").read_bytes()
+
+
+def test_an_error_leaves_no_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(from_tflite, "quantised", lambda content, *_: content)
+    images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
+    np.savez(tmp_path / "images.npz", x=images)
+    said = refused(CNN, "--calibration", tmp_path / "images.npz", "--out", tmp_path / "out", capsys=capsys)
+    assert "ends as float" in said and not (tmp_path / "out").exists()

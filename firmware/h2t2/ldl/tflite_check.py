@@ -43,8 +43,20 @@ class _File:
             self.number(start + 4 + count * size - 1, "<B", 1)
         return start + 4, count
 
+    def outside(self, buffer):
+        """(where, how many) bytes of a buffer that lie behind the flatbuffer, as large ones may; (0, 0) of any other."""
+        fields = [self.field(buffer, index) for index in (1, 2)]
+        start, size = [self.number(at, "<Q", 8) if at else 0 for at in fields]
+        if start < 2:  # how the schema says that there are none
+            return 0, 0
+        if size:
+            self.number(start + size - 1, "<B", 1)
+        return start, size
+
     def walk(self, table, kind):
         self.field(table, 0)
+        if kind == "buffer":
+            self.outside(table)
         for index, holds in _TABLES[kind].items():
             at = self.field(table, index)
             if not at:

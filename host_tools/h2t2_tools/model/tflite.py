@@ -144,7 +144,7 @@ class _Reader:
         shape = tuple(int(n) for n in self.vector(table, 0, "<i4"))
         name = bytes(self.vector(table, 3, "u1")).decode("utf-8", "replace")
         number = self.value(table, 2, "<I", 0)
-        raw = self.vector(buffers[number], 0, "u1") if number < len(buffers) else np.zeros(0, "u1")
+        raw = self.buffer(buffers[number]) if number < len(buffers) else np.zeros(0, "u1")
         data = None
         if len(raw) and dtype in BYTES:
             if len(raw) != int(np.prod(shape, dtype=np.int64)) * BYTES[dtype]:
@@ -157,6 +157,10 @@ class _Reader:
             scale, zero = self.vector(quantization, 2, "<f4"), self.vector(quantization, 3, "<i8")
             axis = self.value(quantization, 6, "<i", 0)
         return Tensor(index, name, shape, dtype, data, scale, zero, axis)
+
+    def buffer(self, table: int) -> np.ndarray:
+        start, size = self.raw.outside(table)
+        return np.frombuffer(self.content, "u1", size, start).copy() if size else self.vector(table, 0, "u1")
 
     def operator(self, table: int, codes: list[tuple[str, int]]) -> Operator:
         name, version = codes[self.value(table, 0, "<I", 0)]

@@ -31,11 +31,7 @@ _TYPES = {name: code for code, name in TYPES.items()}
 
 def write(graph: Graph) -> bytes:
     """The file's bytes; `tflite.load` reads the same graph back. One signature, "serving_default", names the ends."""
-    try:
-        import flatbuffers
-        from ai_edge_litert import schema_py_generated as schema
-    except ImportError:
-        raise UserError("writing a .tflite needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+    schema = _schema()
     model = schema.ModelT()
     model.version, model.description = 3, b"h2t2"
     model.buffers = [schema.BufferT()]
@@ -48,15 +44,61 @@ def write(graph: Graph) -> bytes:
         _operator(schema, operator, kinds.index((operator.name, operator.version))) for operator in graph.operators
     ]
     model.subgraphs = [sub]
-    signature = schema.SignatureDefT()
-    signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
-    signature.inputs, signature.outputs = (
-        [_named(schema, graph.tensors[n]) for n in ends] for ends in (graph.inputs, graph.outputs)
-    )
-    model.signatureDefs = [signature]
+    _sign(schema, model)
+    return _packed(model)
+
+
+def plain(content: bytes) -> bytes:
+    """The same .tflite as every interpreter and tool takes it: constants that lie behind the flatbuffer (large ones may; older
+    interpreters do not look there) are in it; its ends have a signature, and its tensors names of their own, which is how the
+    quantizer finds them."""
+    schema = _schema()
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    outside = [buffer for buffer in model.buffers if buffer.offset > 1]
+    for buffer in outside:
+        buffer.data = np.frombuffer(content, np.uint8, buffer.size, buffer.offset)
+        buffer.offset = buffer.size = 0
+    tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
+    named = len({tensor.name for tensor in tensors} - {b"", None}) == len(tensors)
+    if not outside and named and model.signatureDefs:
+        return content
+    if not named:
+        for n, tensor in enumerate(tensors):
+            tensor.name = b"%s:%d" % (tensor.name or b"tensor", n)
+    if not (named and model.signatureDefs):
+        _sign(schema, model)
+    return _packed(model)
+
+
+def _schema() -> Any:
+    try:
+        from ai_edge_litert import schema_py_generated as schema
+    except ImportError:
+        raise UserError("writing a .tflite needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+    return schema
+
+
+def _packed(model: Any) -> bytes:
+    import flatbuffers
+
     builder = flatbuffers.Builder(1024)
     builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
     return bytes(builder.Output())
+
+
+def _sign(schema: Any, model: Any) -> None:
+    """Give it one signature, of its first graph's ends."""
+    graph = model.subgraphs[0]
+    signature = schema.SignatureDefT()
+    signature.signatureKey, signature.subgraphIndex = b"serving_default", 0
+    for ends, kind in ((graph.inputs, "inputs"), (graph.outputs, "outputs")):
+        named = []
+        for n in ends:
+            end = schema.TensorMapT()
+            end.name, end.tensorIndex = graph.tensors[n].name, n
+            named.append(end)
+        setattr(signature, kind, named)
+    model.signatureDefs = [signature]
 
 
 def _code(schema: Any, name: str, version: int) -> Any:
@@ -93,10 +135,4 @@ def _operator(schema: Any, operator: Operator, code: int) -> Any:
         made.builtinOptions = getattr(schema, table + "T")()
         for option, value in operator.options.items():
             setattr(made.builtinOptions, attributes[option], value)
-    return made
-
-
-def _named(schema: Any, tensor: Tensor) -> Any:
-    made = schema.TensorMapT()
-    made.name, made.tensorIndex = tensor.name.encode(), tensor.index
     return made

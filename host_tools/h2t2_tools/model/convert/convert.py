@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,25 +56,32 @@ class _Float:
 
 def convert(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
     """Write NAME_int8.tflite, NAME.h2m (where a board can run it), NAME_prior.json (where the test samples have labels) and
-    report.md, .json, .png to job.out; the report."""
+    report.md, .json, .png to job.out; the report. An error leaves nothing there: files are put in place at the end."""
+    with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as made_in:
+        return _convert(job, Path(made_in), progress)
+
+
+def _convert(job: Job, made_in: Path, progress: Callable[[str], None]) -> dict[str, Any]:
     progress("reading the model")
     source = open_source(job.model)
     samples = calibration.load(job.data, source.shape, job.scale)
     progress("running the float model")
     exact = _run(source, calibration.load(job.test, source.shape, job.scale) if job.test else samples, job.event)
     progress("quantising")
-    files, about = _write(job, source.quantise(source.prepared(samples.x)))
+    made, about = _write(job, made_in, source.quantise(source.prepared(samples.x)))
     progress("running the int8 model")
-    ldl = TFLiteModel(files["tflite"], event=exact.event)
+    ldl = TFLiteModel(str(made["tflite"]), event=exact.event)
     rounded = np.array([ldl.scores(ldl.quantise(row))[exact.event] for row in source.prepared(exact.judged.x)])
     progress("comparing the policy's decisions")
     if job.test and exact.judged.y is not None:  # what labels it was not made with say of the int8 model's own bins
-        files["prior"] = str(job.out / f"{job.name}_prior.json")
+        made["prior"] = made_in / f"{job.name}_prior.json"
         table = prior.table(rounded, exact.label, DEFAULTS["bits"])
-        prior_file.write(Path(files["prior"]), str(exact.judged.path), len(rounded), table)
-    made = {**_described(job, source, samples, exact, about), "files": files, **_compared(exact, rounded)}
-    report.write(job.out, made, job.name, exact.score, rounded)
-    return made
+        prior_file.write(made["prior"], str(exact.judged.path), len(rounded), table)
+    said = {**_described(job, source, samples, exact, about), **_compared(exact, rounded)}
+    job.out.mkdir(parents=True, exist_ok=True)
+    said["files"] = {what: str(shutil.move(path, job.out / path.name)) for what, path in made.items()}
+    report.write(job.out, said, job.name, exact.score, rounded)
+    return said
 
 
 def _run(source: Source, judged: calibration.Samples, event: int | None) -> _Float:
@@ -86,20 +95,18 @@ def _run(source: Source, judged: calibration.Samples, event: int | None) -> _Flo
     return _Float(judged, classes, picked, score, label)
 
 
-def _write(job: Job, content: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+def _write(job: Job, made_in: Path, content: bytes) -> tuple[dict[str, Path], dict[str, Any]]:
     """Write the int8 model and, where a board can run it, its bundle: (their paths, what `h2t2 inspect` says)."""
-    job.out.mkdir(parents=True, exist_ok=True)
-    int8 = job.out / f"{job.name}_int8.tflite"
+    int8 = made_in / f"{job.name}_int8.tflite"
     int8.write_bytes(content)
     about = inspect(int8)
     if about["inputs"][0]["dtype"] != "int8" or about["outputs"][0]["dtype"] != "int8":
-        raise UserError(f"{job.model}: the converter left its ends as float ({int8} kept): some operator cannot be quantised")
-    files = {"tflite": str(int8)}
+        raise UserError(f"{job.model}: the converter left its ends as float: some operator cannot be quantised")
+    made = {"tflite": int8}
     if about["board"]:
-        h2m = job.out / f"{job.name}.h2m"
-        h2m.write_bytes(bundle.from_tflite(int8))
-        files["bundle"] = str(h2m)
-    return files, about
+        made["bundle"] = made_in / f"{job.name}.h2m"
+        made["bundle"].write_bytes(bundle.from_tflite(int8))
+    return made, about
 
 
 def _described(job: Job, source: Source, samples: calibration.Samples, exact: _Float, about: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from h2t2.ldl.tflite import Interpreter
 
 from ...common.errors import UserError
 from ..tflite import load
+from ..tflite_write import plain
 from .quiet import quiet
 from .source import Source
 
@@ -61,12 +62,13 @@ def quantised(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
             from ai_edge_quantizer.utils import qsv_utils, tfl_interpreter_utils
     except ImportError:
         raise UserError("quantising without TensorFlow needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
+    content = plain(content)
     with quiet():
         try:
             interpreter = tfl_interpreter_utils.create_tfl_interpreter(content)
             signatures = interpreter.get_signature_list()
-            key = next(iter(signatures), None) or tfl_interpreter_utils.DEFAULT_SIGNATURE_KEY
-            name = signatures[key]["inputs"][0] if signatures else interpreter.get_input_details()[0]["name"]
+            key = next(iter(signatures))
+            name = signatures[key]["inputs"][0]
             chosen = recipe.static_wi8_ai8()
             manager = recipe_manager.RecipeManager()
             manager.load_quantization_recipe(chosen)
@@ -80,4 +82,4 @@ def quantised(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
             made = quantizer.Quantizer(content, chosen).quantize(watched.get_model_qsvs())
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
             raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
-    return bytes(made.quantized_model)
+    return plain(bytes(made.quantized_model))

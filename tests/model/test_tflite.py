@@ -1,0 +1,69 @@
+"""Reading and writing .tflite files: constants behind the flatbuffer, files without signatures and names."""
+
+import numpy as np
+import pytest
+from support import ROOT
+
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.model import tflite, tflite_write
+
+schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the extra convert: pip install 'h2t2-edge[convert]'")
+CNN = ROOT / "models/digits/ldl.tflite"
+
+
+def changed(content, change):
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    change(model)
+    return tflite_write._packed(model)
+
+
+def constants_behind(content):
+    """The same model with its constants behind the flatbuffer, as converters write those of 256 KiB and more."""
+    data = {}
+
+    def move(model):
+        at = sum(map(len, data.values())) + size
+        for n, buffer in enumerate(model.buffers):
+            if buffer.data is not None and len(buffer.data):
+                data[n] = bytes(buffer.data)
+                buffer.data, buffer.offset, buffer.size = None, at, len(data[n])
+                at += len(data[n])
+
+    size = 1 << 20  # anything: it is as long when the places are known
+    size = len(changed(content, move))
+    data.clear()
+    return changed(content, move) + b"".join(data.values())
+
+
+def same(one, other):
+    return all(
+        a.shape == b.shape and a.dtype == b.dtype and (a.data is b.data is None or np.array_equal(a.data, b.data))
+        for a, b in zip(one.tensors, other.tensors, strict=True)
+    )
+
+
+def test_constants_behind_the_flatbuffer_are_read_and_brought_in(tmp_path):
+    path, original = tmp_path / "m.tflite", CNN.read_bytes()
+    path.write_bytes(content := constants_behind(original))
+    assert same(tflite.load(path), tflite.load(CNN))
+    path.write_bytes(tflite_write.plain(content))
+    assert same(tflite.load(path), tflite.load(CNN))
+    assert not [b for b in schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0).buffers if b.offset or b.size]
+    path.write_bytes(content[:-5])
+    with pytest.raises(UserError, match="outside the file"):
+        tflite.load(path)
+
+
+def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
+    def strip(model):
+        model.signatureDefs = []
+        for tensor in model.subgraphs[0].tensors:
+            tensor.name = b"same"
+
+    made = schema.ModelT.InitFromPackedBuf(tflite_write.plain(changed(CNN.read_bytes(), strip)), 0)
+    names = [tensor.name for tensor in made.subgraphs[0].tensors]
+    assert len(set(names)) == len(names)
+    (signature,) = made.signatureDefs
+    assert [end.name for end in signature.inputs] == [names[made.subgraphs[0].inputs[0]]]
+    content = tflite_write.plain(changed(CNN.read_bytes(), strip))
+    assert tflite_write.plain(content) is content
