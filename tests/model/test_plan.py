@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2t2_tools.model import plan, tflite
-from h2t2_tools.model.plan import multiplier
+from h2t2_tools.model.operators.step import multiplier
 
 
 @given(st.floats(1e-12, 1000.0))

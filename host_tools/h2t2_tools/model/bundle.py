@@ -10,7 +10,8 @@ import numpy as np
 
 from h2t2.ldl import bundle as ldl
 
-from .plan import CODES, SEVENTH, Plan, place, plan
+from .operators.step import SEVENTH
+from .plan import CODES, Plan, place, plan
 from .tflite import load
 
 

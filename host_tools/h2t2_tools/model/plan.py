@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from h2t2.ldl import kernels
 
 from ..common.errors import UserError
-from .tflite import FUSED, Graph, Operator, Tensor
+from .operators import MAKERS, SAME_BYTES
+from .operators.step import INPUT, OUTPUT, SEVENTH, Step
+from .tflite import Graph, Operator
 
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
-SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
-INPUT, OUTPUT, SEVENTH, FIRST_OWN = 0, 1, 6, 7  # what the first parameters of every step are: see h2t2/ldl/kernels.py
-
-
-def _layouts() -> dict[str, list[str]]:
-    """The names of every kernel's parameters in their order, as the kernel itself unpacks them from p."""
-    made = {}
-    for function in ast.parse(inspect.getsource(kernels)).body:
-        for part in getattr(function, "body", []):
-            if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p" and isinstance(part.targets[0], ast.Tuple):
-                made[function.name] = [name.id for name in part.targets[0].elts]  # type: ignore[attr-defined]
-    return made
-
-
-LAYOUTS = _layouts()
 CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
-
-
-@dataclass
-class Step:
-    """kernel: its name; p: parameters. Those that are places in the arena are tensors until place() is called."""
-
-    kernel: str
-    p: list[int]
-    tensor: int  # what it writes
-    weights: bytes = b""  # u = q + 128, or a table
-    bias: np.ndarray | None = None
-    multipliers: list[tuple[int, int]] = field(default_factory=list)  # (31-bit, exponent), value m 2^(exponent - 31)
-    other: int | None = None  # the tensor of a second input, whose place is the seventh parameter
-    start: int = 0  # where in its output it writes: an input of a CONCATENATION
-
-    @property
-    def reads(self) -> list[int]:
-        """The tensors it reads."""
-        return [self.p[INPUT], *([] if self.other is None else [self.other])]
 
 
 @dataclass
@@ -61,23 +26,11 @@ class Plan:
     graph: Graph
 
 
-def multiplier(real: float) -> tuple[int, int]:
-    """TFLite's QuantizeMultiplier: real = m 2^(exponent - 31), m of 31 bits, rounded half up."""
-    if real <= 0:
-        return 0, 0
-    fraction, exponent = math.frexp(real)
-    m = math.floor(fraction * 2**31 + 0.5)
-    if m == 2**31:
-        m //= 2
-        exponent += 1
-    return (0, 0) if exponent < -31 else (m, exponent)
-
-
 def _reason(graph: Graph, operator: Operator) -> str | None:
     """Why a board cannot run an operator, or None."""
     if operator.name.startswith("RESIZE"):
         return "a device makes pictures smaller in integers, before the model: train on that (h2t2 pair --picture)"
-    if operator.name not in _MAKERS:
+    if operator.name not in MAKERS:
         return "this operator is not among those the interpreter has"
     if operator.name in WEIGHTED:
         reason = _weights_reason(graph, operator)
@@ -177,7 +130,7 @@ def _plan(graph: Graph) -> Plan:
     shapes = _only_shapes(graph)
     for n, operator in enumerate(graph.operators):
         if operator.name not in SAME_BYTES and n not in shapes:
-            steps += _MAKERS[operator.name](graph, operator)
+            steps += MAKERS[operator.name](graph, operator)
     for step in steps:
         _check_range(graph, step)
         if not all(-(2**30) <= value < 2**30 for value in step.p):
@@ -240,261 +193,6 @@ def _check_range(graph: Graph, step: Step) -> None:
     shifts = np.array([max(0, exponent) for _, exponent in step.multipliers])
     if int(np.max(bound << shifts)) >= 2**29:
         raise UserError(f"{graph.path}: {step.kernel}: an accumulator may reach {int(np.max(bound))}, too large for a board")
-
-
-def _zero(tensor: Tensor) -> int:
-    return int(tensor.zero[0]) + 128
-
-
-def _bounds(tensor: Tensor, fused: int) -> tuple[int, int]:
-    """Low and high of the output bytes for a fused activation."""
-    scale, zero = float(tensor.scale[0]), int(tensor.zero[0])
-
-    def q(real: float) -> int:
-        return int(zero + math.copysign(math.floor(abs(real / scale) + 0.5), real))
-
-    low, high = {"NONE": (-128, 127), "RELU": (q(0), 127), "RELU_N1_TO_1": (q(-1), q(1)), "RELU6": (q(0), q(6))}[FUSED[fused]]
-    return max(low, -128) + 128, min(high, 127) + 128
-
-
-def _parameters(kernel: str, x: Tensor, y: Tensor, fused: int, **own: int) -> list[int]:
-    """A step's parameters: those that all have, then its own, by the names and in the order its kernel unpacks them."""
-    names = LAYOUTS[kernel]
-    if set(own) != set(names[FIRST_OWN:]):
-        raise ValueError(f"{kernel}: parameters {sorted(own)}, want {sorted(names[FIRST_OWN:])}")
-    return [x.index, y.index, _zero(x), _zero(y), *_bounds(y, fused), 0, *(own[name] for name in names[FIRST_OWN:])]
-
-
-def _ends(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, int]:
-    """Its first input, its first output and its fused activation."""
-    return graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]], operator.options.get("fused", 0)
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    assert tensor.data is not None
-    return (tensor.data.astype(np.int16) + 128).astype(np.uint8).tobytes()
-
-
-def _bias(graph: Graph, operator: Operator, channels: int) -> np.ndarray:
-    n = operator.inputs[2] if len(operator.inputs) > 2 else -1
-    data = graph.tensors[n].data if n >= 0 else None
-    return np.zeros(channels, np.int64) if data is None else data.ravel().astype(np.int64)
-
-
-def _fully_connected(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    w = graph.tensors[operator.inputs[1]]
-    outputs, inputs = w.shape
-    if len(w.scale) == 1:  # one scale: the product is taken in float32
-        real = [float(np.float32(x.scale[0]) * np.float32(w.scale[0])) / float(y.scale[0])] * outputs
-    else:
-        real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
-    rows, rest = divmod(x.size, inputs)
-    if rest or y.size != rows * outputs:
-        raise ValueError(f"FULLY_CONNECTED of {x.shape} by {w.shape} gives {y.shape}")
-    if rows == 1:
-        p = _parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs)
-        kernel = "fully_connected"
-    else:  # of a sequence: the same as a convolution of one pixel over a picture of one row
-        one = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
-        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {"pad_y": 0, "pad_x": 0}
-        p = _parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
-        kernel = "conv_2d"
-    return [Step(kernel, p, y.index, _bytes(w), _bias(graph, operator, outputs), [multiplier(r) for r in real])]
-
-
-def _window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) -> dict[str, int]:
-    """The parameters that convolutions and pools have in common; height, width: of the kernel."""
-    o = operator.options
-    before = []
-    for size, out, kernel, stride, dilation in (
-        (x.shape[1], y.shape[1], height, o["stride_h"], o.get("dilation_h", 1)),
-        (x.shape[2], y.shape[2], width, o["stride_w"], o.get("dilation_w", 1)),
-    ):
-        total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size) if o["padding"] == 0 else 0
-        before.append(total // 2)
-    return {
-        **_sizes(x, y), "channels": y.shape[3], "kernel_height": height, "kernel_width": width,
-        "stride_y": o["stride_h"], "stride_x": o["stride_w"], "pad_y": before[0], "pad_x": before[1],
-    }  # fmt: skip
-
-
-def _sizes(x: Tensor, y: Tensor) -> dict[str, int]:
-    """Sizes of two images, batch first."""
-    return {
-        "height": x.shape[1], "width": x.shape[2], "depth": x.shape[3], "out_height": y.shape[1], "out_width": y.shape[2],
-    }  # fmt: skip
-
-
-def _conv(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    w = graph.tensors[operator.inputs[1]]
-    depthwise = operator.name == "DEPTHWISE_CONV_2D"
-    channels = y.shape[3]
-    if not depthwise and w.shape[3] != x.shape[3]:
-        raise UserError(
-            f"{graph.path}: a grouped convolution (filters of {w.shape[3]} of {x.shape[3]} channels) is not supported"
-        )
-    scales = np.broadcast_to(w.scale, channels)
-    own = _window(operator, x, y, w.shape[1], w.shape[2])
-    own |= {"dilation_y": operator.options["dilation_h"], "dilation_x": operator.options["dilation_w"]}
-    if depthwise:
-        own["many"] = channels // x.shape[3]
-    real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
-    kernel = "depthwise_conv_2d" if depthwise else "conv_2d"
-    p = _parameters(kernel, x, y, fused, **own)
-    return [Step(kernel, p, y.index, _bytes(w), _bias(graph, operator, channels), [multiplier(r) for r in real])]
-
-
-def _pool(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    own = _window(operator, x, y, operator.options["filter_h"], operator.options["filter_w"])
-    own["average"] = int(operator.name == "AVERAGE_POOL_2D")
-    return [Step("pool_2d", _parameters("pool_2d", x, y, fused, **own), y.index)]
-
-
-def _mean(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    axes = graph.tensors[operator.inputs[1]].data
-    if axes is None or sorted(int(a) % len(x.shape) for a in axes.ravel()) != [1, 2] or len(x.shape) != 4:
-        raise UserError(f"{graph.path}: MEAN: only over height and width")
-    count = x.shape[1] * x.shape[2]
-    m, exponent = multiplier(float(x.scale[0]) / float(y.scale[0]))
-    shift = min(count.bit_length() - 1, 32, 31 + exponent)
-    p = _parameters("mean", x, y, fused, positions=count, channels=x.shape[3])
-    return [Step("mean", p, y.index, multipliers=[((m << shift) // count, exponent - shift)])]
-
-
-def _pair(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, Tensor, list[int]]:
-    x, y, fused = _ends(graph, operator)
-    other = graph.tensors[operator.inputs[1]]
-    if other.shape != x.shape or other.data is not None or x.data is not None:
-        raise UserError(f"{graph.path}: {operator.name}: only of two activations of one shape")
-    kernel = {"ADD": "add", "MUL": "multiply"}[operator.name]
-    return x, other, y, _parameters(kernel, x, y, fused, other_zero=_zero(other), count=x.size)
-
-
-def _add(graph: Graph, operator: Operator) -> list[Step]:
-    x, other, y, p = _pair(graph, operator)
-    twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
-    real = [float(x.scale[0]) / twice, float(other.scale[0]) / twice, twice / (2**20 * float(y.scale[0]))]
-    return [Step("add", p, y.index, multipliers=[multiplier(r) for r in real], other=other.index)]
-
-
-def _mul(graph: Graph, operator: Operator) -> list[Step]:
-    x, other, y, p = _pair(graph, operator)
-    real = float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])
-    return [Step("multiply", p, y.index, multipliers=[multiplier(real)], other=other.index)]
-
-
-def _rescale(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, _ = _ends(graph, operator)
-    real = float(x.scale[0]) / float(y.scale[0])
-    p = _parameters("rescale", x, y, {"RELU": 1, "RELU6": 3}.get(operator.name, 0), count=x.size)
-    return [Step("rescale", p, y.index, multipliers=[multiplier(real)])]
-
-
-def _pad(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    around = graph.tensors[operator.inputs[1]].data
-    if around is None or around.shape != (4, 2) or around[0].any() or around[3].any():
-        raise UserError(f"{graph.path}: PAD: only of height and width, by constants")
-    before = {"rows_before": int(around[1][0]), "columns_before": int(around[2][0])}
-    return [Step("pad", _parameters("pad", x, y, fused, **_sizes(x, y), **before), y.index)]
-
-
-def _concatenate(graph: Graph, operator: Operator) -> list[Step]:
-    y = graph.tensors[operator.outputs[0]]
-    axis = operator.options["axis"] % len(y.shape)
-    runs = int(np.prod(y.shape[:axis], dtype=np.int64))
-    steps, start = [], 0
-    for n in operator.inputs:
-        x = graph.tensors[n]
-        if x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0] or x.data is not None:
-            raise UserError(f"{graph.path}: CONCATENATION: only of activations with the output's quantisation")
-        size = x.size // runs
-        p = _parameters("concatenate", x, y, 0, runs=runs, size=size, step=y.size // runs)
-        steps.append(Step("concatenate", p, y.index, start=start))
-        start += size
-    return steps
-
-
-def _logistic(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    table = []
-    for q in range(-128, 128):
-        value = np.float32(x.scale[0]) * np.float32(q - int(x.zero[0]))
-        real = np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-float(value), 88.7))))  # of more, float32 knows no exp
-        z = float(np.float32(real / np.float32(y.scale[0])))
-        table.append(min(max(int(math.copysign(math.floor(abs(z) + 0.5), z)) + int(y.zero[0]), -128), 127) + 128)
-    return [Step("look_up", _parameters("look_up", x, y, fused, count=x.size), y.index, bytes(table))]
-
-
-def _softmax(graph: Graph, operator: Operator) -> list[Step]:
-    x, y, fused = _ends(graph, operator)
-    if x.shape[-1] > 2047:
-        raise UserError(f"{graph.path}: SOFTMAX over {x.shape[-1]} classes: 2047 at most")
-    beta = float(operator.options["beta"])
-    real = min(beta * float(x.scale[0]) * 2**26, 2.0**31 - 1)
-    m, exponent = multiplier(real)
-    limit = -math.floor(((1 << 5) - 1) * 2.0**26 / 2.0**exponent)
-    table = []
-    for difference in range(0, -256, -1):
-        if difference < limit:
-            table.append(0)
-            continue
-        table.append(exp_on_negative(doubling_high(difference << exponent, m)))
-    p = _parameters("softmax", x, y, fused, classes=x.shape[-1], rows=x.size // x.shape[-1])
-    return [Step("softmax", p, y.index, np.array(table, "<u4").tobytes())]
-
-
-def doubling_high(x: int, y: int) -> int:
-    """gemmlowp's SaturatingRoundingDoublingHighMul of two int32: x y / 2^31 to nearest, halves up."""
-    return x * y + 2**30 >> 31
-
-
-def rounding_shift(x: int, n: int) -> int:
-    """gemmlowp's RoundingDivideByPOT: halves away from zero."""
-    return (abs(x) + (1 << n >> 1) >> n) * (1 if x >= 0 else -1)
-
-
-def exp_on_negative(a: int) -> int:
-    """gemmlowp's exp_on_negative_values: e^a for a <= 0 in Q5.26, as Q0.31."""
-    high, shift = doubling_high, rounding_shift
-    quarter = 1 << 24
-    mask = quarter - 1
-    part = (a & mask) - quarter
-    x = (part << 5) + (1 << 28)  # in Q0.31, around -1/8
-    x2 = high(x, x)
-    x3 = high(x2, x)
-    x4 = shift(high(x2, x2), 2)
-    inner = shift(high(x4 + x3, 715827883) + x2, 1)
-    result = 1895147668 + high(1895147668, x + inner)
-    remainder = part - a
-    for exponent, factor in zip((-2, -1, 0, 1, 2, 3, 4), (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)):
-        if remainder & 1 << 26 + exponent:
-            result = high(result, factor)
-    return 2147483647 if a == 0 else result
-
-
-_MAKERS: dict[str, Callable[[Graph, Operator], list[Step]]] = {
-    "FULLY_CONNECTED": _fully_connected,
-    "CONV_2D": _conv,
-    "DEPTHWISE_CONV_2D": _conv,
-    "AVERAGE_POOL_2D": _pool,
-    "MAX_POOL_2D": _pool,
-    "MEAN": _mean,
-    "ADD": _add,
-    "MUL": _mul,
-    "QUANTIZE": _rescale,
-    "RELU": _rescale,
-    "RELU6": _rescale,
-    "PAD": _pad,
-    "CONCATENATION": _concatenate,
-    "LOGISTIC": _logistic,
-    "SOFTMAX": _softmax,
-    **dict.fromkeys(SAME_BYTES, lambda graph, operator: []),
-}
 
 
 def place(made: Plan, step: Step) -> list[int]:

@@ -1,0 +1,89 @@
+"""One step of a bundle, and what the makers of steps share: multipliers, zero points, bounds, parameters in their order."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from h2t2.ldl import kernels
+
+from ..tflite import FUSED, Graph, Operator, Tensor
+
+INPUT, OUTPUT, SEVENTH, FIRST_OWN = 0, 1, 6, 7  # what the first parameters of every step are: see h2t2/ldl/kernels.py
+
+
+def _layouts() -> dict[str, list[str]]:
+    """The names of every kernel's parameters in their order, as the kernel itself unpacks them from p."""
+    made = {}
+    for function in ast.parse(inspect.getsource(kernels)).body:
+        for part in getattr(function, "body", []):
+            if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p" and isinstance(part.targets[0], ast.Tuple):
+                made[function.name] = [name.id for name in part.targets[0].elts]  # type: ignore[attr-defined]
+    return made
+
+
+LAYOUTS = _layouts()
+CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
+
+
+@dataclass
+class Step:
+    """kernel: its name; p: parameters. Those that are places in the arena are tensors until place() is called."""
+
+    kernel: str
+    p: list[int]
+    tensor: int  # what it writes
+    weights: bytes = b""  # u = q + 128, or a table
+    bias: np.ndarray | None = None
+    multipliers: list[tuple[int, int]] = field(default_factory=list)  # (31-bit, exponent), value m 2^(exponent - 31)
+    other: int | None = None  # the tensor of a second input, whose place is the seventh parameter
+    start: int = 0  # where in its output it writes: an input of a CONCATENATION
+
+    @property
+    def reads(self) -> list[int]:
+        """The tensors it reads."""
+        return [self.p[INPUT], *([] if self.other is None else [self.other])]
+
+
+def multiplier(real: float) -> tuple[int, int]:
+    """TFLite's QuantizeMultiplier: real = m 2^(exponent - 31), m of 31 bits, rounded half up."""
+    if real <= 0:
+        return 0, 0
+    fraction, exponent = math.frexp(real)
+    m = math.floor(fraction * 2**31 + 0.5)
+    if m == 2**31:
+        m //= 2
+        exponent += 1
+    return (0, 0) if exponent < -31 else (m, exponent)
+
+
+def zero_byte(tensor: Tensor) -> int:
+    return int(tensor.zero[0]) + 128
+
+
+def bounds(tensor: Tensor, fused: int) -> tuple[int, int]:
+    """Low and high of the output bytes for a fused activation."""
+    scale, zero = float(tensor.scale[0]), int(tensor.zero[0])
+
+    def q(real: float) -> int:
+        return int(zero + math.copysign(math.floor(abs(real / scale) + 0.5), real))
+
+    low, high = {"NONE": (-128, 127), "RELU": (q(0), 127), "RELU_N1_TO_1": (q(-1), q(1)), "RELU6": (q(0), q(6))}[FUSED[fused]]
+    return max(low, -128) + 128, min(high, 127) + 128
+
+
+def parameters(kernel: str, x: Tensor, y: Tensor, fused: int, **own: int) -> list[int]:
+    """A step's parameters: those that all have, then its own, by the names and in the order its kernel unpacks them."""
+    names = LAYOUTS[kernel]
+    if set(own) != set(names[FIRST_OWN:]):
+        raise ValueError(f"{kernel}: parameters {sorted(own)}, want {sorted(names[FIRST_OWN:])}")
+    return [x.index, y.index, zero_byte(x), zero_byte(y), *bounds(y, fused), 0, *(own[name] for name in names[FIRST_OWN:])]
+
+
+def ends(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, int]:
+    """Its first input, its first output and its fused activation."""
+    return graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]], operator.options.get("fused", 0)

@@ -1,0 +1,63 @@
+"""Operators with weights: dense layers and convolutions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...common.errors import UserError
+from ..tflite import Graph, Operator, Tensor
+from .step import Step, ends, multiplier, parameters
+from .windows import window
+
+
+def byte_weights(tensor: Tensor) -> bytes:
+    assert tensor.data is not None
+    return (tensor.data.astype(np.int16) + 128).astype(np.uint8).tobytes()
+
+
+def biases(graph: Graph, operator: Operator, channels: int) -> np.ndarray:
+    n = operator.inputs[2] if len(operator.inputs) > 2 else -1
+    data = graph.tensors[n].data if n >= 0 else None
+    return np.zeros(channels, np.int64) if data is None else data.ravel().astype(np.int64)
+
+
+def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
+    x, y, fused = ends(graph, operator)
+    w = graph.tensors[operator.inputs[1]]
+    outputs, inputs = w.shape
+    if len(w.scale) == 1:  # one scale: the product is taken in float32
+        real = [float(np.float32(x.scale[0]) * np.float32(w.scale[0])) / float(y.scale[0])] * outputs
+    else:
+        real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
+    rows, rest = divmod(x.size, inputs)
+    if rest or y.size != rows * outputs:
+        raise ValueError(f"FULLY_CONNECTED of {x.shape} by {w.shape} gives {y.shape}")
+    if rows == 1:
+        p = parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs)
+        kernel = "fully_connected"
+    else:  # of a sequence: the same as a convolution of one pixel over a picture of one row
+        one = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
+        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {"pad_y": 0, "pad_x": 0}
+        p = parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
+        kernel = "conv_2d"
+    return [Step(kernel, p, y.index, byte_weights(w), biases(graph, operator, outputs), [multiplier(r) for r in real])]
+
+
+def convolution(graph: Graph, operator: Operator) -> list[Step]:
+    x, y, fused = ends(graph, operator)
+    w = graph.tensors[operator.inputs[1]]
+    depthwise = operator.name == "DEPTHWISE_CONV_2D"
+    channels = y.shape[3]
+    if not depthwise and w.shape[3] != x.shape[3]:
+        raise UserError(
+            f"{graph.path}: a grouped convolution (filters of {w.shape[3]} of {x.shape[3]} channels) is not supported"
+        )
+    scales = np.broadcast_to(w.scale, channels)
+    own = window(operator, x, y, w.shape[1], w.shape[2])
+    own |= {"dilation_y": operator.options["dilation_h"], "dilation_x": operator.options["dilation_w"]}
+    if depthwise:
+        own["many"] = channels // x.shape[3]
+    real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
+    kernel = "depthwise_conv_2d" if depthwise else "conv_2d"
+    p = parameters(kernel, x, y, fused, **own)
+    return [Step(kernel, p, y.index, byte_weights(w), biases(graph, operator, channels), [multiplier(r) for r in real])]

@@ -1,0 +1,58 @@
+"""Operators on pictures without weights: pools, means, padding; and what windows have in common."""
+
+from __future__ import annotations
+
+from ...common.errors import UserError
+from ..tflite import Graph, Operator, Tensor
+from .step import Step, ends, multiplier, parameters
+
+
+def window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) -> dict[str, int]:
+    """The parameters that convolutions and pools have in common; height, width: of the kernel."""
+    o = operator.options
+    before = []
+    for size, out, kernel, stride, dilation in (
+        (x.shape[1], y.shape[1], height, o["stride_h"], o.get("dilation_h", 1)),
+        (x.shape[2], y.shape[2], width, o["stride_w"], o.get("dilation_w", 1)),
+    ):
+        total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size) if o["padding"] == 0 else 0
+        before.append(total // 2)
+    return {
+        **sizes(x, y), "channels": y.shape[3], "kernel_height": height, "kernel_width": width,
+        "stride_y": o["stride_h"], "stride_x": o["stride_w"], "pad_y": before[0], "pad_x": before[1],
+    }  # fmt: skip
+
+
+def sizes(x: Tensor, y: Tensor) -> dict[str, int]:
+    """Sizes of two images, batch first."""
+    return {
+        "height": x.shape[1], "width": x.shape[2], "depth": x.shape[3], "out_height": y.shape[1], "out_width": y.shape[2],
+    }  # fmt: skip
+
+
+def pool(graph: Graph, operator: Operator) -> list[Step]:
+    x, y, fused = ends(graph, operator)
+    own = window(operator, x, y, operator.options["filter_h"], operator.options["filter_w"])
+    own["average"] = int(operator.name == "AVERAGE_POOL_2D")
+    return [Step("pool_2d", parameters("pool_2d", x, y, fused, **own), y.index)]
+
+
+def mean(graph: Graph, operator: Operator) -> list[Step]:
+    x, y, fused = ends(graph, operator)
+    axes = graph.tensors[operator.inputs[1]].data
+    if axes is None or sorted(int(a) % len(x.shape) for a in axes.ravel()) != [1, 2] or len(x.shape) != 4:
+        raise UserError(f"{graph.path}: MEAN: only over height and width")
+    count = x.shape[1] * x.shape[2]
+    m, exponent = multiplier(float(x.scale[0]) / float(y.scale[0]))
+    shift = min(count.bit_length() - 1, 32, 31 + exponent)
+    p = parameters("mean", x, y, fused, positions=count, channels=x.shape[3])
+    return [Step("mean", p, y.index, multipliers=[((m << shift) // count, exponent - shift)])]
+
+
+def pad(graph: Graph, operator: Operator) -> list[Step]:
+    x, y, fused = ends(graph, operator)
+    around = graph.tensors[operator.inputs[1]].data
+    if around is None or around.shape != (4, 2) or around[0].any() or around[3].any():
+        raise UserError(f"{graph.path}: PAD: only of height and width, by constants")
+    before = {"rows_before": int(around[1][0]), "columns_before": int(around[2][0])}
+    return [Step("pad", parameters("pad", x, y, fused, **sizes(x, y), **before), y.index)]
