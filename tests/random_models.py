@@ -5,7 +5,9 @@ import numpy as np
 from h2t2_tools.model.tflite import Graph, Operator, Tensor
 from h2t2_tools.model.tflite_write import write
 
-VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1}  # of int8; every other: 2
+# of int8; every other: 2
+VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "PRELU": 1, "HARD_SWISH": 1, "UNPACK": 1}
+VERSIONS |= {"RELU_N1_TO_1": 1, "SPACE_TO_DEPTH": 1, "DEPTH_TO_SPACE": 1, "TILE": 1, "BATCH_MATMUL": 2, "SPLIT_V": 2}
 NONE, RELU, RELU6 = 0, 1, 3
 SAME, VALID = 0, 1
 
@@ -29,8 +31,13 @@ class Maker:
 
     def operator(self, name, inputs, output, **options):
         version = VERSIONS.get(name, 2)
-        self.operators.append(Operator(name, version, tuple(inputs), (output,), options))
+        outputs = output if isinstance(output, tuple) else (output,)
+        self.operators.append(Operator(name, version, tuple(inputs), outputs, options))
         return output
+
+    def numbers(self, *values):
+        """A constant of int32."""
+        return self.tensor((len(values),), None, 0, np.array(values, np.int32), "int32")
 
     def shape(self, n):
         return self.tensors[n].shape
@@ -115,6 +122,116 @@ class Maker:
         y = self.tensor(self.shape(a), large * rng.uniform(0.7, 2), int(rng.integers(-100, 100)))
         return self.operator(name, (a, b), y, fused=int(rng.choice([NONE, RELU, RELU6])))
 
+    def operand(self, x):
+        """Something of the shape of x, or that is repeated to it: a constant, or computed from x."""
+        rng, shape = self.rng, self.shape(x)
+        which = int(rng.integers(5))
+        if which == 0 and len(shape) == 4:
+            return self.mean(x, keep=True)  # one number a channel, as squeeze-and-excitation has
+        made = {1: (), 2: shape[-1:], 3: (1,) * (len(shape) - 1) + shape[-1:]}.get(which, shape)
+        data = rng.integers(-128, 128, made).astype(np.int8)
+        return self.tensor(made, self.scale(x) * rng.uniform(0.3, 2), int(rng.integers(-128, 128)), data)
+
+    def combined(self, x):
+        """ADD, SUB, MUL, MAXIMUM or MINIMUM with a constant or another tensor, before or behind it."""
+        rng, other = self.rng, self.operand(x)
+        name = str(rng.choice(["ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"]))
+        pair = (x, other) if rng.random() < 0.5 else (other, x)
+        if name in ("MAXIMUM", "MINIMUM"):
+            t = self.tensors[other]
+            if t.data is None:
+                return x
+            scale = np.array([self.scale(x)], np.float32)
+            self.tensors[other] = Tensor(other, t.name, t.shape, t.dtype, t.data, scale, np.array([self.zero(x)]), 0)
+            return self.operator(name, pair, self.tensor(self.shape(x), self.scale(x), self.zero(x)))
+        large = self.scale(x) * self.scale(other) * 40 if name == "MUL" else max(self.scale(x), self.scale(other))
+        y = self.tensor(self.shape(x), large * rng.uniform(0.7, 2), int(rng.integers(-100, 100)))
+        return self.operator(name, pair, y, fused=int(rng.choice([NONE, RELU, RELU6])))
+
+    def function(self, x):
+        """A function of each number."""
+        rng = self.rng
+        name = str(rng.choice(["TANH", "LEAKY_RELU", "HARD_SWISH", "RELU_N1_TO_1", "PRELU"]))
+        scale = self.scale(x) * rng.uniform(0.5, 2)
+        if name == "TANH":
+            return self.operator(name, (x,), self.tensor(self.shape(x), 1 / 128, 0))
+        y = self.tensor(self.shape(x), scale, int(rng.integers(-128, 100)))
+        if name == "PRELU":
+            made = (*[1] * (len(self.shape(x)) - 2), self.shape(x)[-1])
+            factors = rng.integers(-128, 128, made).astype(np.int8)
+            factor = self.tensor(made, rng.uniform(0.001, 0.02), int(rng.integers(-128, 128)), factors)
+            return self.operator(name, (x, factor), y)
+        return self.operator(name, (x,), y, **({"alpha": float(rng.uniform(0.01, 1.5))} if name == "LEAKY_RELU" else {}))
+
+    def moved(self, x):
+        """The same numbers in another order, or some of them."""
+        rng = self.rng
+        _, height, width, depth = shape = self.shape(x)
+
+        def like(made):
+            return self.tensor(made, self.scale(x), self.zero(x))
+
+        which = str(rng.choice(["TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PACK", "TILE", "DEPTH", "RESIZE"]))
+        if which == "TRANSPOSE":
+            order = [0, *(int(n) for n in rng.permutation([1, 2, 3]))]
+            return self.operator(which, (x, self.numbers(*order)), like([shape[n] for n in order]))
+        if which in ("SLICE", "STRIDED_SLICE"):
+            begin = [0, *(int(rng.integers(size)) for size in shape[1:])]
+            size = [1, *(int(rng.integers(1, full - at + 1)) for at, full in zip(begin[1:], shape[1:]))]
+            if which == "SLICE":
+                return self.operator(which, (x, self.numbers(*begin), self.numbers(*size)), like(size))
+            steps = [1, *(int(rng.integers(1, 3)) for _ in range(3))]
+            made = [-(-n // step) for n, step in zip(size, steps)]
+            ends = [at + n for at, n in zip(begin, size)]
+            masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_mask"), 0)
+            return self.operator(which, (x, *(self.numbers(*v) for v in (begin, ends, steps))), like(made), **masks)
+        axis = int(rng.integers(1, 4))
+        if which in ("SPLIT", "SPLIT_V"):
+            if shape[axis] < 2:
+                return x
+            parts = [1, shape[axis] - 1] if which == "SPLIT_V" else [shape[axis] // 2] * 2
+            if sum(parts) != shape[axis]:
+                return x
+            made = tuple(like((*shape[:axis], n, *shape[axis + 1 :])) for n in parts)
+            inputs = (self.numbers(axis), x) if which == "SPLIT" else (x, self.numbers(*parts), self.numbers(axis))
+            return self.operator(which, inputs, made, splits=2)[int(rng.integers(2))]
+        if which == "PACK":
+            made = list(shape)
+            made.insert(axis, 2)
+            packed = self.operator(which, (x, x), like(made), values=2, axis=axis)
+            both = tuple(like(shape) for _ in range(2))
+            return self.operator("UNPACK", (packed,), both, values=2, axis=axis)[int(rng.integers(2))]
+        if which == "TILE":
+            times = [1, *(int(rng.integers(1, 3)) if n != axis else 1 for n in (1, 2, 3))]
+            return self.operator(which, (x, self.numbers(*times)), like([n * t for n, t in zip(shape, times)]))
+        if which == "DEPTH":
+            tiled = self.operator("TILE", (x, self.numbers(1, 1, 1, 4)), like((1, height, width, 4 * depth)))
+            wide = self.operator("DEPTH_TO_SPACE", (tiled,), like((1, 2 * height, 2 * width, depth)), block=2)
+            if rng.random() < 0.5:
+                return wide
+            return self.operator("SPACE_TO_DEPTH", (wide,), like((1, height, width, 4 * depth)), block=2)
+        half, corners = bool(rng.random() < 0.5), False
+        name = str(rng.choice(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"]))
+        if name == "RESIZE_BILINEAR":
+            size = [int(n) for n in rng.integers(1, 14, 2)]
+            corners = not half and bool(rng.random() < 0.5)
+        else:
+            size = [n * int(rng.integers(1, 4)) for n in (height, width)]
+        options = {"align_corners": int(corners), "half_pixel_centers": int(half)}
+        return self.operator(name, (x, self.numbers(*size)), like((1, *size, depth)), **options)
+
+    def attended(self, x):
+        """BATCH_MATMUL of a tensor with itself, turned or not."""
+        _, height, width, depth = self.shape(x)
+        other = self.convolution(x, kernel=(1, 1), stride=(1, 1), channels=depth, padding=SAME)
+        turned = int(self.rng.random() < 0.6)
+        if not turned:
+            other = self.operator("TRANSPOSE", (other, self.numbers(0, 1, 3, 2)), self.tensor(
+                (1, height, depth, width), self.scale(other), self.zero(other)))  # fmt: skip
+        scale = self.scale(x) * self.scale(other) * 74 * np.sqrt(depth)
+        y = self.tensor((1, height, width, width), scale * self.rng.uniform(0.3, 2), int(self.rng.integers(-50, 50)))
+        return self.operator("BATCH_MATMUL", (x, other), y, adjoint_x=0, adjoint_y=turned)
+
     def joined(self, x):
         a = self.convolution(x, kernel=(1, 1), stride=(1, 1), channels=2)
         axis = int(self.rng.integers(1, 4))
@@ -172,7 +289,8 @@ def random_model(seed):
         body = (
             make.convolution, make.convolution, lambda x: make.convolution(x, depthwise=True), make.pool, make.branches,
             make.joined, make.rescaled, make.padded, lambda x: make.rescaled(x, name="RELU"),
-            lambda x: make.rescaled(x, name="RELU6"),
+            lambda x: make.rescaled(x, name="RELU6"), make.combined, make.combined, make.function, make.function, make.moved,
+            make.moved, make.moved, make.attended,
         )  # fmt: skip
         for _ in range(int(rng.integers(2, 6))):
             x = body[int(rng.integers(len(body)))](x)

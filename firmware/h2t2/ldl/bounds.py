@@ -5,13 +5,14 @@ WORK, WORK_A_BYTE = 1 << 26, 1 << 14  # the most multiplications or bytes of any
 WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
 WINDOWED = "conv_2d", "depthwise_conv_2d", "pool_2d"
 LENGTHS = {
-    "fully_connected": 9, "conv_2d": 21, "depthwise_conv_2d": 22, "pool_2d": 20, "mean": 9, "add": 9, "multiply": 9,
-    "rescale": 8, "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
+    "fully_connected": 9, "conv_2d": 21, "depthwise_conv_2d": 22, "pool_2d": 20, "mean": 9, "arithmetic": 13, "rescale": 8,
+    "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
+    "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
 }  # fmt: skip
 
 
 def _reach(name, own):
-    """(input bytes, output bytes, bytes of the bundle at the seventh parameter, channels of constants) of a step.
+    """(input bytes, output bytes, bytes at the seventh parameter, channels of constants) of a step.
 
     own: its parameters from the eighth on.
     """
@@ -32,8 +33,28 @@ def _reach(name, own):
     if name == "mean":
         positions, channels = own
         return positions * channels, channels, 0, 1
-    if name in ("add", "multiply"):
-        return own[1], own[1], 0, 3 if name == "add" else 1
+    if name in ("arithmetic", "extreme"):
+        outer, repeat, inner, how = own[-4:]
+        channels = 0 if name == "extreme" else 1 if how == 3 else 3
+        return outer * repeat * inner, outer * repeat * inner, outer * inner, channels
+    if name == "prelu":
+        return own[1] * own[2], own[1] * own[2], own[2], 2
+    if name == "batch_matmul":
+        batches, rows, inner, columns, step_row, step_inner = own[1:]
+        if (columns - 1) * step_row + (inner - 1) * step_inner >= inner * columns:
+            raise ValueError("bundle: %s beyond its input" % name)
+        return batches * rows * inner, batches * rows * columns, batches * inner * columns, 1
+    if name == "resize_bilinear":
+        height, width, depth, out_height, out_width, step_y, step_x, half = own
+        for size, out, step in ((height, out_height, step_y), (width, out_width, step_x)):
+            if (out - 1) * step + half * (step // 2 - 512) >> 10 >= size:
+                raise ValueError("bundle: %s beyond its input" % name)
+        return height * width * depth, out_height * out_width * depth, 0, 0
+    if name == "view":
+        made = 1
+        for n in own[1:6]:
+            made *= n
+        return own[0] + 1 + sum([(own[n] - 1) * own[n + 5] for n in range(1, 6)]), made, 0, 0
     if name == "concatenate":
         runs, size, step = own
         return runs * size, (runs - 1) * step + size, 0, 0
@@ -51,13 +72,17 @@ def work(name: str, p) -> int:
         sizes = own[:10]
     elif name == "pad":
         sizes = own[:5]
-    elif name in ("add", "multiply"):
-        sizes = own[1:]
+    elif name in ("arithmetic", "extreme"):
+        sizes = own[-4:-1]
+    elif name in ("prelu", "batch_matmul", "view"):
+        sizes = own[1:6] if name == "view" else own[1:5]
+    elif name == "resize_bilinear":
+        sizes = own[:5]
     if min(sizes) < 1:
         raise ValueError("bundle: %s of the size 0" % name)
     if name not in WINDOWED:
         made = 1
-        for n in sizes if name != "concatenate" else sizes[:2]:
+        for n in sizes[:2] if name == "concatenate" else sizes[2:] if name == "resize_bilinear" else sizes:
             made *= n
         return made
     depth, channels = own[2], own[5]
@@ -98,10 +123,10 @@ def check(name: str, p, k, arena, blob) -> int:
     source, made, weights, channels = _reach(name, own)
     inside(x, source, arena)
     inside(y, made, arena)
-    if name in ("add", "multiply"):
-        inside(other, source, arena)
-    elif weights:
-        inside(other, weights, len(blob))
+    # of two inputs the second may be in the arena, or a constant
+    in_arena = name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
+    if weights:
+        inside(other, weights, arena if in_arena else len(blob))
     if name == "softmax":
         _exponentials(blob[other : other + 1024], own[0])
     if channels or name in WEIGHTED:
@@ -109,7 +134,7 @@ def check(name: str, p, k, arena, blob) -> int:
             raise ValueError("bundle: %s lacks constants" % name)
         if name in WEIGHTED and (k[0] is None or len(k[0]) < channels):
             raise ValueError("bundle: %s lacks its bias" % name)
-    return 0 if name in ("add", "multiply") else weights
+    return 0 if in_arena else weights
 
 
 def _exponentials(table, classes):

@@ -5,15 +5,10 @@ from binascii import crc32
 from struct import unpack_from
 
 from .bounds import ARENA_MAX, bounded, check, inside, work
-
-try:
-    from .kernels_viper import STEPS
-except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
-    from .kernels import STEPS
-from .kernels import NAMES
+from .steps import NAMES, function
 
 MAGIC = b"H2M1"
-VERSION = 1
+VERSION = 2
 HEADER = (
     "<4sHHIIIIIIII"  # magic, version, steps, bytes, CRC-32 of what follows it; arena, input, its size, output, its size; scores
 )
@@ -41,7 +36,7 @@ class Int8Model:
             raise ValueError("bundle: these bytes are not one")
         head = unpack_from(HEADER, blob[:HEADER_SIZE], 0)
         if head[1] != VERSION:
-            raise ValueError("bundle: format %d, this runtime reads %d" % (head[1], VERSION))
+            raise ValueError("bundle: format %d, this runtime reads %d: make it again, h2t2 bundle" % (head[1], VERSION))
         if head[3] != len(blob):
             raise ValueError("bundle: %d bytes, want %d (truncated?)" % (len(blob), head[3]))
         crc = 0
@@ -71,8 +66,8 @@ class Int8Model:
             inside(at, STEP_SIZE, len(blob))
             code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
             at += STEP_SIZE
-            if not 0 < code < len(STEPS):
-                raise ValueError("bundle: step %d is not known here" % code)
+            step = function(code)
+            name = NAMES[code]
             inside(at, 4 * count, len(blob))
             if bias:
                 inside(bias, 4 * channels, len(blob))
@@ -84,10 +79,10 @@ class Int8Model:
                 n = (shifts - limbs) // 6
                 biases = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
                 k = (biases, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n])
-            self._keep(p, check(NAMES[code], p, k, head[5], blob))
-            total += work(NAMES[code], p)
+            self._keep(p, check(name, p, k, head[5], blob))
+            total += work(name, p)
             bounded(total, len(blob))
-            self.steps.append((STEPS[code], p, k))
+            self.steps.append((step, p, k))
 
     def _keep(self, p, size):
         """Told, of every step, how many bytes at p[6] of the bundle it reads."""

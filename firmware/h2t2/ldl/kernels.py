@@ -152,23 +152,30 @@ def mean(arena, blob, p, k):
         _put(arena, y + o, requantise(acc, 0, limbs, shifts) + offset, low, high)
 
 
-def add(arena, blob, p, k):
-    """ADD of two inputs of one shape. Multipliers: of each input, then of the sum."""
-    x, y, zero, offset, low, high, other, other_zero, count = p
-    _, limbs, shifts = k
-    for i in range(count):
-        acc = requantise((arena[x + i] - zero) << 20, 0, limbs, shifts)
-        acc += requantise((arena[other + i] - other_zero) << 20, 1, limbs, shifts)
-        _put(arena, y + i, requantise(acc, 2, limbs, shifts) + offset, low, high)
+def arithmetic(arena, blob, p, k):
+    """ADD (how is 0), SUB: the second is taken off (1), or the first (2), MUL (3). Multipliers: of the result; of each input.
 
-
-def multiply(arena, blob, p, k):
-    """MUL of two inputs of one shape."""
-    x, y, zero, offset, low, high, other, other_zero, count = p
+    The second may be smaller, and a constant in the bundle: each of its `outer` rows of `inner` bytes counts `repeat` times.
+    """
+    x, y, zero, offset, low, high, other, other_zero, constant, outer, repeat, inner, how = p
     _, limbs, shifts = k
-    for i in range(count):
-        acc = (arena[x + i] - zero) * (arena[other + i] - other_zero)
-        _put(arena, y + i, requantise(acc, 0, limbs, shifts) + offset, low, high)
+    second = blob if constant else arena
+    for row in range(outer * repeat):
+        at = other + row // repeat * inner
+        for i in range(inner):
+            acc = arena[x] - zero
+            part = second[at + i] - other_zero
+            if how == 3:
+                acc *= part
+            else:
+                acc = requantise(acc << 20, 1, limbs, shifts)
+                part = requantise(part << 20, 2, limbs, shifts)
+                if how == 2:
+                    acc = -acc
+                acc += -part if how == 1 else part
+            _put(arena, y, requantise(acc, 0, limbs, shifts) + offset, low, high)
+            x += 1
+            y += 1
 
 
 def rescale(arena, blob, p, k):
@@ -202,7 +209,7 @@ def concatenate(arena, blob, p, k):
 
 
 def look_up(arena, blob, p, k):
-    """LOGISTIC, and every other function of one number: a table of 256 bytes."""
+    """Every function of one number (LOGISTIC, TANH, LEAKY_RELU, HARD_SWISH, ...): a table of 256 bytes."""
     x, y, _, _, _, _, table, count = p
     for i in range(count):
         arena[y + i] = blob[table + arena[x + i]]
@@ -290,11 +297,3 @@ def softmax(arena, blob, p, k):
             arena[y + i] = 255 if e > 255 else e
         x += classes
         y += classes
-
-
-# a step's code in a bundle is its place here; 0 does nothing
-NAMES = (
-    "", "fully_connected", "conv_2d", "depthwise_conv_2d", "pool_2d", "mean", "add", "multiply", "rescale", "pad",
-    "concatenate", "look_up", "softmax",
-)  # fmt: skip
-STEPS = tuple([globals().get(name) for name in NAMES])

@@ -7,15 +7,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h2t2.ldl import kernels
+from h2t2.ldl import steps as ldl_steps
 
 from ..common.errors import UserError
 from .operators import MAKERS, SAME_BYTES
-from .operators.step import INPUT, OUTPUT, SEVENTH, Step
+from .operators.step import GREATEST, INPUT, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step, multiplier
+from .operators.tables import times
 from .tflite import Graph, Operator
 
+LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
+# of pictures: a batch of more than one would be read as one
+PICTURES = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH",
+            "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")  # fmt: skip
+# the most that goes into a multiplier of the kernels that have no bias
+REACH = {"arithmetic": 255 * 255, "rescale": 255, "prelu": 255 * 255, "batch_matmul": 255 * 255}
+MATMUL_INNER = 10  # a parameter's place
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
-CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
+CODES = {name: code for code, name in enumerate(ldl_steps.NAMES) if name}
 
 
 @dataclass
@@ -28,8 +36,6 @@ class Plan:
 
 def _reason(graph: Graph, operator: Operator) -> str | None:
     """Why a board cannot run an operator, or None."""
-    if operator.name.startswith("RESIZE"):
-        return "a device makes pictures smaller in integers, before the model: train on that (h2t2 pair --picture)"
     if operator.name not in MAKERS:
         return "this operator is not among those the interpreter has"
     if operator.name in WEIGHTED:
@@ -47,8 +53,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype == "int8" and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
-        if tensor.shape and tensor.data is None and tensor.shape[0] != 1 and tensor.dtype == "int8":
-            return f"tensor {tensor.name} has a batch of {tensor.shape[0]}: only 1 is run"
+        if operator.name in PICTURES and tensor.data is None and (len(tensor.shape) != 4 or tensor.shape[0] != 1):
+            return f"tensor {tensor.name} is of the shape {tensor.shape}: only one picture (1, height, width, channels) is run"
     return None
 
 
@@ -181,18 +187,40 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int]) -> tuple
 
 
 def _check_range(graph: Graph, step: Step) -> None:
-    """UserError where an accumulator could leave what the board's arithmetic holds (2^29)."""
-    if step.kernel not in ("fully_connected", "conv_2d", "depthwise_conv_2d"):
+    """UserError where an accumulator could leave what the board's arithmetic holds (2^29).
+
+    A channel whose output is one constant whatever comes in (what training leaves of a dead one, often with a bias of 2^30) is
+    folded to that constant.
+    """
+    if step.bias is None:
+        reach = REACH.get(step.kernel, 0) * (step.p[MATMUL_INNER] if step.kernel == "batch_matmul" else 1)
+        if step.kernel == "arithmetic" and len(step.multipliers) == 3:  # a sum, in 2^20ths of the larger scale
+            reach = 2**28
+        if any(reach << max(0, exponent) >= LIMIT for _, exponent in step.multipliers[:2]):
+            raise UserError(f"{graph.path}: {step.kernel}: a multiplier of {step.multipliers}, too large for a board")
         return
-    channels = len(step.bias) if step.bias is not None else 1
-    weights = np.abs(np.frombuffer(step.weights, np.uint8).astype(np.int64) - 128)
-    by_channel = (
-        weights.reshape(-1, channels).sum(0) if step.kernel == "depthwise_conv_2d" else weights.reshape(channels, -1).sum(1)
-    )
-    bound = by_channel * 255 + (np.abs(step.bias) if step.bias is not None else 0)
-    shifts = np.array([max(0, exponent) for _, exponent in step.multipliers])
-    if int(np.max(bound << shifts)) >= 2**29:
-        raise UserError(f"{graph.path}: {step.kernel}: an accumulator may reach {int(np.max(bound))}, too large for a board")
+    channels = len(step.bias)
+    weights = np.frombuffer(step.weights, np.uint8).astype(np.int64) - 128
+    by_channel = weights.reshape(-1, channels).T if step.kernel == "depthwise_conv_2d" else weights.reshape(channels, -1)
+    zero = step.p[X_ZERO]
+    up, down = np.maximum(by_channel, 0).sum(1), np.minimum(by_channel, 0).sum(1)
+    lows = step.bias + down * (255 - zero) - up * zero
+    highs = step.bias + up * (255 - zero) - down * zero
+    for n, (low, high) in enumerate(zip(lows.tolist(), highs.tolist())):
+        m, exponent = step.multipliers[n]
+        bound = 255 * int(np.abs(by_channel[n]).sum()) + abs(int(step.bias[n]))
+        if bound << max(0, exponent) < LIMIT:
+            continue
+        bounds = step.p[LEAST], step.p[GREATEST]
+        made = {min(max(times(acc, m, exponent) + step.p[Y_ZERO], bounds[0]), bounds[1]) for acc in (low, high)}
+        if len(made) > 1 or max(-low, high) << max(0, exponent) >= 2**31:
+            where = f"{graph.path}: {step.kernel}, channel {n}"
+            raise UserError(f"{where}: an accumulator may reach {bound}, too large for a board: train with a smaller bias")
+        by_channel[n] = 0
+        step.bias[n] = made.pop() - step.p[Y_ZERO]
+        step.multipliers[n] = multiplier(1.0)
+    made_of = by_channel.T if step.kernel == "depthwise_conv_2d" else by_channel
+    step.weights = (made_of + 128).astype(np.uint8).tobytes()
 
 
 def place(made: Plan, step: Step) -> list[int]:

@@ -14,16 +14,10 @@ from h2t2.ldl.tflite_check import _File as Raw
 from h2t2.ldl.tflite_check import check
 
 from ..common.errors import UserError
+from .operator_names import NAMES
 
 TYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64"}
 BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "int8": 1, "float64": 8}
-NAMES = {
-    0: "ADD", 1: "AVERAGE_POOL_2D", 2: "CONCATENATION", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D", 6: "DEQUANTIZE",
-    9: "FULLY_CONNECTED", 14: "LOGISTIC", 17: "MAX_POOL_2D", 18: "MUL", 19: "RELU", 21: "RELU6", 22: "RESHAPE", 25: "SOFTMAX",
-    34: "PAD", 40: "MEAN", 43: "SQUEEZE", 70: "EXPAND_DIMS", 114: "QUANTIZE", 28: "TANH", 39: "TRANSPOSE", 45: "STRIDED_SLICE",
-    77: "SHAPE", 83: "PACK", 23: "RESIZE_BILINEAR", 97: "RESIZE_NEAREST_NEIGHBOR", 117: "HARD_SWISH",
-    41: "SUB", 98: "LEAKY_RELU", 37: "BATCH_TO_SPACE_ND", 38: "SPACE_TO_BATCH_ND",
-}  # fmt: skip
 FUSED = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
 
 # option name -> (field, struct code, default), by operator
@@ -36,11 +30,24 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, int]]] = {
     "AVERAGE_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
     "MAX_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
     "FULLY_CONNECTED": {"fused": (0, "<b", 0), "keep_num_dims": (2, "<b", 0)},
-    "ADD": {"fused": (0, "<b", 0)},
-    "MUL": {"fused": (0, "<b", 0)},
+    **dict.fromkeys(("ADD", "SUB", "MUL"), {"fused": (0, "<b", 0)}),
     "CONCATENATION": {"axis": (0, "<i", 0), "fused": (1, "<b", 0)},
     "MEAN": {"keep_dims": (0, "<b", 0)},
     "SOFTMAX": {"beta": (0, "<f", 0)},
+    "LEAKY_RELU": {"alpha": (0, "<f", 0)},
+    "PACK": {"values": (0, "<i", 0), "axis": (1, "<i", 0)},
+    "UNPACK": {"values": (0, "<i", 0), "axis": (1, "<i", 0)},
+    "SPLIT": {"splits": (0, "<i", 0)},
+    "SPLIT_V": {"splits": (0, "<i", 0)},
+    "STRIDED_SLICE": {
+        "begin_mask": (0, "<i", 0), "end_mask": (1, "<i", 0), "ellipsis_mask": (2, "<i", 0), "new_axis_mask": (3, "<i", 0),
+        "shrink_mask": (4, "<i", 0),
+    },
+    "DEPTH_TO_SPACE": {"block": (0, "<i", 0)},
+    "SPACE_TO_DEPTH": {"block": (0, "<i", 0)},
+    "RESIZE_BILINEAR": {"align_corners": (2, "<b", 0), "half_pixel_centers": (3, "<b", 0)},
+    "RESIZE_NEAREST_NEIGHBOR": {"align_corners": (0, "<b", 0), "half_pixel_centers": (1, "<b", 0)},
+    "BATCH_MATMUL": {"adjoint_x": (0, "<b", 0), "adjoint_y": (1, "<b", 0)},
 }  # fmt: skip
 
 
@@ -137,7 +144,8 @@ class _Reader:
 
     def code(self, table: int) -> tuple[str, int]:
         number = max(self.value(table, 0, "<b", 0), self.value(table, 3, "<i", 0))
-        return NAMES.get(number, f"operator {number}"), self.value(table, 2, "<i", 1)
+        name = NAMES[number] if 0 <= number < len(NAMES) else f"operator {number}"
+        return name, self.value(table, 2, "<i", 1)
 
     def tensor(self, index: int, table: int, buffers: list[int]) -> Tensor:
         dtype = TYPES.get(self.value(table, 1, "<b", 0), "unknown")

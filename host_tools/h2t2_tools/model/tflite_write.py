@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
-from .tflite import NAMES, TYPES, Graph, Operator, Tensor
+from .operator_names import NAMES
+from .tflite import TYPES, Graph, Operator, Tensor
 
 # operator -> (its table of options in the schema, option name -> attribute)
 _WINDOW = {"padding": "padding", "stride_w": "strideW", "stride_h": "strideH", "fused": "fusedActivationFunction"}
 _DILATION = {"dilation_w": "dilationWFactor", "dilation_h": "dilationHFactor"}
 _POOL = {**_WINDOW, "filter_w": "filterWidth", "filter_h": "filterHeight"}
+_MASKS = {"begin_mask": "beginMask", "end_mask": "endMask", "ellipsis_mask": "ellipsisMask"}
+_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask"}
+_CENTRES = {"align_corners": "alignCorners", "half_pixel_centers": "halfPixelCenters"}
 _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "CONV_2D": ("Conv2DOptions", {**_WINDOW, **_DILATION}),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", {**_WINDOW, **_DILATION, "multiplier": "depthMultiplier"}),
@@ -20,12 +24,24 @@ _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "MAX_POOL_2D": ("Pool2DOptions", _POOL),
     "FULLY_CONNECTED": ("FullyConnectedOptions", {"fused": "fusedActivationFunction", "keep_num_dims": "keepNumDims"}),
     "ADD": ("AddOptions", {"fused": "fusedActivationFunction"}),
+    "SUB": ("SubOptions", {"fused": "fusedActivationFunction"}),
     "MUL": ("MulOptions", {"fused": "fusedActivationFunction"}),
     "CONCATENATION": ("ConcatenationOptions", {"axis": "axis", "fused": "fusedActivationFunction"}),
     "MEAN": ("ReducerOptions", {"keep_dims": "keepDims"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "beta"}),
+    "LEAKY_RELU": ("LeakyReluOptions", {"alpha": "alpha"}),
+    "PACK": ("PackOptions", {"values": "valuesCount", "axis": "axis"}),
+    "UNPACK": ("UnpackOptions", {"values": "num", "axis": "axis"}),
+    "SPLIT": ("SplitOptions", {"splits": "numSplits"}),
+    "SPLIT_V": ("SplitVOptions", {"splits": "numSplits"}),
+    "STRIDED_SLICE": ("StridedSliceOptions", _MASKS),
+    "DEPTH_TO_SPACE": ("DepthToSpaceOptions", {"block": "blockSize"}),
+    "SPACE_TO_DEPTH": ("SpaceToDepthOptions", {"block": "blockSize"}),
+    "RESIZE_BILINEAR": ("ResizeBilinearOptions", _CENTRES),
+    "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _CENTRES),
+    "BATCH_MATMUL": ("BatchMatMulOptions", {"adjoint_x": "adjX", "adjoint_y": "adjY"}),
 }
-_CODES = {name: code for code, name in NAMES.items()}
+_CODES = {name: code for code, name in enumerate(NAMES)}
 _TYPES = {name: code for code, name in TYPES.items()}
 
 

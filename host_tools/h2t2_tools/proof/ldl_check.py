@@ -80,12 +80,10 @@ def compare(
 
 
 def _overwritten(interpreter: Any, graph: Graph, tensor: int) -> bool:
-    """Whether the oracle computed a later tensor in this one's memory (ADD, MUL, SOFTMAX do): it is judged by that one then."""
-    for operator in graph.operators:
-        if operator.name in ("ADD", "MUL", "SOFTMAX") and tensor in operator.inputs:
-            later = interpreter.get_tensor(operator.outputs[0])
-            return bool(np.array_equal(interpreter.get_tensor(tensor), later))
-    return False
+    """Whether the oracle computed a later tensor in this one's memory (ADD, SUB, SOFTMAX and others do): that one is judged."""
+    now = interpreter.get_tensor(tensor)
+    later = [n for operator in graph.operators if tensor in operator.inputs for n in operator.outputs]
+    return any(np.array_equal(now, interpreter.get_tensor(n)) for n in later)
 
 
 def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor: Any) -> tuple[int, int]:

@@ -15,6 +15,8 @@ from typing import Any
 from h2t2.core.h2t2 import H2T2
 from h2t2.ldl.bundle import Int8Model
 
+from ...common.errors import UserError
+
 CORE = ("numbers", "rng", "tickets", "experts", "policy", "h2t2")
 KEPT = {"array", "abs", "min", "max", "range", "self", "__init__"}  # what the core uses of Python
 # words interned in the ROM of the micro:bit's MicroPython 1.9.2, found in its firmware image: names that cost no heap
@@ -339,6 +341,8 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
             parts[part.targets[0].id] = part
     wanted: dict[str, None] = {}
     waiting = [step.__name__ for step, _, _ in model.steps]
+    if set(waiting) - set(parts):
+        raise UserError(f"a micro:bit has no room for {', '.join(sorted(set(waiting) - set(parts)))}: h2t2 inspect names them")
     while waiting:
         name = waiting.pop()
         wanted[name] = None

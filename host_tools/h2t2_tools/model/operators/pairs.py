@@ -1,31 +1,99 @@
-"""Operators on two inputs, number by number."""
+"""Operators on two inputs, number by number: of one shape, or one of them repeated to the other's (broadcast)."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .step import Step, ends, multiplier, parameters, zero_byte
+from .step import Step, bytes_of, ends, multiplier, parameters, zero_byte
+
+HOW = {"ADD": 0, "SUB": 1, "MUL": 3}
+TAKEN_FROM = 2  # SUB whose first input is the one that is repeated
 
 
-def _pair(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+def _operands(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, bool]:
+    """The input that has the output's shape, the other, and whether they changed places. UserError where neither will do."""
+    y = graph.tensors[operator.outputs[0]]
+    one, two = (graph.tensors[n] for n in operator.inputs)
+    for x, other in ((one, two), (two, one)):
+        if x.data is None and x.size == y.size:
+            return x, other, x is two
+    raise UserError(f"{graph.path}: {operator.name}: of {one.shape} and {two.shape}, both repeated: write one of them in full")
+
+
+def _repeated(graph: Graph, operator: Operator, x: Tensor, other: Tensor) -> dict[str, int]:
+    """Where the other's numbers go: outer rows of inner numbers, each repeated."""
+    shape = (1,) * (len(x.shape) - len(other.shape)) + other.shape
+    axes = [n for n, (size, full) in enumerate(zip(shape, x.shape)) if size != full]
+    first, end = (axes[0], axes[-1] + 1) if axes else (0, 0)
+    if any(shape[n] != 1 for n in range(first, end)):
+        raise UserError(f"{graph.path}: {operator.name}: {other.shape} repeated to {x.shape} along axes that are apart")
+    return {
+        "constant": int(other.data is not None), "outer": math.prod(x.shape[:first]), "repeat": math.prod(x.shape[first:end]),
+        "inner": math.prod(x.shape[end:]),
+    }  # fmt: skip
+
+
+def _step(p: list[int], other: Tensor, y: Tensor, kernel: str, multipliers: list[tuple[int, int]]) -> list[Step]:
+    made = Step(kernel, p, y.index, multipliers=multipliers)
+    if other.data is None:
+        made.other = other.index
+    else:
+        made.weights = bytes_of(other)
+    return [made]
+
+
+def arithmetic(graph: Graph, operator: Operator) -> list[Step]:
+    """ADD, SUB, MUL."""
+    x, other, swapped = _operands(graph, operator)
+    _, y, fused = ends(graph, operator)
+    how = TAKEN_FROM if swapped and operator.name == "SUB" else HOW[operator.name]
+    if operator.name == "MUL":
+        real = [float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])]
+    else:
+        twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
+        real = [twice / (2**20 * float(y.scale[0])), float(x.scale[0]) / twice, float(other.scale[0]) / twice]
+    own = {"other_zero": zero_byte(other), "how": how, **_repeated(graph, operator, x, other)}
+    return _step(parameters("arithmetic", x, y, fused, **own), other, y, "arithmetic", [multiplier(r) for r in real])
+
+
+def extreme(graph: Graph, operator: Operator) -> list[Step]:
+    """MAXIMUM, MINIMUM."""
+    x, other, _ = _operands(graph, operator)
+    y = graph.tensors[operator.outputs[0]]
+    if {(float(t.scale[0]), int(t.zero[0])) for t in (x, other)} != {(float(y.scale[0]), int(y.zero[0]))}:
+        raise UserError(f"{graph.path}: {operator.name}: only of inputs with the output's quantisation")
+    own = {"least": int(operator.name == "MINIMUM"), **_repeated(graph, operator, x, other)}
+    return _step(parameters("extreme", x, y, 0, **own), other, y, "extreme", [])
+
+
+def prelu(graph: Graph, operator: Operator) -> list[Step]:
+    """PRELU by constants, one for each of the last numbers."""
+    x, y, _ = ends(graph, operator)
+    factor = graph.tensors[operator.inputs[1]]
+    where = _repeated(graph, operator, x, factor)
+    if factor.data is None or where["outer"] != 1:
+        raise UserError(f"{graph.path}: PRELU: only by constants that are repeated along the first axes, not by {factor.shape}")
+    real = [float(x.scale[0]) / float(y.scale[0]), float(x.scale[0]) * float(factor.scale[0]) / float(y.scale[0])]
+    own = {"w_zero": zero_byte(factor), "outer": where["repeat"], "inner": where["inner"]}
+    p = parameters("prelu", x, y, 0, **own)
+    return [Step("prelu", p, y.index, bytes_of(factor), multipliers=[multiplier(r) for r in real])]
+
+
+def batch_matmul(graph: Graph, operator: Operator) -> list[Step]:
+    """BATCH_MATMUL of two activations."""
     x, y, fused = ends(graph, operator)
     other = graph.tensors[operator.inputs[1]]
-    if other.shape != x.shape or other.data is not None or x.data is not None:
-        raise UserError(f"{graph.path}: {operator.name}: only of two activations of one shape")
-    kernel = {"ADD": "add", "MUL": "multiply"}[operator.name]
-    return x, other, y, parameters(kernel, x, y, fused, other_zero=zero_byte(other), count=x.size)
-
-
-def add(graph: Graph, operator: Operator) -> list[Step]:
-    x, other, y, p = _pair(graph, operator)
-    twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
-    real = [float(x.scale[0]) / twice, float(other.scale[0]) / twice, twice / (2**20 * float(y.scale[0]))]
-    return [Step("add", p, y.index, multipliers=[multiplier(r) for r in real], other=other.index)]
-
-
-def multiply(graph: Graph, operator: Operator) -> list[Step]:
-    x, other, y, p = _pair(graph, operator)
-    real = float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])
-    return [Step("multiply", p, y.index, multipliers=[multiplier(real)], other=other.index)]
+    if other.data is not None or operator.options["adjoint_x"] or x.shape[:-2] != other.shape[:-2]:
+        raise UserError(f"{graph.path}: BATCH_MATMUL: only of two activations of as many batches, the first not transposed")
+    columns, inner = y.shape[-1], x.shape[-1]
+    steps = (inner, 1) if operator.options["adjoint_y"] else (1, columns)
+    p = parameters(
+        "batch_matmul", x, y, fused, other_zero=zero_byte(other), batches=math.prod(x.shape[:-2]), rows=x.shape[-2],
+        inner=inner, columns=columns, step_row=steps[0], step_inner=steps[1],
+    )  # fmt: skip
+    real = float(x.scale[0]) * float(other.scale[0]) / float(y.scale[0])
+    return [Step("batch_matmul", p, y.index, multipliers=[multiplier(real)], other=other.index)]

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from h2t2.ldl import kernels
+from h2t2.ldl import kernels, kernels_rare
 
 from ..tflite import FUSED, Graph, Operator, Tensor
 
-INPUT, OUTPUT, SEVENTH, FIRST_OWN = 0, 1, 6, 7  # what the first parameters of every step are: see h2t2/ldl/kernels.py
+# what the first parameters of every step are: see h2t2/ldl/kernels.py
+INPUT, OUTPUT, X_ZERO, Y_ZERO, LEAST, GREATEST, SEVENTH, FIRST_OWN = range(8)
 
 
 def _layouts() -> dict[str, list[str]]:
     """The names of every kernel's parameters in their order, as the kernel itself unpacks them from p."""
     made = {}
-    for function in ast.parse(inspect.getsource(kernels)).body:
+    for function in (*ast.parse(inspect.getsource(kernels)).body, *ast.parse(inspect.getsource(kernels_rare)).body):
         for part in getattr(function, "body", []):
             if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p" and isinstance(part.targets[0], ast.Tuple):
                 made[function.name] = [name.id for name in part.targets[0].elts]  # type: ignore[attr-defined]
@@ -27,7 +28,6 @@ def _layouts() -> dict[str, list[str]]:
 
 
 LAYOUTS = _layouts()
-CODES = {name: code for code, name in enumerate(kernels.NAMES) if name}
 
 
 @dataclass
@@ -63,6 +63,12 @@ def multiplier(real: float) -> tuple[int, int]:
 
 def zero_byte(tensor: Tensor) -> int:
     return int(tensor.zero[0]) + 128
+
+
+def bytes_of(tensor: Tensor) -> bytes:
+    """A constant's numbers as the board has them: u = q + 128."""
+    assert tensor.data is not None
+    return (tensor.data.astype(np.int16) + 128).astype(np.uint8).tobytes()
 
 
 def bounds(tensor: Tensor, fused: int) -> tuple[int, int]:

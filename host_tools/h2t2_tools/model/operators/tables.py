@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from ...common.errors import UserError
-from ..tflite import Graph, Operator
-from .step import Step, ends, multiplier, parameters
+from ..tflite import Graph, Operator, Tensor
+from .step import Step, bounds, ends, multiplier, parameters
 
 
 def rescale(graph: Graph, operator: Operator) -> list[Step]:
@@ -18,15 +19,93 @@ def rescale(graph: Graph, operator: Operator) -> list[Step]:
     return [Step("rescale", p, y.index, multipliers=[multiplier(real)])]
 
 
-def logistic(graph: Graph, operator: Operator) -> list[Step]:
+def function(graph: Graph, operator: Operator) -> list[Step]:
+    """LOGISTIC, TANH, LEAKY_RELU, HARD_SWISH, RELU_N1_TO_1: the table of what each byte becomes."""
     x, y, fused = ends(graph, operator)
-    table = []
-    for q in range(-128, 128):
-        value = np.float32(x.scale[0]) * np.float32(q - int(x.zero[0]))
+    made = _FUNCTIONS[operator.name](operator, x, y)
+    table = bytes(min(max(made(q - int(x.zero[0])) + int(y.zero[0]), -128), 127) + 128 for q in range(-128, 128))
+    return [Step("look_up", parameters("look_up", x, y, fused, count=x.size), y.index, table)]
+
+
+Function = Callable[[int], int]  # of a byte less its zero point; the output's less its own, not yet clamped
+
+
+def _nearest(value: float) -> int:
+    return int(math.copysign(math.floor(abs(value) + 0.5), value))
+
+
+def _logistic(operator: Operator, x: Tensor, y: Tensor) -> Function:
+    def made(q: int) -> int:
+        value = np.float32(x.scale[0]) * np.float32(q)
         real = np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-float(value), 88.7))))  # of more, float32 knows no exp
-        z = float(np.float32(real / np.float32(y.scale[0])))
-        table.append(min(max(int(math.copysign(math.floor(abs(z) + 0.5), z)) + int(y.zero[0]), -128), 127) + 128)
-    return [Step("look_up", parameters("look_up", x, y, fused, count=x.size), y.index, bytes(table))]
+        return _nearest(float(np.float32(real / np.float32(y.scale[0]))))
+
+    return made
+
+
+def _tanh(operator: Operator, x: Tensor, y: Tensor) -> Function:
+    def made(q: int) -> int:
+        real = np.tanh(np.float32(x.scale[0]) * np.float32(q))
+        return _nearest(float(np.float32(real / np.float32(y.scale[0]))))
+
+    return made
+
+
+def _leaky_relu(operator: Operator, x: Tensor, y: Tensor) -> Function:
+    real = float(x.scale[0]) / float(y.scale[0])
+    above = multiplier(real)
+    below = multiplier(float(x.scale[0]) * float(np.float32(operator.options["alpha"])) / float(y.scale[0]))
+    return lambda q: times(q, *(above if q >= 0 else below))
+
+
+def _relu_1(operator: Operator, x: Tensor, y: Tensor) -> Function:
+    real = multiplier(float(x.scale[0]) / float(y.scale[0]))
+    low, high = bounds(y, 2)
+    zero = int(y.zero[0]) + 128
+    return lambda q: min(max(times(q, *real), low - zero), high - zero)
+
+
+def _hard_swish(operator: Operator, x: Tensor, y: Tensor) -> Function:
+    """In the 16-bit arithmetic of TFLite's HardSwish."""
+    hires = np.float32(1 / 128) * np.float32(x.scale[0])
+    m_out, e_out = _of_16_bits(float(hires) / float(np.float32(y.scale[0])))
+    m_part, e_part = _of_16_bits(float(hires) / float(np.float32(3.0 / 32768.0)))
+
+    def made(q: int) -> int:
+        high = q * 128
+        out = high * m_out + 16384 >> 15
+        part = high
+        if e_part > 0:
+            part = _fits_16(part << e_part - 1)
+        part = part * m_part + 16384 >> 15
+        if e_part > 0:
+            part = _fits_16(part << 1)
+        elif e_part < 0:
+            part = rounding_shift(part, -e_part)
+        part = part + 32768 >> 1
+        product = part * out * 2
+        whole = _fits_16(abs(product) // 65536 * (1 if product >= 0 else -1))
+        return rounding_shift(whole, -e_out) if e_out <= 0 else whole << e_out
+
+    return made
+
+
+def _of_16_bits(real: float) -> tuple[int, int]:
+    m, exponent = multiplier(real)
+    return (32767 if m >= 2**31 - 1 - 32768 else m + 32768 >> 16), exponent
+
+
+def _fits_16(value: int) -> int:
+    return min(max(value, -32768), 32767)
+
+
+_FUNCTIONS: dict[str, Callable[[Operator, Tensor, Tensor], Function]] = {
+    "LOGISTIC": _logistic,
+    "TANH": _tanh,
+    "LEAKY_RELU": _leaky_relu,
+    "HARD_SWISH": _hard_swish,
+    "RELU_N1_TO_1": _relu_1,
+}
 
 
 def softmax(graph: Graph, operator: Operator) -> list[Step]:
@@ -55,6 +134,11 @@ def doubling_high(x: int, y: int) -> int:
 def rounding_shift(x: int, n: int) -> int:
     """gemmlowp's RoundingDivideByPOT: halves away from zero."""
     return (abs(x) + (1 << n >> 1) >> n) * (1 if x >= 0 else -1)
+
+
+def times(x: int, m: int, exponent: int) -> int:
+    """TFLite's MultiplyByQuantizedMultiplier."""
+    return rounding_shift(doubling_high(x << max(exponent, 0), m), max(-exponent, 0))
 
 
 def exp_on_negative(a: int) -> int:

@@ -2,22 +2,179 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...common.errors import UserError
-from ..tflite import Graph, Operator
+from ..tflite import Graph, Operator, Tensor
 from .step import Step, parameters
+from .windows import sizes
+
+AXES = 5  # that the kernel has
+
+
+def _same(graph: Graph, operator: Operator, x: Tensor, y: Tensor) -> None:
+    if x.data is not None or x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0]:
+        raise UserError(f"{graph.path}: {operator.name}: only of activations with the output's quantisation")
+
+
+def _constant(graph: Graph, operator: Operator, n: int) -> list[int]:
+    """The numbers of its n-th input. UserError where they are computed."""
+    data = graph.tensors[operator.inputs[n]].data
+    if data is None:
+        raise UserError(f"{graph.path}: {operator.name}: by sizes that the model computes; only constants are run")
+    return [int(value) for value in data.ravel()]
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    return [math.prod(shape[n + 1 :]) for n in range(len(shape))]
+
+
+def _view(graph: Graph, operator: Operator, x: Tensor, y: Tensor, start: int, axes: list[tuple[int, int]]) -> list[Step]:
+    """axes: of each axis of the output, how many and how far apart in the input."""
+    _same(graph, operator, x, y)
+    joined: list[tuple[int, int]] = []
+    for n, stride in axes:
+        if n == 1:
+            continue
+        if joined and joined[-1][1] == n * stride:  # goes on where the axis before left off
+            joined[-1] = (joined[-1][0] * n, stride)
+        else:
+            joined.append((n, stride))
+    if len(joined) > AXES or any(stride < 0 for _, stride in joined):
+        raise UserError(f"{graph.path}: {operator.name}: of {x.shape} to {y.shape}: more than {AXES} axes, or backwards")
+    joined = [(1, 0)] * (AXES - len(joined)) + joined
+    own = {f"n{i}": n for i, (n, _) in enumerate(joined)} | {f"s{i}": stride for i, (_, stride) in enumerate(joined)}
+    if math.prod(n for n, _ in joined) != y.size:
+        raise ValueError(f"{operator.name} of {x.shape} gives {y.shape}")
+    return [Step("view", parameters("view", x, y, 0, start=start, **own), y.index)]
+
+
+def transpose(graph: Graph, operator: Operator) -> list[Step]:
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    strides = _strides(x.shape)
+    return _view(graph, operator, x, y, 0, [(x.shape[n], strides[n]) for n in _constant(graph, operator, 1)])
+
+
+def part(graph: Graph, operator: Operator) -> list[Step]:
+    """SLICE."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    begin, size = _constant(graph, operator, 1), _constant(graph, operator, 2)
+    counts = [full - at if n < 0 else n for n, at, full in zip(size, begin, x.shape)]
+    strides = _strides(x.shape)
+    _inside(x, begin, [at + n - 1 for at, n in zip(begin, counts)])
+    return _view(graph, operator, x, y, sum(a * s for a, s in zip(begin, strides)), list(zip(counts, strides)))
+
+
+def _inside(x: Tensor, *places: list[int]) -> None:
+    if any(not 0 <= at < size for each in places for at, size in zip(each, x.shape)):
+        raise ValueError(f"a slice outside {x.shape}")
+
+
+def strided_slice(graph: Graph, operator: Operator) -> list[Step]:
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    begin, end, step = (_constant(graph, operator, n) for n in (1, 2, 3))
+    o = operator.options
+    if o["ellipsis_mask"] or o["new_axis_mask"]:
+        raise UserError(f"{graph.path}: STRIDED_SLICE with an ellipsis or a new axis: write it out, or RESHAPE")
+    axes, start, strides = [], 0, _strides(x.shape)
+    for n, size in enumerate(x.shape):
+        taken = range(size)
+        if n < len(begin):
+            if o["shrink_mask"] >> n & 1:
+                at = begin[n] % size
+                taken = range(at, at + 1)
+            else:
+                first = None if o["begin_mask"] >> n & 1 else begin[n]
+                last = None if o["end_mask"] >> n & 1 else end[n]
+                taken = range(size)[first : last : step[n]]
+        start += taken[0] * strides[n]
+        axes.append((len(taken), taken.step * strides[n]))
+    return _view(graph, operator, x, y, start, axes)
+
+
+def split(graph: Graph, operator: Operator) -> list[Step]:
+    """SPLIT, SPLIT_V, UNPACK: a step for each output."""
+    number = {"SPLIT": 1, "SPLIT_V": 0, "UNPACK": 0}[operator.name]
+    x = graph.tensors[operator.inputs[number]]
+    axis = operator.options["axis"] if operator.name == "UNPACK" else _constant(graph, operator, 2 if number == 0 else 0)[0]
+    axis %= len(x.shape)
+    strides, steps, start = _strides(x.shape), [], 0
+    for n in operator.outputs:
+        y = graph.tensors[n]
+        size = 1 if operator.name == "UNPACK" else y.shape[axis]
+        axes = list(zip((*x.shape[:axis], size, *x.shape[axis + 1 :]), strides))
+        steps += _view(graph, operator, x, y, start, axes)
+        start += size * strides[axis]
+    if start != x.shape[axis] * strides[axis]:
+        raise ValueError(f"{operator.name} of {x.shape} into {len(operator.outputs)}")
+    return steps
+
+
+def blocks(graph: Graph, operator: Operator) -> list[Step]:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    size = operator.options["block"]
+    _, height, width, depth = x.shape
+    row, column, _ = _strides(x.shape)[1:]
+    if operator.name == "DEPTH_TO_SPACE":
+        least = depth // size**2
+        axes = [(height, row), (size, size * least), (width, column), (size, least), (least, 1)]
+    else:
+        axes = [(height // size, size * row), (width // size, size * column), (size, row), (size, column), (depth, 1)]
+    return _view(graph, operator, x, y, 0, axes)
+
+
+def tile(graph: Graph, operator: Operator) -> list[Step]:
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    times = _constant(graph, operator, 1)
+    axes = [pair for n, size, s in zip(times, x.shape, _strides(x.shape)) for pair in ((n, 0), (size, s))]
+    return _view(graph, operator, x, y, 0, axes)
+
+
+def nearest(graph: Graph, operator: Operator) -> list[Step]:
+    """RESIZE_NEAREST_NEIGHBOR by whole numbers."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    if operator.options["align_corners"]:
+        raise UserError(f"{graph.path}: {operator.name} with align_corners: leave it out, or use RESIZE_BILINEAR")
+    axes, start = [], 0
+    for size, out, stride in zip(x.shape[1:3], y.shape[1:3], _strides(x.shape)[1:3]):
+        if out % size == 0:
+            axes += [(size, stride), (out // size, 0)]
+        elif size % out == 0:
+            start += stride * (size // out // 2 if operator.options["half_pixel_centers"] else 0)
+            axes += [(out, stride * (size // out))]
+        else:
+            raise UserError(f"{graph.path}: {operator.name} of {size} to {out}: only by a whole number; or use RESIZE_BILINEAR")
+    return _view(graph, operator, x, y, start, [*axes, (x.shape[3], 1)])
+
+
+def bilinear(graph: Graph, operator: Operator) -> list[Step]:
+    """RESIZE_BILINEAR."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    _same(graph, operator, x, y)
+    steps = []
+    for size, out in zip(x.shape[1:3], y.shape[1:3]):
+        if operator.options["align_corners"] and out > 1:
+            steps.append((1024 * (size - 1) + (out - 1) // 2) // (out - 1))
+        else:
+            steps.append((1024 * size + out // 2) // out)
+    half = int(bool(operator.options["half_pixel_centers"]))
+    p = parameters("resize_bilinear", x, y, 0, **sizes(x, y), step_y=steps[0], step_x=steps[1], half=half)
+    return [Step("resize_bilinear", p, y.index)]
 
 
 def concatenate(graph: Graph, operator: Operator) -> list[Step]:
+    """CONCATENATION, and PACK, which does so along a new axis."""
     y = graph.tensors[operator.outputs[0]]
     axis = operator.options["axis"] % len(y.shape)
     runs = int(np.prod(y.shape[:axis], dtype=np.int64))
     steps, start = [], 0
     for n in operator.inputs:
         x = graph.tensors[n]
-        if x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0] or x.data is not None:
-            raise UserError(f"{graph.path}: CONCATENATION: only of activations with the output's quantisation")
+        _same(graph, operator, x, y)
         size = x.size // runs
         p = parameters("concatenate", x, y, 0, runs=runs, size=size, step=y.size // runs)
         steps.append(Step("concatenate", p, y.index, start=start))

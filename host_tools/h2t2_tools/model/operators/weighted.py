@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...common.errors import UserError
-from ..tflite import Graph, Operator, Tensor
-from .step import Step, ends, multiplier, parameters
+from ..tflite import Graph, Operator
+from .step import Step, bytes_of, ends, multiplier, parameters
 from .windows import window
-
-
-def byte_weights(tensor: Tensor) -> bytes:
-    assert tensor.data is not None
-    return (tensor.data.astype(np.int16) + 128).astype(np.uint8).tobytes()
 
 
 def biases(graph: Graph, operator: Operator, channels: int) -> np.ndarray:
@@ -40,7 +35,7 @@ def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
         one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {"pad_y": 0, "pad_x": 0}
         p = parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
         kernel = "conv_2d"
-    return [Step(kernel, p, y.index, byte_weights(w), biases(graph, operator, outputs), [multiplier(r) for r in real])]
+    return [Step(kernel, p, y.index, bytes_of(w), biases(graph, operator, outputs), [multiplier(r) for r in real])]
 
 
 def convolution(graph: Graph, operator: Operator) -> list[Step]:
@@ -60,4 +55,4 @@ def convolution(graph: Graph, operator: Operator) -> list[Step]:
     real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
     kernel = "depthwise_conv_2d" if depthwise else "conv_2d"
     p = parameters(kernel, x, y, fused, **own)
-    return [Step(kernel, p, y.index, byte_weights(w), biases(graph, operator, channels), [multiplier(r) for r in real])]
+    return [Step(kernel, p, y.index, bytes_of(w), biases(graph, operator, channels), [multiplier(r) for r in real])]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.kernels import NAMES, STEPS
 
 from ...boards.emulators import built, drive
 from ...boards.emulators.pico import CLOCK_HZ
@@ -48,7 +47,7 @@ def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str
     if what not in blobs:
         return {**row, "what": WHAT[what], "count": int(ticks) * each / int(number)}
     step, p, _ = Int8Model(blobs[what], 0).steps[int(number)]
-    kernel = NAMES[STEPS.index(step)]
+    kernel = step.__name__
     macs, count = products(kernel, p), int(ticks) * each
     name = f"{what.removesuffix('.h2m')}: {int(number) + 1}. {kernel}"
     return {**row, "what": name, "count": count, "macs": macs, "per_mac": count / macs if macs else None}

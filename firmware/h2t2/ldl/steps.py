@@ -1,0 +1,32 @@
+# The steps of a bundle: the name of each by its code, and the function that does it. An operator's code is loaded when a bundle
+# asks for it: the machine code where there is some and the port can run it, else kernels.py or kernels_rare.py.
+
+# a step's code in a bundle is its place here; 0 does nothing; those from RARE on are of kernels_rare.py
+NAMES = (
+    "", "fully_connected", "conv_2d", "depthwise_conv_2d", "pool_2d", "mean", "arithmetic", "rescale", "pad", "concatenate",
+    "look_up", "softmax", "view", "extreme", "prelu", "resize_bilinear", "batch_matmul",
+)  # fmt: skip
+RARE = 12
+# where the machine code of an operator is; emptied where it cannot be run
+FAST = {
+    "fully_connected": "dense_viper", "conv_2d": "conv_viper", "depthwise_conv_2d": "conv_viper", "pool_2d": "windows_viper",
+    "mean": "windows_viper", "pad": "windows_viper", "arithmetic": "numbers_viper", "rescale": "numbers_viper",
+    "concatenate": "numbers_viper", "look_up": "numbers_viper",
+}  # fmt: skip
+
+
+def function(code):
+    """What does the step of such a code: kernel(arena, blob, p, k). ValueError for a code that is not known here."""
+    if not 0 < code < len(NAMES):
+        raise ValueError("bundle: step %d is not known here" % code)
+    name = NAMES[code]
+    if name in FAST:
+        try:
+            return _of(FAST[name], name)
+        except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
+            FAST.clear()
+    return _of("kernels" if code < RARE else "kernels_rare", name)
+
+
+def _of(module, name):
+    return getattr(__import__("h2t2.ldl." + module, None, None, (name,)), name)
