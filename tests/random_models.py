@@ -269,13 +269,21 @@ class Maker:
         y = self.tensor(self.shape(x), 1 / 256, -128)
         return self.operator(name, (x,), y, **({"beta": 1.0} if name == "SOFTMAX" else {}))
 
+    def unsigned(self, y):
+        """Ends of uint8 before and behind, as QUANTIZE makes them."""
+        x, self.first = self.first, self.tensor(self.shape(self.first), self.scale(self.first), self.zero(self.first) + 128,
+                                                dtype="uint8")  # fmt: skip
+        self.operators.insert(0, Operator("QUANTIZE", 1, (self.first,), (x,), {}))
+        return self.operator("QUANTIZE", (y,), self.tensor(self.shape(y), self.scale(y), self.zero(y) + 128, dtype="uint8"))
+
     def bytes(self, y):
         return write(Graph("made", 0, tuple(self.tensors), tuple(self.operators), (self.first,), (y,)))
 
 
 def random_model(seed):
-    """2 to 5 operators on an image, then a head; or layers on a vector or on a sequence."""
+    """2 to 5 operators on an image, then a head; or layers on a vector or on a sequence. Some have ends of uint8."""
     rng = np.random.default_rng(seed)
+    unsigned = seed % 7 == 3
     if rng.random() < 0.25:
         steps = (int(rng.integers(2, 9)),) if rng.random() < 0.4 else ()
         make = Maker(seed, (*steps, int(rng.integers(1, 40))))
@@ -297,7 +305,8 @@ def random_model(seed):
         x = make.mean(x) if rng.random() < 0.5 else make.flat(x)
     x = make.dense(x, int(rng.integers(1, 8)))
     head = int(rng.integers(3))
-    return make.bytes(make.scored(x, ("SOFTMAX", "LOGISTIC")[head]) if head < 2 else x)
+    x = make.scored(x, ("SOFTMAX", "LOGISTIC")[head]) if head < 2 else x
+    return make.bytes(make.unsigned(x) if unsigned else x)
 
 
 def mobilenet_v1(size=96, alpha=0.25, classes=2, seed=1):

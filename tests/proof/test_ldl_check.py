@@ -168,3 +168,31 @@ def test_a_concatenation_is_compared_layer_by_layer_too(tmp_path):
     path.write_bytes(make.bytes(y))
     report = compared(path, 3, True)
     assert report["differ"] == 0 and report["bytes"] == 3 * (32 + 32 + 64)
+
+
+@pytest.mark.parametrize("kind", ["dense", "convolution", "depthwise"])
+def test_a_dead_channel_is_folded_to_its_constant(kind, tmp_path):
+    """A bias of 2^30, as training leaves it: the output is one number whatever comes in."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(4, (6, 6, 3))
+    x = make.flat(make.first) if kind == "dense" else make.first
+    y = make.dense(x, 4) if kind == "dense" else make.convolution(x, kind == "depthwise", kernel=(3, 3), channels=3)
+    operator = make.operators[-1]
+    if operator.inputs[2] < 0:
+        operator = make.operators[-1] = replace(operator, inputs=(*operator.inputs[:2], make.numbers(0, 0, 0, 0)))
+    bias = make.tensors[operator.inputs[2]]
+    path = tmp_path / "made.tflite"
+    for value in (2**30, -(2**30)):
+        make.tensors[bias.index] = replace(bias, data=np.array([value, *bias.data[1:]], np.int32))
+        path.write_bytes(make.bytes(y))
+        assert compared(path, 20, True)["differ"] == 0
+
+
+def test_all_that_is_refused_is_said_at_once_by_name(tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(4, (6, 6, 3))
+    y = make.operator("GELU", (make.first,), make.tensor((1, 6, 6, 3), 0.1, 0))
+    y = make.operator("FLOOR", (y,), make.tensor((1, 6, 6, 3), 0.1, 0))
+    (tmp_path / "made.tflite").write_bytes(make.bytes(y))
+    with pytest.raises(UserError, match="operator 0, GELU: .*; operator 1, FLOOR: "):
+        bundle.from_tflite(tmp_path / "made.tflite")

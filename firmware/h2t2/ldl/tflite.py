@@ -37,9 +37,9 @@ class TFLiteModel:
         if len(source) != 1 or len(output) != 1:
             raise ValueError("%s: %d inputs and %d outputs, want one of each" % (path, len(source), len(output)))
         for what, detail in (("input", source[0]), ("output", output[0])):
-            if detail["dtype"] is not np.int8:
+            if detail["dtype"] not in (np.int8, np.uint8):
                 raise ValueError(
-                    "%s: %s is %s, want int8 (convert with full integer quantisation)"
+                    "%s: %s is %s, want int8 or uint8 (convert with full integer quantisation)"
                     % (path, what, np.dtype(detail["dtype"]).name)
                 )
         self.path = path
@@ -47,6 +47,10 @@ class TFLiteModel:
         self.input_size = int(np.prod(self.input_shape))
         self.input_scale, self.input_zero_point = source[0]["quantization"]
         self.output_scale, self.output_zero_point = output[0]["quantization"]
+        # an end of uint8 is the same bytes, 128 lower
+        self._bytes_in, self._bytes_out = [detail[0]["dtype"] is np.uint8 for detail in (source, output)]
+        self.input_zero_point -= 128 * self._bytes_in
+        self.output_zero_point -= 128 * self._bytes_out
         self._input = source[0]["index"]
         self._output = output[0]["index"]
         self.classes = int(np.prod(output[0]["shape"]))
@@ -87,9 +91,12 @@ class TFLiteModel:
         x = np.asarray(x)
         if x.dtype != np.int8 or x.size != self.input_size:
             raise ValueError("sample %s %s: the model takes int8 %s" % (x.dtype, x.shape, self.input_shape))
+        if self._bytes_in:
+            x = (x.astype(np.int16) + 128).astype(np.uint8)
         self._interpreter.set_tensor(self._input, x.reshape(self.input_shape))
         self._interpreter.invoke()
-        return self._interpreter.get_tensor(self._output).reshape(-1)
+        made = self._interpreter.get_tensor(self._output).reshape(-1)
+        return (made.astype(np.int16) - 128).astype(np.int8) if self._bytes_out else made
 
     def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""

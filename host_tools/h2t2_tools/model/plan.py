@@ -49,7 +49,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         if not all(0 < d < 2**20 for d in tensor.shape) or tensor.size >= 2**28:
             return f"tensor {tensor.name} has the shape {tensor.shape}: impossible, or far too large for a board"
         shape_only = operator.name in (*SAME_BYTES, "PAD", "MEAN") and n in operator.inputs[1:]
-        if tensor.dtype not in ("int8", "int32") and not shape_only:
+        at_an_end = tensor.dtype == "uint8" and operator.name in ("QUANTIZE", *SAME_BYTES)
+        if tensor.dtype not in ("int8", "int32") and not shape_only and not at_an_end:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype == "int8" and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
@@ -115,6 +116,13 @@ def trimmed(graph: Graph) -> Graph:
     return replace(graph, operators=tuple(operators), inputs=inputs, outputs=outputs)
 
 
+def _signed(graph: Graph) -> Graph:
+    """The graph with its ends of uint8 as int8: the same numbers, 128 lower."""
+    unsigned = [t.index for t in graph.tensors if t.dtype == "uint8" and len(t.scale)]
+    tensors = [replace(t, dtype="int8", zero=t.zero - 128) if t.index in unsigned else t for t in graph.tensors]
+    return replace(graph, tensors=tuple(tensors))
+
+
 def plan(graph: Graph) -> Plan:
     """The steps and the memory plan. UserError with every reason why there can be none."""
     try:
@@ -128,6 +136,7 @@ def _plan(graph: Graph) -> Plan:
     reasons = unsupported(graph)
     if reasons:
         raise UserError(f"{graph.path}: " + "; ".join(reasons))
+    graph = _signed(graph)
     alias = {}
     for operator in graph.operators:
         if operator.name in SAME_BYTES:

@@ -43,6 +43,8 @@ def compare(
     for n, x in enumerate(inputs):
         scale, zero = model.input_quantisation()
         given = (np.float32(scale) * (x.astype(np.float32) - zero)) if real else x
+        if whole.tensors[whole.inputs[0]].dtype == "uint8":
+            given = (x.astype(np.int16) + 128).astype(np.uint8)
         interpreter.set_tensor(whole.inputs[0], given.reshape(shape))
         interpreter.invoke()
         arena = model.arena
@@ -90,5 +92,6 @@ def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor:
     """(bytes unlike the oracle's, how many) of a tensor that was just written."""
     at = offsets[tensor.index]
     mine = np.frombuffer(bytes(arena[at : at + tensor.size]), np.uint8).astype(np.int16) - 128
-    theirs = interpreter.get_tensor(tensor.index).ravel().astype(np.int16)
+    theirs = interpreter.get_tensor(tensor.index).ravel()
+    theirs = theirs.astype(np.int16) - (128 if theirs.dtype == np.uint8 else 0)
     return int((mine != theirs).sum()), tensor.size
