@@ -48,7 +48,7 @@ def mosquitto(folder):
         one.stop()
 
 
-def until(condition, seconds=10):
+def until(condition, seconds=60):
     """Whether a condition comes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -28,9 +28,8 @@ from h2t2_tools.common.errors import Failure, UserError
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(
-        1200
-    ),  # seconds of the chip's time, each of which takes a core of its own five, and a busy machine more
+    # seconds of the chip's time, each of which takes a core of its own five, and a busy machine more
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(PICO.missing() is not None, reason=str(PICO.missing())),
 ]
 
@@ -179,8 +178,8 @@ def act(decision):
 
 
 def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
-    """500 real samples of the digits, 200 with --quick: every decision is the host's, with and without answers."""
-    samples = 200 if request.config.getoption("--quick", False) else 500
+    """500 real samples of the digits, 100 with --quick: every decision is the host's, with and without answers."""
+    samples = 100 if request.config.getoption("--quick", False) else 500
     folder, pair = tmp_path / "shed", pairs.load("digits")
     project.new(folder, pair, "pico", (pair.folder / "ldl.h2m").read_bytes())
     order = pairs.stream(pair, samples, 5)

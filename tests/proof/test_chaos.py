@@ -87,7 +87,7 @@ GOOD = [seen(0, REMOTE, 1, 0, lesson=1), seen(1, LOCAL, 1, 1), seen(2, FALLBACK,
     ],
 )
 def test_the_account_notices(rows, extra, word):
-    trouble = broken({"nodes": [account(rows, **extra)], "deadline_ms": 2000})
+    trouble = broken({"nodes": [account(rows, **extra)], "deadline_ms": 2000, "stall_ms": 0.2})
     assert (trouble == []) if word is None else any(word in text for text in trouble), trouble
 
 
@@ -105,5 +105,7 @@ def test_what_a_node_says_is_heard(line, figure):
 @pytest.mark.parametrize("figure", ["saves that failed", "sensor errors", "ended in order", "labels that came late and taught"])
 def test_what_never_happened_in_a_long_run_is_noticed(figure):
     row = {**account(GOOD, summary=1), "samples in": LONG, "decisions out": LONG}
-    assert not broken({"nodes": [row], "deadline_ms": 2000})
-    assert broken({"nodes": [{**row, figure: 0}], "deadline_ms": 2000}) == [f": no {figure}: not all that was to happen did"]
+    assert not broken({"nodes": [row], "deadline_ms": 2000, "stall_ms": 0.2})
+    assert broken({"nodes": [{**row, figure: 0}], "deadline_ms": 2000, "stall_ms": 0.2}) == [
+        f": no {figure}: not all that was to happen did"
+    ]

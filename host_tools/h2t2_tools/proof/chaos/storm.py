@@ -25,6 +25,7 @@ from ...fleet.broker import Mosquitto
 from ..proxy import Faults, Proxy
 from .report import figures
 from .soak import Soak
+from .stalls import Stalls
 from .subjects import KINDS, RATE, Subject
 
 # how often each happens in a run
@@ -157,7 +158,7 @@ def unleash(
     pair = pairs.load("breast_cancer")
     labels = _labels(pair)
     samples = round(hours * 3600 * RATE) or samples  # of a soak: more than there is time for
-    with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name:
+    with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name, Stalls() as stalls:
         folder = Path(name)
         storm = Storm(folder, pair, seed)
         subjects: list[Subject] = []
@@ -177,6 +178,7 @@ def unleash(
         "nodes": [figures(subject) for subject in subjects],
         "faults": storm.counts(),
         "deadline_ms": deadline_ms,
+        "stall_ms": round(stalls.worst_ms, 1),
         "seed": seed,
         "seconds": time.monotonic() - began,
         "soak": soak.rows if soak else [],
