@@ -69,10 +69,11 @@ lock:
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
 
-# what is written by a command and committed: package.json of every board, the command reference
+# what is written by a command and committed: package.json of every board, the command reference, the operators
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 	$(BIN)/python -m h2t2_tools.cli.reference > docs/commands.md
+	$(BIN)/python -m h2t2_tools.model.operators_page > docs/operators.md
 
 # the page of five commands, with what they say: needs a broker and MicroPython's unix port
 walkthrough: setup

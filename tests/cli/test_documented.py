@@ -10,6 +10,7 @@ from support import ROOT
 from h2t2_tools.cli.main import main
 from h2t2_tools.cli.reference import page
 from h2t2_tools.common.places import models
+from h2t2_tools.model import operators_page
 
 DOCS = ROOT / "docs"
 
@@ -66,6 +67,10 @@ def test_every_key_is_explained(command, tmp_path):
 
 def test_the_command_reference_is_the_parsers():
     assert (DOCS / "commands.md").read_text() == page(), "run: make pages"
+
+
+def test_the_page_of_operators_is_the_codes():
+    assert (DOCS / "operators.md").read_text() == operators_page.page(), "run: make pages"
 
 
 PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md"), *(ROOT / "firmware").rglob("*.md"), *(ROOT / "hil").rglob("*.md")])

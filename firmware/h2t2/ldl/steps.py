@@ -7,7 +7,8 @@ NAMES = (
     "look_up", "softmax", "view", "extreme", "prelu", "resize_bilinear", "batch_matmul",
 )  # fmt: skip
 RARE = 12
-# where the machine code of an operator is; emptied where it cannot be run
+machine_code = True  # until it turns out that it cannot be run here
+# where that of an operator is
 FAST = {
     "fully_connected": "dense_viper", "conv_2d": "conv_viper", "depthwise_conv_2d": "conv_viper", "pool_2d": "windows_viper",
     "mean": "windows_viper", "pad": "windows_viper", "arithmetic": "numbers_viper", "rescale": "numbers_viper",
@@ -19,12 +20,13 @@ def function(code):
     """What does the step of such a code: kernel(arena, blob, p, k). ValueError for a code that is not known here."""
     if not 0 < code < len(NAMES):
         raise ValueError("bundle: step %d is not known here" % code)
+    global machine_code
     name = NAMES[code]
-    if name in FAST:
+    if machine_code and name in FAST:
         try:
             return _of(FAST[name], name)
         except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
-            FAST.clear()
+            machine_code = False
     return _of("kernels" if code < RARE else "kernels_rare", name)
 
 

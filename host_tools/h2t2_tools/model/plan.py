@@ -10,7 +10,7 @@ import numpy as np
 from h2t2.ldl import steps as ldl_steps
 
 from ..common.errors import UserError
-from .operators import MAKERS, SAME_BYTES
+from .operators import INSTEAD, SAME_BYTES, SUPPORTED
 from .operators.step import GREATEST, INPUT, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step, multiplier
 from .operators.tables import times
 from .tflite import Graph, Operator
@@ -36,8 +36,9 @@ class Plan:
 
 def _reason(graph: Graph, operator: Operator) -> str | None:
     """Why a board cannot run an operator, or None."""
-    if operator.name not in MAKERS:
-        return "this operator is not among those the interpreter has"
+    if operator.name not in SUPPORTED:
+        instead = INSTEAD.get(operator.name, "a Pi does (h2t2 node); docs/operators.md has those a board runs")
+        return f"a board does not run it: {instead}"
     if operator.name in WEIGHTED:
         reason = _weights_reason(graph, operator)
         if reason:
@@ -145,7 +146,7 @@ def _plan(graph: Graph) -> Plan:
     shapes = _only_shapes(graph)
     for n, operator in enumerate(graph.operators):
         if operator.name not in SAME_BYTES and n not in shapes:
-            steps += MAKERS[operator.name](graph, operator)
+            steps += SUPPORTED[operator.name].make(graph, operator)
     for step in steps:
         _check_range(graph, step)
         if not all(-(2**30) <= value < 2**30 for value in step.p):

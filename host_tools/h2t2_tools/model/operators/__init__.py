@@ -1,8 +1,9 @@
-"""How each operator of a .tflite becomes steps of a bundle."""
+"""Which operators of a .tflite become steps of a bundle, how, and what to do about some that do not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..tflite import Graph, Operator
 from .pairs import arithmetic, batch_matmul, extreme, prelu
@@ -12,32 +13,59 @@ from .views import bilinear, blocks, concatenate, nearest, part, split, strided_
 from .weighted import convolution, fully_connected
 from .windows import mean, pad, pool
 
+
+@dataclass(frozen=True)
+class Supported:
+    """make: the steps of one operator. kernel: what does them on the board, "" for none. of: of what it may be, in words."""
+
+    make: Callable[[Graph, Operator], list[Step]]
+    kernel: str
+    of: str
+
+
+_PICTURES = "one picture (height, width, channels)"
+_PAIR = "two activations, or one and a constant; one may be repeated (broadcast) along axes that lie together"
+_NUMBERS = "any shape"
+_SAME = "activations with the output's quantisation"
+
 SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
-MAKERS: dict[str, Callable[[Graph, Operator], list[Step]]] = {
-    "FULLY_CONNECTED": fully_connected,
-    "CONV_2D": convolution,
-    "DEPTHWISE_CONV_2D": convolution,
-    "AVERAGE_POOL_2D": pool,
-    "MAX_POOL_2D": pool,
-    "MEAN": mean,
-    **dict.fromkeys(("ADD", "SUB", "MUL"), arithmetic),
-    **dict.fromkeys(("MAXIMUM", "MINIMUM"), extreme),
-    "PRELU": prelu,
-    "BATCH_MATMUL": batch_matmul,
-    "QUANTIZE": rescale,
-    "RELU": rescale,
-    "RELU6": rescale,
-    "PAD": pad,
-    **dict.fromkeys(("CONCATENATION", "PACK"), concatenate),
-    **dict.fromkeys(("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "RELU_N1_TO_1"), function),
-    "TRANSPOSE": transpose,
-    "SLICE": part,
-    "STRIDED_SLICE": strided_slice,
-    **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), split),
-    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), blocks),
-    "TILE": tile,
-    "RESIZE_NEAREST_NEIGHBOR": nearest,
-    "RESIZE_BILINEAR": bilinear,
-    "SOFTMAX": softmax,
-    **dict.fromkeys(SAME_BYTES, lambda graph, operator: []),
+SUPPORTED = {
+    "FULLY_CONNECTED": Supported(fully_connected, "fully_connected", "a vector, or every step of a sequence; constant weights"),
+    "CONV_2D": Supported(convolution, "conv_2d", f"{_PICTURES}; strides, dilation, constant weights; no groups"),
+    "DEPTHWISE_CONV_2D": Supported(convolution, "depthwise_conv_2d", f"{_PICTURES}; strides, dilation, multiplier"),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), Supported(pool, "pool_2d", _PICTURES)),
+    "MEAN": Supported(mean, "mean", f"{_PICTURES}, over height and width"),
+    **dict.fromkeys(("ADD", "SUB", "MUL"), Supported(arithmetic, "arithmetic", _PAIR)),
+    **dict.fromkeys(("MAXIMUM", "MINIMUM"), Supported(extreme, "extreme", f"{_PAIR}; all with the output's quantisation")),
+    "PRELU": Supported(prelu, "prelu", "any shape, by constants repeated along the first axes"),
+    "BATCH_MATMUL": Supported(batch_matmul, "batch_matmul", "two activations of as many batches; the second may be transposed"),
+    "QUANTIZE": Supported(rescale, "rescale", "int8 or uint8 to int8 or uint8; at the input from float, which stays outside"),
+    **dict.fromkeys(("RELU", "RELU6"), Supported(rescale, "rescale", _NUMBERS)),
+    **dict.fromkeys(("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "RELU_N1_TO_1"), Supported(function, "look_up", _NUMBERS)),
+    "SOFTMAX": Supported(softmax, "softmax", "rows of 2,047 numbers at most"),
+    "PAD": Supported(pad, "pad", f"{_PICTURES}, around height and width"),
+    **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
+    "TRANSPOSE": Supported(transpose, "view", _SAME),
+    "SLICE": Supported(part, "view", _SAME),
+    "STRIDED_SLICE": Supported(strided_slice, "view", f"{_SAME}; forwards, without ellipsis and new axes"),
+    **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), Supported(split, "view", _SAME)),
+    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _PICTURES)),
+    "TILE": Supported(tile, "view", f"{_SAME}; five axes at most"),
+    "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", f"{_PICTURES}, by whole numbers"),
+    "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", _PICTURES),
+    **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
+}
+_STATE = "its state lives in variables, which a bundle has not: unroll it over a window (h2t2 pair --window)"
+# what to do about some of those that a board does not run
+INSTEAD = {
+    "DEQUANTIZE": "it makes floats inside the model: convert with full integer quantisation; at the output it may stay",
+    "SUM": "use a mean, and let the next layer's weights take the factor",
+    **dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), "export it as a dilated convolution"),
+    **dict.fromkeys(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), _STATE),
+    **dict.fromkeys(("UNIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "WHILE", "SVDF"), "use convolutions along time instead"),
+    **dict.fromkeys(("GELU", "ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
+    "REDUCE_MAX": "use MAX_POOL_2D over the whole picture",
+    "CUSTOM": "operators of somebody's own run on a Pi only, where their library is",
+    "ARG_MAX": "leave it out: the policy wants the scores",
+    "CAST": "leave it out, or quantise the model whole",
 }

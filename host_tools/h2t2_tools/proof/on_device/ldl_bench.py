@@ -19,7 +19,7 @@ def opened():
 
 def timed(kind, runs):
     opened()  # loads the code of its operators
-    if kind == "viper" and not steps.FAST:
+    if kind == "viper" and not steps.machine_code:
         return
     gc.collect()
     before = gc.mem_alloc()
@@ -40,5 +40,5 @@ def timed(kind, runs):
 
 
 timed("viper", RUNS)  # noqa: F821
-steps.FAST.clear()
+steps.machine_code = False
 timed("plain", RUNS)  # noqa: F821

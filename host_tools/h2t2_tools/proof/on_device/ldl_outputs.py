@@ -8,14 +8,11 @@ from h2t2.core.rng import Rng
 from h2t2.ldl import steps
 from h2t2.ldl.open import open_ldl
 
-fast = dict(steps.FAST)
 for name, kinds, runs in MODELS:  # noqa: F821
     for kind in kinds:
-        steps.FAST.clear()
-        if kind != "plain":
-            steps.FAST.update(fast)
+        steps.machine_code = kind != "plain"
         model = open_ldl(FOLDER + name, 0, 4)  # noqa: F821  loads the code of its operators
-        if kind != "plain" and not steps.FAST:
+        if kind != "plain" and not steps.machine_code:
             print("no viper")
         model = None
         gc.collect()
