@@ -3,69 +3,125 @@
 # Native words have 32 or 64 bits, so every value here fits 31. Biases are read as two halves, since a 32-bit load is signed on
 # one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
 # Parameters stand in the order in which kernels.py unpacks them.
+#
+# A sum of (x - zero) (w - 128), w being the weight's byte, is the sum of (x - zero) w less 128 times that of x - zero, which
+# all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
+# loop moves are arena and blob themselves; a constant index costs nothing, so eight products make a turn.
 import micropython
 
 
 @micropython.viper
-def conv_2d(arena, blob, p, k):
-    a = ptr8(arena)
-    w = ptr8(blob)
-    q = ptr32(p)
+def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     bias = ptr16(k[0])
     limbs = ptr16(k[1])
     shifts = ptr8(k[2])
-    start = int(q[0])
-    to = int(q[1])
-    zero = int(q[2])
-    offset = int(q[3])
-    lowest = int(q[4])
-    highest = int(q[5])
-    weights = int(q[6])
-    height = int(q[7])
-    width = int(q[8])
-    depth = int(q[9])
-    rows = int(q[10])
-    columns = int(q[11])
-    channels = int(q[12])
-    kernel_y = int(q[13])
-    kernel_x = int(q[14])
-    step_y = int(q[19])
-    step_x = int(q[20])
-    stride_y = int(q[15])
-    stride_x = int(q[16])
-    pad_x = int(q[18])
-    top = 0 - int(q[17])
+    start = int(arena) + p[0]
+    out = ptr8(int(arena) + p[1])
+    zero = int(p[2])
+    offset = int(p[3])
+    lowest = int(p[4])
+    highest = int(p[5])
+    weights = int(blob) + p[6]
+    height = int(p[7])
+    width = int(p[8])
+    depth = int(p[9])
+    rows = int(p[10])
+    columns = int(p[11])
+    channels = int(p[12])
+    kernel_y = int(p[13])
+    kernel_x = int(p[14])
+    stride_y = int(p[15])
+    stride_x = int(p[16])
+    pad_x = int(p[18])
+    step_y = int(p[19])
+    step_x = int(p[20])
+    line = step_y * width * depth
+    filter_line = kernel_x * depth
+    to = 0
+    top = 0 - int(p[17])
     while rows:
         rows -= 1
+        # the rows of the kernel that lie inside: `deep` of them, from `first_y` on
+        first_y = 0
+        iy = top
+        while iy < 0:
+            iy += step_y
+            first_y += 1
+        deep = 0
+        i = iy
+        while first_y + deep < kernel_y and i < height:
+            i += step_y
+            deep += 1
         left = 0 - pad_x
         ox = 0
         while ox < columns:
-            f = weights
+            first_x = 0
+            ix = left
+            while ix < 0:
+                ix += step_x
+                first_x += 1
+            wide = 0
+            i = ix
+            while first_x + wide < kernel_x and i < width:
+                i += step_x
+                wide += 1
+            # runs of bytes that lie together: without dilation all columns of a row are one
+            size = depth
+            if step_x == 1:
+                size = wide * depth
+                wide = 1
+            corner = start + (iy * width + ix) * depth
+            total = 0
+            at = corner
+            row = deep
+            while row:
+                row -= 1
+                x = at
+                run = wide
+                while run:
+                    run -= 1
+                    arena = ptr8(x)
+                    i = 0
+                    while i < size:
+                        total += arena[i] - zero
+                        i += 1
+                    x += step_x * depth
+                at += line
+            total <<= 7
+            taps = weights + first_y * filter_line + first_x * depth
             o = 0
             while o < channels:
-                acc = (int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])
-                iy = top
-                ky = 0
-                while ky < kernel_y:
-                    if iy >= 0 and iy < height:
-                        ix = left
-                        kx = 0
-                        while kx < kernel_x:
-                            if ix >= 0 and ix < width:
-                                x = start + (iy * width + ix) * depth
-                                end = x + depth
-                                while x < end:
-                                    acc += (a[x] - zero) * (w[f] - 128)
-                                    x += 1
-                                    f += 1
-                            else:
-                                f += depth
-                            ix += step_x
-                            kx += 1
-                    else:
-                        f += kernel_x * depth
-                    iy += step_y
-                    ky += 1
+                acc = ((int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])) - total
+                at = corner
+                f = taps
+                row = deep
+                while row:
+                    row -= 1
+                    x = at
+                    run = wide
+                    part = f
+                    while run:
+                        run -= 1
+                        i = size
+                        arena = ptr8(x)
+                        blob = ptr8(part)
+                        while i > 7:
+                            acc += (arena[0] - zero) * blob[0] + (arena[1] - zero) * blob[1]
+                            acc += (arena[2] - zero) * blob[2] + (arena[3] - zero) * blob[3]
+                            acc += (arena[4] - zero) * blob[4] + (arena[5] - zero) * blob[5]
+                            acc += (arena[6] - zero) * blob[6] + (arena[7] - zero) * blob[7]
+                            arena = ptr8(int(arena) + 8)
+                            blob = ptr8(int(blob) + 8)
+                            i -= 8
+                        while i:
+                            acc += (arena[0] - zero) * blob[0]
+                            arena = ptr8(int(arena) + 1)
+                            blob = ptr8(int(blob) + 1)
+                            i -= 1
+                        x += step_x * depth
+                        part += depth
+                    at += line
+                    f += filter_line
                 negative = acc < 0
                 if negative:
                     acc = 0 - acc
@@ -94,73 +150,93 @@ def conv_2d(arena, blob, p, k):
                     acc = lowest
                 if acc > highest:
                     acc = highest
-                a[to] = acc
+                out[to] = acc
                 to += 1
                 o += 1
+                taps += kernel_y * filter_line
             left += stride_x
             ox += 1
         top += stride_y
 
 
 @micropython.viper
-def depthwise_conv_2d(arena, blob, p, k):
-    a = ptr8(arena)
-    w = ptr8(blob)
-    q = ptr32(p)
+def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     bias = ptr16(k[0])
     limbs = ptr16(k[1])
     shifts = ptr8(k[2])
-    start = int(q[0])
-    to = int(q[1])
-    zero = int(q[2])
-    offset = int(q[3])
-    lowest = int(q[4])
-    highest = int(q[5])
-    weights = int(q[6])
-    height = int(q[7])
-    width = int(q[8])
-    depth = int(q[9])
-    rows = int(q[10])
-    columns = int(q[11])
-    channels = int(q[12])
-    kernel_y = int(q[13])
-    kernel_x = int(q[14])
-    step_y = int(q[19])
-    step_x = int(q[20])
-    many = int(q[21])
-    stride_y = int(q[15])
-    stride_x = int(q[16])
-    pad_x = int(q[18])
-    top = 0 - int(q[17])
+    start = int(arena) + p[0]
+    out = ptr8(int(arena) + p[1])
+    zero = int(p[2])
+    offset = int(p[3])
+    lowest = int(p[4])
+    highest = int(p[5])
+    weights = int(blob) + p[6]
+    height = int(p[7])
+    width = int(p[8])
+    depth = int(p[9])
+    rows = int(p[10])
+    columns = int(p[11])
+    channels = int(p[12])
+    kernel_y = int(p[13])
+    kernel_x = int(p[14])
+    stride_y = int(p[15])
+    stride_x = int(p[16])
+    pad_x = int(p[18])
+    step_y = int(p[19])
+    step_x = int(p[20])
+    many = int(p[21])
+    line = step_y * width * depth
+    jump = step_x * depth
+    filter_line = kernel_x * channels
+    to = 0
+    top = 0 - int(p[17])
     while rows:
         rows -= 1
+        # the rows of the kernel that lie inside: `deep` of them, from `first_y` on
+        first_y = 0
+        iy = top
+        while iy < 0:
+            iy += step_y
+            first_y += 1
+        deep = 0
+        i = iy
+        while first_y + deep < kernel_y and i < height:
+            i += step_y
+            deep += 1
         left = 0 - pad_x
         ox = 0
         while ox < columns:
-            o = 0
-            source = start
+            first_x = 0
+            ix = left
+            while ix < 0:
+                ix += step_x
+                first_x += 1
+            wide = 0
+            i = ix
+            while first_x + wide < kernel_x and i < width:
+                i += step_x
+                wide += 1
+            corner = start + (iy * width + ix) * depth
+            taps = weights + first_y * filter_line + first_x * channels
             part = 0
+            o = 0
             while o < channels:
                 acc = (int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])
-                f = weights + o
-                iy = top
-                ky = 0
-                while ky < kernel_y:
-                    if iy >= 0 and iy < height:
-                        x = source + (iy * width + left) * depth
-                        ix = left
-                        kx = 0
-                        while kx < kernel_x:
-                            if ix >= 0 and ix < width:
-                                acc += (a[x] - zero) * (w[f] - 128)
-                            x += step_x * depth
-                            ix += step_x
-                            f += channels
-                            kx += 1
-                    else:
-                        f += kernel_x * channels
-                    iy += step_y
-                    ky += 1
+                at = corner
+                f = taps
+                row = deep
+                while row:
+                    row -= 1
+                    arena = ptr8(at)
+                    blob = ptr8(f)
+                    i = wide
+                    while i:
+                        acc += (arena[0] - zero) * (blob[0] - 128)
+                        arena = ptr8(int(arena) + jump)
+                        blob = ptr8(int(blob) + channels)
+                        i -= 1
+                    at += line
+                    f += filter_line
                 negative = acc < 0
                 if negative:
                     acc = 0 - acc
@@ -189,13 +265,14 @@ def depthwise_conv_2d(arena, blob, p, k):
                     acc = lowest
                 if acc > highest:
                     acc = highest
-                a[to] = acc
+                out[to] = acc
                 to += 1
                 o += 1
+                taps += 1
                 part += 1
                 if part == many:
                     part = 0
-                    source += 1
+                    corner += 1
             left += stride_x
             ox += 1
         top += stride_y

@@ -3,35 +3,51 @@
 # Native words have 32 or 64 bits, so every value here fits 31. Biases are read as two halves, since a 32-bit load is signed on
 # one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
 # Parameters stand in the order in which kernels.py unpacks them.
+#
+# A sum of (x - zero) (w - 128), w being the weight's byte, is the sum of (x - zero) w less 128 times that of x - zero, which
+# all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
+# loop moves are arena and blob themselves; a constant index costs nothing, so eight products make a turn.
 import micropython
 
 
 @micropython.viper
-def fully_connected(arena, blob, p, k):
-    a = ptr8(arena)
-    w = ptr8(blob)
-    q = ptr32(p)
+def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
     bias = ptr16(k[0])
     limbs = ptr16(k[1])
     shifts = ptr8(k[2])
-    zero = int(q[2])
-    y = int(q[1])
-    f = int(q[6])
-    n = int(q[7])
-    outputs = int(q[8])
-    start = int(q[0])
-    offset = int(q[3])
-    lowest = int(q[4])
-    highest = int(q[5])
+    start = int(arena) + p[0]
+    out = ptr8(int(arena) + p[1])
+    zero = int(p[2])
+    offset = int(p[3])
+    lowest = int(p[4])
+    highest = int(p[5])
+    blob = ptr8(int(blob) + p[6])
+    inputs = int(p[7])
+    outputs = int(p[8])
+    total = 0
+    arena = ptr8(start)
+    i = 0
+    while i < inputs:
+        total += arena[i] - zero
+        i += 1
     o = 0
     while o < outputs:
-        acc = (int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])
-        x = start
-        end = start + n
-        while x < end:
-            acc += (a[x] - zero) * (w[f] - 128)
-            x += 1
-            f += 1
+        acc = ((int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])) - (total << 7)
+        arena = ptr8(start)
+        i = inputs
+        while i > 7:
+            acc += (arena[0] - zero) * blob[0] + (arena[1] - zero) * blob[1]
+            acc += (arena[2] - zero) * blob[2] + (arena[3] - zero) * blob[3]
+            acc += (arena[4] - zero) * blob[4] + (arena[5] - zero) * blob[5]
+            acc += (arena[6] - zero) * blob[6] + (arena[7] - zero) * blob[7]
+            arena = ptr8(int(arena) + 8)
+            blob = ptr8(int(blob) + 8)
+            i -= 8
+        while i:
+            acc += (arena[0] - zero) * blob[0]
+            arena = ptr8(int(arena) + 1)
+            blob = ptr8(int(blob) + 1)
+            i -= 1
         # requantise, as kernels.requantise
         negative = acc < 0
         if negative:
@@ -61,5 +77,5 @@ def fully_connected(arena, blob, p, k):
             acc = lowest
         if acc > highest:
             acc = highest
-        a[y + o] = acc
+        out[o] = acc
         o += 1
