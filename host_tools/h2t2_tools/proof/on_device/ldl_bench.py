@@ -1,6 +1,6 @@
 # Times a bundle's inference on MicroPython: plain, and in machine code where the port has viper. BUNDLE and RUNS stand before.
-# Prints "kind microseconds CRC-32-of-the-outputs bytes-of-heap" lines; the heap is locked while an inference runs, so what it
-# uses after loading is the most it uses.
+# Prints "kind microseconds CRC-32-of-the-outputs bytes-of-heap microseconds-of-each-step..." lines, times the best of the runs;
+# the heap is locked while an inference runs, so what it uses after loading is the most it uses.
 import gc
 from binascii import crc32
 from time import ticks_diff, ticks_us
@@ -28,15 +28,21 @@ def timed(kind, runs):
     heap = gc.mem_alloc() - before - len(model.blob)
     rng = Rng(9)
     inputs = [bytes([rng.draw() >> 7 for _ in range(model.input_size)]) for _ in range(runs)]
-    crc = spent = 0
+    crc = 0
+    best = [1 << 29] * (1 + len(model.steps))
     for x in inputs:
         start = ticks_us()
         heap_lock()
         model.run(x)
         heap_unlock()
-        spent += ticks_diff(ticks_us(), start)
+        best[0] = min(best[0], ticks_diff(ticks_us(), start))
         crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc) & 0xFFFFFFFF
-    print(kind, spent / runs, crc, heap)
+    for _ in range(runs):
+        for n, (step, p, k) in enumerate(model.steps, 1):
+            start = ticks_us()
+            step(model.arena, model.blob, p, k)
+            best[n] = min(best[n], ticks_diff(ticks_us(), start))
+    print(kind, best[0], crc, heap, *best[1:])
 
 
 timed("viper", RUNS)  # noqa: F821
