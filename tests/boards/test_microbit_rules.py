@@ -3,9 +3,14 @@
 import shutil
 
 import pytest
+import random_models
 
+from h2t2.ldl.bundle import Int8Model
+from h2t2_tools.boards.microbit import shrink
 from h2t2_tools.boards.microbit.rules import violations
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.places import RUNTIME
+from h2t2_tools.model import bundle
 
 # what is broken: (file, text in it, what it becomes)
 BROKEN = {
@@ -31,3 +36,15 @@ def test_breaking_a_rule_is_noticed(rule, tmp_path):
     assert old in source
     (tmp_path / "h2t2" / path).write_text(source.replace(old, new))
     assert violations(tmp_path / "h2t2")
+
+
+def test_an_operator_that_its_build_has_not_is_said(tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(1, (4, 4, 2))
+    y = make.operator(
+        "TRANSPOSE", (make.first, make.numbers(0, 2, 1, 3)), make.tensor((1, 4, 4, 2), make.scale(0), make.zero(0))
+    )
+    (tmp_path / "made.tflite").write_bytes(make.bytes(y))
+    model = Int8Model(bundle.from_tflite(tmp_path / "made.tflite"), 0)
+    with pytest.raises(UserError, match="no room for view"):
+        shrink.ldl_pieces(RUNTIME, model, set())

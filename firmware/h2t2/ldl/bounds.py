@@ -47,7 +47,7 @@ def _reach(name, own):
     if name == "resize_bilinear":
         height, width, depth, out_height, out_width, step_y, step_x, half = own
         for size, out, step in ((height, out_height, step_y), (width, out_width, step_x)):
-            if (out - 1) * step + half * (step // 2 - 512) >> 10 >= size:
+            if half > 1 or (out - 1) * step + half * (step // 2 - 512) >> 10 >= size:
                 raise ValueError("bundle: %s beyond its input" % name)
         return height * width * depth, out_height * out_width * depth, 0, 0
     if name == "view":
