@@ -17,6 +17,7 @@ with open("FOLDER/image", "rb") as file:
     rom = file.read()
 vfs.mount(vfs.VfsRom(rom), "/rom")
 x = [(n * 37 & 255) - 128 for n in range(4000)]
+open_ldl("MODEL", 0, 4, stream=STREAM)  # loads the code of its operators
 gc.collect()
 before = gc.mem_alloc()
 ldl = open_ldl("MODEL", 0, 4, stream=STREAM)

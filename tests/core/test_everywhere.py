@@ -48,7 +48,7 @@ def test_vectors_on_cpython(name, path):
     if path is None:
         pytest.skip(f"no {name} on this machine")
     env = {**os.environ, "PYTHONPATH": str(ROOT / "firmware")}
-    run = subprocess.run([path, str(REPLAY)], capture_output=True, text=True, env=env, timeout=120)
+    run = subprocess.run([path, str(REPLAY)], capture_output=True, text=True, env=env, timeout=280)
     assert run.returncode == 0, run.stderr
     assert [json.loads(line) for line in run.stdout.splitlines()] == expected()
 

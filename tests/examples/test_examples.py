@@ -19,7 +19,7 @@ EXAMPLES = ROOT / "firmware/examples"
 
 
 def run(*command, **options):
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=280, **options)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-1500:]
     return done.stdout
 

@@ -146,7 +146,7 @@ def test_without_the_right_login_nobody_connects(fleet, kind):
         link.close()
 
 
-def run(fleet, *words, password=None, timeout=40):
+def run(fleet, *words, password=None, timeout=280):
     environment = {**os.environ, **({PASSWORD: password} if password else {})}
     return subprocess.run(
         [sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=timeout, env=environment

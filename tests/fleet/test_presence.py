@@ -39,7 +39,7 @@ def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
         assert until(lambda: all(out.exists() and out.stat().st_size for out in outs.values()), 30)
         for stopped in (serving.pid, *children(serving)):  # its parent would replace it
             os.kill(stopped, signal.SIGSTOP)
-        said = {name: process.communicate(timeout=90)[1] for name, process in running.items()}
+        said = {name: process.communicate(timeout=280)[1] for name, process in running.items()}
     decided = {}
     for name, out in outs.items():
         rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -83,7 +83,7 @@ def test_costs_of_the_command_line_win_over_a_snapshots(tmp_path):
 
         def ran(*more):
             process = node(one.url, *words, *more)
-            out, errors = process.communicate(timeout=30)
+            out, errors = process.communicate(timeout=280)
             return process.returncode, out, errors
 
         assert ran("--beta", "0.9")[0] == 0

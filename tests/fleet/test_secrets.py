@@ -49,7 +49,7 @@ sys.exit(main(sys.argv[1:]))
         "200",
     ]
     done = subprocess.run(
-        [sys.executable, "-c", script, *words, *map(str, options(fleet, "dev-a"))], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script, *words, *map(str, options(fleet, "dev-a"))], capture_output=True, text=True, timeout=280
     )
     said = done.stdout + done.stderr + (fleet.folder / "log").read_text()
     assert done.returncode == 0 and "Sending CONNECT" in said and "DEBUG" in said

@@ -48,7 +48,7 @@ for cut in range(0, len(content), 37):
 print(refused, len(range(0, len(content), 37)))
 """
     command = [sys.executable, "-c", script, str(pairs.load(name).rdl), str(tmp_path / "cut.tflite")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert run.returncode == 0, run.stderr[-500:]
     refused, cuts = map(int, run.stdout.split())
     assert refused >= cuts - 1 and len(content) > 1000
