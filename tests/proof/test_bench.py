@@ -98,7 +98,17 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "device": {"microbit": [device], "boards": [on_pico]},
         "cuts": [cut],
         "memory": {"boards": [memory], "policies": [{"policy": "H2T2", "heap_bytes": 1234}]},
-        "ldl": {"digits": [{"what": "ref", "us": 2.0, "macs_per_second": 1.0, "crc": 1, "heap": None, "instructions": None}]},
+        "ldl": {
+            "digits": [
+                {
+                    "what": "ref",
+                    **dict.fromkeys(("heap", "instructions", "operators")),
+                    "us": 2.0,
+                    "macs_per_second": 1.0,
+                    "crc": 1,
+                }
+            ]
+        },
         "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
         "overload": MET,
         "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],
