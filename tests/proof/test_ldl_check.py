@@ -196,3 +196,41 @@ def test_all_that_is_refused_is_said_at_once_by_name(tmp_path):
     (tmp_path / "made.tflite").write_bytes(make.bytes(y))
     with pytest.raises(UserError, match="operator 0, GELU: .*; operator 1, FLOOR: "):
         bundle.from_tflite(tmp_path / "made.tflite")
+
+
+# scales of which it makes a difference, in one byte of 256, whether their quotient is a float32 or a float64
+ROUNDED = [
+    ("QUANTIZE", 0.08029637485742569, 0.01719408482313156, -128, {}),
+    ("QUANTIZE", 0.010922425426542759, 0.006010223645716906, -128, {}),
+    ("RELU", 0.07207128405570984, 0.05974604934453964, -128, {}),
+    ("RELU", 0.08999466150999069, 0.054035671055316925, -128, {}),
+    ("LEAKY_RELU", 0.07384850829839706, 0.04232874512672424, 127, {"alpha": 0.38597434759140015}),
+    ("LEAKY_RELU", 0.06244872882962227, 0.0316648855805397, 127, {"alpha": 0.676590621471405}),
+    ("HARD_SWISH", 0.07960932701826096, 0.06996482610702515, -20, {}),
+    ("HARD_SWISH", 0.03795047104358673, 0.0513581708073616, -20, {}),
+]
+
+
+@pytest.mark.parametrize("name, x_scale, y_scale, zero, options", ROUNDED)
+def test_quotients_of_scales_are_rounded_as_tflite_rounds_them(name, x_scale, y_scale, zero, options, tmp_path):
+    """QUANTIZE divides in float64, the others in float32."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    need_oracle()
+    make = random_models.Maker(1, (256,))
+    make.tensors.clear()
+    make.first = make.tensor((1, 256), x_scale, zero)
+    y = make.operator(name, (make.first,), make.tensor((1, 256), y_scale, -100 if name == "HARD_SWISH" else zero), **options)
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    every = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
+    assert ldl_check.compare(path, every, 1, 1, False, lambda *_: None)["differ"] == 0
+
+
+@pytest.mark.parametrize("seed", [9737, 9852])
+def test_products_of_scales_too(seed, tmp_path):
+    """BATCH_MATMUL, MUL: random models of which some bytes once differed."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    need_oracle()
+    path = tmp_path / "made.tflite"
+    path.write_bytes(random_models.random_model(seed))
+    assert ldl_check.compare(path, None, 4, seed, True, lambda *_: None)["differ"] == 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .step import Step, bytes_of, ends, multiplier, parameters, zero_byte
+from .step import Step, bytes_of, ends, in_float32, multiplier, parameters, zero_byte
 
 HOW = {"ADD": 0, "SUB": 1, "MUL": 3}
 TAKEN_FROM = 2  # SUB whose first input is the one that is repeated
@@ -52,7 +52,7 @@ def arithmetic(graph: Graph, operator: Operator) -> list[Step]:
     _, y, fused = ends(graph, operator)
     how = TAKEN_FROM if swapped and operator.name == "SUB" else HOW[operator.name]
     if operator.name == "MUL":
-        real = [float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])]
+        real = [in_float32(x.scale[0], other.scale[0], over=y)]
     else:
         twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
         real = [twice / (2**20 * float(y.scale[0])), float(x.scale[0]) / twice, float(other.scale[0]) / twice]
@@ -77,7 +77,7 @@ def prelu(graph: Graph, operator: Operator) -> list[Step]:
     where = _repeated(graph, operator, x, factor)
     if factor.data is None or where["outer"] != 1:
         raise UserError(f"{graph.path}: PRELU: only by constants that are repeated along the first axes, not by {factor.shape}")
-    real = [float(x.scale[0]) / float(y.scale[0]), float(x.scale[0]) * float(factor.scale[0]) / float(y.scale[0])]
+    real = [in_float32(x.scale[0], over=y), in_float32(x.scale[0], factor.scale[0], over=y)]
     own = {"w_zero": zero_byte(factor), "outer": where["repeat"], "inner": where["inner"]}
     p = parameters("prelu", x, y, 0, **own)
     return [Step("prelu", p, y.index, bytes_of(factor), multipliers=[multiplier(r) for r in real])]
@@ -95,5 +95,5 @@ def batch_matmul(graph: Graph, operator: Operator) -> list[Step]:
         "batch_matmul", x, y, fused, other_zero=zero_byte(other), batches=math.prod(x.shape[:-2]), rows=x.shape[-2],
         inner=inner, columns=columns, step_row=steps[0], step_inner=steps[1],
     )  # fmt: skip
-    real = float(x.scale[0]) * float(other.scale[0]) / float(y.scale[0])
+    real = float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])
     return [Step("batch_matmul", p, y.index, multipliers=[multiplier(real)], other=other.index)]

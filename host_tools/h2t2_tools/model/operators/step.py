@@ -61,6 +61,14 @@ def multiplier(real: float) -> tuple[int, int]:
     return (0, 0) if exponent < -31 else (m, exponent)
 
 
+def in_float32(*factors: float, over: Tensor) -> float:
+    """The product of scales over an output's, each operation rounded to float32, where TFLite takes it so."""
+    product = np.float32(1)
+    for factor in factors:
+        product = np.float32(product * np.float32(factor))
+    return float(np.float32(product / np.float32(over.scale[0])))
+
+
 def zero_byte(tensor: Tensor) -> int:
     return int(tensor.zero[0]) + 128
 

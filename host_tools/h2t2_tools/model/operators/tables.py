@@ -9,12 +9,13 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .step import Step, bounds, ends, multiplier, parameters
+from .step import Step, bounds, ends, in_float32, multiplier, parameters
 
 
 def rescale(graph: Graph, operator: Operator) -> list[Step]:
     x, y, _ = ends(graph, operator)
-    real = float(x.scale[0]) / float(y.scale[0])
+    exact = operator.name == "QUANTIZE"  # of the others the quotient is a float32
+    real = float(x.scale[0]) / float(y.scale[0]) if exact else in_float32(x.scale[0], over=y)
     p = parameters("rescale", x, y, {"RELU": 1, "RELU6": 3}.get(operator.name, 0), count=x.size)
     return [Step("rescale", p, y.index, multipliers=[multiplier(real)])]
 
@@ -52,14 +53,13 @@ def _tanh(operator: Operator, x: Tensor, y: Tensor) -> Function:
 
 
 def _leaky_relu(operator: Operator, x: Tensor, y: Tensor) -> Function:
-    real = float(x.scale[0]) / float(y.scale[0])
-    above = multiplier(real)
-    below = multiplier(float(x.scale[0]) * float(np.float32(operator.options["alpha"])) / float(y.scale[0]))
+    above = multiplier(in_float32(x.scale[0], over=y))
+    below = multiplier(in_float32(x.scale[0], operator.options["alpha"], over=y))
     return lambda q: times(q, *(above if q >= 0 else below))
 
 
 def _relu_1(operator: Operator, x: Tensor, y: Tensor) -> Function:
-    real = multiplier(float(x.scale[0]) / float(y.scale[0]))
+    real = multiplier(in_float32(x.scale[0], over=y))
     low, high = bounds(y, 2)
     zero = int(y.zero[0]) + 128
     return lambda q: min(max(times(q, *real), low - zero), high - zero)
@@ -68,8 +68,8 @@ def _relu_1(operator: Operator, x: Tensor, y: Tensor) -> Function:
 def _hard_swish(operator: Operator, x: Tensor, y: Tensor) -> Function:
     """In the 16-bit arithmetic of TFLite's HardSwish."""
     hires = np.float32(1 / 128) * np.float32(x.scale[0])
-    m_out, e_out = _of_16_bits(float(hires) / float(np.float32(y.scale[0])))
-    m_part, e_part = _of_16_bits(float(hires) / float(np.float32(3.0 / 32768.0)))
+    m_out, e_out = _of_16_bits(in_float32(float(hires), over=y))
+    m_part, e_part = _of_16_bits(float(hires / np.float32(3.0 / 32768.0)))
 
     def made(q: int) -> int:
         high = q * 128
