@@ -234,3 +234,27 @@ def test_products_of_scales_too(seed, tmp_path):
     path = tmp_path / "made.tflite"
     path.write_bytes(random_models.random_model(seed))
     assert ldl_check.compare(path, None, 4, seed, True, lambda *_: None)["differ"] == 0
+
+
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
+def test_a_second_input_with_more_axes_is_no_single_number(name, tmp_path):
+    """(1, 4) and (1, 1, 4): number by number, though the first has fewer axes."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(2, (4,))
+    data = np.array([[[-100, 3, 50, 120]]], np.int8)
+    other = make.tensor((1, 1, 4), 0.05, 7, data)
+    y = make.operator(name, (make.first, other), make.tensor((1, 1, 4), 0.1, 5), fused=0)
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    assert compared(path, 20, True)["differ"] == 0
+
+
+def test_a_large_picture_padded_in_a_small_model_is_no_absurd_work(tmp_path):
+    """What `bundle` writes is opened: the work of a PAD is its output, not its output times its input."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(2, (160, 160, 3))
+    amount = make.tensor((4, 2), None, 0, np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32), "int32")
+    y = make.operator("PAD", (make.first, amount), make.tensor((1, 162, 162, 3), make.scale(0), make.zero(0)))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    assert compared(path, 1, True)["differ"] == 0

@@ -70,19 +70,23 @@ def work(name: str, p) -> int:
     sizes = own
     if name in WINDOWED:
         sizes = own[:10]
-    elif name == "pad":
+    elif name in ("pad", "resize_bilinear"):
         sizes = own[:5]
     elif name in ("arithmetic", "extreme"):
         sizes = own[-4:-1]
-    elif name in ("prelu", "batch_matmul", "view"):
-        sizes = own[1:6] if name == "view" else own[1:5]
-    elif name == "resize_bilinear":
-        sizes = own[:5]
+    elif name in ("prelu", "batch_matmul"):
+        sizes = own[1:5]
+    elif name == "view":
+        sizes = own[1:6]
     if min(sizes) < 1:
         raise ValueError("bundle: %s of the size 0" % name)
     if name not in WINDOWED:
+        if name == "concatenate":
+            sizes = sizes[:2]
+        elif name in ("pad", "resize_bilinear"):  # what comes out
+            sizes = sizes[2:]
         made = 1
-        for n in sizes[:2] if name == "concatenate" else sizes[2:] if name == "resize_bilinear" else sizes:
+        for n in sizes:
             made *= n
         return made
     depth, channels = own[2], own[5]

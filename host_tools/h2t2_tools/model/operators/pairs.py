@@ -24,16 +24,17 @@ def _operands(graph: Graph, operator: Operator) -> tuple[Tensor, Tensor, bool]:
     raise UserError(f"{graph.path}: {operator.name}: of {one.shape} and {two.shape}, both repeated: write one of them in full")
 
 
-def _repeated(graph: Graph, operator: Operator, x: Tensor, other: Tensor) -> dict[str, int]:
-    """Where the other's numbers go: outer rows of inner numbers, each repeated."""
-    shape = (1,) * (len(x.shape) - len(other.shape)) + other.shape
-    axes = [n for n, (size, full) in enumerate(zip(shape, x.shape)) if size != full]
+def _repeated(graph: Graph, operator: Operator, other: Tensor) -> dict[str, int]:
+    """Where the other's numbers go in the output: outer rows of inner numbers, each repeated."""
+    full = graph.tensors[operator.outputs[0]].shape  # has the most axes: the first input may have fewer than the other
+    shape = (1,) * (len(full) - len(other.shape)) + other.shape
+    axes = [n for n, (size, wanted) in enumerate(zip(shape, full)) if size != wanted]
     first, end = (axes[0], axes[-1] + 1) if axes else (0, 0)
     if any(shape[n] != 1 for n in range(first, end)):
-        raise UserError(f"{graph.path}: {operator.name}: {other.shape} repeated to {x.shape} along axes that are apart")
+        raise UserError(f"{graph.path}: {operator.name}: {other.shape} repeated to {full} along axes that are apart")
     return {
-        "constant": int(other.data is not None), "outer": math.prod(x.shape[:first]), "repeat": math.prod(x.shape[first:end]),
-        "inner": math.prod(x.shape[end:]),
+        "constant": int(other.data is not None), "outer": math.prod(full[:first]), "repeat": math.prod(full[first:end]),
+        "inner": math.prod(full[end:]),
     }  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def arithmetic(graph: Graph, operator: Operator) -> list[Step]:
     else:
         twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
         real = [twice / (2**20 * float(y.scale[0])), float(x.scale[0]) / twice, float(other.scale[0]) / twice]
-    own = {"other_zero": zero_byte(other), "how": how, **_repeated(graph, operator, x, other)}
+    own = {"other_zero": zero_byte(other), "how": how, **_repeated(graph, operator, other)}
     return _step(parameters("arithmetic", x, y, fused, **own), other, y, "arithmetic", [multiplier(r) for r in real])
 
 
@@ -66,7 +67,7 @@ def extreme(graph: Graph, operator: Operator) -> list[Step]:
     y = graph.tensors[operator.outputs[0]]
     if {(float(t.scale[0]), int(t.zero[0])) for t in (x, other)} != {(float(y.scale[0]), int(y.zero[0]))}:
         raise UserError(f"{graph.path}: {operator.name}: only of inputs with the output's quantisation")
-    own = {"least": int(operator.name == "MINIMUM"), **_repeated(graph, operator, x, other)}
+    own = {"least": int(operator.name == "MINIMUM"), **_repeated(graph, operator, other)}
     return _step(parameters("extreme", x, y, 0, **own), other, y, "extreme", [])
 
 
@@ -74,7 +75,7 @@ def prelu(graph: Graph, operator: Operator) -> list[Step]:
     """PRELU by constants, one for each of the last numbers."""
     x, y, _ = ends(graph, operator)
     factor = graph.tensors[operator.inputs[1]]
-    where = _repeated(graph, operator, x, factor)
+    where = _repeated(graph, operator, factor)
     if factor.data is None or where["outer"] != 1:
         raise UserError(f"{graph.path}: PRELU: only by constants that are repeated along the first axes, not by {factor.shape}")
     real = [in_float32(x.scale[0], over=y), in_float32(x.scale[0], factor.scale[0], over=y)]
