@@ -223,11 +223,9 @@ def _gateway(args: argparse.Namespace) -> None:
     from ..boards import gateway
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    out = gateway.Out(
-        lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True),
-        lambda line: print(json.dumps(line), flush=True),
-        lambda line: print(json.dumps(line), flush=True),
-    )
+    say = lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
+    told = lambda line: print(json.dumps(line), flush=True)  # noqa: E731  a decision, or how a node ended
+    out = gateway.Out(say, told, told)
     counters = gateway.relay(args.port, endpoint_of(args), args.baud, not args.fast, args.restart, args.seconds, out)
     for device, counts in counters.items():
         out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -11,7 +11,7 @@ import numpy as np
 from ..common.errors import UserError
 from .bundle import write
 from .footprint import footprint
-from .plan import plan, trimmed
+from .plan import WEIGHTED, plan, trimmed
 from .tflite import Graph, Operator, Tensor, load
 
 
@@ -49,13 +49,12 @@ def inspect(path: Path) -> dict[str, Any]:
 
 
 def _is_parameter(graph: Graph, tensor: Tensor) -> bool:
-    with_weights = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-    return any(tensor.index in o.inputs[1:] for o in graph.operators if o.name in with_weights)
+    return any(tensor.index in o.inputs[1:] for o in graph.operators if o.name in WEIGHTED)
 
 
 def _macs(graph: Graph, operator: Operator) -> int:
     """Multiply-accumulates of an operator that has weights; 0 of any other."""
-    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+    if operator.name not in WEIGHTED:
         return 0
     weights, output = graph.tensors[operator.inputs[1]], graph.tensors[operator.outputs[0]]
     if operator.name == "FULLY_CONNECTED":

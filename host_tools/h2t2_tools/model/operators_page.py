@@ -36,7 +36,8 @@ def page() -> str:
     rows = []
     for name, each in sorted(SUPPORTED.items()):
         fast = "nothing to do" if not each.kernel else "yes" if each.kernel in steps.FAST else "no"
-        rows.append(f"| {name} | {each.of} | {fast} | {'yes' if not each.kernel or each.kernel in small else 'no'} |\n")
+        of = f"one picture (height, width, channels): {each.of}" if each.picture else each.of
+        rows.append(f"| {name} | {of} | {fast} | {'yes' if not each.kernel or each.kernel in small else 'no'} |\n")
     return OPENING + "".join(rows) + CLOSING + "".join(f"| {name} | {what} |\n" for name, what in sorted(INSTEAD.items()))
 
 

@@ -16,12 +16,6 @@ from .operators.tables import times
 from .tflite import Graph, Operator
 
 LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
-# of pictures: a batch of more than one would be read as one
-PICTURES = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "DEPTH_TO_SPACE", "SPACE_TO_DEPTH",
-            "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")  # fmt: skip
-# the most that goes into a multiplier of the kernels that have no bias
-REACH = {"arithmetic": 255 * 255, "rescale": 255, "prelu": 255 * 255, "batch_matmul": 255 * 255}
-MATMUL_INNER = 10  # a parameter's place
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
 CODES = {name: code for code, name in enumerate(ldl_steps.NAMES) if name}
 
@@ -55,7 +49,7 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype == "int8" and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
-        if operator.name in PICTURES and tensor.data is None and (len(tensor.shape) != 4 or tensor.shape[0] != 1):
+        if SUPPORTED[operator.name].picture and tensor.data is None and (len(tensor.shape) != 4 or tensor.shape[0] != 1):
             return f"tensor {tensor.name} is of the shape {tensor.shape}: only one picture (1, height, width, channels) is run"
     return None
 
@@ -148,6 +142,7 @@ def _plan(graph: Graph) -> Plan:
         if operator.name not in SAME_BYTES and n not in shapes:
             steps += SUPPORTED[operator.name].make(graph, operator)
     for step in steps:
+        _fold_dead(step)
         _check_range(graph, step)
         if not all(-(2**30) <= value < 2**30 for value in step.p):
             raise ValueError(f"{step.kernel}: a parameter of {max(step.p, key=abs)}")
@@ -197,40 +192,46 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int]) -> tuple
 
 
 def _check_range(graph: Graph, step: Step) -> None:
-    """UserError where an accumulator could leave what the board's arithmetic holds (2^29).
+    """UserError where what goes into a multiplier could leave what the board's arithmetic holds (LIMIT)."""
+    if step.bias is not None:
+        reaches = [255 * int(np.abs(w).sum()) + abs(int(b)) for w, b in zip(_by_channel(step), step.bias)]
+    else:
+        reaches = [step.reach] * len(step.multipliers)
+    for n, (reach, (_, exponent)) in enumerate(zip(reaches, step.multipliers)):
+        if reach << max(0, exponent) >= LIMIT:
+            where = f"{graph.path}: {step.kernel}, {'multiplier' if step.bias is None else 'channel'} {n}"
+            raise UserError(f"{where}: an accumulator may reach {reach}, too large for a board: train with a smaller bias")
 
-    A channel whose output is one constant whatever comes in (what training leaves of a dead one, often with a bias of 2^30) is
-    folded to that constant.
-    """
-    if step.bias is None:
-        reach = REACH.get(step.kernel, 0) * (step.p[MATMUL_INNER] if step.kernel == "batch_matmul" else 1)
-        if step.kernel == "arithmetic" and len(step.multipliers) == 3:  # a sum, in 2^20ths of the larger scale
-            reach = 2**28
-        if any(reach << max(0, exponent) >= LIMIT for _, exponent in step.multipliers[:2]):
-            raise UserError(f"{graph.path}: {step.kernel}: a multiplier of {step.multipliers}, too large for a board")
-        return
-    channels = len(step.bias)
+
+def _by_channel(step: Step) -> np.ndarray:
+    """Its weights, of int64: a row an output channel."""
     weights = np.frombuffer(step.weights, np.uint8).astype(np.int64) - 128
-    by_channel = weights.reshape(-1, channels).T if step.kernel == "depthwise_conv_2d" else weights.reshape(channels, -1)
-    zero = step.p[X_ZERO]
-    up, down = np.maximum(by_channel, 0).sum(1), np.minimum(by_channel, 0).sum(1)
-    lows = step.bias + down * (255 - zero) - up * zero
-    highs = step.bias + up * (255 - zero) - down * zero
-    for n, (low, high) in enumerate(zip(lows.tolist(), highs.tolist())):
+    channels = len(step.bias) if step.bias is not None else 1
+    return weights.reshape(-1, channels).T if step.kernel == "depthwise_conv_2d" else weights.reshape(channels, -1)
+
+
+def _fold_dead(step: Step) -> None:
+    """Make the channels constant whose output is one number whatever comes in, and whose accumulators are too large: what
+    training leaves of a dead one, often with a bias of 2^30."""
+    if step.bias is None:
+        return
+    weights, zero = _by_channel(step), step.p[X_ZERO]
+    folded = False
+    for n, w in enumerate(weights):
         m, exponent = step.multipliers[n]
-        bound = 255 * int(np.abs(by_channel[n]).sum()) + abs(int(step.bias[n]))
-        if bound << max(0, exponent) < LIMIT:
+        bias = int(step.bias[n])
+        if 255 * int(np.abs(w).sum()) + abs(bias) << max(0, exponent) < LIMIT:
             continue
-        bounds = step.p[LEAST], step.p[GREATEST]
-        made = {min(max(times(acc, m, exponent) + step.p[Y_ZERO], bounds[0]), bounds[1]) for acc in (low, high)}
-        if len(made) > 1 or max(-low, high) << max(0, exponent) >= 2**31:
-            where = f"{graph.path}: {step.kernel}, channel {n}"
-            raise UserError(f"{where}: an accumulator may reach {bound}, too large for a board: train with a smaller bias")
-        by_channel[n] = 0
-        step.bias[n] = made.pop() - step.p[Y_ZERO]
-        step.multipliers[n] = multiplier(1.0)
-    made_of = by_channel.T if step.kernel == "depthwise_conv_2d" else by_channel
-    step.weights = (made_of + 128).astype(np.uint8).tobytes()
+        up, down = int(w[w > 0].sum()), int(w[w < 0].sum())
+        ends = bias + down * (255 - zero) - up * zero, bias + up * (255 - zero) - down * zero
+        made = {min(max(times(acc, m, exponent) + step.p[Y_ZERO], step.p[LEAST]), step.p[GREATEST]) for acc in ends}
+        if len(made) > 1 or max(map(abs, ends)) << max(0, exponent) >= 2**31:  # beyond, TFLite's own sum overflows
+            continue
+        weights[n], step.bias[n], step.multipliers[n] = 0, made.pop() - step.p[Y_ZERO], multiplier(1.0)
+        folded = True
+    if folded:
+        rows = weights.T if step.kernel == "depthwise_conv_2d" else weights
+        step.weights = (rows + 128).astype(np.uint8).tobytes()
 
 
 def place(made: Plan, step: Step) -> list[int]:

@@ -26,12 +26,12 @@ def compare(
     differ: output bytes unlike the oracle's; with layers, of every step, and `first` names the first that differs. bins:
     samples whose 4-bit policy bin is another with the optimised kernels a Pi runs.
     """
-    made = plan(load(path))
+    whole = load(path)
+    made = plan(whole)
     graph = made.graph
     blob = write(made)
     model = Int8Model(blob, event=0)
     interpreter = oracle.interpreter(path, layers)
-    whole = load(path)
     real = whole.inputs != graph.inputs  # its ends are float: the same numbers are given as such
     optimised = None if real else TFLiteModel(str(path), event=model.classes - 1, resolver="optimised")
     shape = graph.tensors[graph.inputs[0]].shape

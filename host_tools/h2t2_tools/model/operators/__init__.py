@@ -16,14 +16,17 @@ from .windows import mean, pad, pool
 
 @dataclass(frozen=True)
 class Supported:
-    """make: the steps of one operator. kernel: what does them on the board, "" for none. of: of what it may be, in words."""
+    """make: the steps of one operator. kernel: what does them on the board, "" for none. of: of what it may be, in words.
+
+    picture: only of one picture, (1, height, width, channels): a batch of more would be read as one.
+    """
 
     make: Callable[[Graph, Operator], list[Step]]
     kernel: str
     of: str
+    picture: bool = False
 
 
-_PICTURES = "one picture (height, width, channels)"
 _PAIR = "two activations, or one and a constant; one may be repeated (broadcast) along axes that lie together"
 _NUMBERS = "any shape"
 _SAME = "activations with the output's quantisation"
@@ -31,28 +34,28 @@ _SAME = "activations with the output's quantisation"
 SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
 SUPPORTED = {
     "FULLY_CONNECTED": Supported(fully_connected, "fully_connected", "a vector, or every step of a sequence; constant weights"),
-    "CONV_2D": Supported(convolution, "conv_2d", f"{_PICTURES}; strides, dilation, constant weights; no groups"),
-    "DEPTHWISE_CONV_2D": Supported(convolution, "depthwise_conv_2d", f"{_PICTURES}; strides, dilation, multiplier"),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), Supported(pool, "pool_2d", _PICTURES)),
-    "MEAN": Supported(mean, "mean", f"{_PICTURES}, over height and width"),
+    "CONV_2D": Supported(convolution, "conv_2d", "strides, dilation, constant weights; no groups", picture=True),
+    "DEPTHWISE_CONV_2D": Supported(convolution, "depthwise_conv_2d", "strides, dilation, multiplier", picture=True),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), Supported(pool, "pool_2d", "with or without padding", picture=True)),
+    "MEAN": Supported(mean, "mean", "over height and width, of (1, height, width, channels)"),
     **dict.fromkeys(("ADD", "SUB", "MUL"), Supported(arithmetic, "arithmetic", _PAIR)),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), Supported(extreme, "extreme", f"{_PAIR}; all with the output's quantisation")),
     "PRELU": Supported(prelu, "prelu", "any shape, by constants repeated along the first axes"),
     "BATCH_MATMUL": Supported(batch_matmul, "batch_matmul", "two activations of as many batches; the second may be transposed"),
     "QUANTIZE": Supported(rescale, "rescale", "int8 or uint8 to int8 or uint8; at the input from float, which stays outside"),
-    **dict.fromkeys(("RELU", "RELU6"), Supported(rescale, "rescale", _NUMBERS)),
-    **dict.fromkeys(("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "RELU_N1_TO_1"), Supported(function, "look_up", _NUMBERS)),
+    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1"), Supported(rescale, "rescale", _NUMBERS)),
+    **dict.fromkeys(("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH"), Supported(function, "look_up", _NUMBERS)),
     "SOFTMAX": Supported(softmax, "softmax", "rows of 2,047 numbers at most"),
-    "PAD": Supported(pad, "pad", f"{_PICTURES}, around height and width"),
+    "PAD": Supported(pad, "pad", "around height and width", picture=True),
     **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
     "TRANSPOSE": Supported(transpose, "view", _SAME),
     "SLICE": Supported(part, "view", _SAME),
     "STRIDED_SLICE": Supported(strided_slice, "view", f"{_SAME}; forwards, without ellipsis and new axes"),
     **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), Supported(split, "view", _SAME)),
-    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _PICTURES)),
+    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _SAME, picture=True)),
     "TILE": Supported(tile, "view", f"{_SAME}; five axes at most"),
-    "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", f"{_PICTURES}, by whole numbers"),
-    "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", _PICTURES),
+    "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", "by whole numbers", picture=True),
+    "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size", picture=True),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
 }
 _STATE = "its state lives in variables, which a bundle has not: unroll it over a window (h2t2 pair --window)"

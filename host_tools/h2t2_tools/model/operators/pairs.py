@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .step import Step, bytes_of, ends, in_float32, multiplier, parameters, zero_byte
+from .step import Step, bytes_of, ends, in_float32, multiplier, parameters, product, zero_byte
 
 HOW = {"ADD": 0, "SUB": 1, "MUL": 3}
 TAKEN_FROM = 2  # SUB whose first input is the one that is repeated
@@ -38,8 +36,8 @@ def _repeated(graph: Graph, operator: Operator, other: Tensor) -> dict[str, int]
     }  # fmt: skip
 
 
-def _step(p: list[int], other: Tensor, y: Tensor, kernel: str, multipliers: list[tuple[int, int]]) -> list[Step]:
-    made = Step(kernel, p, y.index, multipliers=multipliers)
+def _step(p: list[int], other: Tensor, y: Tensor, kernel: str, real: list[float], reach: int = 0) -> list[Step]:
+    made = Step(kernel, p, y.index, multipliers=[multiplier(r) for r in real], reach=reach)
     if other.data is None:
         made.other = other.index
     else:
@@ -58,7 +56,8 @@ def arithmetic(graph: Graph, operator: Operator) -> list[Step]:
         twice = 2 * max(float(x.scale[0]), float(other.scale[0]))
         real = [twice / (2**20 * float(y.scale[0])), float(x.scale[0]) / twice, float(other.scale[0]) / twice]
     own = {"other_zero": zero_byte(other), "how": how, **_repeated(graph, operator, other)}
-    return _step(parameters("arithmetic", x, y, fused, **own), other, y, "arithmetic", [multiplier(r) for r in real])
+    reach = 255 * 255 if operator.name == "MUL" else 2**28  # of a sum: two numbers in 2^20ths of twice the larger scale
+    return _step(parameters("arithmetic", x, y, fused, **own), other, y, "arithmetic", real, reach)
 
 
 def extreme(graph: Graph, operator: Operator) -> list[Step]:
@@ -81,7 +80,7 @@ def prelu(graph: Graph, operator: Operator) -> list[Step]:
     real = [in_float32(x.scale[0], over=y), in_float32(x.scale[0], factor.scale[0], over=y)]
     own = {"w_zero": zero_byte(factor), "outer": where["repeat"], "inner": where["inner"]}
     p = parameters("prelu", x, y, 0, **own)
-    return [Step("prelu", p, y.index, bytes_of(factor), multipliers=[multiplier(r) for r in real])]
+    return [Step("prelu", p, y.index, bytes_of(factor), multipliers=[multiplier(r) for r in real], reach=255 * 255)]
 
 
 def batch_matmul(graph: Graph, operator: Operator) -> list[Step]:
@@ -96,5 +95,5 @@ def batch_matmul(graph: Graph, operator: Operator) -> list[Step]:
         "batch_matmul", x, y, fused, other_zero=zero_byte(other), batches=math.prod(x.shape[:-2]), rows=x.shape[-2],
         inner=inner, columns=columns, step_row=steps[0], step_inner=steps[1],
     )  # fmt: skip
-    real = float(np.float32(x.scale[0]) * np.float32(other.scale[0])) / float(y.scale[0])
-    return [Step("batch_matmul", p, y.index, multipliers=[multiplier(real)], other=other.index)]
+    real = product(x, other) / float(y.scale[0])
+    return [Step("batch_matmul", p, y.index, multipliers=[multiplier(real)], other=other.index, reach=inner * 255 * 255)]

@@ -42,6 +42,7 @@ class Step:
     multipliers: list[tuple[int, int]] = field(default_factory=list)  # (31-bit, exponent), value m 2^(exponent - 31)
     other: int | None = None  # the tensor of a second input, whose place is the seventh parameter
     start: int = 0  # where in its output it writes: an input of a CONCATENATION
+    reach: int = 0  # the most that goes into its multipliers, where it has no weights that say so
 
     @property
     def reads(self) -> list[int]:
@@ -69,6 +70,16 @@ def in_float32(*factors: float, over: Tensor) -> float:
     return float(np.float32(product / np.float32(over.scale[0])))
 
 
+def product(one: Tensor, other: Tensor) -> float:
+    """Of two tensors' only scales, rounded to float32."""
+    return float(np.float32(one.scale[0]) * np.float32(other.scale[0]))
+
+
+def rounded(value: float) -> int:
+    """To the nearest integer, halves away from zero."""
+    return int(math.copysign(math.floor(abs(value) + 0.5), value))
+
+
 def zero_byte(tensor: Tensor) -> int:
     return int(tensor.zero[0]) + 128
 
@@ -84,7 +95,7 @@ def bounds(tensor: Tensor, fused: int) -> tuple[int, int]:
     scale, zero = float(tensor.scale[0]), int(tensor.zero[0])
 
     def q(real: float) -> int:
-        return int(zero + math.copysign(math.floor(abs(real / scale) + 0.5), real))
+        return zero + rounded(real / scale)
 
     low, high = {"NONE": (-128, 127), "RELU": (q(0), 127), "RELU_N1_TO_1": (q(-1), q(1)), "RELU6": (q(0), q(6))}[FUSED[fused]]
     return max(low, -128) + 128, min(high, 127) + 128

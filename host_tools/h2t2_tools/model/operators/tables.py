@@ -8,20 +8,23 @@ from collections.abc import Callable
 import numpy as np
 
 from ...common.errors import UserError
-from ..tflite import Graph, Operator, Tensor
-from .step import Step, bounds, ends, in_float32, multiplier, parameters
+from ..tflite import FUSED, Graph, Operator, Tensor
+from .step import Step, ends, in_float32, multiplier, parameters, rounded
+
+FUSED_CODES = {name: code for code, name in FUSED.items()}
 
 
 def rescale(graph: Graph, operator: Operator) -> list[Step]:
+    """QUANTIZE, and RELU, RELU6, RELU_N1_TO_1: what an activation does when it is fused, by itself."""
     x, y, _ = ends(graph, operator)
     exact = operator.name == "QUANTIZE"  # of the others the quotient is a float32
     real = float(x.scale[0]) / float(y.scale[0]) if exact else in_float32(x.scale[0], over=y)
-    p = parameters("rescale", x, y, {"RELU": 1, "RELU6": 3}.get(operator.name, 0), count=x.size)
-    return [Step("rescale", p, y.index, multipliers=[multiplier(real)])]
+    p = parameters("rescale", x, y, 0 if exact else FUSED_CODES[operator.name], count=x.size)
+    return [Step("rescale", p, y.index, multipliers=[multiplier(real)], reach=255)]
 
 
 def function(graph: Graph, operator: Operator) -> list[Step]:
-    """LOGISTIC, TANH, LEAKY_RELU, HARD_SWISH, RELU_N1_TO_1: the table of what each byte becomes."""
+    """LOGISTIC, TANH, LEAKY_RELU, HARD_SWISH: the table of what each byte becomes."""
     x, y, fused = ends(graph, operator)
     made = _FUNCTIONS[operator.name](operator, x, y)
     table = bytes(min(max(made(q - int(x.zero[0])) + int(y.zero[0]), -128), 127) + 128 for q in range(-128, 128))
@@ -31,15 +34,11 @@ def function(graph: Graph, operator: Operator) -> list[Step]:
 Function = Callable[[int], int]  # of a byte less its zero point; the output's less its own, not yet clamped
 
 
-def _nearest(value: float) -> int:
-    return int(math.copysign(math.floor(abs(value) + 0.5), value))
-
-
 def _logistic(operator: Operator, x: Tensor, y: Tensor) -> Function:
     def made(q: int) -> int:
         value = np.float32(x.scale[0]) * np.float32(q)
         real = np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-float(value), 88.7))))  # of more, float32 knows no exp
-        return _nearest(float(np.float32(real / np.float32(y.scale[0]))))
+        return rounded(float(np.float32(real / np.float32(y.scale[0]))))
 
     return made
 
@@ -47,7 +46,7 @@ def _logistic(operator: Operator, x: Tensor, y: Tensor) -> Function:
 def _tanh(operator: Operator, x: Tensor, y: Tensor) -> Function:
     def made(q: int) -> int:
         real = np.tanh(np.float32(x.scale[0]) * np.float32(q))
-        return _nearest(float(np.float32(real / np.float32(y.scale[0]))))
+        return rounded(float(np.float32(real / np.float32(y.scale[0]))))
 
     return made
 
@@ -56,13 +55,6 @@ def _leaky_relu(operator: Operator, x: Tensor, y: Tensor) -> Function:
     above = multiplier(in_float32(x.scale[0], over=y))
     below = multiplier(in_float32(x.scale[0], operator.options["alpha"], over=y))
     return lambda q: times(q, *(above if q >= 0 else below))
-
-
-def _relu_1(operator: Operator, x: Tensor, y: Tensor) -> Function:
-    real = multiplier(in_float32(x.scale[0], over=y))
-    low, high = bounds(y, 2)
-    zero = int(y.zero[0]) + 128
-    return lambda q: min(max(times(q, *real), low - zero), high - zero)
 
 
 def _hard_swish(operator: Operator, x: Tensor, y: Tensor) -> Function:
@@ -104,7 +96,6 @@ _FUNCTIONS: dict[str, Callable[[Operator, Tensor, Tensor], Function]] = {
     "TANH": _tanh,
     "LEAKY_RELU": _leaky_relu,
     "HARD_SWISH": _hard_swish,
-    "RELU_N1_TO_1": _relu_1,
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator
-from .step import Step, bytes_of, ends, multiplier, parameters
+from .step import Step, bytes_of, ends, multiplier, parameters, product
 from .windows import window
 
 
@@ -21,7 +21,7 @@ def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
     w = graph.tensors[operator.inputs[1]]
     outputs, inputs = w.shape
     if len(w.scale) == 1:  # one scale: the product is taken in float32
-        real = [float(np.float32(x.scale[0]) * np.float32(w.scale[0])) / float(y.scale[0])] * outputs
+        real = [product(x, w) / float(y.scale[0])] * outputs
     else:
         real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
     rows, rest = divmod(x.size, inputs)
