@@ -7,11 +7,6 @@ from h2t2_tools.common import places
 from h2t2_tools.proof import oracle
 
 MADE = sorted((ROOT / "tests/material").glob("*.tflite"))
-
-
-RUN = [path for path in MADE if path.stem != "dilated"]
-
-
 SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
 
 

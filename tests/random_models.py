@@ -1,5 +1,7 @@
 """int8 .tflite models in random shapes over every operator of the integer interpreter, and two known ones; no TensorFlow."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from h2t2_tools.model.tflite import Graph, Operator, Tensor
@@ -7,6 +9,7 @@ from h2t2_tools.model.tflite_write import write
 
 # of int8; every other: 2
 VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "PRELU": 1, "HARD_SWISH": 1, "UNPACK": 1}
+VERSIONS |= dict.fromkeys(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), 1)
 VERSIONS |= {"RELU_N1_TO_1": 1, "SPACE_TO_DEPTH": 1, "DEPTH_TO_SPACE": 1, "TILE": 1, "BATCH_MATMUL": 2, "SPLIT_V": 2}
 NONE, RELU, RELU6 = 0, 1, 3
 SAME, VALID = 0, 1
@@ -18,6 +21,7 @@ class Maker:
     def __init__(self, seed, shape):
         self.rng = np.random.default_rng(seed)
         self.tensors, self.operators = [], []
+        self.begun = []  # of every variable the tensor that a first graph begins it with
         self.first = self.tensor((1, *shape), self.rng.uniform(0.005, 0.1), int(self.rng.integers(-128, 128)))
 
     def tensor(self, shape, scale=None, zero=0, data=None, dtype="int8", axis=0):
@@ -29,7 +33,7 @@ class Maker:
         self.tensors.append(Tensor(n, f"t{n}", shape, dtype, data, scales, zeros, axis))
         return n
 
-    def operator(self, name, inputs, output, **options):
+    def operator(self, name, inputs, output, /, **options):
         version = VERSIONS.get(name, 2)
         outputs = output if isinstance(output, tuple) else (output,)
         self.operators.append(Operator(name, version, tuple(inputs), outputs, options))
@@ -72,7 +76,7 @@ class Maker:
     def convolution(self, x, depthwise=False, kernel=None, stride=None, channels=None, fused=None, padding=None, dilation=None):
         """Whatever is None is drawn."""
         rng = self.rng
-        _, height, width, depth = self.shape(x)
+        batch, height, width, depth = self.shape(x)
         kernel = kernel or tuple(int(k) for k in rng.integers(1, 5, 2))
         padding = int(rng.integers(0, 2)) if padding is None else padding
         stride = stride or tuple(int(s) for s in rng.integers(1, 4, 2))
@@ -93,7 +97,7 @@ class Maker:
             shape, axis, taps, name = (1, *kernel, channels), 3, kernel[0] * kernel[1], "DEPTHWISE_CONV_2D"
         else:
             shape, axis, taps, name = (channels, *kernel, depth), 0, kernel[0] * kernel[1] * depth, "CONV_2D"
-        return self.weighted(name, x, shape, axis, taps, (1, *made, channels), **options)
+        return self.weighted(name, x, shape, axis, taps, (batch, *made, channels), **options)
 
     def dense(self, x, outputs, fused=NONE):
         """Of a vector, or of every step of a sequence."""
@@ -260,6 +264,81 @@ class Maker:
         y = self.tensor(made, self.scale(x) * self.rng.uniform(0.4, 1.1), int(self.rng.integers(-80, 80)))
         return self.operator("MEAN", (x, axes), y, keep_dims=int(keep))
 
+    def dilated(self, x):
+        """A dilated convolution in three operators, as older converters write it."""
+        rng = self.rng
+        _, height, width, depth = self.shape(x)
+        block = [int(n) for n in rng.integers(1, 4, 2)]
+        kernel = [int(n) for n in rng.integers(1, 4, 2)]
+        pads = []
+        for size, b, k in zip((height, width), block, kernel):
+            first = int(rng.integers(0, min(3, (k - 1) * b + 1)))
+            whole = max(size + first + int(rng.integers(0, 3)), (k - 1) * b + 1)
+            pads.append([first, -(-whole // b) * b - size - first])
+        each = [(size + sum(pad)) // b for size, pad, b in zip((height, width), pads, block)]
+        like = self.scale(x), self.zero(x)
+        amounts = [self.numbers(*block), self.tensor((2, 2), None, 0, np.array(pads, np.int32), "int32")]
+        apart = self.operator("SPACE_TO_BATCH_ND", (x, *amounts), self.tensor((block[0] * block[1], *each, depth), *like))
+        rest = {"kernel": tuple(kernel), "stride": (1, 1), "padding": VALID, "dilation": (1, 1)}
+        made = self.convolution(apart, depthwise=rng.random() < 0.5, **rest)
+        batch, *sides, channels = self.shape(made)
+        crops, whole = [], []
+        for n, b, pad, size in zip(sides, block, pads, (height, width)):
+            first = int(rng.integers(min(pad[0] + 1, n * b)))
+            whole.append(min(n * b - first, size + pad[0] - first))
+            crops.append([first, n * b - first - whole[-1]])
+        amounts = [self.numbers(*block), self.tensor((2, 2), None, 0, np.array(crops, np.int32), "int32")]
+        y = self.tensor((1, *whole, channels), self.scale(made), self.zero(made))
+        return self.operator("BATCH_TO_SPACE_ND", (made, *amounts), y)
+
+    def reduced(self, x):
+        """MEAN or SUM over axes that lie together."""
+        shape, first = self.shape(x), int(self.rng.integers(1, 4))
+        last = int(self.rng.integers(first, 4))
+        axes = self.numbers(*range(first, last + 1))
+        made = [1 if first <= n <= last else size for n, size in enumerate(shape)]
+        count = int(np.prod(shape[first : last + 1]))
+        name = "SUM" if self.rng.random() < 0.5 else "MEAN"
+        scale = self.scale(x) * self.rng.uniform(0.4, 1.1) * (np.sqrt(count) if name == "SUM" else 1)
+        return self.operator(name, (x, axes), self.tensor(made, scale, int(self.rng.integers(-80, 80))), keep_dims=1)
+
+    def variable(self, shape, like):
+        """A handle of a new variable that holds random numbers, or one number, at first."""
+        data = self.rng.integers(-128, 128, shape if self.rng.random() < 0.5 else ()).astype(np.int8)
+        data = np.broadcast_to(data, shape).copy()
+        self.begun.append(
+            Tensor(0, "", tuple(shape), "int8", data, np.array([self.scale(like)]), np.array([self.zero(like)]), 0)
+        )
+        handle = self.tensor((), dtype="resource")
+        return self.operator("VAR_HANDLE", (), handle, name=f"v{len(self.begun)}")
+
+    def read(self, handle, shape, like):
+        return self.operator("READ_VARIABLE", (handle,), self.tensor(shape, self.scale(like), self.zero(like)))
+
+    def assign(self, handle, x):
+        self.operator("ASSIGN_VARIABLE", (handle, x), ())
+
+    def remembered(self, x, rows=None):
+        """x behind the rows that came before it, as a stream's convolution wants; the last rows are kept for the next time."""
+        _, height, width, depth = self.shape(x)
+        rows = rows or int(self.rng.integers(1, 5))
+        kept, whole = (1, rows, width, depth), (1, rows + height, width, depth)
+        handle = self.variable(kept, x)
+        both = self.tensor(whole, self.scale(x), self.zero(x))
+        self.operator("CONCATENATION", (self.read(handle, kept, x), x), both, axis=1, fused=NONE)
+        size = [self.numbers(*values) for values in ((0, height, 0, 0), kept)]
+        self.assign(handle, self.operator("SLICE", (both, *size), self.tensor(kept, self.scale(x), self.zero(x))))
+        return both
+
+    def added_up(self, x):
+        """What came before and x, which is kept: the variable is read before it is written, and once more after."""
+        handle = self.variable(self.shape(x), x)
+        before = self.read(handle, self.shape(x), x)
+        now = self.operator("ADD", (before, x), self.tensor(self.shape(x), self.scale(x), self.zero(x)), fused=NONE)
+        self.assign(handle, now)
+        late = self.read(handle, self.shape(x), x) if self.rng.random() < 0.5 else before  # before: what stood there must stay
+        return self.operator("MAXIMUM", (late, x), self.tensor(self.shape(x), self.scale(x), self.zero(x)))
+
     def flat(self, x):
         size = int(np.prod(self.shape(x)))
         target = self.tensor((2,), None, 0, np.array([1, size], np.int32), "int32")
@@ -277,7 +356,22 @@ class Maker:
         return self.operator("QUANTIZE", (y,), self.tensor(self.shape(y), self.scale(y), self.zero(y) + 128, dtype="uint8"))
 
     def bytes(self, y):
-        return write(Graph("made", 0, tuple(self.tensors), tuple(self.operators), (self.first,), (y,)))
+        others = ()
+        if self.begun:
+            self.operators.insert(0, Operator("CALL_ONCE", 1, (), (), {"graph": 1}))
+            others = (self.beginning(),)
+        return write(Graph("made", 0, tuple(self.tensors), tuple(self.operators), (self.first,), (y,), others))
+
+    def beginning(self):
+        """The graph that gives every variable what it holds at first."""
+        tensors, operators = [], []
+        for n, first in enumerate(self.begun):
+            handle, given = 2 * n, 2 * n + 1
+            tensors.append(Tensor(handle, f"handle{n}", (), "resource", None, np.zeros(0), np.zeros(0), 0))
+            tensors.append(replace(first, index=given, name=f"first{n}"))
+            operators.append(Operator("VAR_HANDLE", 1, (), (handle,), {"name": f"v{n + 1}"}))
+            operators.append(Operator("ASSIGN_VARIABLE", 1, (handle, given), (), {}))
+        return Graph("begin", 0, tuple(tensors), tuple(operators), (), ())
 
 
 def random_model(seed):
@@ -298,7 +392,7 @@ def random_model(seed):
             make.convolution, make.convolution, lambda x: make.convolution(x, depthwise=True), make.pool, make.branches,
             make.joined, make.rescaled, make.padded, lambda x: make.rescaled(x, name="RELU"),
             lambda x: make.rescaled(x, name="RELU6"), make.combined, make.combined, make.function, make.function, make.moved,
-            make.moved, make.moved, make.attended,
+            make.moved, make.moved, make.attended, make.reduced, make.dilated, make.remembered, make.remembered, make.added_up,
         )  # fmt: skip
         for _ in range(int(rng.integers(2, 6))):
             x = body[int(rng.integers(len(body)))](x)

@@ -253,7 +253,7 @@ def seeds(name):
     if name == "serial":
         return [frames.encode(1, b"hello") + b"noise" + frames.encode(2, bytes(20))]
     if name == "bundle":
-        return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite")) if path.stem != "dilated"]
+        return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite"))]
     if name == "state":
         return [snapshot.save(policy, snapshot.costs(policy)) for policy in [make() for make in POLICIES]]
     if name == "slots":

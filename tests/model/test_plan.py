@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from bundles import RUN
+from bundles import MADE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ def test_multiplier_is_the_nearest_of_31_bits(real):
 
 
 def test_the_memory_plan_never_lets_living_tensors_touch():
-    for path in RUN:
+    for path in MADE:
         made = plan.plan(tflite.load(path))
         alive = {made.graph.inputs[0]}
         for n, step in enumerate(made.steps):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import random_models
-from bundles import RUN, SHIPPED, need_oracle
+from bundles import MADE, SHIPPED, need_oracle
 from support import ROOT
 
 from h2t2.ldl.bundle import Int8Model
@@ -20,7 +20,7 @@ def compared(path, samples, layers):
     return ldl_check.compare(path, None, samples, 3, layers, lambda *_: None)
 
 
-@pytest.mark.parametrize("path", RUN, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", MADE, ids=lambda p: p.stem)
 def test_every_layer_is_the_reference_kernels_byte_for_byte(path):
     report = compared(path, 40, True)
     assert report["differ"] == 0, report["first"]

@@ -5,9 +5,10 @@ WORK, WORK_A_BYTE = 1 << 26, 1 << 14  # the most multiplications or bytes of any
 WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
 WINDOWED = "conv_2d", "depthwise_conv_2d", "pool_2d"
 LENGTHS = {
-    "fully_connected": 9, "conv_2d": 21, "depthwise_conv_2d": 22, "pool_2d": 20, "mean": 9, "arithmetic": 13, "rescale": 8,
+    "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
+    "variable": 9,
 }  # fmt: skip
 
 
@@ -17,22 +18,22 @@ def _reach(name, own):
     own: its parameters from the eighth on.
     """
     if name == "fully_connected":
-        inputs, outputs = own
+        inputs, outputs = own[:2]
         return inputs, outputs, inputs * outputs, outputs
     if name in ("conv_2d", "depthwise_conv_2d"):
         height, width, depth, out_height, out_width, channels, kernel_height, kernel_width = own[:8]
         taps = channels * kernel_height * kernel_width
         if name == "conv_2d":
             taps *= depth
-        elif channels != depth * own[14]:
+        elif channels != depth * own[15]:
             raise ValueError("bundle: %d channels from %d" % (channels, depth))
         return height * width * depth, out_height * out_width * channels, taps, channels
     if name in ("pool_2d", "pad"):
         height, width, depth, out_height, out_width = own[:5]
         return height * width * depth, out_height * out_width * depth, 0, 0
     if name == "mean":
-        positions, channels = own
-        return positions * channels, channels, 0, 1
+        positions, channels, rows = own
+        return rows * positions * channels, rows * channels, 0, 1
     if name in ("arithmetic", "extreme"):
         outer, repeat, inner, how = own[-4:]
         channels = 0 if name == "extreme" else 1 if how == 3 else 3
@@ -55,6 +56,8 @@ def _reach(name, own):
         for n in own[1:6]:
             made *= n
         return own[0] + 1 + sum([(own[n] - 1) * own[n + 5] for n in range(1, 6)]), made, 0, 0
+    if name == "variable":
+        return 0, own[0] * own[1], own[0], 0
     if name == "concatenate":
         runs, size, step = own
         return runs * size, (runs - 1) * step + size, 0, 0
@@ -68,7 +71,9 @@ def work(name: str, p) -> int:
     """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window has nothing in it."""
     own = p[7:]
     sizes = own
-    if name in WINDOWED:
+    if name == "fully_connected":
+        sizes = own[:2]
+    elif name in WINDOWED:
         sizes = own[:10]
     elif name in ("pad", "resize_bilinear"):
         sizes = own[:5]

@@ -5,10 +5,10 @@ from binascii import crc32
 from struct import unpack_from
 
 from .bounds import ARENA_MAX, bounded, check, inside, work
-from .steps import NAMES, function
+from .steps import NAMES, VARIABLE, function
 
 MAGIC = b"H2M1"
-VERSION = 2
+VERSION = 3
 HEADER = (
     "<4sHHIIIIIIII"  # magic, version, steps, bytes, CRC-32 of what follows it; arena, input, its size, output, its size; scores
 )
@@ -60,13 +60,15 @@ class Int8Model:
         self.arena = bytearray(head[5])
         self.bits = bits
         self.steps = []
+        self.states = []
+        self.state_size = 0  # the arena's first bytes, which hold every variable
         at = HEADER_SIZE
         total = 0
         for _ in range(head[2]):
             inside(at, STEP_SIZE, len(blob))
             code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
             at += STEP_SIZE
-            step = function(code)
+            step = None if code == VARIABLE else function(code)
             name = NAMES[code]
             inside(at, 4 * count, len(blob))
             if bias:
@@ -79,13 +81,36 @@ class Int8Model:
                 n = (shifts - limbs) // 6
                 biases = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
                 k = (biases, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n])
-            self._keep(p, check(name, p, k, head[5], blob))
+            size = check(name, p, k, head[5], blob)
             total += work(name, p)
             bounded(total, len(blob))
-            self.steps.append((step, p, k))
+            if step:
+                self._keep(p, size)
+                self.steps.append((step, p, k))
+            else:
+                self.states.append(p)
+                self.state_size = max(self.state_size, p[1] + p[7] * p[8])
+        self.reset()
 
     def _keep(self, p, size):
         """Told, of every step, how many bytes at p[6] of the bundle it reads."""
+
+    def reset(self) -> None:
+        """Every variable as the model begins it: what came before is forgotten. Of a model without state, nothing."""
+        for p in self.states:
+            first = bytes(self.blob[p[6] : p[6] + p[7]])
+            for at in range(p[1], p[1] + p[7] * p[8], p[7]):
+                self.arena[at : at + p[7]] = first
+
+    def state(self) -> bytes:
+        """What its variables hold, of state_size bytes: restore() on the same bundle goes on from there."""
+        return bytes(memoryview(self.arena)[: self.state_size])
+
+    def restore(self, state) -> None:
+        """Put back what state() gave; ValueError for bytes of another size."""
+        if len(state) != self.state_size:
+            raise ValueError("state of %d bytes: this bundle has %d" % (len(state), self.state_size))
+        self.arena[: self.state_size] = bytes(state)
 
     def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point. A float: for hosts."""

@@ -4,8 +4,8 @@
 # one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
 # Parameters stand in the order in which kernels.py unpacks them.
 #
-# A sum of (x - zero) (w - 128), w being the weight's byte, is the sum of (x - zero) w less 128 times that of x - zero, which
-# all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
+# A sum of (x - zero) (w - w_zero), w being the weight's byte, is the sum of (x - zero) w less w_zero times that of x - zero,
+# which all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
 # loop moves are arena and blob themselves; a constant index costs nothing, so eight products make a turn.
 import micropython
 
@@ -87,7 +87,7 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                         i += 1
                     x += step_x * depth
                 at += line
-            total <<= 7
+            total *= int(p[21])
             taps = weights + first_y * filter_line + first_x * depth
             o = 0
             while o < channels:
@@ -184,7 +184,8 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     pad_x = int(p[18])
     step_y = int(p[19])
     step_x = int(p[20])
-    many = int(p[21])
+    w_zero = int(p[21])
+    many = int(p[22])
     line = step_y * width * depth
     jump = step_x * depth
     filter_line = kernel_x * channels
@@ -231,7 +232,7 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                     blob = ptr8(f)
                     i = wide
                     while i:
-                        acc += (arena[0] - zero) * (blob[0] - 128)
+                        acc += (arena[0] - zero) * (blob[0] - w_zero)
                         arena = ptr8(int(arena) + jump)
                         blob = ptr8(int(blob) + channels)
                         i -= 1

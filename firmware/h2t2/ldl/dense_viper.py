@@ -4,8 +4,8 @@
 # one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
 # Parameters stand in the order in which kernels.py unpacks them.
 #
-# A sum of (x - zero) (w - 128), w being the weight's byte, is the sum of (x - zero) w less 128 times that of x - zero, which
-# all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
+# A sum of (x - zero) (w - w_zero), w being the weight's byte, is the sum of (x - zero) w less w_zero times that of x - zero,
+# which all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
 # loop moves are arena and blob themselves; a constant index costs nothing, so eight products make a turn.
 import micropython
 
@@ -30,9 +30,10 @@ def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
     while i < inputs:
         total += arena[i] - zero
         i += 1
+    total *= int(p[9])
     o = 0
     while o < outputs:
-        acc = ((int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])) - (total << 7)
+        acc = ((int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])) - total
         arena = ptr8(start)
         i = inputs
         while i > 7:

@@ -50,12 +50,12 @@ def _put(arena, to, y, low, high):
 
 def fully_connected(arena, blob, p, k):
     """FULLY_CONNECTED of one row."""
-    x, y, zero, offset, low, high, w, inputs, outputs = p
+    x, y, zero, offset, low, high, w, inputs, outputs, w_zero = p
     bias, limbs, shifts = k
     for o in range(outputs):
         acc = bias[o]
         for i in range(inputs):
-            acc += (arena[x + i] - zero) * (blob[w + i] - 128)
+            acc += (arena[x + i] - zero) * (blob[w + i] - w_zero)
         w += inputs
         _put(arena, y + o, requantise(acc, o, limbs, shifts) + offset, low, high)
 
@@ -64,7 +64,7 @@ def conv_2d(arena, blob, p, k):
     """CONV_2D; filters lie as output channel, row, column, input channel. Padding is what stands before the input."""
     (
         x, y, zero, offset, low, high, weights, height, width, depth, out_height, out_width, channels, kernel_height,
-        kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x,
+        kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, w_zero,
     ) = p  # fmt: skip
     bias, limbs, shifts = k
     for oy in range(out_height):
@@ -79,7 +79,7 @@ def conv_2d(arena, blob, p, k):
                         if 0 <= iy < height and 0 <= ix < width:
                             at = x + (iy * width + ix) * depth
                             for i in range(depth):
-                                acc += (arena[at + i] - zero) * (blob[w + i] - 128)
+                                acc += (arena[at + i] - zero) * (blob[w + i] - w_zero)
                         w += depth
                         ix += dilation_x
                     iy += dilation_y
@@ -91,7 +91,7 @@ def depthwise_conv_2d(arena, blob, p, k):
     """DEPTHWISE_CONV_2D; filters lie as row, column, output channel; `many` output channels a channel of the input."""
     (
         x, y, zero, offset, low, high, weights, height, width, depth, out_height, out_width, channels, kernel_height,
-        kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, many,
+        kernel_width, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, w_zero, many,
     ) = p  # fmt: skip
     bias, limbs, shifts = k
     for oy in range(out_height):
@@ -104,7 +104,7 @@ def depthwise_conv_2d(arena, blob, p, k):
                     ix = ox * stride_x - pad_x
                     for _ in range(kernel_width):
                         if 0 <= iy < height and 0 <= ix < width:
-                            acc += (arena[x + (iy * width + ix) * depth + o // many] - zero) * (blob[w] - 128)
+                            acc += (arena[x + (iy * width + ix) * depth + o // many] - zero) * (blob[w] - w_zero)
                         w += channels
                         ix += dilation_x
                     iy += dilation_y
@@ -142,14 +142,17 @@ def pool_2d(arena, blob, p, k):
 
 
 def mean(arena, blob, p, k):
-    """MEAN over height and width."""
-    x, y, zero, offset, low, high, _, positions, channels = p
+    """MEAN and SUM over `positions` that lie together (height and width, or time), in each of `rows`."""
+    x, y, zero, offset, low, high, _, positions, channels, rows = p
     _, limbs, shifts = k
-    for o in range(channels):
-        acc = -positions * zero
-        for i in range(positions):
-            acc += arena[x + i * channels + o]
-        _put(arena, y + o, requantise(acc, 0, limbs, shifts) + offset, low, high)
+    for _ in range(rows):
+        for o in range(channels):
+            acc = -positions * zero
+            for i in range(positions):
+                acc += arena[x + i * channels + o]
+            _put(arena, y + o, requantise(acc, 0, limbs, shifts) + offset, low, high)
+        x += positions * channels
+        y += channels
 
 
 def arithmetic(arena, blob, p, k):

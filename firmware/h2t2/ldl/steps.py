@@ -5,8 +5,10 @@
 NAMES = (
     "", "fully_connected", "conv_2d", "depthwise_conv_2d", "pool_2d", "mean", "arithmetic", "rescale", "pad", "concatenate",
     "look_up", "softmax", "view", "extreme", "prelu", "resize_bilinear", "batch_matmul",
+    "variable",
 )  # fmt: skip
 RARE = 12
+VARIABLE = 17  # no step, but where in the arena numbers are kept from one inference to the next, and what they are at first
 machine_code = True  # until it turns out that it cannot be run here
 # where that of an operator is
 FAST = {

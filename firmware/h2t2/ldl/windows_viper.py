@@ -95,45 +95,50 @@ def mean(arena, blob, p, k):
     zero = int(q[2])
     positions = int(q[7])
     channels = int(q[8])
-    o = 0
-    while o < channels:
-        acc = 0 - positions * zero
-        n = x + o
-        end = n + positions * channels
-        while n < end:
-            acc += a[n]
-            n += channels
-        n = 0
-        negative = acc < 0
-        if negative:
-            acc = 0 - acc
-        acc <<= shifts[2 * n]
-        h = acc >> 15
-        acc &= 32767
-        c = limbs[3 * n + 2]
-        b = limbs[3 * n + 1]
-        s = acc * c
-        low = s & 1023
-        s = acc * b + (s >> 10) + (h * c << 5)
-        low |= s & 1023
-        c = limbs[3 * n]
-        s = acc * c + (s >> 10) + (h * b << 5) + 1024
-        if negative:
-            if low == 0:
-                s -= 1
-        acc = (s >> 11) + (h * c << 4)
-        s = shifts[2 * n + 1]
-        if s:
-            acc = acc + (1 << s - 1) >> s
-        if negative:
-            acc = 0 - acc
-        acc += int(q[3])
-        if acc < int(q[4]):
-            acc = int(q[4])
-        if acc > int(q[5]):
-            acc = int(q[5])
-        a[to + o] = acc
-        o += 1
+    size = positions * channels
+    last = x + int(q[9]) * size
+    while x < last:
+        o = 0
+        while o < channels:
+            acc = 0 - positions * zero
+            n = x + o
+            end = n + size
+            while n < end:
+                acc += a[n]
+                n += channels
+            n = 0
+            negative = acc < 0
+            if negative:
+                acc = 0 - acc
+            acc <<= shifts[2 * n]
+            h = acc >> 15
+            acc &= 32767
+            c = limbs[3 * n + 2]
+            b = limbs[3 * n + 1]
+            s = acc * c
+            low = s & 1023
+            s = acc * b + (s >> 10) + (h * c << 5)
+            low |= s & 1023
+            c = limbs[3 * n]
+            s = acc * c + (s >> 10) + (h * b << 5) + 1024
+            if negative:
+                if low == 0:
+                    s -= 1
+            acc = (s >> 11) + (h * c << 4)
+            s = shifts[2 * n + 1]
+            if s:
+                acc = acc + (1 << s - 1) >> s
+            if negative:
+                acc = 0 - acc
+            acc += int(q[3])
+            if acc < int(q[4]):
+                acc = int(q[4])
+            if acc > int(q[5]):
+                acc = int(q[5])
+            a[to] = acc
+            to += 1
+            o += 1
+        x += size
 
 
 @micropython.viper

@@ -9,6 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from h2t2.ldl import bundle as ldl
+from h2t2.ldl.bounds import LENGTHS
 
 from .operators.step import SEVENTH
 from .plan import CODES, Plan, place, plan
@@ -30,7 +31,8 @@ def write(made: Plan) -> bytes:
     """The bundle of a plan."""
     graph = made.graph
     x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    start = ldl.HEADER_SIZE + sum(ldl.STEP_SIZE + 4 * len(step.p) for step in made.steps)
+    lengths = [len(step.p) for step in made.steps] + [LENGTHS["variable"]] * len(made.states)
+    start = ldl.HEADER_SIZE + sum(ldl.STEP_SIZE + 4 * length for length in lengths)
     constants = bytearray(scores(float(y.scale[0]), int(y.zero[0])))
 
     def put(data: bytes) -> int:
@@ -57,9 +59,13 @@ def write(made: Plan) -> bytes:
         channels = len(step.bias) if step.bias is not None else 0
         after = at + len(limbs) if at else 0
         table += pack(ldl.STEP, CODES[step.kernel], len(p), bias, at, after, channels) + pack(f"<{len(p)}i", *p)
+    for tensor, first in made.states.items():
+        size = len(first) if len(set(first)) > 1 else 1  # one number may stand for all
+        p = [0, made.offsets[tensor], 0, 0, 0, 255, put(first[:size]), size, len(first) // size]
+        table += pack(ldl.STEP, CODES["variable"], len(p), 0, 0, 0, 0) + pack(f"<{len(p)}i", *p)
     offsets = made.offsets
     body = pack("<IIIIII", made.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
     body += pack(ldl.ENDS, float(x.scale[0]), int(x.zero[0]))
     body += table + bytes(constants)
     size = ldl.CHECKED + len(body)
-    return pack("<4sHHII", ldl.MAGIC, ldl.VERSION, len(made.steps), size, crc32(body)) + body
+    return pack("<4sHHII", ldl.MAGIC, ldl.VERSION, len(lengths), size, crc32(body)) + body

@@ -10,10 +10,12 @@ import numpy as np
 from h2t2.ldl import steps as ldl_steps
 
 from ..common.errors import UserError
+from .dilated import joined
 from .operators import INSTEAD, SAME_BYTES, SUPPORTED
 from .operators.step import GREATEST, INPUT, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step, multiplier
 from .operators.tables import times
 from .tflite import Graph, Operator
+from .variables import ACCESS, resolved
 
 LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
@@ -26,6 +28,7 @@ class Plan:
     offsets: dict[int, int]  # of the tensors in the arena
     arena: int
     graph: Graph
+    states: dict[int, bytes]  # of the tensors that are kept from one inference to the next: what they hold at first
 
 
 def _reason(graph: Graph, operator: Operator) -> str | None:
@@ -33,6 +36,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
     if operator.name not in SUPPORTED:
         instead = INSTEAD.get(operator.name, "a Pi does (h2t2 node); docs/operators.md has those a board runs")
         return f"a board does not run it: {instead}"
+    if operator.name in ACCESS and graph.tensors[operator.inputs[0]].dtype == "resource":
+        return "nothing begins its variable: let the model assign constants to it first (CALL_ONCE)"
     if operator.name in WEIGHTED:
         reason = _weights_reason(graph, operator)
         if reason:
@@ -128,6 +133,7 @@ def plan(graph: Graph) -> Plan:
 
 
 def _plan(graph: Graph) -> Plan:
+    graph, states = resolved(joined(graph))
     reasons = unsupported(graph)
     if reasons:
         raise UserError(f"{graph.path}: " + "; ".join(reasons))
@@ -147,13 +153,13 @@ def _plan(graph: Graph) -> Plan:
         if not all(-(2**30) <= value < 2**30 for value in step.p):
             raise ValueError(f"{step.kernel}: a parameter of {max(step.p, key=abs)}")
     root = _roots(alias)
-    offsets, arena = _place(graph, steps, root)
-    computed = {root(graph.inputs[0]), *(root(step.tensor) for step in steps)}
+    offsets, arena = _place(graph, steps, root, list(states))
+    computed = {root(graph.inputs[0]), *(root(step.tensor) for step in steps), *states}
     read = {tensor for step in steps for tensor in step.reads}
     for tensor in {*read, graph.inputs[0], graph.outputs[0]}:
         if root(tensor) not in computed or tensor not in offsets:
             raise ValueError(f"tensor {tensor} is never computed")
-    return Plan(steps, offsets, arena, graph)
+    return Plan(steps, offsets, arena, graph, states)
 
 
 def _roots(alias: dict[int, int]) -> Callable[[int], int]:
@@ -165,10 +171,11 @@ def _roots(alias: dict[int, int]) -> Callable[[int], int]:
     return root
 
 
-def _place(graph: Graph, steps: list[Step], root: Callable[[int], int]) -> tuple[dict[int, int], int]:
-    """Offsets by lifetime: the largest tensor first, each at the lowest place free all the time it lives."""
-    first: dict[int, int] = {root(graph.inputs[0]): -1}
-    last: dict[int, int] = {root(graph.outputs[0]): len(steps)}
+def _place(graph: Graph, steps: list[Step], root: Callable[[int], int], kept: list[int]) -> tuple[dict[int, int], int]:
+    """Offsets by lifetime: the largest tensor first, each at the lowest place free all the time it lives; before them all
+    those that are kept, one behind the other."""
+    first: dict[int, int] = {root(graph.inputs[0]): -1, **dict.fromkeys(kept, -1)}
+    last: dict[int, int] = {root(graph.outputs[0]): len(steps), **dict.fromkeys(kept, len(steps))}
     for n, step in enumerate(steps):
         for tensor in step.reads:
             last[root(tensor)] = max(n, last.get(root(tensor), n))
@@ -176,7 +183,7 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int]) -> tuple
         last.setdefault(root(step.p[OUTPUT]), n)
     placed: list[tuple[int, int, int, int]] = []  # offset, size, first, last
     offsets: dict[int, int] = {}
-    for tensor in sorted(first, key=lambda t: -graph.tensors[t].size):
+    for tensor in sorted(first, key=lambda t: (t not in kept, -graph.tensors[t].size)):
         start, end = first[tensor], last.get(tensor, first[tensor])
         size = graph.tensors[tensor].size
         at = 0

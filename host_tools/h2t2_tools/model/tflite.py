@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import error as StructError
 from struct import unpack_from
@@ -16,13 +16,25 @@ from h2t2.ldl.tflite_check import check
 from ..common.errors import UserError
 from .operator_names import NAMES
 
-TYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64"}
+TYPES = {
+    0: "float32",
+    1: "float16",
+    2: "int32",
+    3: "uint8",
+    4: "int64",
+    6: "bool",
+    7: "int16",
+    9: "int8",
+    10: "float64",
+    13: "resource",
+}
 BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "int8": 1, "float64": 8}
 FUSED = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
 
 # option name -> (field, struct code, default), by operator
 _WINDOW = {"padding": (0, "<b", 0), "stride_w": (1, "<i", 1), "stride_h": (2, "<i", 1)}
-_OPTIONS: dict[str, dict[str, tuple[int, str, int]]] = {
+_TEXT = "text"  # instead of a struct code
+_OPTIONS: dict[str, dict[str, tuple[int, str, Any]]] = {
     "CONV_2D": {**_WINDOW, "fused": (3, "<b", 0), "dilation_w": (4, "<i", 1), "dilation_h": (5, "<i", 1)},
     "DEPTHWISE_CONV_2D": {
         **_WINDOW, "multiplier": (3, "<i", 1), "fused": (4, "<b", 0), "dilation_w": (5, "<i", 1), "dilation_h": (6, "<i", 1),
@@ -32,7 +44,7 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, int]]] = {
     "FULLY_CONNECTED": {"fused": (0, "<b", 0), "keep_num_dims": (2, "<b", 0)},
     **dict.fromkeys(("ADD", "SUB", "MUL"), {"fused": (0, "<b", 0)}),
     "CONCATENATION": {"axis": (0, "<i", 0), "fused": (1, "<b", 0)},
-    "MEAN": {"keep_dims": (0, "<b", 0)},
+    **dict.fromkeys(("MEAN", "SUM"), {"keep_dims": (0, "<b", 0)}),
     "SOFTMAX": {"beta": (0, "<f", 0)},
     "LEAKY_RELU": {"alpha": (0, "<f", 0)},
     "PACK": {"values": (0, "<i", 0), "axis": (1, "<i", 0)},
@@ -48,12 +60,18 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, int]]] = {
     "RESIZE_BILINEAR": {"align_corners": (2, "<b", 0), "half_pixel_centers": (3, "<b", 0)},
     "RESIZE_NEAREST_NEIGHBOR": {"align_corners": (0, "<b", 0), "half_pixel_centers": (1, "<b", 0)},
     "BATCH_MATMUL": {"adjoint_x": (0, "<b", 0), "adjoint_y": (1, "<b", 0)},
+    "VAR_HANDLE": {"name": (1, _TEXT, "")},
+    "CALL_ONCE": {"graph": (0, "<i", 0)},
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": {"fused": (0, "<b", 0), "cell_clip": (1, "<f", 0), "time_major": (3, "<b", 0)},
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """shape: as stored (batch first); data: a constant's array, or None; scale, zero: (channels,) or (1,), empty: none."""
+    """shape: as stored (batch first); data: a constant's array, or None; scale, zero: (channels,) or (1,), empty: none.
+
+    variable: it keeps its numbers from one inference to the next, as the state of an LSTM does.
+    """
 
     index: int
     name: str
@@ -63,6 +81,7 @@ class Tensor:
     scale: np.ndarray
     zero: np.ndarray
     axis: int
+    variable: bool = False
 
     @property
     def size(self) -> int:
@@ -86,16 +105,19 @@ class Operator:
 
 @dataclass(frozen=True)
 class Graph:
+    """others: the model's graphs after the first, which a CALL_ONCE calls by their number, 1 and on."""
+
     path: str
     file_bytes: int
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    others: tuple[Graph, ...] = ()
 
 
 def load(path: Path) -> Graph:
-    """The first graph of the model. UserError for a file that is none, or is damaged."""
+    """The model's graph, and with it any others. UserError for a file that is none, or is damaged."""
     try:
         content = path.read_bytes()
         check(content)
@@ -136,10 +158,13 @@ class _Reader:
         model = self.raw.number(0)
         codes = [self.code(table) for table in self.tables(model, 1)]
         buffers = self.tables(model, 4)
-        graph = self.tables(model, 2)[0]
-        tensors = tuple(self.tensor(n, table, buffers) for n, table in enumerate(self.tables(graph, 0)))
-        operators = tuple(self.operator(table, codes) for table in self.tables(graph, 3))
-        ends = [tuple(int(n) for n in self.vector(graph, field, "<i4")) for field in (1, 2)]
+        first, *others = (self.subgraph(path, table, codes, buffers) for table in self.tables(model, 2))
+        return replace(first, others=tuple(others))
+
+    def subgraph(self, path: str, table: int, codes: list[tuple[str, int]], buffers: list[int]) -> Graph:
+        tensors = tuple(self.tensor(n, each, buffers) for n, each in enumerate(self.tables(table, 0)))
+        operators = tuple(self.operator(each, codes) for each in self.tables(table, 3))
+        ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2)]
         return Graph(path, len(self.content), tensors, operators, ends[0], ends[1])
 
     def code(self, table: int) -> tuple[str, int]:
@@ -164,7 +189,7 @@ class _Reader:
             quantization = at + self.raw.number(at)
             scale, zero = self.vector(quantization, 2, "<f4"), self.vector(quantization, 3, "<i8")
             axis = self.value(quantization, 6, "<i", 0)
-        return Tensor(index, name, shape, dtype, data, scale, zero, axis)
+        return Tensor(index, name, shape, dtype, data, scale, zero, axis, bool(self.value(table, 5, "<b", 0)))
 
     def buffer(self, table: int) -> np.ndarray:
         start, size = self.raw.outside(table)
@@ -176,5 +201,10 @@ class _Reader:
         at = self.raw.field(table, 4)
         options = {}
         for option, (field, code, default) in _OPTIONS.get(name, {}).items():
-            options[option] = self.value(at + self.raw.number(at), field, code, default) if at else default
+            if not at:
+                options[option] = default
+            elif code == _TEXT:
+                options[option] = bytes(self.vector(at + self.raw.number(at), field, "u1")).decode("utf-8", "replace")
+            else:
+                options[option] = self.value(at + self.raw.number(at), field, code, default)
         return Operator(name, version, ends[0], ends[1], options)

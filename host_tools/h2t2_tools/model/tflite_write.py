@@ -27,7 +27,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "SUB": ("SubOptions", {"fused": "fusedActivationFunction"}),
     "MUL": ("MulOptions", {"fused": "fusedActivationFunction"}),
     "CONCATENATION": ("ConcatenationOptions", {"axis": "axis", "fused": "fusedActivationFunction"}),
-    "MEAN": ("ReducerOptions", {"keep_dims": "keepDims"}),
+    **dict.fromkeys(("MEAN", "SUM"), ("ReducerOptions", {"keep_dims": "keepDims"})),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "beta"}),
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": "alpha"}),
     "PACK": ("PackOptions", {"values": "valuesCount", "axis": "axis"}),
@@ -40,6 +40,12 @@ _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "RESIZE_BILINEAR": ("ResizeBilinearOptions", _CENTRES),
     "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _CENTRES),
     "BATCH_MATMUL": ("BatchMatMulOptions", {"adjoint_x": "adjX", "adjoint_y": "adjY"}),
+    "VAR_HANDLE": ("VarHandleOptions", {"name": "sharedName"}),
+    "CALL_ONCE": ("CallOnceOptions", {"graph": "initSubgraphIndex"}),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        "UnidirectionalSequenceLSTMOptions",
+        {"fused": "fusedActivationFunction", "cell_clip": "cellClip", "time_major": "timeMajor"},
+    ),
 }
 _CODES = {name: code for code, name in enumerate(NAMES)}
 _TYPES = {name: code for code, name in TYPES.items()}
@@ -51,15 +57,10 @@ def write(graph: Graph) -> bytes:
     model = schema.ModelT()
     model.version, model.description = 3, b"h2t2"
     model.buffers = [schema.BufferT()]
-    kinds = list(dict.fromkeys((operator.name, operator.version) for operator in graph.operators))
+    graphs = (graph, *graph.others)
+    kinds = list(dict.fromkeys((operator.name, operator.version) for each in graphs for operator in each.operators))
     model.operatorCodes = [_code(schema, *kind) for kind in kinds]
-    sub = schema.SubGraphT()
-    sub.tensors = [_tensor(schema, model, tensor) for tensor in graph.tensors]
-    sub.inputs, sub.outputs = list(graph.inputs), list(graph.outputs)
-    sub.operators = [
-        _operator(schema, operator, kinds.index((operator.name, operator.version))) for operator in graph.operators
-    ]
-    model.subgraphs = [sub]
+    model.subgraphs = [_graph(schema, model, each, kinds) for each in graphs]
     _sign(schema, model)
     return _packed(model)
 
@@ -117,6 +118,16 @@ def _sign(schema: Any, model: Any) -> None:
     model.signatureDefs = [signature]
 
 
+def _graph(schema: Any, model: Any, graph: Graph, kinds: list[tuple[str, int]]) -> Any:
+    made = schema.SubGraphT()
+    made.tensors = [_tensor(schema, model, tensor) for tensor in graph.tensors]
+    made.inputs, made.outputs = list(graph.inputs), list(graph.outputs)
+    made.operators = [
+        _operator(schema, operator, kinds.index((operator.name, operator.version))) for operator in graph.operators
+    ]
+    return made
+
+
 def _code(schema: Any, name: str, version: int) -> Any:
     code = schema.OperatorCodeT()
     code.builtinCode = _CODES[name]
@@ -128,7 +139,7 @@ def _code(schema: Any, name: str, version: int) -> Any:
 def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
     made = schema.TensorT()
     made.name, made.shape, made.type = tensor.name.encode(), list(tensor.shape), _TYPES[tensor.dtype]
-    made.buffer = 0
+    made.buffer, made.isVariable = 0, tensor.variable
     if tensor.data is not None:
         made.buffer = len(model.buffers)
         buffer = schema.BufferT()

@@ -13,8 +13,8 @@ from h2t2.ldl.tflite import TFLiteModel
 
 from ..common.errors import UserError
 from ..model.bundle import write
-from ..model.plan import plan
-from ..model.tflite import Graph, load
+from ..model.plan import Plan, plan
+from ..model.tflite import load
 from . import oracle
 
 
@@ -52,7 +52,7 @@ def compare(
         for number, (step, (run, p, k)) in enumerate(zip(made.steps, model.steps)):
             run(arena, model.blob, p, k)
             written = step.tensor not in {later.tensor for later in made.steps[number + 1 :]}  # all parts of a CONCATENATION
-            if layers and written and not _overwritten(interpreter, graph, step.tensor):
+            if layers and written and step.tensor not in made.states and not _overwritten(interpreter, made, step.tensor):
                 wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[step.tensor])
                 differ += wrong
                 total += size
@@ -81,11 +81,11 @@ def compare(
     }
 
 
-def _overwritten(interpreter: Any, graph: Graph, tensor: int) -> bool:
+def _overwritten(interpreter: Any, made: Plan, tensor: int) -> bool:
     """Whether the oracle computed a later tensor in this one's memory (ADD, SUB, SOFTMAX and others do): that one is judged."""
     now = interpreter.get_tensor(tensor)
-    later = [n for operator in graph.operators if tensor in operator.inputs for n in operator.outputs]
-    return any(np.array_equal(now, interpreter.get_tensor(n)) for n in later)
+    later = [n for operator in made.graph.operators if tensor in operator.inputs for n in operator.outputs]
+    return any(np.array_equal(now, interpreter.get_tensor(n)) for n in later if n not in made.states)
 
 
 def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor: Any) -> tuple[int, int]:

@@ -1,8 +1,8 @@
-"""TFLite's reference kernels as the oracle of the integer interpreter, and the one place where they are wrong."""
+"""TFLite's reference kernels as the oracle of the integer interpreter, and the places where they are wrong."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from h2t2.ldl.tflite import Interpreter, OpResolverType
 
 from ..common.errors import UserError
+from ..model.operators.windows import reduced
 from ..model.tflite import Graph, Operator, Tensor, load
 from ..model.tflite_write import write
 
@@ -39,41 +40,74 @@ def interpreter(path: Path, layers: bool) -> Any:
 
 
 def stepwise(graph: Graph) -> Graph:
-    """The graph with every FULLY_CONNECTED over a sequence whose weights have a scale a channel written as a convolution.
+    """The graph with what the reference kernels compute wrongly written as what they compute rightly.
 
-    Of these the reference kernel (2.14) computes the first step only; NumPy and the optimised kernels compute them all. As a
-    CONV_2D of one pixel over a picture of one row the reference kernels do, with the same multipliers and the same rounding.
+    A FULLY_CONNECTED over a sequence whose weights have a scale a channel (2.14 computes the first step only; NumPy and the
+    optimised kernels compute them all) becomes a CONV_2D of one pixel over a picture of one row: the same multipliers, the
+    same rounding. A SUM (2.14 and LiteRT 2 add up in int8, which runs over; the optimised kernels do not) becomes a
+    DEPTHWISE_CONV_2D by ones; the optimised kernels multiply in float32, and may round to the other side of a half.
     """
-    tensors, operators = list(graph.tensors), []
-
-    def put(tensor: Tensor, **changed: Any) -> int:
-        tensors.append(replace(tensor, index=len(tensors), **changed))
-        return len(tensors) - 1
-
+    made = _Rewritten(list(graph.tensors), [])
     for operator in graph.operators:
-        if operator.name != "FULLY_CONNECTED":
-            operators.append(operator)
-            continue
-        x, w, y = (graph.tensors[n] for n in (operator.inputs[0], operator.inputs[1], operator.outputs[0]))
-        outputs, inputs = w.shape
-        if len(w.scale) == 1 or x.size == inputs:
-            operators.append(operator)
-            continue
-        rows = x.size // inputs
-        shapes = [(1, 1, rows, inputs), y.shape]
-        wanted = [put(Tensor(0, "", (len(s),), "int32", np.array(s, np.int32), np.zeros(0), np.zeros(0), 0)) for s in shapes]
-        wide, made = put(x, shape=shapes[0], name=""), put(y, shape=(1, 1, rows, outputs), name="")
-        assert w.data is not None
-        filters = put(w, shape=(outputs, 1, 1, inputs), data=w.data.reshape(outputs, 1, 1, inputs), axis=0, name="")
-        bias = operator.inputs[2] if len(operator.inputs) > 2 else -1
-        if bias < 0:  # which a convolution must have
-            scale = x.scale[0] * w.scale
-            bias = put(Tensor(0, "", (outputs,), "int32", np.zeros(outputs, np.int32), scale, np.zeros(outputs, np.int64), 0))
-        window = {"padding": 1, "stride_w": 1, "stride_h": 1, "dilation_w": 1, "dilation_h": 1}
-        conv = {**window, "fused": operator.options.get("fused", 0)}
-        operators.append(Operator("RESHAPE", 1, (x.index, wanted[0]), (wide,), {}))
-        operators.append(Operator("CONV_2D", 3, (wide, filters, bias), (made,), conv))
-        operators.append(Operator("RESHAPE", 1, (made, wanted[1]), (y.index,), {}))
-    if len(tensors) == len(graph.tensors):
+        if operator.name == "SUM":
+            _sum(made, graph, operator)
+        elif operator.name == "FULLY_CONNECTED" and _over_a_sequence(graph, operator):
+            _dense(made, graph, operator)
+        else:
+            made.operators.append(operator)
+    if len(made.tensors) == len(graph.tensors):
         return graph
-    return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
+    return replace(graph, tensors=tuple(made.tensors), operators=tuple(made.operators))
+
+
+@dataclass
+class _Rewritten:
+    tensors: list[Tensor]
+    operators: list[Operator]
+
+    def put(self, tensor: Tensor, **changed: Any) -> int:
+        self.tensors.append(replace(tensor, index=len(self.tensors), name=f"h2t2:{len(self.tensors)}", **changed))
+        return len(self.tensors) - 1
+
+    def constant(self, data: np.ndarray, scale: np.ndarray) -> int:
+        zero = np.zeros(len(scale), np.int64)
+        return self.put(Tensor(0, "", data.shape, data.dtype.name, data, scale, zero, 0))
+
+    def convolved(self, name: str, ends: tuple[Tensor, Tensor], shapes: Any, weights: tuple[int, int], **options: int) -> None:
+        """x as a picture of shapes[0], convolved to one of shapes[1], as y. weights: filters and bias."""
+        x, y = ends
+        as_picture, as_y = (self.constant(np.array(s, np.int32), np.zeros(0)) for s in (shapes[0], y.shape))
+        picture, made = self.put(x, shape=shapes[0]), self.put(y, shape=shapes[1])
+        window = {"padding": 1, "stride_w": 1, "stride_h": 1, "dilation_w": 1, "dilation_h": 1, "fused": 0}
+        self.operators += [
+            Operator("RESHAPE", 1, (x.index, as_picture), (picture,), {}),
+            Operator(name, 3, (picture, *weights), (made,), {**window, **options}),
+            Operator("RESHAPE", 1, (made, as_y), (y.index,), {}),
+        ]
+
+
+def _over_a_sequence(graph: Graph, operator: Operator) -> bool:
+    x, w = graph.tensors[operator.inputs[0]], graph.tensors[operator.inputs[1]]
+    return len(w.scale) > 1 and x.size != w.shape[1]
+
+
+def _dense(made: _Rewritten, graph: Graph, operator: Operator) -> None:
+    x, w, y = (graph.tensors[n] for n in (operator.inputs[0], operator.inputs[1], operator.outputs[0]))
+    outputs, inputs = w.shape
+    rows = x.size // inputs
+    assert w.data is not None
+    filters = made.put(w, shape=(outputs, 1, 1, inputs), data=w.data.reshape(outputs, 1, 1, inputs), axis=0)
+    bias = operator.inputs[2] if len(operator.inputs) > 2 else -1
+    if bias < 0:  # which a convolution must have
+        bias = made.constant(np.zeros(outputs, np.int32), x.scale[0] * w.scale)
+    shapes = (1, 1, rows, inputs), (1, 1, rows, outputs)
+    made.convolved("CONV_2D", (x, y), shapes, (filters, bias), fused=operator.options.get("fused", 0))
+
+
+def _sum(made: _Rewritten, graph: Graph, operator: Operator) -> None:
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    rows, count, channels = reduced(graph, operator)
+    ones = made.constant(np.ones((1, count, 1, channels), np.int8), np.ones(1))
+    bias = made.constant(np.zeros(channels, np.int32), x.scale)
+    shapes = (rows, count, 1, channels), (rows, 1, 1, channels)
+    made.convolved("DEPTHWISE_CONV_2D", (x, y), shapes, (ones, bias), multiplier=1)

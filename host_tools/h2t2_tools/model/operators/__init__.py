@@ -9,7 +9,7 @@ from ..tflite import Graph, Operator
 from .pairs import arithmetic, batch_matmul, extreme, prelu
 from .step import Step
 from .tables import function, rescale, softmax
-from .views import bilinear, blocks, concatenate, nearest, part, split, strided_slice, tile, transpose
+from .views import bilinear, blocks, concatenate, copied, nearest, part, split, strided_slice, tile, transpose
 from .weighted import convolution, fully_connected
 from .windows import mean, pad, pool
 
@@ -29,6 +29,7 @@ class Supported:
 
 _PAIR = "two activations, or one and a constant; one may be repeated (broadcast) along axes that lie together"
 _NUMBERS = "any shape"
+_VARIABLE = "a variable that CALL_ONCE begins with constants; VAR_HANDLE and CALL_ONCE are no steps"
 _SAME = "activations with the output's quantisation"
 
 SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
@@ -37,7 +38,7 @@ SUPPORTED = {
     "CONV_2D": Supported(convolution, "conv_2d", "strides, dilation, constant weights; no groups", picture=True),
     "DEPTHWISE_CONV_2D": Supported(convolution, "depthwise_conv_2d", "strides, dilation, multiplier", picture=True),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), Supported(pool, "pool_2d", "with or without padding", picture=True)),
-    "MEAN": Supported(mean, "mean", "over height and width, of (1, height, width, channels)"),
+    **dict.fromkeys(("MEAN", "SUM"), Supported(mean, "mean", "over axes that lie together: height and width, or time")),
     **dict.fromkeys(("ADD", "SUB", "MUL"), Supported(arithmetic, "arithmetic", _PAIR)),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), Supported(extreme, "extreme", f"{_PAIR}; all with the output's quantisation")),
     "PRELU": Supported(prelu, "prelu", "any shape, by constants repeated along the first axes"),
@@ -56,15 +57,16 @@ SUPPORTED = {
     "TILE": Supported(tile, "view", f"{_SAME}; five axes at most"),
     "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", "by whole numbers", picture=True),
     "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size", picture=True),
+    **dict.fromkeys(("READ_VARIABLE", "ASSIGN_VARIABLE"), Supported(copied, "concatenate", _VARIABLE)),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
 }
-_STATE = "its state lives in variables, which a bundle has not: unroll it over a window (h2t2 pair --window)"
 # what to do about some of those that a board does not run
 INSTEAD = {
     "DEQUANTIZE": "it makes floats inside the model: convert with full integer quantisation; at the output it may stay",
-    "SUM": "use a mean, and let the next layer's weights take the factor",
-    **dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), "export it as a dilated convolution"),
-    **dict.fromkeys(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), _STATE),
+    **dict.fromkeys(
+        ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"),
+        "only around one convolution, as a dilated one is written: export it as a dilated convolution",
+    ),
     **dict.fromkeys(("UNIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "WHILE", "SVDF"), "use convolutions along time instead"),
     **dict.fromkeys(("GELU", "ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
     "REDUCE_MAX": "use MAX_POOL_2D over the whole picture",

@@ -87,7 +87,12 @@ def zero_byte(tensor: Tensor) -> int:
 def bytes_of(tensor: Tensor) -> bytes:
     """A constant's numbers as the board has them: u = q + 128."""
     assert tensor.data is not None
-    return (tensor.data.astype(np.int16) + 128).astype(np.uint8).tobytes()
+    return as_bytes(tensor.data)
+
+
+def as_bytes(data: np.ndarray) -> bytes:
+    """The same of int8 numbers, or uint8 ones, which are u already."""
+    return (data.astype(np.int16) + (0 if data.dtype == np.uint8 else 128)).astype(np.uint8).tobytes()
 
 
 def bounds(tensor: Tensor, fused: int) -> tuple[int, int]:

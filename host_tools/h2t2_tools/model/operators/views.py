@@ -180,3 +180,9 @@ def concatenate(graph: Graph, operator: Operator) -> list[Step]:
         steps.append(Step("concatenate", p, y.index, start=start))
         start += size
     return steps
+
+
+def copied(graph: Graph, operator: Operator) -> list[Step]:
+    """READ_VARIABLE and ASSIGN_VARIABLE, of which the one end is the variable's own tensor: its bytes as they are."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    return [Step("concatenate", parameters("concatenate", x, y, 0, runs=1, size=x.size, step=x.size), y.index)]

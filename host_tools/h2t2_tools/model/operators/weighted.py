@@ -6,7 +6,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator
-from .step import Step, bytes_of, ends, multiplier, parameters, product
+from .step import Step, bytes_of, ends, multiplier, parameters, product, zero_byte
 from .windows import window
 
 
@@ -28,11 +28,15 @@ def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
     if rest or y.size != rows * outputs:
         raise ValueError(f"FULLY_CONNECTED of {x.shape} by {w.shape} gives {y.shape}")
     if rows == 1:
-        p = parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs)
+        p = parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs, w_zero=zero_byte(w))
         kernel = "fully_connected"
     else:  # of a sequence: the same as a convolution of one pixel over a picture of one row
         one = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
-        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {"pad_y": 0, "pad_x": 0}
+        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {
+            "pad_y": 0,
+            "pad_x": 0,
+            "w_zero": zero_byte(w),
+        }
         p = parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
         kernel = "conv_2d"
     return [Step(kernel, p, y.index, bytes_of(w), biases(graph, operator, outputs), [multiplier(r) for r in real])]
@@ -50,6 +54,7 @@ def convolution(graph: Graph, operator: Operator) -> list[Step]:
     scales = np.broadcast_to(w.scale, channels)
     own = window(operator, x, y, w.shape[1], w.shape[2])
     own |= {"dilation_y": operator.options["dilation_h"], "dilation_x": operator.options["dilation_w"]}
+    own["w_zero"] = zero_byte(w)
     if depthwise:
         own["many"] = channels // x.shape[3]
     real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]

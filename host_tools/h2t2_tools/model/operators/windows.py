@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
 from .step import Step, ends, multiplier, parameters
@@ -17,6 +19,7 @@ def window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) ->
     ):
         total = max(0, (out - 1) * stride + (kernel - 1) * dilation + 1 - size) if o["padding"] == 0 else 0
         before.append(total // 2)
+    before = list(o.get("before", before))
     return {
         **sizes(x, y), "channels": y.shape[3], "kernel_height": height, "kernel_width": width,
         "stride_y": o["stride_h"], "stride_x": o["stride_w"], "pad_y": before[0], "pad_x": before[1],
@@ -38,15 +41,28 @@ def pool(graph: Graph, operator: Operator) -> list[Step]:
 
 
 def mean(graph: Graph, operator: Operator) -> list[Step]:
+    """MEAN and SUM over axes that lie together, such as height and width, or time."""
     x, y, fused = ends(graph, operator)
-    axes = graph.tensors[operator.inputs[1]].data
-    if axes is None or sorted(int(a) % len(x.shape) for a in axes.ravel()) != [1, 2] or len(x.shape) != 4:
-        raise UserError(f"{graph.path}: MEAN: only over height and width")
-    count = x.shape[1] * x.shape[2]
+    rows, count, channels = reduced(graph, operator)
     m, exponent = multiplier(float(x.scale[0]) / float(y.scale[0]))
-    shift = min(count.bit_length() - 1, 32, 31 + exponent)
-    p = parameters("mean", x, y, fused, positions=count, channels=x.shape[3])
-    return [Step("mean", p, y.index, multipliers=[((m << shift) // count, exponent - shift)])]
+    if operator.name == "MEAN":
+        shift = min(count.bit_length() - 1, 32, 31 + exponent)
+        m, exponent = (m << shift) // count, exponent - shift
+    p = parameters("mean", x, y, fused, positions=count, channels=channels, rows=rows)
+    return [Step("mean", p, y.index, multipliers=[(m, exponent)], reach=255 * count)]
+
+
+def reduced(graph: Graph, operator: Operator) -> tuple[int, int, int]:
+    """Of a MEAN or SUM: how many rows, numbers that become one, and of these how many side by side."""
+    x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
+    axes = graph.tensors[operator.inputs[1]].data
+    over = [] if axes is None else sorted({int(a) % len(x.shape) for a in axes.ravel()})
+    if not over or over != list(range(over[0], over[-1] + 1)):
+        raise UserError(f"{graph.path}: {operator.name}: only over axes that lie together")
+    rows, count = math.prod(x.shape[: over[0]]), math.prod(x.shape[over[0] : over[-1] + 1])
+    if y.size * count != x.size:
+        raise ValueError(f"{operator.name} of {x.shape} gives {y.shape}")
+    return rows, count, x.size // (rows * count)
 
 
 def pad(graph: Graph, operator: Operator) -> list[Step]:
