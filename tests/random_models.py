@@ -11,6 +11,7 @@ from h2t2_tools.model.tflite_write import write
 VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "PRELU": 1, "HARD_SWISH": 1, "UNPACK": 1}
 VERSIONS |= dict.fromkeys(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), 1)
 VERSIONS |= {"RELU_N1_TO_1": 1, "SPACE_TO_DEPTH": 1, "DEPTH_TO_SPACE": 1, "TILE": 1, "BATCH_MATMUL": 2, "SPLIT_V": 2}
+WEIGHTED = "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"
 NONE, RELU, RELU6 = 0, 1, 3
 SAME, VALID = 0, 1
 
@@ -355,6 +356,23 @@ class Maker:
         self.operators.insert(0, Operator("QUANTIZE", 1, (self.first,), (x,), {}))
         return self.operator("QUANTIZE", (y,), self.tensor(self.shape(y), self.scale(y), self.zero(y) + 128, dtype="uint8"))
 
+    def legacy(self):
+        """Every tensor as uint8, and weights around a zero point of their own, as converters made them before int8."""
+        for n, tensor in enumerate(self.tensors):
+            if tensor.dtype != "int8":
+                continue
+            data, zero = tensor.data, tensor.zero + 128
+            if data is not None:
+                data = (data.astype(np.int16) + 128).astype(np.uint8)
+            if any(o.name in WEIGHTED and o.inputs[1] == n for o in self.operators):
+                zero = self.rng.integers(90, 166, 1)
+            self.tensors[n] = replace(tensor, dtype="uint8", data=data, scale=tensor.scale[:1], zero=zero[:1])
+        for o in self.operators:
+            if o.name in WEIGHTED and len(o.inputs) > 2 and o.inputs[2] >= 0:
+                scale = self.tensors[o.inputs[0]].scale * self.tensors[o.inputs[1]].scale
+                self.tensors[o.inputs[2]] = replace(self.tensors[o.inputs[2]], scale=scale, zero=np.zeros(1, np.int64))
+        self.begun = [replace(t, dtype="uint8", data=(t.data.astype(np.int16) + 128).astype(np.uint8)) for t in self.begun]
+
     def bytes(self, y):
         others = ()
         if self.begun:
@@ -400,6 +418,9 @@ def random_model(seed):
     x = make.dense(x, int(rng.integers(1, 8)))
     head = int(rng.integers(3))
     x = make.scored(x, ("SOFTMAX", "LOGISTIC")[head]) if head < 2 else x
+    if seed % 9 == 4 and not {o.name for o in make.operators} & {"RESIZE_BILINEAR", "BATCH_MATMUL"}:
+        make.legacy()
+        unsigned = False
     return make.bytes(make.unsigned(x) if unsigned else x)
 
 

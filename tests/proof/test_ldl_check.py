@@ -226,14 +226,37 @@ def test_quotients_of_scales_are_rounded_as_tflite_rounds_them(name, x_scale, y_
     assert ldl_check.compare(path, every, 1, 1, False, lambda *_: None)["differ"] == 0
 
 
-@pytest.mark.parametrize("seed", [9737, 9852])
-def test_products_of_scales_too(seed, tmp_path):
+@pytest.mark.parametrize("name", ["products_9737", "products_9852"])
+def test_products_of_scales_too(name):
     """BATCH_MATMUL, MUL: random models of which some bytes once differed."""
+    need_oracle()
+    path = ROOT / f"tests/material/{name}.tflite"
+    assert ldl_check.compare(path, None, 4, int(name[-4:]), True, lambda *_: None)["differ"] == 0
+
+
+@pytest.mark.parametrize("dtype, channels", [("int8", 1), ("int8", 2), ("uint8", 1)])
+@pytest.mark.parametrize("name", random_models.WEIGHTED)
+def test_products_with_weights_scales(name, dtype, channels, tmp_path):
+    """Scales whose product in float32 gives other bytes than that in float64; TFLite takes either, by operator and type."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     need_oracle()
+    make = random_models.Maker(1, (256, 1) if name == "FULLY_CONNECTED" else (16, 16, 1))
+    x_scale, w_scale, zero = np.float32(0.046557788), np.float32(0.010264027), 128 if dtype == "uint8" else 0
+    make.tensors.clear()
+    shape = (256, 1) if name == "FULLY_CONNECTED" else (1, 16, 16, 1)
+    make.first = make.tensor(shape, x_scale, zero, dtype=dtype)
+    weights = (np.array([31, -31]) + zero).astype(dtype)
+    weights = weights.reshape({"CONV_2D": (2, 1, 1, 1), "DEPTHWISE_CONV_2D": (1, 1, 1, 2), "FULLY_CONNECTED": (2, 1)}[name])
+    w = make.tensor(weights.shape, [w_scale] * channels, zero, weights, dtype, axis=3 if name == "DEPTHWISE_CONV_2D" else 0)
+    b = make.tensor((2,), [x_scale * w_scale] * channels, 0, np.zeros(2, np.int32), "int32")
+    window = {"padding": 1, "stride_w": 1, "stride_h": 1, "dilation_w": 1, "dilation_h": 1, "fused": 0}
+    options = {"CONV_2D": window, "DEPTHWISE_CONV_2D": {**window, "multiplier": 2}}.get(name, {"fused": 0})
+    y = make.tensor((*shape[:-1], 2), 0.030583706, zero, dtype=dtype)
+    make.operator(name, (make.first, w, b), y, **options)
     path = tmp_path / "made.tflite"
-    path.write_bytes(random_models.random_model(seed))
-    assert ldl_check.compare(path, None, 4, seed, True, lambda *_: None)["differ"] == 0
+    path.write_bytes(make.bytes(y))
+    every = np.arange(-128, 128).astype(np.int8).reshape(1, *shape)
+    assert ldl_check.compare(path, every, 1, 1, False, lambda *_: None)["differ"] == 0
 
 
 @pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])

@@ -5,8 +5,8 @@
 # Parameters stand in the order in which kernels.py unpacks them.
 #
 # A sum of (x - zero) (w - w_zero), w being the weight's byte, is the sum of (x - zero) w less w_zero times that of x - zero,
-# which all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the inner
-# loop moves are arena and blob themselves; a constant index costs nothing, so eight products make a turn.
+# which all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the
+# inner loop moves are arena and blob themselves; a constant index costs nothing, so eight products make a turn.
 import micropython
 
 

@@ -113,7 +113,7 @@ def depthwise_conv_2d(arena, blob, p, k):
 
 
 def pool_2d(arena, blob, p, k):
-    """AVERAGE_POOL_2D (average is 1) and MAX_POOL_2D (0). Taps in the padding do not count."""
+    """AVERAGE_POOL_2D (average is 1; of uint8 2, halves rounded up) and MAX_POOL_2D (0). Taps in the padding do not count."""
     (
         x, y, _, _, low, high, _, height, width, depth, out_height, out_width, channels, kernel_height, kernel_width, stride_y,
         stride_x, pad_y, pad_x, average,
@@ -135,7 +135,7 @@ def pool_2d(arena, blob, p, k):
                         ix += 1
                     iy += 1
                 if average:
-                    best = (total + count // 2) // count if total > 0 else -((count // 2 - total) // count)
+                    best = (total + count // 2) // count if total > 0 or average > 1 else -((count // 2 - total) // count)
                     best += 128
                 _put(arena, y, best, low, high)
                 y += 1

@@ -55,12 +55,10 @@ def pool_2d(arena, blob, p, k):
                             x += depth
                         at += line
                         iy += 1
-                    best -= count << 7
-                    if best > 0:
+                    if average > 1 or best > count << 7:  # the bytes' own mean is rounded as that of q
                         best = (best + (count >> 1)) // count
                     else:
-                        best = 0 - ((count >> 1) - best) // count
-                    best += 128
+                        best = 128 - ((count >> 1) + (count << 7) - best) // count
                 else:
                     while iy < end_y:
                         x = at

@@ -37,19 +37,19 @@ def _only_user(graph: Graph, tensor: int, names: tuple[str, ...]) -> Operator | 
 def _one(graph: Graph, before: Operator, conv: Operator, after: Operator) -> Operator | None:
     """The dilated convolution, or None where they are none: a stride, a dilation of its own, other blocks, padding inside."""
     x = graph.tensors[before.inputs[0]]
-    data = [graph.tensors[n].data for n in (*before.inputs[1:3], *after.inputs[1:3])]
-    o = conv.options
-    if any(d is None or d.shape not in ((2,), (2, 2)) for d in data) or len(x.shape) != 4 or x.shape[0] != 1:
+    given = [graph.tensors[n].data for n in (*before.inputs[1:3], *after.inputs[1:3])]
+    data = [d for d in given if d is not None and d.shape in ((2,), (2, 2))]
+    if len(data) < 4 or len(x.shape) != 4 or x.shape[0] != 1:
         return None
-    block, pads, again, crops = data  # type: ignore[misc]
+    o = conv.options
+    block, pads, again, crops = data
     plain = o["padding"] == 1 and {o[n] for n in ("stride_w", "stride_h", "dilation_w", "dilation_h")} == {1}
     top_left = [int(pad) - int(crop) for pad, crop in zip(pads[:, 0], crops[:, 0])]
     if not plain or not np.array_equal(block, again) or min(top_left) < 0:
         return None
     kernel, y = graph.tensors[conv.inputs[1]].shape[1:3], graph.tensors[after.outputs[0]].shape[1:3]
-    if any(
-        (k - 1) * b < pad or out - 1 - pad >= size for k, b, pad, out, size in zip(kernel, block, top_left, y, x.shape[1:3])
-    ):
+    sides = zip(kernel, block, top_left, y, x.shape[1:3])
+    if any((k - 1) * b < pad or out - 1 - pad >= size for k, b, pad, out, size in sides):
         return None  # some of its windows hold nothing but padding
     options = {**o, "dilation_h": int(block[0]), "dilation_w": int(block[1]), "before": tuple(top_left)}
     return replace(conv, inputs=(before.inputs[0], *conv.inputs[1:]), outputs=after.outputs, options=options)

@@ -12,12 +12,13 @@ from h2t2.ldl import steps as ldl_steps
 from ..common.errors import UserError
 from .dilated import joined
 from .operators import INSTEAD, SAME_BYTES, SUPPORTED
-from .operators.step import GREATEST, INPUT, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step, multiplier
+from .operators.step import GREATEST, INPUT, LAYOUTS, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step, multiplier
 from .operators.tables import times
 from .tflite import Graph, Operator
 from .variables import ACCESS, resolved
 
 LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
+SIGNED = ("RESIZE_BILINEAR", "BATCH_MATMUL")
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
 CODES = {name: code for code, name in enumerate(ldl_steps.NAMES) if name}
 
@@ -49,13 +50,14 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         if not all(0 < d < 2**20 for d in tensor.shape) or tensor.size >= 2**28:
             return f"tensor {tensor.name} has the shape {tensor.shape}: impossible, or far too large for a board"
         shape_only = operator.name in (*SAME_BYTES, "PAD", "MEAN") and n in operator.inputs[1:]
-        at_an_end = tensor.dtype == "uint8" and operator.name in ("QUANTIZE", *SAME_BYTES)
-        if tensor.dtype not in ("int8", "int32") and not shape_only and not at_an_end:
+        if tensor.dtype not in ("int8", "uint8", "int32") and not shape_only:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
-        if tensor.dtype == "int8" and not len(tensor.scale):
+        if tensor.dtype in ("int8", "uint8") and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
         if SUPPORTED[operator.name].picture and tensor.data is None and (len(tensor.shape) != 4 or tensor.shape[0] != 1):
             return f"tensor {tensor.name} is of the shape {tensor.shape}: only one picture (1, height, width, channels) is run"
+    if operator.name in SIGNED and graph.tensors[operator.inputs[0]].dtype == "uint8":
+        return "of uint8 it computes otherwise: convert the model again, to int8 (h2t2 convert)"
     return None
 
 
@@ -117,10 +119,12 @@ def trimmed(graph: Graph) -> Graph:
 
 
 def _signed(graph: Graph) -> Graph:
-    """The graph with its ends of uint8 as int8: the same numbers, 128 lower."""
+    """The graph with what is uint8 as int8, the same numbers, 128 lower: ends, or every tensor of an older model."""
     unsigned = [t.index for t in graph.tensors if t.dtype == "uint8" and len(t.scale)]
     tensors = [replace(t, dtype="int8", zero=t.zero - 128) if t.index in unsigned else t for t in graph.tensors]
-    return replace(graph, tensors=tuple(tensors))
+    marked = [replace(o, options={**o.options, "unsigned": True}) for o in graph.operators]
+    operators = [new if o.inputs[0] in unsigned else o for o, new in zip(graph.operators, marked)]
+    return replace(graph, tensors=tuple(tensors), operators=tuple(operators))
 
 
 def plan(graph: Graph) -> Plan:
@@ -212,9 +216,13 @@ def _check_range(graph: Graph, step: Step) -> None:
 
 def _by_channel(step: Step) -> np.ndarray:
     """Its weights, of int64: a row an output channel."""
-    weights = np.frombuffer(step.weights, np.uint8).astype(np.int64) - 128
+    weights = np.frombuffer(step.weights, np.uint8).astype(np.int64) - _weights_zero(step)
     channels = len(step.bias) if step.bias is not None else 1
     return weights.reshape(-1, channels).T if step.kernel == "depthwise_conv_2d" else weights.reshape(channels, -1)
+
+
+def _weights_zero(step: Step) -> int:
+    return step.p[LAYOUTS[step.kernel].index("w_zero")]
 
 
 def _fold_dead(step: Step) -> None:
@@ -238,7 +246,7 @@ def _fold_dead(step: Step) -> None:
         folded = True
     if folded:
         rows = weights.T if step.kernel == "depthwise_conv_2d" else weights
-        step.weights = (rows + 128).astype(np.uint8).tobytes()
+        step.weights = (rows + _weights_zero(step)).astype(np.uint8).tobytes()
 
 
 def place(made: Plan, step: Step) -> list[int]:

@@ -107,7 +107,7 @@ def _dense(made: _Rewritten, graph: Graph, operator: Operator) -> None:
 def _sum(made: _Rewritten, graph: Graph, operator: Operator) -> None:
     x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
     rows, count, channels = reduced(graph, operator)
-    ones = made.constant(np.ones((1, count, 1, channels), np.int8), np.ones(1))
+    ones = made.constant(np.ones((1, count, 1, channels), x.dtype), np.ones(1))
     bias = made.constant(np.zeros(channels, np.int32), x.scale)
     shapes = (rows, count, 1, channels), (rows, 1, 1, channels)
     made.convolved("DEPTHWISE_CONV_2D", (x, y), shapes, (ones, bias), multiplier=1)

@@ -57,7 +57,10 @@ def convolution(graph: Graph, operator: Operator) -> list[Step]:
     own["w_zero"] = zero_byte(w)
     if depthwise:
         own["many"] = channels // x.shape[3]
-    real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
+    if operator.options.get("unsigned"):  # of a dense layer and of uint8 the product of two scales is a float32
+        real = [product(x, w) / float(y.scale[0])] * channels
+    else:
+        real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
     kernel = "depthwise_conv_2d" if depthwise else "conv_2d"
     p = parameters(kernel, x, y, fused, **own)
     return [Step(kernel, p, y.index, bytes_of(w), biases(graph, operator, channels), [multiplier(r) for r in real])]

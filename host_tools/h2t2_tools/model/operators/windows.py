@@ -36,7 +36,7 @@ def sizes(x: Tensor, y: Tensor) -> dict[str, int]:
 def pool(graph: Graph, operator: Operator) -> list[Step]:
     x, y, fused = ends(graph, operator)
     own = window(operator, x, y, operator.options["filter_h"], operator.options["filter_w"])
-    own["average"] = int(operator.name == "AVERAGE_POOL_2D")
+    own["average"] = (2 if operator.options.get("unsigned") else 1) if operator.name == "AVERAGE_POOL_2D" else 0
     return [Step("pool_2d", parameters("pool_2d", x, y, fused, **own), y.index)]
 
 
