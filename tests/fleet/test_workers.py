@@ -1,5 +1,6 @@
 """The RDL worker: requests of strangers, batches, a full queue, reload, drain, metrics, several of them; and what dies."""
 
+import http.client
 import json
 import os
 import re
@@ -202,8 +203,11 @@ def get(port, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, "hung" if "not answered" in error.read().decode() else ""
-    except OSError:
+        try:
+            return error.code, "hung" if "not answered" in error.read().decode() else ""
+        except http.client.HTTPException:  # the process ended while it answered, as one that hangs does
+            return error.code, ""
+    except (OSError, http.client.HTTPException):
         return 0, ""
 
 

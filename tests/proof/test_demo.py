@@ -19,9 +19,14 @@ from h2t2_tools.fleet import broker
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model, policy", [("breast_cancer", "h2t2"), ("digits", "h2t2"), ("digits", "adaptive"), ("ten_digits", "adaptive")]
+    "kind, model, policy",
+    [
+        ("amqtt", "breast_cancer", "h2t2"),
+        ("mosquitto", "digits", "h2t2"),
+        ("mosquitto", "digits", "adaptive"),
+        ("mosquitto", "ten_digits", "adaptive"),
+    ],
 )
-@pytest.mark.parametrize("kind", ["amqtt", "mosquitto"])
 def test_demo_end_to_end(kind, model, policy, tmp_path):
     if kind == "mosquitto" and broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
