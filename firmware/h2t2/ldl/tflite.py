@@ -35,7 +35,9 @@ class TFLiteModel:
         source = self._interpreter.get_input_details()
         output = self._interpreter.get_output_details()
         if len(source) != 1 or len(output) != 1:
-            raise ValueError("%s: %d inputs and %d outputs, want one of each" % (path, len(source), len(output)))
+            raise ValueError(
+                "%s: %d inputs and %d outputs, want one of each: h2t2 pick makes it so" % (path, len(source), len(output))
+            )
         for what, detail in (("input", source[0]), ("output", output[0])):
             if detail["dtype"] not in (np.int8, np.uint8):
                 raise ValueError(

@@ -42,7 +42,7 @@ def _inspect(args: argparse.Namespace) -> None:
     for name in ("inputs", "outputs"):
         for end in report[name]:
             scale = f", scale {end['scale'][0]:.6g}, zero point {end['zero_point'][0]}" if len(end["scale"]) == 1 else ""
-            print(f"{name[:-1]}: {end['dtype']} {end['shape']}{scale}")
+            print(f"{name[:-1]}: {end['name']} {end['dtype']} {end['shape']}{scale}")
     print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
     if report["board"]:
         board = report["board"]
@@ -265,7 +265,46 @@ def _add_bundle(commands: Any) -> None:
     json_option(p)
 
 
+def _pick(args: argparse.Namespace) -> None:
+    from ..model.pick import pick
+
+    fixed = {}
+    for text in args.fix:
+        name, _, value = text.rpartition("=")
+        try:
+            fixed[name] = float(value)
+        except ValueError:
+            raise UserError(f"--fix {text}: want NAME=NUMBER") from None
+    content, report = pick(Path(args.model), args.input, args.output, fixed)
+    out = Path(args.out or Path(args.model).with_suffix("").name + "_picked.tflite")
+    out.write_bytes(content)
+    report = {"file": str(out), "bytes": len(content), **report}
+    write_json(args.json, report)
+    if args.json != "-":
+        print(f"{out}: {len(content):,} bytes, from input {report['input']} to output {report['output']}", end="")
+        print(f", {report['operators_left_out']} operators left out")
+        for name, value in report["fixed"].items():
+            print(f"input {name} is {value:g} for good")
+
+
+def _add_pick(commands: Any) -> None:
+    p = command(
+        commands,
+        "pick",
+        _pick,
+        "Of a .tflite with several inputs or outputs, one of each: the sample goes to one, the decision is made by one.",
+        "h2t2 pick detector.tflite --output scores --out ldl.tflite",
+        "h2t2 pick fused.tflite --input audio --fix temperature=21.5 --output 0",
+    )
+    p.add_argument("model", help="a .tflite, float or int8 (h2t2 inspect names its ends)")
+    p.add_argument("--input", metavar="NAME", help="what the sample goes to: a name or a number (the only one)")
+    p.add_argument("--output", metavar="NAME", help="what the decision is made by: a name or a number (the only one)")
+    p.add_argument("--fix", metavar="NAME=NUMBER", action="append", default=[], help="what another input is for good (0)")
+    p.add_argument("--out", metavar="FILE", help="the model (the name with _picked.tflite, here)")
+    json_option(p)
+
+
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_inspect, _add_convert, _add_pair, _add_bundle):
+    for declare in (_add_inspect, _add_pick, _add_convert, _add_pair, _add_bundle):
         declare(commands)

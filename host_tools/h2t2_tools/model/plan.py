@@ -99,7 +99,7 @@ def unsupported(graph: Graph) -> list[str]:
         if reason:
             reasons.append(f"operator {n}, {operator.name}: {reason}")
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        reasons.append(f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs: want one of each")
+        reasons.append(f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs: want one of each (h2t2 pick makes it so)")
     return reasons
 
 

@@ -87,6 +87,34 @@ def plain(content: bytes) -> bytes:
     return _packed(model)
 
 
+def with_ends(content: bytes, source: int, output: int, constants: dict[int, np.ndarray], operators: list[int]) -> bytes:
+    """The same .tflite with one input and one output, these operators alone (by number), and constants in some tensors."""
+    schema = _schema()
+    model = schema.ModelT.InitFromPackedBuf(plain(content), 0)
+    graph = model.subgraphs[0]
+    graph.operators = [graph.operators[n] for n in operators]
+    used = {int(n) for operator in graph.operators for n in (*_of(operator.inputs), *_of(operator.outputs))}
+    for n, tensor in enumerate(graph.tensors):
+        if n in constants:
+            tensor.buffer = len(model.buffers)
+            model.buffers.append(schema.BufferT())
+            model.buffers[-1].data = np.frombuffer(constants[n].tobytes(), np.uint8)
+        elif n not in used:
+            tensor.buffer = 0  # which is empty: what only the other ends needed is left out
+    held = {tensor.buffer for each in model.subgraphs for tensor in each.tensors}
+    for n, buffer in enumerate(model.buffers):
+        if n not in held:
+            buffer.data = None
+    graph.inputs, graph.outputs = [source], [output]
+    model.signatureDefs = []
+    _sign(schema, model)
+    return _packed(model)
+
+
+def _of(numbers: Any) -> Any:
+    return () if numbers is None else numbers
+
+
 def _schema() -> Any:
     try:
         from ai_edge_litert import schema_py_generated as schema

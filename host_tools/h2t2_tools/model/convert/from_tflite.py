@@ -20,7 +20,9 @@ def tflite_file(path: Path) -> Source:
     """The source of a file. UserError for one that is damaged, is int8 already, or has not one input and one output."""
     graph = load(path)
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
-        raise UserError(f"{path}: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs, want one of each")
+        raise UserError(
+            f"{path}: {len(graph.inputs)} inputs and {len(graph.outputs)} outputs, want one of each: h2t2 pick makes it so"
+        )
     end = graph.tensors[graph.inputs[0]]
     if end.dtype == "int8":
         raise UserError(f"{path}: is int8 already; `h2t2 inspect` tells what it takes, `h2t2 bundle` prepares it for a board")
