@@ -9,9 +9,10 @@ from h2t2_tools.model.tflite_write import write
 
 # of int8; every other: 2
 VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "PRELU": 1, "HARD_SWISH": 1, "UNPACK": 1}
-VERSIONS |= dict.fromkeys(("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), 1)
+VERSIONS |= dict.fromkeys(("UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), 1)
 VERSIONS |= {"RELU_N1_TO_1": 1, "SPACE_TO_DEPTH": 1, "DEPTH_TO_SPACE": 1, "TILE": 1, "BATCH_MATMUL": 2, "SPLIT_V": 2}
 WEIGHTED = "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"
+SIGNED = {"RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM"}  # of int8 only
 NONE, RELU, RELU6 = 0, 1, 3
 SAME, VALID = 0, 1
 
@@ -340,6 +341,32 @@ class Maker:
         late = self.read(handle, self.shape(x), x) if self.rng.random() < 0.5 else before  # before: what stood there must stay
         return self.operator("MAXIMUM", (late, x), self.tensor(self.shape(x), self.scale(x), self.zero(x)))
 
+    def recurrent(self, x, cells):
+        """An LSTM over a sequence, as Keras' is converted."""
+        rng = self.rng
+        _, times, width = self.shape(x)
+        out_scale, out_zero = rng.uniform(0.003, 0.008), int(rng.integers(-40, 40))
+        power = int(rng.integers(-15, -10))
+        none = np.zeros(0)
+        gates, biases = [], []
+        for inputs, given in ((width, self.scale(x)), (cells, out_scale)):
+            for _ in range(4):
+                scale = rng.uniform(0.3, 3) / (given * 74 * 74 * np.sqrt(inputs))
+                gates.append(self.tensor((cells, inputs), scale, 0, rng.integers(-127, 128, (cells, inputs)).astype(np.int8)))
+                if len(biases) < 4:
+                    data = rng.normal(0, 0.5 / (given * scale), cells).astype(np.int32)
+                    biases.append(self.tensor((cells,), given * scale, 0, data, "int32"))
+        state, cell = self.tensor((1, cells), out_scale, out_zero), self.tensor((1, cells), 2.0**power, 0, dtype="int16")
+        for n in (state, cell):
+            self.tensors[n] = replace(self.tensors[n], variable=True)
+        inside = tuple(self.tensor((0,), none, dtype="float32") for _ in range(4)) + (self.tensor((0,), out_scale, out_zero),)
+        y = self.tensor((1, times, cells), out_scale, out_zero)
+        inputs = (x, *gates, -1, -1, -1, *biases, -1, -1, state, cell, -1, -1, -1, -1)
+        options = {"fused": 4, "cell_clip": float(rng.choice([0, 10, 1])), "time_major": 0}
+        self.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, **options)
+        self.operators[-1] = replace(self.operators[-1], intermediates=inside)
+        return y
+
     def flat(self, x):
         size = int(np.prod(self.shape(x)))
         target = self.tensor((2,), None, 0, np.array([1, size], np.int32), "int32")
@@ -400,6 +427,8 @@ def random_model(seed):
         steps = (int(rng.integers(2, 9)),) if rng.random() < 0.4 else ()
         make = Maker(seed, (*steps, int(rng.integers(1, 40))))
         x = make.first
+        if steps and rng.random() < 0.5:
+            x = make.recurrent(x, int(rng.integers(1, 9)))
         for _ in range(int(rng.integers(bool(steps), 3))):
             x = make.dense(x, int(rng.integers(1, 12)), int(rng.choice([NONE, RELU, RELU6])))
         x = make.flat(x) if steps else x
@@ -418,7 +447,7 @@ def random_model(seed):
     x = make.dense(x, int(rng.integers(1, 8)))
     head = int(rng.integers(3))
     x = make.scored(x, ("SOFTMAX", "LOGISTIC")[head]) if head < 2 else x
-    if seed % 9 == 4 and not {o.name for o in make.operators} & {"RESIZE_BILINEAR", "BATCH_MATMUL"}:
+    if seed % 9 == 4 and not {o.name for o in make.operators} & SIGNED:
         make.legacy()
         unsigned = False
     return make.bytes(make.unsigned(x) if unsigned else x)

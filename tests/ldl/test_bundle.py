@@ -18,6 +18,8 @@ from h2t2_tools.common import pairs, places
 from h2t2_tools.model import bundle
 from h2t2_tools.proof import oracle
 
+INPUTS = 4  # of each model: those that keep state see a sequence
+
 
 def content(name="digits"):
     path = places.models() / name / "ldl.tflite"
@@ -136,15 +138,16 @@ def test_wrong_inputs_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda e: e.name)
-def test_the_same_bytes_on_micropython(emulator, tmp_path):
-    """Every made model, ten inputs each, all outputs, the heap locked while one runs: x86-64 and 32-bit ARM."""
+@pytest.mark.parametrize("emulator, fast", [(UNIX, True), (UNIX, False), (ARM32, True)], ids=["unix", "unix-bytecode", "arm32"])
+def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
+    """Every made model, some inputs each in a row, all outputs, the heap locked while one runs: as machine code on x86-64 and
+    32-bit ARM, as bytecode."""
     if emulator.missing():
         pytest.skip(emulator.missing())
     paths, expected = [], []
     made = []
     if importlib.util.find_spec("ai_edge_litert"):
-        for seed in range(40):
+        for seed in range(150):
             made.append(tmp_path / f"{seed}.tflite")
             made[-1].write_bytes(random_models.random_model(seed))
     for path in [*MADE, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
@@ -154,8 +157,10 @@ def test_the_same_bytes_on_micropython(emulator, tmp_path):
         expected.append(_crc(blob))
     script = tmp_path / "run.py"
     script.write_text(
-        f"PATHS = {[str(path) for path in paths]}"
+        f"PATHS = {[str(path) for path in paths]}\nINPUTS = {INPUTS}\nFAST = {fast}"
         """
+from h2t2.ldl import steps
+steps.machine_code = FAST
 from binascii import crc32
 from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
 from h2t2.ldl.open import open_ldl
@@ -168,7 +173,7 @@ for path in PATHS:
     streamed = open_ldl(path, 0, stream=True)
     rng = Rng(9)
     crc = 0
-    for _ in range(10):
+    for _ in range(INPUTS):
         x = [(rng.draw() >> 7) - 128 for _ in range(model.input_size)]
         heap_lock()
         model.run(x)
@@ -188,7 +193,7 @@ def _crc(blob):
     from h2t2.core.rng import Rng
 
     model, rng, crc = Int8Model(blob, 0), Rng(9), 0
-    for _ in range(10):
+    for _ in range(INPUTS):
         model.run([(rng.draw() >> 7) - 128 for _ in range(model.input_size)])
         crc = crc32(bytes(model.arena[model.output : model.output + model.classes]), crc)
     return crc

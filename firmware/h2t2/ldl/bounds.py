@@ -8,7 +8,7 @@ LENGTHS = {
     "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
-    "variable": 9,
+    "variable": 9, "lstm": 13,
 }  # fmt: skip
 
 
@@ -56,6 +56,11 @@ def _reach(name, own):
         for n in own[1:6]:
             made *= n
         return own[0] + 1 + sum([(own[n] - 1) * own[n + 5] for n in range(1, 6)]), made, 0, 0
+    if name == "lstm":
+        times, inputs, cells, _, bits, _ = own
+        if bits > 4:
+            raise ValueError("bundle: a cell of %d integer bits" % bits)
+        return times * inputs, times * cells, 4 * cells * (inputs + cells), 9
     if name == "variable":
         return 0, own[0] * own[1], own[0], 0
     if name == "concatenate":
@@ -83,6 +88,9 @@ def work(name: str, p) -> int:
         sizes = own[1:5]
     elif name == "view":
         sizes = own[1:6]
+    elif name == "lstm":
+        times, inputs, cells = own[:3]
+        sizes = times, 4 * cells, inputs + cells
     if min(sizes) < 1:
         raise ValueError("bundle: %s of the size 0" % name)
     if name not in WINDOWED:
@@ -136,12 +144,15 @@ def check(name: str, p, k, arena, blob) -> int:
     in_arena = name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
     if weights:
         inside(other, weights, arena if in_arena else len(blob))
+    if name == "lstm":
+        inside(own[3], 2 * own[2], arena)
     if name == "softmax":
         _exponentials(blob[other : other + 1024], own[0])
     if channels or name in WEIGHTED:
         if not isinstance(k, tuple) or len(k[1]) < 3 * channels or len(k[2]) < 2 * channels:
             raise ValueError("bundle: %s lacks constants" % name)
-        if name in WEIGHTED and (k[0] is None or len(k[0]) < channels):
+        biases = 4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0
+        if biases and (k[0] is None or len(k[0]) < biases):
             raise ValueError("bundle: %s lacks its bias" % name)
     return 0 if in_arena else weights
 

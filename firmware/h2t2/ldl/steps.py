@@ -1,14 +1,15 @@
 # The steps of a bundle: the name of each by its code, and the function that does it. An operator's code is loaded when a bundle
 # asks for it: the machine code where there is some and the port can run it, else kernels.py or kernels_rare.py.
 
-# a step's code in a bundle is its place here; 0 does nothing; those from RARE on are of kernels_rare.py
+# a step's code in a bundle is its place here; 0 does nothing; those from RARE on are of kernels_rare.py, or of OWN
 NAMES = (
     "", "fully_connected", "conv_2d", "depthwise_conv_2d", "pool_2d", "mean", "arithmetic", "rescale", "pad", "concatenate",
     "look_up", "softmax", "view", "extreme", "prelu", "resize_bilinear", "batch_matmul",
-    "variable",
+    "variable", "lstm",
 )  # fmt: skip
 RARE = 12
 VARIABLE = 17  # no step, but where in the arena numbers are kept from one inference to the next, and what they are at first
+OWN = {"lstm": "lstm"}
 machine_code = True  # until it turns out that it cannot be run here
 # where that of an operator is
 FAST = {
@@ -29,7 +30,7 @@ def function(code):
             return _of(FAST[name], name)
         except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
             machine_code = False
-    return _of("kernels" if code < RARE else "kernels_rare", name)
+    return _of(OWN.get(name, "kernels" if code < RARE else "kernels_rare"), name)
 
 
 def _of(module, name):

@@ -96,6 +96,7 @@ class TFLiteModel:
         if self._bytes_in:
             x = (x.astype(np.int16) + 128).astype(np.uint8)
         self._interpreter.set_tensor(self._input, x.reshape(self.input_shape))
+        self._interpreter.reset_all_variables()  # an LSTM begins anew, as the integer interpreter's does; others are kept
         self._interpreter.invoke()
         made = self._interpreter.get_tensor(self._output).reshape(-1)
         return (made.astype(np.int16) - 128).astype(np.int8) if self._bytes_out else made

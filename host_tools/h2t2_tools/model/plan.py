@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from h2t2.ldl import bounds
 from h2t2.ldl import steps as ldl_steps
 
 from ..common.errors import UserError
@@ -18,7 +19,7 @@ from .tflite import Graph, Operator
 from .variables import ACCESS, resolved
 
 LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
-SIGNED = ("RESIZE_BILINEAR", "BATCH_MATMUL")
+SIGNED = ("RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
 CODES = {name: code for code, name in enumerate(ldl_steps.NAMES) if name}
 
@@ -50,7 +51,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         if not all(0 < d < 2**20 for d in tensor.shape) or tensor.size >= 2**28:
             return f"tensor {tensor.name} has the shape {tensor.shape}: impossible, or far too large for a board"
         shape_only = operator.name in (*SAME_BYTES, "PAD", "MEAN") and n in operator.inputs[1:]
-        if tensor.dtype not in ("int8", "uint8", "int32") and not shape_only:
+        cell = tensor.variable and tensor.dtype == "int16"
+        if tensor.dtype not in ("int8", "uint8", "int32") and not shape_only and not cell:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype in ("int8", "uint8") and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
@@ -181,15 +183,16 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int], kept: li
     first: dict[int, int] = {root(graph.inputs[0]): -1, **dict.fromkeys(kept, -1)}
     last: dict[int, int] = {root(graph.outputs[0]): len(steps), **dict.fromkeys(kept, len(steps))}
     for n, step in enumerate(steps):
-        for tensor in step.reads:
+        for tensor in step.holds:
             last[root(tensor)] = max(n, last.get(root(tensor), n))
+            first.setdefault(root(tensor), n)
         first.setdefault(root(step.p[OUTPUT]), n)
         last.setdefault(root(step.p[OUTPUT]), n)
     placed: list[tuple[int, int, int, int]] = []  # offset, size, first, last
     offsets: dict[int, int] = {}
     for tensor in sorted(first, key=lambda t: (t not in kept, -graph.tensors[t].size)):
         start, end = first[tensor], last.get(tensor, first[tensor])
-        size = graph.tensors[tensor].size
+        size = graph.tensors[tensor].bytes
         at = 0
         for offset, other, begin, finish in sorted(placed):
             if begin <= end and start <= finish and at + size > offset and at < offset + other:
@@ -204,13 +207,14 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int], kept: li
 
 def _check_range(graph: Graph, step: Step) -> None:
     """UserError where what goes into a multiplier could leave what the board's arithmetic holds (LIMIT)."""
-    if step.bias is not None:
+    if _weighted(step):
+        assert step.bias is not None
         reaches = [255 * int(np.abs(w).sum()) + abs(int(b)) for w, b in zip(_by_channel(step), step.bias)]
     else:
-        reaches = [step.reach] * len(step.multipliers)
+        reaches = step.reach if isinstance(step.reach, list) else [step.reach] * len(step.multipliers)
     for n, (reach, (_, exponent)) in enumerate(zip(reaches, step.multipliers)):
         if reach << max(0, exponent) >= LIMIT:
-            where = f"{graph.path}: {step.kernel}, {'multiplier' if step.bias is None else 'channel'} {n}"
+            where = f"{graph.path}: {step.kernel}, {'channel' if _weighted(step) else 'multiplier'} {n}"
             raise UserError(f"{where}: an accumulator may reach {reach}, too large for a board: train with a smaller bias")
 
 
@@ -221,6 +225,11 @@ def _by_channel(step: Step) -> np.ndarray:
     return weights.reshape(-1, channels).T if step.kernel == "depthwise_conv_2d" else weights.reshape(channels, -1)
 
 
+def _weighted(step: Step) -> bool:
+    """Whether it is a layer of one sum a channel: dense, or a convolution."""
+    return step.kernel in bounds.WEIGHTED
+
+
 def _weights_zero(step: Step) -> int:
     return step.p[LAYOUTS[step.kernel].index("w_zero")]
 
@@ -228,7 +237,7 @@ def _weights_zero(step: Step) -> int:
 def _fold_dead(step: Step) -> None:
     """Make the channels constant whose output is one number whatever comes in, and whose accumulators are too large: what
     training leaves of a dead one, often with a bias of 2^30."""
-    if step.bias is None:
+    if not _weighted(step) or step.bias is None:
         return
     weights, zero = _by_channel(step), step.p[X_ZERO]
     folded = False
@@ -256,4 +265,7 @@ def place(made: Plan, step: Step) -> list[int]:
     p[OUTPUT] = made.offsets[p[OUTPUT]] + step.start
     if step.other is not None:
         p[SEVENTH] = made.offsets[step.other]
+    if step.scratch is not None:
+        name, tensor = step.scratch
+        p[LAYOUTS[step.kernel].index(name)] = made.offsets[tensor]
     return p

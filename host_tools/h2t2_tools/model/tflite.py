@@ -94,13 +94,14 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """inputs, outputs: tensor indices, -1 for one left out; options: by name, see _OPTIONS."""
+    """inputs, outputs: tensor indices, -1 for one left out; options: by name, see _OPTIONS; intermediates: of an LSTM."""
 
     name: str
     version: int
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: dict[str, Any]
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class _Reader:
 
     def operator(self, table: int, codes: list[tuple[str, int]]) -> Operator:
         name, version = codes[self.value(table, 0, "<I", 0)]
-        ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2)]
+        ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2, 8)]
         at = self.raw.field(table, 4)
         options = {}
         for option, (field, code, default) in _OPTIONS.get(name, {}).items():
@@ -207,4 +208,4 @@ class _Reader:
                 options[option] = bytes(self.vector(at + self.raw.number(at), field, "u1")).decode("utf-8", "replace")
             else:
                 options[option] = self.value(at + self.raw.number(at), field, code, default)
-        return Operator(name, version, ends[0], ends[1], options)
+        return Operator(name, version, ends[0], ends[1], options, ends[2])

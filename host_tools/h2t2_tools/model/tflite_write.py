@@ -184,6 +184,7 @@ def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
 def _operator(schema: Any, operator: Operator, code: int) -> Any:
     made = schema.OperatorT()
     made.opcodeIndex, made.inputs, made.outputs = code, list(operator.inputs), list(operator.outputs)
+    made.intermediates = list(operator.intermediates) or None
     if operator.name in _OPTIONS:
         table, attributes = _OPTIONS[operator.name]
         made.builtinOptionsType = getattr(schema.BuiltinOptions, table)

@@ -46,6 +46,7 @@ def compare(
         if whole.tensors[whole.inputs[0]].dtype == "uint8":
             given = (x.astype(np.int16) + 128).astype(np.uint8)
         interpreter.set_tensor(whole.inputs[0], given.reshape(shape))
+        interpreter.reset_all_variables()  # an LSTM's state: each sample by itself, as a board has it. Others are kept
         interpreter.invoke()
         arena = model.arena
         arena[model.input : model.input + model.input_size] = (x.ravel().astype(np.int16) + 128).astype(np.uint8).tobytes()

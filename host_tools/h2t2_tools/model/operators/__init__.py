@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..tflite import Graph, Operator
 from .pairs import arithmetic, batch_matmul, extreme, prelu
+from .recurrent import lstm
 from .step import Step
 from .tables import function, rescale, softmax
 from .views import bilinear, blocks, concatenate, copied, nearest, part, split, strided_slice, tile, transpose
@@ -35,6 +36,7 @@ _SAME = "activations with the output's quantisation"
 SAME_BYTES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")  # another shape, nothing to do
 SUPPORTED = {
     "FULLY_CONNECTED": Supported(fully_connected, "fully_connected", "a vector, or every step of a sequence; constant weights"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Supported(lstm, "lstm", "as Keras' LSTM is converted: each sequence begins anew"),
     "CONV_2D": Supported(convolution, "conv_2d", "strides, dilation, constant weights; no groups", picture=True),
     "DEPTHWISE_CONV_2D": Supported(convolution, "depthwise_conv_2d", "strides, dilation, multiplier", picture=True),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), Supported(pool, "pool_2d", "with or without padding", picture=True)),
@@ -67,7 +69,7 @@ INSTEAD = {
         ("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"),
         "only around one convolution, as a dilated one is written: export it as a dilated convolution",
     ),
-    **dict.fromkeys(("UNIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "WHILE", "SVDF"), "use convolutions along time instead"),
+    **dict.fromkeys(("LSTM", "WHILE", "SVDF"), "use convolutions along time instead"),
     **dict.fromkeys(("GELU", "ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
     "REDUCE_MAX": "use MAX_POOL_2D over the whole picture",
     "CUSTOM": "operators of somebody's own run on a Pi only, where their library is",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from h2t2.ldl import kernels, kernels_rare
+from h2t2.ldl import kernels, kernels_rare, lstm
 
 from ..tflite import FUSED, Graph, Operator, Tensor
 
@@ -20,7 +20,7 @@ INPUT, OUTPUT, X_ZERO, Y_ZERO, LEAST, GREATEST, SEVENTH, FIRST_OWN = range(8)
 def _layouts() -> dict[str, list[str]]:
     """The names of every kernel's parameters in their order, as the kernel itself unpacks them from p."""
     made = {}
-    for function in (*ast.parse(inspect.getsource(kernels)).body, *ast.parse(inspect.getsource(kernels_rare)).body):
+    for function in (part for module in (kernels, kernels_rare, lstm) for part in ast.parse(inspect.getsource(module)).body):
         for part in getattr(function, "body", []):
             if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p" and isinstance(part.targets[0], ast.Tuple):
                 made[function.name] = [name.id for name in part.targets[0].elts]  # type: ignore[attr-defined]
@@ -41,13 +41,19 @@ class Step:
     bias: np.ndarray | None = None
     multipliers: list[tuple[int, int]] = field(default_factory=list)  # (31-bit, exponent), value m 2^(exponent - 31)
     other: int | None = None  # the tensor of a second input, whose place is the seventh parameter
+    scratch: tuple[str, int] | None = None  # the parameter that is the place of a tensor of its own, and that tensor
     start: int = 0  # where in its output it writes: an input of a CONCATENATION
-    reach: int = 0  # the most that goes into its multipliers, where it has no weights that say so
+    reach: int | list[int] = 0  # the most that goes into its multipliers, or into each, where no weights of a layer say so
 
     @property
     def reads(self) -> list[int]:
         """The tensors it reads."""
         return [self.p[INPUT], *([] if self.other is None else [self.other])]
+
+    @property
+    def holds(self) -> list[int]:
+        """The tensors that need a place while it runs, beside its output."""
+        return [*self.reads, *([] if self.scratch is None else [self.scratch[1]])]
 
 
 def multiplier(real: float) -> tuple[int, int]:
