@@ -43,6 +43,11 @@ def test_a_damaged_or_newer_bundle_is_refused_by_name():
         Int8Model(newer)
 
 
+def table_size(model):
+    """Bytes of its steps and variables in the bundle."""
+    return sum(STEP_SIZE + 4 * len(p) for p in [*(p for _, p, _ in model.steps), *model.states])
+
+
 def resealed(blob, at, value):
     """The bundle with one 32-bit word changed and the checksum made right again: a stranger's, not a damaged one."""
     bad = bytearray(blob)
@@ -55,9 +60,8 @@ def test_a_strangers_bundle_cannot_reach_outside_its_memory():
     """Any word of the header and the steps changed, the checksum right: refused, or it runs inside its own arena."""
     good = content()
     model = Int8Model(good)
-    steps = sum(STEP_SIZE + 4 * len(p) for _, p, _ in model.steps)
     refused = ran = 0
-    for at in range(16, HEADER_SIZE + steps, 4):
+    for at in range(16, HEADER_SIZE + table_size(model), 4):
         for value in (-1, 2**28, 2**31 - 1, -(2**31), 97):
             try:
                 bad = Int8Model(resealed(good, at, value))
@@ -73,19 +77,23 @@ def test_a_strangers_bundle_cannot_reach_outside_its_memory():
     assert refused > 200 and ran > 40
 
 
-@pytest.mark.parametrize("make", ["combined", "function", "moved", "attended", "padded", "joined", "mean"])
+OTHERS = "combined function moved attended padded joined mean reduced dilated remembered added_up recurrent".split()
+
+
+@pytest.mark.parametrize("make", OTHERS)
 def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
     """The same of every other kernel, in the shapes of random models."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     refused = ran = 0
     kernels_seen = set()
     for seed in range(14):
-        maker = random_models.Maker(seed, (4, 5, 2))
-        (tmp_path / "made.tflite").write_bytes(maker.bytes(getattr(maker, make)(maker.first)))
+        lstm = make == "recurrent"
+        maker = random_models.Maker(seed, (4, 3) if lstm else (4, 5, 2))
+        (tmp_path / "made.tflite").write_bytes(maker.bytes(getattr(maker, make)(maker.first, **({"cells": 2} if lstm else {}))))
         good = bundle.from_tflite(tmp_path / "made.tflite")
-        steps = Int8Model(good, 0).steps
-        kernels_seen |= {step.__name__ for step, _, _ in steps}
-        for at in range(HEADER_SIZE, HEADER_SIZE + sum(STEP_SIZE + 4 * len(p) for _, p, _ in steps), 4):
+        model = Int8Model(good, 0)
+        kernels_seen |= {step.__name__ for step, _, _ in model.steps}
+        for at in range(HEADER_SIZE, HEADER_SIZE + table_size(model), 4):
             for value in (-1, 0, 3, 97, 2**16, 2**31 - 1):
                 try:
                     bad = Int8Model(resealed(good, at, value), 0)
@@ -94,7 +102,11 @@ def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
                     continue
                 if sum(bounds.work(step.__name__, p) for step, p, _ in bad.steps) < 1e5:
                     bad.arena, bad.blob = Guarded(bad.arena), Guarded(bad.blob)
+                    size = len(bad.arena)
+                    bad.reset()
                     bad.run(bytes(bad.input_size))
+                    bad.restore(bad.state())
+                    assert len(bad.arena) == size
                     ran += 1
     assert refused > 200 and ran > 200 and kernels_seen
 
@@ -103,7 +115,7 @@ def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
 def test_a_strangers_bundle_cannot_run_for_hours(path):
     """Any word of the steps changed, no channels, kernels of 2^31: refused, or the work it asks for is bounded by its size."""
     good = bundle.from_tflite(path)
-    steps = sum(STEP_SIZE + 4 * len(p) for _, p, _ in Int8Model(good).steps)
+    steps = table_size(Int8Model(good))
     refused = 0
     for at in range(HEADER_SIZE, HEADER_SIZE + steps, 4):
         for value in (0, 2**16, 2**31 - 1):
