@@ -47,6 +47,7 @@ class Int8Model:
         if not 1 <= bits <= 8:
             raise ValueError("bits %r is not in 1..8" % bits)
         self.blob = blob
+        self.checksum = head[4]
         if head[5] > ARENA_MAX:
             raise ValueError("bundle: an arena of %d bytes" % head[5])
         self.input, self.input_size, self.output, self.classes, self.scores = head[6:]

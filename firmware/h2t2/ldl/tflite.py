@@ -27,9 +27,9 @@ class TFLiteModel:
         except ValueError as error:
             raise ValueError("%s: %s" % (path, error)) from None
         kind = {"reference": OpResolverType.BUILTIN_REF, "optimised": OpResolverType.AUTO}[resolver]
+        self._settings = {"model_content": content, "experimental_op_resolver_type": kind, "num_threads": 1}
         try:
-            self._interpreter = Interpreter(model_content=content, experimental_op_resolver_type=kind, num_threads=1)
-            self._interpreter.allocate_tensors()
+            self.reset()
         except (ValueError, RuntimeError) as error:
             raise ValueError("%s: the interpreter refuses it: %s" % (path, str(error).split("\n")[0])) from None
         source = self._interpreter.get_input_details()
@@ -66,6 +66,11 @@ class TFLiteModel:
         scores = np.clip(self.output_scale * (np.arange(-128, 128) - self.output_zero_point), 0, 1)
         self._scores = bytes(np.minimum(np.floor(scores * 256), 255).astype(np.uint8))
         self._last = np.zeros(self.classes, np.int8)
+
+    def reset(self) -> None:
+        """Every variable as the model begins it: what came before is forgotten."""
+        self._interpreter = Interpreter(**self._settings)  # of variables' resources there is no other way
+        self._interpreter.allocate_tensors()
 
     def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point."""

@@ -10,15 +10,16 @@ class Keeper:
     """Saves after the first 1, 2, 4, 8 ... lessons of this start, then every `every`. store: snapshot.Store or None.
 
     mismatch: a snapshot that is not this policy's is never overwritten: "fresh": it is kept under another name, and the policy
-    begins anew; "stop": ValueError. complain(kind, what): told what went wrong.
+    begins anew; "stop": ValueError. complain(kind, what): told what went wrong. memory: a Memory, saved with the policy.
     Counters: `saves`, `unsaved` (saves that failed). `restored`: whether this start went on from a snapshot.
     """
 
-    def __init__(self, policy, store, every=250, mismatch="fresh", complain=None, log=print):
+    def __init__(self, policy, store, every=250, mismatch="fresh", complain=None, log=print, memory=None):
         if mismatch not in MISMATCH:
             raise ValueError("snapshot_mismatch %r is not one of %s" % (mismatch, ", ".join(MISMATCH)))
         self.policy = policy
         self.store = store
+        self.memory = memory
         self.every = every
         self.complain = complain
         self.log = log
@@ -83,6 +84,8 @@ class Keeper:
         self.wait = max(1, min(self.lessons, self.every))
         try:
             self.store.save(save(self.policy, self.given))
+            if self.memory:
+                self.memory.save()
             self.saves += 1
             self.saved_at = self.watch.seconds()
         except (OSError, ValueError) as error:

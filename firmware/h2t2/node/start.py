@@ -52,6 +52,13 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     policy = policies.make(config["policy"], arguments)
     resolver = config.get("resolver", "reference")
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
+    memory = None
+    if config.get("snapshot_ldl"):
+        from .memory import Memory
+
+        if not config.get("snapshot"):
+            raise ValueError("snapshot_ldl: there is no snapshot that it could go with")
+        memory = Memory(ldl, file_store(config["snapshot"] + ".ldl"), log)
     if "costs" in arguments and policy.classes < 3:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
     if policy.classes > 2:
@@ -85,7 +92,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     )
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")
-    keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log)
+    keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log, memory)
     if node.budget and keeper.restored:
         node.budget.level = 0  # what was spent before is not known: nothing is taken on trust
     if node.cost:  # what is measured now says more than what was measured then

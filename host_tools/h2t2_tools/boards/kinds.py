@@ -58,7 +58,8 @@ NETWORK = (  # entries of a configuration that are of no use to a board at a gat
     "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password", "ntp",
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
-PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "stream")  # entries of a configuration that need modules of their own
+# entries of a configuration that need modules of their own; and an operator that does
+PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "lstm")
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
@@ -119,7 +120,9 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
-    for path in modules(kind, [part for part in PARTS if getattr(config, part) not in (None, "", 0, "none")]):
+    wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
+    wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
+    for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch)

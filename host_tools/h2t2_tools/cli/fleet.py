@@ -72,6 +72,7 @@ def _node(args: argparse.Namespace) -> None:
         pair=str(pair.folder.resolve()) if args.app else "",
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
+        snapshot_ldl=args.snapshot_ldl,
         snapshot_mismatch=args.snapshot_mismatch,
         **policy_numbers(args, pair.about),
     )
@@ -120,6 +121,7 @@ def _add_node(commands: Any) -> None:
         metavar="N",
         help="labels between two saves, after the first ones, which are saved early (250)",
     )
+    p.add_argument("--snapshot-ldl", action="store_true", help="keep what a streaming LDL has seen as well (PATH.ldl.0, .1)")
     p.add_argument(
         "--snapshot-mismatch",
         choices=["fresh", "stop"],

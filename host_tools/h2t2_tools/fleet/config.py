@@ -89,6 +89,7 @@ class NodeConfig(BaseModel):
     budget: str = ""
     snapshot: str = "h2t2.state"
     snapshot_every: int = Field(250, ge=1)
+    snapshot_ldl: bool = False
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
     telemetry_s: int = Field(10, ge=0, le=86400)
     ntp: str = "pool.ntp.org"
@@ -127,6 +128,8 @@ class NodeConfig(BaseModel):
         made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
         if self.stream:
             made["stream"] = True
+        if self.snapshot_ldl:
+            made["snapshot_ldl"] = True
         if self.every:
             made["every_us"] = durations.microseconds(self.every)
         if self.cost:
