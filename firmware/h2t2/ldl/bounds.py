@@ -125,8 +125,8 @@ def inside(start: int, size: int, limit: int) -> None:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
-def check(name: str, p, k, arena, blob) -> int:
-    """How many bytes of the bundle a step (kernel's name, parameters, constants) reads at its seventh parameter.
+def check(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
+    """How many bytes of the bundle a step (kernel's name, parameters, how many constants) reads at its seventh parameter.
 
     ValueError unless it stays inside `arena` bytes and the bundle.
     """
@@ -148,12 +148,10 @@ def check(name: str, p, k, arena, blob) -> int:
         inside(own[3], 2 * own[2], arena)
     if name == "softmax":
         _exponentials(blob[other : other + 1024], own[0])
-    if channels or name in WEIGHTED:
-        if not isinstance(k, tuple) or len(k[1]) < 3 * channels or len(k[2]) < 2 * channels:
-            raise ValueError("bundle: %s lacks constants" % name)
-        biases = 4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0
-        if biases and (k[0] is None or len(k[0]) < biases):
-            raise ValueError("bundle: %s lacks its bias" % name)
+    if multipliers < channels:
+        raise ValueError("bundle: %s lacks constants" % name)
+    if biases < (4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0):
+        raise ValueError("bundle: %s lacks its bias" % name)
     return 0 if in_arena else weights
 
 

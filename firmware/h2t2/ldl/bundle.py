@@ -5,7 +5,7 @@ from binascii import crc32
 from struct import unpack_from
 
 from .bounds import ARENA_MAX, bounded, check, inside, work
-from .steps import NAMES, VARIABLE, function
+from .steps import NAMES, VARIABLE, function, in_machine_code
 
 MAGIC = b"H2M1"
 VERSION = 3
@@ -19,6 +19,16 @@ PIECE = 1024  # bytes that are checked at once
 # constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
 STEP = "<HHIIII"
 STEP_SIZE = 20
+
+
+def _even(blob):
+    """Whether machine code may read words of 16 bits from it: it lies in memory, at an even address."""
+    try:
+        from uctypes import addressof  # type: ignore[import-not-found]
+
+        return not addressof(blob) & 1
+    except (ImportError, TypeError):  # no MicroPython; a file
+        return False
 
 
 class Int8Model:
@@ -60,6 +70,7 @@ class Int8Model:
         self.table = blob[self.scores : self.scores + 256]
         self.arena = bytearray(head[5])
         self.bits = bits
+        even = _even(blob)
         self.steps = []
         self.states = []
         self.state_size = 0  # the arena's first bytes, which hold every variable
@@ -77,12 +88,15 @@ class Int8Model:
             inside(limbs, shifts - limbs, len(blob))
             p = array("i", bytes(blob[at : at + 4 * count]))
             at += 4 * count
+            n = (shifts - limbs) // 6 if limbs else 0
+            size = check(name, p, channels if bias else 0, n, head[5], blob)
             k = None  # type: tuple | None
             if limbs:
-                n = (shifts - limbs) // 6
-                biases = array("i", bytes(blob[bias : bias + 4 * channels])) if bias else None
-                k = (biases, array("H", bytes(blob[limbs : limbs + 6 * n])), blob[shifts : shifts + 2 * n])
-            size = check(name, p, k, head[5], blob)
+                inside(shifts, 2 * n, len(blob))
+                biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * n]
+                if (bias | limbs) & 1 or not (even and in_machine_code(code)):
+                    biases, multipliers = (array("i", bytes(biases)) if biases else None), array("H", bytes(multipliers))
+                k = (biases, multipliers, blob[shifts : shifts + 2 * n])
             total += work(name, p)
             bounded(total, len(blob))
             if step:

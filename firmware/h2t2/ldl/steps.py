@@ -33,5 +33,10 @@ def function(code):
     return _of(OWN.get(name, "kernels" if code < RARE else "kernels_rare"), name)
 
 
+def in_machine_code(code):
+    """Whether function() gives machine code for such a step: that reads constants where they are, of bytes."""
+    return machine_code and NAMES[code] in FAST
+
+
 def _of(module, name):
     return getattr(__import__("h2t2.ldl." + module, None, None, (name,)), name)
