@@ -37,7 +37,7 @@ def test_bundle_and_check_on_the_command_line(tmp_path, capsys):
     model = str(places.models() / "breast_cancer/ldl.tflite")
     out = tmp_path / "m.h2m"
     assert main(["bundle", model, "--out", str(out), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["bytes"] == len(out.read_bytes())
+    assert json.loads(capsys.readouterr().out)["bundle_bytes"] == len(out.read_bytes())
     assert main(["bundle", str(refused(tmp_path))]) == 2
     assert "FLOOR" in capsys.readouterr().err
     np.savez(tmp_path / "x.npz", x=np.zeros((2, 5), np.float32))

@@ -129,6 +129,7 @@ def _contents(args: argparse.Namespace) -> Contents:
 
 def _flash(args: argparse.Namespace) -> None:
     from ..boards import flash
+    from ..model.footprint import in_words, on_a_board
 
     kind = KINDS[args.board]
     contents = _contents(args)
@@ -138,6 +139,7 @@ def _flash(args: argparse.Namespace) -> None:
             kind, args.port, contents, args.dry_run,
             lambda path, n, total: bar.update(task, description=path, completed=n, total=total), replace_app=args.replace_app,
         )  # fmt: skip
+    report["model"] = on_a_board(bytes(contents.ldl.blob))
     write_json(args.json, report)
     if args.json == "-":
         return
@@ -151,7 +153,7 @@ def _flash(args: argparse.Namespace) -> None:
             )
         ]
     )
-    print(f"flash: {report['flash_bytes']:,} bytes in all")
+    print(f"flash: {report['flash_bytes']:,} bytes in all; the model: {in_words(report['model'])}")
     if report["heap_bytes"] is not None:
         print(
             f"heap: {flash.in_parts(report['heap_parts'])}, measured on emulated 32-bit ARM; a {kind.name} usually has "

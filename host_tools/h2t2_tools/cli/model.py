@@ -24,6 +24,7 @@ from .options import (
 
 
 def _inspect(args: argparse.Namespace) -> None:
+    from ..model.footprint import in_words
     from ..model.inspect import inspect
 
     report = inspect(Path(args.model))
@@ -45,9 +46,7 @@ def _inspect(args: argparse.Namespace) -> None:
             print(f"{name[:-1]}: {end['name']} {end['dtype']} {end['shape']}{scale}")
     print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
     if report["board"]:
-        board = report["board"]
-        print(f"on a board: {board['bundle_bytes']:,} bytes of flash, {board['ram_bytes']:,} of RAM", end="")
-        print(f" ({board['ram_bytes_mapped']:,} from ROMFS, {board['ram_bytes_streamed']:,} streamed)")
+        print(f"on a board: {in_words(report['board'])}")
     for problem in report["problems"]:
         print(f"not for a board: {problem}")
     for line in report["policy"]:
@@ -238,18 +237,16 @@ def _add_pair(commands: Any) -> None:
 
 
 def _bundle(args: argparse.Namespace) -> None:
-    from ..model import bundle, plan, tflite
-    from ..model.footprint import footprint
+    from ..model import bundle
+    from ..model.footprint import in_words, on_a_board
 
     out = Path(args.out or Path(args.model).with_suffix(".h2m"))
-    made = plan.plan(tflite.load(Path(args.model)))
-    content = bundle.write(made)
+    content = bundle.from_tflite(Path(args.model))
     out.write_bytes(content)
-    report = {"bundle": str(out), "bytes": len(content), "arena_bytes": made.arena, "steps": len(made.steps)}
-    report["ram_bytes"] = footprint(content)
-    write_json(args.json, report)
+    needs = on_a_board(content)
+    write_json(args.json, {"bundle": str(out), **needs})
     if args.json != "-":
-        print(f"{out}: {len(content):,} bytes, {len(made.steps)} steps, {report['ram_bytes']:,} bytes of a board's RAM")
+        print(f"{out}: {needs['steps']} steps; {in_words(needs)}")
 
 
 def _add_bundle(commands: Any) -> None:

@@ -24,15 +24,45 @@ def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> i
         lists = 2 * (BLOCK + _blocks(4 * len(model.steps)))
         total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps)
     total += _blocks(len(model.arena)) + ARRAY + MODEL + _blocks(4 * max(4, len(model.steps)))
+    objects = sum(OBJECT + ARRAY + (4 * ARRAY if k and k[0] is not None else 3 * ARRAY if k else 0) for *_, k in model.steps)
+    return total + objects + len(model.states) * (OBJECT + ARRAY) + copied(model, streamed)
+
+
+def copied(model: Int8Model, streamed: bool = False) -> int:
+    """Bytes of parameters and constants that are copied out of the bundle: machine code reads constants where they are."""
+    total = sum(_blocks(4 * len(numbers)) for numbers in model.states)
     for step, numbers, constants in model.steps:
-        total += OBJECT + ARRAY + _blocks(4 * len(numbers))
-        if constants:
+        total += _blocks(4 * len(numbers))
+        if constants and (streamed or step.__name__ not in FAST):
             biases, limbs, _ = constants
-            there = step.__name__ in FAST and not streamed  # machine code reads them where they are
-            total += OBJECT + ARRAY + ARRAY + (0 if there else _blocks(2 * len(limbs)))
-            total += ARRAY + (0 if there else _blocks(4 * len(biases))) if biases is not None else 0
-    total += sum(OBJECT + ARRAY + _blocks(4 * len(numbers)) for numbers in model.states)
+            total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0)
     return total
+
+
+def on_a_board(content: bytes) -> dict[str, int]:
+    """What a bundle takes there: flash; RAM for activations, of which for state that is kept; constants that are copied; all
+    that opening it allocates, where the file is read, where it is executed from ROMFS, where its weights are streamed."""
+    model = Int8Model(content)
+    return {
+        "bundle_bytes": len(content),
+        "arena_bytes": len(model.arena),
+        "state_bytes": model.state_size,
+        "copied_bytes": copied(model),
+        "steps": len(model.steps),
+        "ram_bytes": footprint(content),
+        "ram_bytes_mapped": footprint(content, mapped=True),
+        "ram_bytes_streamed": footprint(content, streamed=True),
+    }
+
+
+def in_words(needs: dict[str, int]) -> str:
+    """on_a_board() in a sentence."""
+    kept = f", {needs['state_bytes']:,} of them kept from one sample to the next" if needs["state_bytes"] else ""
+    return (
+        f"{needs['bundle_bytes']:,} bytes of flash, {needs['ram_bytes']:,} of RAM ({needs['ram_bytes_mapped']:,} from ROMFS, "
+        f"{needs['ram_bytes_streamed']:,} streamed), of which {needs['arena_bytes']:,} for activations{kept} and "
+        f"{needs['copied_bytes']:,} for constants copied out of the bundle"
+    )
 
 
 def _blocks(size: int) -> int:

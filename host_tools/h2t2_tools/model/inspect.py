@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.errors import UserError
 from .bundle import write
-from .footprint import footprint
+from .footprint import on_a_board
 from .plan import WEIGHTED, plan, trimmed
 from .tflite import Graph, Operator, Tensor, load
 
@@ -21,11 +21,7 @@ def inspect(path: Path) -> dict[str, Any]:
     problems: list[str] = []
     board = None
     try:
-        made = plan(graph)
-        content = write(made)
-        board = {"bundle_bytes": len(content), "arena_bytes": made.arena, "steps": len(made.steps)}
-        board.update(ram_bytes=footprint(content), ram_bytes_mapped=footprint(content, mapped=True))
-        board["ram_bytes_streamed"] = footprint(content, streamed=True)
+        board = on_a_board(write(plan(graph)))
     except UserError as error:
         problems = str(error).removeprefix(f"{path}: ").split("; ")
     constants = [tensor for tensor in graph.tensors if tensor.data is not None]
