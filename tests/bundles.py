@@ -6,7 +6,9 @@ from support import ROOT
 from h2t2_tools.common import places
 from h2t2_tools.proof import oracle
 
-MADE = sorted((ROOT / "tests/material").glob("*.tflite"))
+# small forms of what people put on microcontrollers: tests/material/make_networks.py
+NETWORKS = sorted((ROOT / "tests/material/networks").glob("*.tflite"))
+MADE = sorted((ROOT / "tests/material").glob("*.tflite")) + NETWORKS
 SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
 
 

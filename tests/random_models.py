@@ -259,6 +259,13 @@ class Maker:
         made = (1, height + around[0].sum(), width + around[1].sum(), depth)
         return self.operator("PAD", (x, amount), self.tensor(made, self.scale(x), self.zero(x)))
 
+    def padded_in_time(self, x):
+        """Of a sequence, as causal convolutions want it."""
+        around = np.array([[0, 0], self.rng.integers(0, 4, 2), [0, 0]], np.int32)
+        _, times, depth = self.shape(x)
+        y = self.tensor((1, times + int(around.sum()), depth), self.scale(x), self.zero(x))
+        return self.operator("PAD", (x, self.tensor((3, 2), None, 0, around, "int32")), y)
+
     def mean(self, x, keep=False):
         axes = self.tensor((2,), None, 0, np.array([1, 2], np.int32), "int32")
         depth = self.shape(x)[3]
@@ -427,6 +434,8 @@ def random_model(seed):
         steps = (int(rng.integers(2, 9)),) if rng.random() < 0.4 else ()
         make = Maker(seed, (*steps, int(rng.integers(1, 40))))
         x = make.first
+        if steps and rng.random() < 0.4:
+            x = make.padded_in_time(x)
         if steps and rng.random() < 0.5:
             x = make.recurrent(x, int(rng.integers(1, 9)))
         for _ in range(int(rng.integers(bool(steps), 3))):

@@ -14,6 +14,8 @@ from .footprint import on_a_board
 from .plan import WEIGHTED, plan, trimmed
 from .tflite import Graph, Operator, Tensor, load
 
+RECURRENT = ("UNIDIRECTIONAL_SEQUENCE_LSTM",)
+
 
 def inspect(path: Path) -> dict[str, Any]:
     """The report; `board` holds what a board needs, or None where `problems` say why there can be no bundle."""
@@ -45,11 +47,15 @@ def inspect(path: Path) -> dict[str, Any]:
 
 
 def _is_parameter(graph: Graph, tensor: Tensor) -> bool:
-    return any(tensor.index in o.inputs[1:] for o in graph.operators if o.name in WEIGHTED)
+    return any(tensor.index in o.inputs[1:] for o in graph.operators if o.name in (*WEIGHTED, *RECURRENT))
 
 
 def _macs(graph: Graph, operator: Operator) -> int:
     """Multiply-accumulates of an operator that has weights; 0 of any other."""
+    if operator.name in RECURRENT:
+        x, weights = (graph.tensors[n] for n in operator.inputs[:2])
+        cells, inputs = weights.shape
+        return x.size // inputs * 4 * cells * (inputs + cells)
     if operator.name not in WEIGHTED:
         return 0
     weights, output = graph.tensors[operator.inputs[1]], graph.tensors[operator.outputs[0]]
@@ -71,9 +77,10 @@ def _end(tensor: Tensor) -> dict[str, Any]:
 
 def _feeds(tensor: Tensor) -> str:
     """Whether an output can be the policy's score, and if not why."""
-    if tensor.dtype != "int8" or len(tensor.scale) != 1:
-        return f"no: {tensor.name} is {tensor.dtype}; the policy reads an int8 score (convert with full integer quantisation)"
+    if tensor.dtype not in ("int8", "uint8") or len(tensor.scale) != 1:
+        return f"no: {tensor.name} is {tensor.dtype}; the policy reads 8 bits (convert with full integer quantisation)"
     scale, zero = float(tensor.scale[0]), int(tensor.zero[0])
+    zero -= 128 * (tensor.dtype == "uint8")
     low, high = scale * (-128 - zero), scale * (127 - zero)
     if low < -0.02 or high > 1.05 or high < 0.9:
         return f"no: it spans {low:.3g} to {high:.3g}, a score spans 0 to 1 (end the model with softmax or logistic)"

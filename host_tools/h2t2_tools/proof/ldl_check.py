@@ -21,7 +21,8 @@ from . import oracle
 def compare(
     path: Path, inputs: np.ndarray | None, samples: int, seed: int, layers: bool, progress: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """{"samples", "bytes", "differ", "first", "bins", "oracle", ..}; inputs: (n, ...) int8 of the model's own, or None: random.
+    """{"samples", "bytes", "differ", "first", "bins", "oracle", ..}; inputs: (n, ...) int8 of the model's own, or None: all
+    least, all greatest, the rest random; a model that keeps state sees them as a sequence.
 
     differ: output bytes unlike the oracle's; with layers, of every step, and `first` names the first that differs. bins:
     samples whose 4-bit policy bin is another with the optimised kernels a Pi runs.
@@ -37,6 +38,8 @@ def compare(
     shape = graph.tensors[graph.inputs[0]].shape
     if inputs is None:
         inputs = np.random.default_rng(seed).integers(-128, 128, (samples, *shape[1:])).astype(np.int8)
+        for n, extreme in zip(range(samples - 1), (-128, 127)):  # the least, the greatest; at least one is random
+            inputs[n] = extreme
     differ = total = bins = 0
     first: str | None = None
     event = model.classes - 1

@@ -112,9 +112,12 @@ def to_int8(model: Any, calibration: np.ndarray) -> bytes:
     """Full-integer int8 .tflite (int8 in and out) of a Keras model; calibration: (n, ...) float32 inputs."""
     tf = _tensorflow()
     with quiet():  # traced, as from_keras_model() would save the model first, which takes ten times as long
-        spec = tf.TensorSpec([None, *model.inputs[0].shape[1:]], tf.float32)
+        # one sample at a time, as a device has it: an LSTM of any other number of them becomes a loop, which nothing small runs
+        spec = tf.TensorSpec([1, *model.inputs[0].shape[1:]], tf.float32)
         traced = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-        converter = tf.lite.TFLiteConverter.from_concrete_functions([traced])
+        recurrent = any(isinstance(layer, tf.keras.layers.RNN) for layer in model._flatten_layers())
+        # which asks for the model as well, and takes ten times as long
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([traced], *([model] if recurrent else []))
     return _converted(tf, converter, calibration)
 
 

@@ -49,7 +49,7 @@ SUPPORTED = {
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1"), Supported(rescale, "rescale", _NUMBERS)),
     **dict.fromkeys(("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH"), Supported(function, "look_up", _NUMBERS)),
     "SOFTMAX": Supported(softmax, "softmax", "rows of 2,047 numbers at most"),
-    "PAD": Supported(pad, "pad", "around height and width", picture=True),
+    "PAD": Supported(pad, "pad", "one axis, or two that lie together: height and width, or time"),
     **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
     "TRANSPOSE": Supported(transpose, "view", _SAME),
     "SLICE": Supported(part, "view", _SAME),

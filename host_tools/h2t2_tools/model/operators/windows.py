@@ -66,9 +66,19 @@ def reduced(graph: Graph, operator: Operator) -> tuple[int, int, int]:
 
 
 def pad(graph: Graph, operator: Operator) -> list[Step]:
+    """PAD of one axis or two that lie together: height and width, or time. What comes before them is one picture."""
     x, y, fused = ends(graph, operator)
     around = graph.tensors[operator.inputs[1]].data
-    if around is None or around.shape != (4, 2) or around[0].any() or around[3].any():
-        raise UserError(f"{graph.path}: PAD: only of height and width, by constants")
-    before = {"rows_before": int(around[1][0]), "columns_before": int(around[2][0])}
-    return [Step("pad", parameters("pad", x, y, fused, **sizes(x, y), **before), y.index)]
+    rank = len(x.shape)
+    if around is None or around.shape != (rank, 2):
+        raise UserError(f"{graph.path}: PAD: only by constants, two an axis")
+    padded = {n for n in range(rank) if around[n].any()}
+    spans = [(first, last) for first in range(rank) for last in (first + 1, first + 2) if math.prod(x.shape[:first]) == 1]
+    first, last = next((span for span in spans if padded <= set(range(*span)) and span[1] <= rank), (0, 0))
+    if not last:
+        raise UserError(f"{graph.path}: PAD: only of one axis, or two that lie together, of one picture or sequence")
+    pads = [int(around[n][0]) for n in range(first, last)] + [0]
+    wide = [tuple(t.shape[first:last]) + (1,) for t in (x, y)]  # of one axis the width is 1
+    own = {"height": wide[0][0], "width": wide[0][1], "out_height": wide[1][0], "out_width": wide[1][1]}
+    own |= {"depth": math.prod(x.shape[last:]), "rows_before": pads[0], "columns_before": pads[1]}
+    return [Step("pad", parameters("pad", x, y, fused, **own), y.index)]
