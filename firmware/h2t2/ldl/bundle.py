@@ -21,16 +21,6 @@ STEP = "<HHIIII"
 STEP_SIZE = 20
 
 
-def _even(blob):
-    """Whether machine code may read words of 16 bits from it: it lies in memory, at an even address."""
-    try:
-        from uctypes import addressof  # type: ignore[import-not-found]
-
-        return not addressof(blob) & 1
-    except (ImportError, TypeError):  # no MicroPython; a file
-        return False
-
-
 class Int8Model:
     """One int8 classifier from a bundle. `run` gives the int8 output of the event's class, `bin` turns it into a bin.
 
@@ -70,7 +60,6 @@ class Int8Model:
         self.table = blob[self.scores : self.scores + 256]
         self.arena = bytearray(head[5])
         self.bits = bits
-        even = _even(blob)
         self.steps = []
         self.states = []
         self.state_size = 0  # the arena's first bytes, which hold every variable
@@ -94,7 +83,7 @@ class Int8Model:
             if limbs:
                 inside(shifts, 2 * n, len(blob))
                 biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * n]
-                if (bias | limbs) & 1 or not (even and in_machine_code(code)):
+                if not in_machine_code(code):
                     biases, multipliers = (array("i", bytes(biases)) if biases else None), array("H", bytes(multipliers))
                 k = (biases, multipliers, blob[shifts : shifts + 2 * n])
             total += work(name, p)

@@ -1,7 +1,7 @@
 # The dense layer, as machine code by MicroPython's viper emitter: the same bytes as kernels.py.
 #
-# Native words have 32 or 64 bits, so every value here fits 31. Biases are read as two halves, since a 32-bit load is signed on
-# one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
+# Native words have 32 or 64 bits, so every value here fits 31. Biases and multipliers are read byte by byte where the bundle
+# is, which may be anywhere in flash. Requantising is written out in each operator: a call would cost more than it does.
 # Parameters stand in the order in which kernels.py unpacks them.
 #
 # A sum of (x - zero) (w - w_zero), w being the weight's byte, is the sum of (x - zero) w less w_zero times that of x - zero,
@@ -12,8 +12,8 @@ import micropython
 
 @micropython.viper
 def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
-    bias = ptr16(k[0])
-    limbs = ptr16(k[1])
+    bias = ptr8(k[0])
+    limbs = ptr8(k[1])
     shifts = ptr8(k[2])
     start = int(arena) + p[0]
     out = ptr8(int(arena) + p[1])
@@ -33,7 +33,8 @@ def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
     total *= int(p[9])
     o = 0
     while o < outputs:
-        acc = ((int(bias[2 * o + 1]) ^ 32768) - 32768 << 16 | int(bias[2 * o])) - total
+        m = ptr8(int(bias) + 4 * o)
+        acc = ((m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]) - total
         arena = ptr8(start)
         i = inputs
         while i > 7:
@@ -56,13 +57,14 @@ def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
         acc <<= shifts[2 * o]
         h = acc >> 15
         acc &= 32767
-        c = limbs[3 * o + 2]
-        b = limbs[3 * o + 1]
+        m = ptr8(int(limbs) + 6 * o)
+        c = m[4] | m[5] << 8
+        b = m[2] | m[3] << 8
         s = acc * c
         low = s & 1023
         s = acc * b + (s >> 10) + (h * c << 5)
         low |= s & 1023
-        c = limbs[3 * o]
+        c = m[0] | m[1] << 8
         s = acc * c + (s >> 10) + (h * b << 5) + 1024
         if negative:
             if low == 0:

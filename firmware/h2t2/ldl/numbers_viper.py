@@ -1,7 +1,7 @@
 # What changes each number, or only moves it, as machine code by MicroPython's viper emitter: the same bytes as kernels.py.
 #
-# Native words have 32 or 64 bits, so every value here fits 31. Biases are read as two halves, since a 32-bit load is signed on
-# one kind of board and not on the other. Requantising is written out in each operator: a call would cost more than it does.
+# Native words have 32 or 64 bits, so every value here fits 31. Biases and multipliers are read byte by byte where the bundle
+# is, which may be anywhere in flash. Requantising is written out in each operator: a call would cost more than it does.
 # Parameters stand in the order in which kernels.py unpacks them.
 import micropython
 
@@ -11,7 +11,7 @@ def arithmetic(arena, blob, p, k):
     a = ptr8(arena)
     q = ptr32(p)
     second = ptr8(blob) if int(q[8]) else a
-    limbs = ptr16(k[1])
+    limbs = ptr8(k[1])
     shifts = ptr8(k[2])
     x = int(q[0])
     to = int(q[1])
@@ -49,13 +49,14 @@ def arithmetic(arena, blob, p, k):
                     acc <<= shifts[2 * n]
                     h = acc >> 15
                     acc &= 32767
-                    c = limbs[3 * n + 2]
-                    b = limbs[3 * n + 1]
+                    m = ptr8(int(limbs) + 6 * n)
+                    c = m[4] | m[5] << 8
+                    b = m[2] | m[3] << 8
                     s = acc * c
                     low = s & 1023
                     s = acc * b + (s >> 10) + (h * c << 5)
                     low |= s & 1023
-                    c = limbs[3 * n]
+                    c = m[0] | m[1] << 8
                     s = acc * c + (s >> 10) + (h * b << 5) + 1024
                     if negative:
                         if low == 0:
@@ -91,7 +92,7 @@ def arithmetic(arena, blob, p, k):
 def rescale(arena, blob, p, k):
     a = ptr8(arena)
     q = ptr32(p)
-    limbs = ptr16(k[1])
+    limbs = ptr8(k[1])
     shifts = ptr8(k[2])
     x = int(q[0])
     to = int(q[1])
@@ -105,13 +106,14 @@ def rescale(arena, blob, p, k):
         acc <<= shifts[2 * n]
         h = acc >> 15
         acc &= 32767
-        c = limbs[3 * n + 2]
-        b = limbs[3 * n + 1]
+        m = ptr8(int(limbs) + 6 * n)
+        c = m[4] | m[5] << 8
+        b = m[2] | m[3] << 8
         s = acc * c
         low = s & 1023
         s = acc * b + (s >> 10) + (h * c << 5)
         low |= s & 1023
-        c = limbs[3 * n]
+        c = m[0] | m[1] << 8
         s = acc * c + (s >> 10) + (h * b << 5) + 1024
         if negative:
             if low == 0:

@@ -11,7 +11,7 @@ from h2t2.ldl.streamed import Streamed
 BLOCK = 16
 OBJECT = 32  # an instance, a tuple of three to seven
 ARRAY = 16  # beside its numbers; a memoryview
-MODEL = 240  # the Int8Model: itself, a table of its 14 attributes, its lists and views
+MODEL = 288  # the Int8Model: itself, a table of its 14 attributes, its lists and views
 FILE = 1168  # open on littlefs as the Pico formats it: a cache of 1,024 bytes and the object around it
 
 
@@ -22,7 +22,8 @@ def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> i
     total = 0 if mapped or streamed else _blocks(len(content))
     if isinstance(model, Streamed):
         lists = 2 * (BLOCK + _blocks(4 * len(model.steps)))
-        total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps)
+        table = 256 + BLOCK  # of scores, which is read as well
+        total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps) + table
     total += _blocks(len(model.arena)) + ARRAY + MODEL + _blocks(4 * max(4, len(model.steps)))
     objects = sum(OBJECT + ARRAY + (4 * ARRAY if k and k[0] is not None else 3 * ARRAY if k else 0) for *_, k in model.steps)
     return total + objects + len(model.states) * (OBJECT + ARRAY) + copied(model, streamed)
