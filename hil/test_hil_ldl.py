@@ -5,7 +5,6 @@ from zlib import crc32
 import pytest
 from bundles import NETWORKS
 from marks import needs
-from random_models import resnet_8
 from rig import ROOT
 
 from h2t2.core.rng import Rng
@@ -14,6 +13,7 @@ from h2t2_tools.boards.emulators import drive
 from h2t2_tools.common import places
 from h2t2_tools.model import bundle
 from h2t2_tools.model.footprint import footprint
+from h2t2_tools.proof.networks import resnet_8
 
 MODELS = [
     ("dense.h2m", ["viper", "plain"], 3),

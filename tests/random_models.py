@@ -1,4 +1,4 @@
-"""int8 .tflite models in random shapes over every operator of the integer interpreter, and two known ones; no TensorFlow."""
+"""int8 .tflite models in random shapes over every operator of the integer interpreter; no TensorFlow."""
 
 from dataclasses import replace
 
@@ -6,106 +6,25 @@ import numpy as np
 
 from h2t2_tools.model.tflite import Graph, Operator, Tensor
 from h2t2_tools.model.tflite_write import write
+from h2t2_tools.proof.networks import NONE, RELU, RELU6, SAME, VALID, Builder
 
-# of int8; every other: 2
-VERSIONS = {"CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "RESHAPE": 1, "PRELU": 1, "HARD_SWISH": 1, "UNPACK": 1}
-VERSIONS |= dict.fromkeys(("UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"), 1)
-VERSIONS |= {"RELU_N1_TO_1": 1, "SPACE_TO_DEPTH": 1, "DEPTH_TO_SPACE": 1, "TILE": 1, "BATCH_MATMUL": 2, "SPLIT_V": 2}
 WEIGHTED = "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"
 SIGNED = {"RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM"}  # of int8 only
-NONE, RELU, RELU6 = 0, 1, 3
-SAME, VALID = 0, 1
 
 
-class Maker:
-    """A model that grows operator by operator; a method takes and gives a tensor's index."""
+class Maker(Builder):
+    """A Builder of whatever a random model may have."""
 
     def __init__(self, seed, shape):
-        self.rng = np.random.default_rng(seed)
-        self.tensors, self.operators = [], []
+        super().__init__(seed, shape)
         self.begun = []  # of every variable the tensor that a first graph begins it with
-        self.first = self.tensor((1, *shape), self.rng.uniform(0.005, 0.1), int(self.rng.integers(-128, 128)))
-
-    def tensor(self, shape, scale=None, zero=0, data=None, dtype="int8", axis=0):
-        """Append one; scale: a number or one a channel."""
-        n = len(self.tensors)
-        scales = np.zeros(0) if scale is None else np.atleast_1d(np.asarray(scale, np.float32))
-        zeros = np.zeros(len(scales), np.int64) + zero
-        shape = tuple(int(size) for size in shape)
-        self.tensors.append(Tensor(n, f"t{n}", shape, dtype, data, scales, zeros, axis))
-        return n
-
-    def operator(self, name, inputs, output, /, **options):
-        version = VERSIONS.get(name, 2)
-        outputs = output if isinstance(output, tuple) else (output,)
-        self.operators.append(Operator(name, version, tuple(inputs), outputs, options))
-        return output
 
     def numbers(self, *values):
         """A constant of int32."""
         return self.tensor((len(values),), None, 0, np.array(values, np.int32), "int32")
 
-    def shape(self, n):
-        return self.tensors[n].shape
-
-    def scale(self, n):
-        return float(self.tensors[n].scale[0])
-
     def zero(self, n):
         return int(self.tensors[n].zero[0])
-
-    def weighted(self, name, x, w_shape, axis, taps, made, **options):
-        """An operator with weights; taps: products a sum has. The output's scale lets most sums fit."""
-        rng = self.rng
-        channels = w_shape[axis]
-        each = rng.uniform(0.5, 1.5, channels if rng.random() < 0.6 else 1)
-        each *= rng.uniform(0.5, 4) / (self.scale(x) * 74 * 74 * np.sqrt(taps))  # real outputs of a few units: a head's logits
-        data = rng.integers(-127, 128, w_shape).astype(np.int8)
-        w = self.tensor(w_shape, each, 0, data, axis=axis)
-        spread = self.scale(x) * float(each.mean()) * 74 * 74 * np.sqrt(taps)
-        bias = rng.normal(0, 0.3 * spread / (self.scale(x) * float(each.mean())), channels).astype(np.int32)
-        b = self.tensor((channels,), self.scale(x) * np.asarray(each, np.float32), 0, bias, "int32")
-        inputs = (x, w, -1 if name == "FULLY_CONNECTED" and rng.random() < 0.3 else b)
-        fused = options.get("fused", NONE)
-        zero = int(rng.integers(-128, -80)) if fused else int(rng.integers(-60, 60))
-        y = self.tensor(made, spread * rng.uniform(0.01, 0.04), zero)
-        return self.operator(name, inputs, y, **options)
-
-    def out(self, size, kernel, stride, dilation, padding):
-        reach = (kernel - 1) * dilation + 1
-        return -(-size // stride) if padding == SAME else (size - reach) // stride + 1
-
-    def convolution(self, x, depthwise=False, kernel=None, stride=None, channels=None, fused=None, padding=None, dilation=None):
-        """Whatever is None is drawn."""
-        rng = self.rng
-        batch, height, width, depth = self.shape(x)
-        kernel = kernel or tuple(int(k) for k in rng.integers(1, 5, 2))
-        padding = int(rng.integers(0, 2)) if padding is None else padding
-        stride = stride or tuple(int(s) for s in rng.integers(1, 4, 2))
-        dilation = dilation or ((1, 1) if rng.random() < 0.6 else tuple(int(d) for d in rng.integers(1, 4, 2)))
-        reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
-        if reach[0] > height or reach[1] > width:
-            padding = SAME
-        many = int(rng.integers(1, 4)) if channels is None else 1
-        channels = depth * many if depthwise else channels or int(rng.integers(1, 7))
-        made = [self.out(n, k, s, d, padding) for n, k, s, d in zip((height, width), kernel, stride, dilation)]
-        fused = int(rng.choice([NONE, RELU, RELU6])) if fused is None else fused
-        options = {
-            "padding": padding, "stride_w": stride[1], "stride_h": stride[0],
-            "dilation_w": dilation[1], "dilation_h": dilation[0], "fused": fused,
-        }  # fmt: skip
-        if depthwise:
-            options["multiplier"] = many
-            shape, axis, taps, name = (1, *kernel, channels), 3, kernel[0] * kernel[1], "DEPTHWISE_CONV_2D"
-        else:
-            shape, axis, taps, name = (channels, *kernel, depth), 0, kernel[0] * kernel[1] * depth, "CONV_2D"
-        return self.weighted(name, x, shape, axis, taps, (batch, *made, channels), **options)
-
-    def dense(self, x, outputs, fused=NONE):
-        """Of a vector, or of every step of a sequence."""
-        *before, n = self.shape(x)
-        keep = {"keep_num_dims": 1} if len(before) > 1 else {}
-        return self.weighted("FULLY_CONNECTED", x, (outputs, n), 0, n, (*before, outputs), fused=fused, **keep)
 
     def pool(self, x):
         rng = self.rng
@@ -266,13 +185,6 @@ class Maker:
         y = self.tensor((1, times + int(around.sum()), depth), self.scale(x), self.zero(x))
         return self.operator("PAD", (x, self.tensor((3, 2), None, 0, around, "int32")), y)
 
-    def mean(self, x, keep=False):
-        axes = self.tensor((2,), None, 0, np.array([1, 2], np.int32), "int32")
-        depth = self.shape(x)[3]
-        made = (1, 1, 1, depth) if keep else (1, depth)
-        y = self.tensor(made, self.scale(x) * self.rng.uniform(0.4, 1.1), int(self.rng.integers(-80, 80)))
-        return self.operator("MEAN", (x, axes), y, keep_dims=int(keep))
-
     def dilated(self, x):
         """A dilated convolution in three operators, as older converters write it."""
         rng = self.rng
@@ -379,10 +291,6 @@ class Maker:
         target = self.tensor((2,), None, 0, np.array([1, size], np.int32), "int32")
         return self.operator("RESHAPE", (x, target), self.tensor((1, size), self.scale(x), self.zero(x)))
 
-    def scored(self, x, name):
-        y = self.tensor(self.shape(x), 1 / 256, -128)
-        return self.operator(name, (x,), y, **({"beta": 1.0} if name == "SOFTMAX" else {}))
-
     def unsigned(self, y):
         """Ends of uint8 before and behind, as QUANTIZE makes them."""
         x, self.first = self.first, self.tensor(self.shape(self.first), self.scale(self.first), self.zero(self.first) + 128,
@@ -460,34 +368,3 @@ def random_model(seed):
         make.legacy()
         unsigned = False
     return make.bytes(make.unsigned(x) if unsigned else x)
-
-
-def mobilenet_v1(size=96, alpha=0.25, classes=2, seed=1):
-    """MobileNet v1 (Howard et al., 2017) with random weights: 13 depthwise separable blocks, average, dense, softmax."""
-    make = Maker(seed, (size, size, 3))
-    rest = {"padding": SAME, "dilation": (1, 1), "fused": RELU6}
-    x = make.convolution(make.first, kernel=(3, 3), stride=(2, 2), channels=int(32 * alpha), **rest)
-    for channels, stride in (
-        (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1),
-    ):  # fmt: skip
-        x = make.convolution(x, depthwise=True, kernel=(3, 3), stride=(stride, stride), channels=1, **rest)
-        x = make.convolution(x, kernel=(1, 1), stride=(1, 1), channels=int(channels * alpha), **rest)
-    return make.bytes(make.scored(make.dense(make.mean(x), classes), "SOFTMAX"))
-
-
-def resnet_8(size=32, classes=2, seed=1):
-    """ResNet-8 (MLPerf Tiny's form) with random weights: three residual blocks of 16, 32 and 64 channels."""
-    make = Maker(seed, (size, size, 3))
-
-    def conv(x, channels, kernel, stride, fused):
-        return make.convolution(
-            x, kernel=(kernel, kernel), stride=(stride, stride), channels=channels, padding=SAME, dilation=(1, 1), fused=fused
-        )
-
-    x = conv(make.first, 16, 3, 1, RELU)
-    for channels, stride in ((16, 1), (32, 2), (64, 2)):
-        y = conv(conv(x, channels, 3, stride, RELU), channels, 3, 1, NONE)
-        short = x if stride == 1 else conv(x, channels, 1, stride, NONE)
-        made = make.tensor(make.shape(y), 1.5 * max(make.scale(y), make.scale(short)), -128)
-        x = make.operator("ADD", (short, y), made, fused=RELU)
-    return make.bytes(make.scored(make.dense(make.mean(x), classes), "SOFTMAX"))

@@ -12,7 +12,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import bundle, tflite
-from h2t2_tools.proof import ldl_check, oracle
+from h2t2_tools.proof import ldl_check, networks, oracle
 
 
 def compared(path, samples, layers):
@@ -62,7 +62,7 @@ def test_float_ends_are_left_to_the_host(seed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("made", [random_models.mobilenet_v1, random_models.resnet_8], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("made", [networks.mobilenet_v1, networks.resnet_8], ids=lambda f: f.__name__)
 def test_known_networks(made, tmp_path):
     """MobileNet v1 of 96x96 and ResNet-8 of 32x32, random weights, every layer."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")

@@ -58,8 +58,10 @@ def _add_device(commands: Any) -> None:
 
 
 def _ldl(args: argparse.Namespace) -> None:
-    given = {"path": Path(args.model), "runs": args.runs}
-    _measure("ldl", args, given, given)
+    from ..proof.bench.ldl import made
+
+    with made(args.model) as path:
+        _measure("ldl", args, {"path": path, "runs": args.runs}, {"name": args.model, "runs": args.runs})
 
 
 def _add_ldl(commands: Any) -> None:
@@ -69,8 +71,9 @@ def _add_ldl(commands: Any) -> None:
         _ldl,
         "Time one inference: TFLite's kernels, the integer interpreter on CPython and MicroPython, plain and in machine code.",
         "h2t2 bench ldl models/chest_xray/ldl.tflite",
+        "h2t2 bench ldl resnet_8   # a known network with random weights",
     )
-    p.add_argument("model", help="a full-int8 .tflite")
+    p.add_argument("model", help="a full-int8 .tflite; or (extra convert) mobilenet_v1, resnet_8, ds_cnn, autoencoder")
     p.add_argument("--runs", type=positive, default=3, help="inputs (3)")
     json_option(p)
 

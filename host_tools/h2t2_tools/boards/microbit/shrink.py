@@ -353,7 +353,9 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
     free = iter(name for name in NAMES if name not in taken)
     mapping = {name: next(free) for name in wanted}
     arena, constants, steps, run = (next(free) for _ in range(4))
-    sources = [minified(_Renamed(mapping).visit(parts[name])) for name in wanted]
+    layouts = {step.__name__: _layout(parts[step.__name__]) for step, _, _ in model.steps}
+    fixed = _same_in_all(model, layouts)
+    sources = [minified(_Renamed(mapping).visit(_Constant(fixed.get(name, {})).visit(parts[name]))) for name in wanted]
     sources.sort(key=len, reverse=True)
     table = bytes(model.blob[model.scores : model.scores + 256])
     exact = table == bytes(range(256))  # an output of scale 1/256 is the score itself
@@ -362,6 +364,7 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
     for step, p, k in model.steps:
         values = list(p)
         values[6] = max(0, values[6] - base)  # the place of weights or a table
+        values = [value for name, value in zip(layouts[step.__name__], values) if name not in fixed[step.__name__]]
         given = tuple(tuple(part) if part is not None and n < 2 else bytes(part or b"") for n, part in enumerate(k)) if k else 0
         listed.append(f"({mapping[step.__name__]},{tuple(values)!r},{given!r})".replace(", ", ","))
     data = bytes(model.blob[base:])
@@ -375,6 +378,41 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
         f" return {score if exact else f'{constants}[{score}]'}>>{8 - model.bits}"
     )
     return sources, run, arena
+
+
+SELDOM = ("w_zero", "rows")  # parameters that are the same in every step of most models
+
+
+def _same_in_all(model: Int8Model, layouts: dict[str, list[str]]) -> dict[str, dict[str, int]]:
+    """Of each kernel the parameters of SELDOM that have one value in all of the model's steps, and that value."""
+    found: dict[str, dict[str, set[int]]] = {}
+    for step, p, _ in model.steps:
+        layout = layouts[step.__name__]
+        mine = found.setdefault(step.__name__, {name: set() for name in SELDOM if name in layout})
+        for name in mine:
+            mine[name].add(p[layout.index(name)])
+    return {kernel: {name: each.pop() for name, each in mine.items() if len(each) == 1} for kernel, mine in found.items()}
+
+
+def _layout(function: ast.stmt) -> list[str]:
+    """The names of a kernel's parameters, in the order in which it unpacks p."""
+    unpacks = [part for part in ast.walk(function) if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p"]
+    return [ast.unparse(name) for name in unpacks[0].targets[0].elts]  # type: ignore[attr-defined]
+
+
+class _Constant(ast.NodeTransformer):
+    """Parameters of a kernel that are numbers: not unpacked, and written where they are used."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self.numbers = numbers
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.AST:
+        if isinstance(node.ctx, ast.Store):
+            node.elts = [each for each in node.elts if ast.unparse(each) not in self.numbers]
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Constant(self.numbers[node.id]) if node.id in self.numbers else node
 
 
 def _literal(value: Any) -> str:

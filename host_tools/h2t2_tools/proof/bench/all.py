@@ -14,10 +14,11 @@ from typing import Any
 from ... import __version__
 from ...common import places
 from ...common.report import markdown
+from ..networks import NETWORKS
 
 NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "cuts", "offload", "overload", "simulate", "install")
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
-LDLS = ("breast_cancer", "digits", "chest_xray")
+PAIRS = ("breast_cancer", "digits", "chest_xray")  # whose local models are timed, beside the known networks
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
 
 
@@ -31,7 +32,10 @@ def measure(progress: Callable[[str], None]) -> dict[str, Any]:
 
         bench = import_module(f".{name}", __package__)
         if name == "ldl":
-            made[name] = {pair: bench.measure(doing, places.models() / pair / "ldl.tflite") for pair in LDLS}
+            made[name] = {}
+            for model in (*PAIRS, *NETWORKS):
+                with bench.made(str(places.models() / model / "ldl.tflite") if model in PAIRS else model) as path:
+                    made[name][f"models/{model}/ldl.tflite" if model in PAIRS else model] = bench.measure(doing, path)
         else:
             made[name] = bench.measure(doing)
     return made
@@ -126,7 +130,7 @@ def page(measured: dict[str, Any]) -> str:
         bench = import_module(f".{name}", __package__)
         lines += ["", f"## {bench.TITLE}", "", f"`h2t2 bench {name}{' MODEL.tflite' if name == 'ldl' else ''}`", ""]
         if name == "ldl":
-            parts = [bench.report(rows, Path("models") / pair / "ldl.tflite") for pair, rows in measured[name].items()]
+            parts = [bench.report(rows, model) for model, rows in measured[name].items()]
         else:
             parts = [bench.report(measured[name])]
         lines.append("\n\n".join(markdown(part) for part in parts))

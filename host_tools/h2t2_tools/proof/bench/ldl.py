@@ -8,7 +8,8 @@ import os
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -25,25 +26,38 @@ from ...common import places
 from ...common.report import Report, Table
 from ...model.bundle import from_tflite
 from ...model.inspect import inspect
+from ..networks import NETWORKS
 from .on_boards import products
 
 TITLE = "One inference of the local model"
+
+
+@contextmanager
+def made(model: str) -> Iterator[Path]:
+    """The .tflite of that path, or of a known network by that name, which is there as long as it is used."""
+    if model not in NETWORKS:
+        yield Path(model)
+        return
+    with tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
+        path = Path(folder) / f"{model}.tflite"
+        path.write_bytes(NETWORKS[model]())
+        yield path
 
 
 def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[dict[str, Any]]:
     """Rows {what, us, macs_per_second, crc, heap, instructions, operators}: the same `runs` inputs each, us of the fastest.
 
     operators: of MicroPython, {what, us, macs} a step. heap: bytes at most, beside the bundle, or None where that is not
-    measured; instructions: of the emulated board, whose time is not ours (us None there).
+    measured; instructions: of the emulated board, whose time is not ours (us None there); per_mac: of them a MAC.
     """
     macs = inspect(path)["multiply_accumulates"]
     blob = from_tflite(path)
-    made: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     def row(what: str, us: float | None, crc: int, heap: int | None, **more: Any) -> None:
         speed = macs / us * 1e6 if us else None
         numbers = {"us": us, "macs_per_second": speed, "crc": crc, "heap": heap}
-        made.append({"what": what, **numbers, "instructions": None, "operators": None, **more})
+        rows.append({"what": what, **numbers, "instructions": None, "per_mac": None, "operators": None, **more})
 
     for resolver in ("reference", "optimised"):
         progress(f"TFLite {resolver}")
@@ -88,8 +102,9 @@ def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[
     if MICROBIT.missing() is None and len(blob) + len(board.arena) < FITS:
         progress("integer interpreter, emulated micro:bit")
         instructions, crc_text, used = _microbit(board, runs)
-        row("ours, emulated micro:bit", None, crc_text, used, instructions=instructions)
-    return made
+        per_mac = instructions / macs if macs else None
+        row("ours, emulated micro:bit", None, crc_text, used, instructions=instructions, per_mac=per_mac)
+    return rows
 
 
 FITS = 3500  # bytes of bundle and arena an emulated micro:bit can hold beside the kernels
@@ -136,7 +151,7 @@ def _crc(outputs: list[bytes]) -> int:
     return crc
 
 
-def report(rows: list[dict[str, Any]], path: Path, runs: int = 3) -> Report:
+def report(rows: list[dict[str, Any]], name: str, runs: int = 3) -> Report:
     """A row an interpreter; times are compared with TFLite's reference kernels."""
     names = ("µs", "times TFLite's reference", "M MAC/s", "instructions", "bytes of heap", "CRC of the outputs")
 
@@ -149,17 +164,17 @@ def report(rows: list[dict[str, Any]], path: Path, runs: int = 3) -> Report:
             cell(row["us"], ",.0f"),
             cell(row["us"] and row["us"] / rows[0]["us"], ".2f"),
             cell(row["us"] and row["macs_per_second"] / 1e6, ",.2f"),
-            cell(row["instructions"], ",.0f"),
+            cell(row["instructions"], ",.0f") + (f" ({row['per_mac']:,.0f} a MAC)" if row["per_mac"] else ""),
             cell(row["heap"], ","),
             f"{row['crc']:08x}",
         ]
         for row in rows
     ]
-    parts: Report = [Table(f"{path}: one inference, best of {runs}", {"what": "left", **dict.fromkeys(names, "right")}, cells)]
-    return [*parts, *_operators(rows, path)]
+    parts: Report = [Table(f"{name}: one inference, best of {runs}", {"what": "left", **dict.fromkeys(names, "right")}, cells)]
+    return [*parts, *_operators(rows, name)]
 
 
-def _operators(rows: list[dict[str, Any]], path: Path) -> list[Table]:
+def _operators(rows: list[dict[str, Any]], name: str) -> list[Table]:
     """A row a step, machine code beside bytecode, where both were measured."""
     found = {row["what"].rsplit(" ", 1)[1]: row["operators"] for row in rows if row["operators"]}
     if set(found) != {"viper", "plain"}:
@@ -178,4 +193,4 @@ def _operators(rows: list[dict[str, Any]], path: Path) -> list[Table]:
         for fast, plain in zip(found["viper"], found["plain"])
     ]
     columns = {"operator": "left", **dict.fromkeys(names, "right")}
-    return [Table(f"{path}: each operator in MicroPython's machine code, x86-64", columns, cells)]
+    return [Table(f"{name}: each operator in MicroPython's machine code, x86-64", columns, cells)]
