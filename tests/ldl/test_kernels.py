@@ -1,9 +1,12 @@
 """The kernels' arithmetic: gemmlowp's two roundings, products within small ints, softmax without wide integers."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import ROOT
 
 from h2t2.ldl import kernels
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.model.operators import tables
 from h2t2_tools.model.operators.step import multiplier
 
@@ -58,3 +61,29 @@ def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
     for each in (r, 2**30):
         wide = tables.rounding_shift(high(min(2 * each, 2**31 - 1), e), 35 - bits)
         assert kernels.share(each if each < 2**30 else -1, e >> 1, e & 1, 35 - bits) == wide
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=lambda emulator: emulator.name)
+def test_the_reciprocal_in_machine_code_is_the_same(emulator, tmp_path):
+    """Of every number of leading zeros, and of totals that are a power of two, whose reciprocal is no small int."""
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    (tmp_path / "same.py").write_text(RECIPROCALS)
+    assert emulator.run(tmp_path / "same.py", [], ROOT / "firmware").split() == ["0", "6000"]
+
+
+RECIPROCALS = """
+from h2t2.core.rng import Rng
+from h2t2.ldl import kernels, softmax_viper
+rng = Rng(3)
+differ = seen = 0
+for bits in range(1, 13):
+    for n in range(500):
+        total = 1 << 31 - bits
+        if n:
+            total += (rng.draw() << 15 | rng.draw()) & total - 1
+        differ += kernels.reciprocal(total, bits) != softmax_viper.reciprocal(total, bits)
+        seen += 1
+print(differ, seen)
+"""

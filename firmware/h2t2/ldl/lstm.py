@@ -1,6 +1,22 @@
 # UNIDIRECTIONAL_SEQUENCE_LSTM of the integer LDL, loaded for a bundle that has one: gates and cell in 16 bits, by gemmlowp's
 # fixed point. As kernels.py, which says what p and k are.
+from . import steps
 from .kernels import _half, _product, requantise
+
+
+def _dot(arena, x, zero, blob, w, n):
+    """The sum of n products of numbers in the arena with weights."""
+    acc = 0
+    for i in range(n):
+        acc += (arena[x + i] - zero) * (blob[w + i] - 128)
+    return acc
+
+
+if steps.machine_code:
+    try:
+        from .lstm_viper import dot as _dot  # noqa: F811
+    except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
+        pass
 
 
 def _fits(x):
@@ -68,19 +84,11 @@ def _gate(arena, blob, p, k, n, row):
     """What goes into gate n / cells of cell n % cells at a step (Q3.12): of its input, and of what came out a step before."""
     x, y, zero, offset, _, _, w, _, inputs, cells, _, _, _ = p
     bias, limbs, shifts = k
-    x += row * inputs
-    at = w + n * inputs
-    acc = bias[n]
-    for i in range(inputs):
-        acc += (arena[x + i] - zero) * (blob[at + i] - 128)
+    acc = bias[n] + _dot(arena, x + row * inputs, zero, blob, w + n * inputs, inputs)
     gate = n // cells
     made = _fits(requantise(acc, gate, limbs, shifts))
     if row:
-        y += (row - 1) * cells
-        at = w + 4 * cells * inputs + n * cells
-        acc = 0
-        for i in range(cells):
-            acc += (arena[y + i] - offset) * (blob[at + i] - 128)
+        acc = _dot(arena, y + (row - 1) * cells, offset, blob, w + 4 * cells * inputs + n * cells, cells)
         made = _fits(made + requantise(acc, 4 + gate, limbs, shifts))
     return made
 

@@ -15,7 +15,8 @@ machine_code = True  # until it turns out that it cannot be run here
 FAST = {
     "fully_connected": "dense_viper", "conv_2d": "conv_viper", "depthwise_conv_2d": "conv_viper", "pool_2d": "windows_viper",
     "mean": "windows_viper", "pad": "windows_viper", "arithmetic": "numbers_viper", "rescale": "numbers_viper",
-    "concatenate": "numbers_viper", "look_up": "numbers_viper",
+    "concatenate": "numbers_viper", "look_up": "numbers_viper", "softmax": "softmax_viper", "view": "rare_viper",
+    "extreme": "rare_viper", "prelu": "rare_viper", "resize_bilinear": "rare_viper", "batch_matmul": "rare_viper",
 }  # fmt: skip
 
 
