@@ -8,19 +8,23 @@ import inspect
 from h2t2.ldl import kernels, steps
 
 from .operators import INSTEAD, SUPPORTED
+from .plan import SIGNED
+from .variables import ACCESS
 
 OPENING = """# Operators
 
-What the integer interpreter runs of an int8 .tflite (`h2t2 bundle`, `h2t2 inspect`): activations int8, a scale and a zero
-point each; weights int8 around zero, a scale a channel or one; biases int32. Ends may be int8, uint8 (QUANTIZE) or float
-(QUANTIZE and DEQUANTIZE, which stay outside: a node quantises). One input and one output. Every byte of every layer is that of
-TFLite's reference kernels: `h2t2 ldl-check MODEL --layers`.
+What the integer interpreter runs of a quantised .tflite (`h2t2 bundle`, `h2t2 inspect`): activations int8, a scale and a zero
+point each; weights int8 around zero, a scale a channel or one; biases int32. Or all of it uint8, weights around a zero point,
+as converters made it before int8. Ends may be int8, uint8 or float (QUANTIZE and DEQUANTIZE, which stay outside: a node
+quantises). One input and one output: `h2t2 pick`. State may be kept in variables. Every byte of every layer is that of TFLite's
+reference kernels, `h2t2 ldl-check MODEL --layers`; where those are wrong (SUM, dense layers over a sequence), that of the same
+sums written otherwise.
 
-*machine code*: by MicroPython's viper emitter, where the port has one; else as bytecode. *micro:bit*: among what its build can
-take along, room permitting.
+*machine code*: by MicroPython's viper emitter, where the port has one; else as bytecode ([what C would add](native.md)).
+*micro:bit*: among what its build can take along, room permitting.
 
-| operator | of | machine code | micro:bit |
-|---|---|---|---|
+| operator | of | types | machine code | micro:bit |
+|---|---|---|---|---|
 """
 CLOSING = """
 Everything else is refused by name, all at once, when a bundle is made. What to do instead of some of them:
@@ -28,6 +32,9 @@ Everything else is refused by name, all at once, when a bundle is made. What to 
 | operator | instead |
 |---|---|
 """
+# what becomes of operators that are no steps of their own
+_DILATED = "around one convolution, which becomes a dilated one"
+NO_STEP = dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _DILATED)
 
 
 def page() -> str:
@@ -35,10 +42,15 @@ def page() -> str:
     small = {node.name for node in ast.parse(inspect.getsource(kernels)).body if isinstance(node, ast.FunctionDef)}
     rows = []
     for name, each in sorted(SUPPORTED.items()):
-        fast = "nothing to do" if not each.kernel else "yes" if each.kernel in steps.FAST else "no"
+        fast = "nothing to do" if not each.kernel else "yes" if each.kernel in steps.FAST else "its sums"
+        types = "int8" if name in SIGNED else "int8, uint8"
         of = f"one picture (height, width, channels): {each.of}" if each.picture else each.of
-        rows.append(f"| {name} | {of} | {fast} | {'yes' if not each.kernel or each.kernel in small else 'no'} |\n")
-    return OPENING + "".join(rows) + CLOSING + "".join(f"| {name} | {what} |\n" for name, what in sorted(INSTEAD.items()))
+        little = (not each.kernel or each.kernel in small) and name not in ACCESS  # it has no room for state
+        rows.append(f"| {name} | {of} | {types} | {fast} | {'yes' if little else 'no'} |\n")
+    rows += [f"| {name} | {of} | int8, uint8 | nothing to do | yes |\n" for name, of in NO_STEP.items()]
+    return (
+        OPENING + "".join(sorted(rows)) + CLOSING + "".join(f"| {name} | {what} |\n" for name, what in sorted(INSTEAD.items()))
+    )
 
 
 if __name__ == "__main__":
