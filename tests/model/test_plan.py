@@ -2,10 +2,14 @@
 
 from fractions import Fraction
 
+import numpy as np
+import pytest
 from bundles import MADE
 from hypothesis import given
 from hypothesis import strategies as st
+from random_models import Maker
 
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import plan, tflite
 from h2t2_tools.model.operators.step import multiplier
 
@@ -35,3 +39,21 @@ def test_the_memory_plan_never_lets_living_tensors_touch():
                 assert high <= start or end <= low or shares, (path.stem, step.kernel)
             assert end <= made.arena
             alive.add(step.p[1])
+
+
+def test_every_reason_is_told_at_once(tmp_path):
+    """An operator that is unknown stops all others from being looked at; of those that are known each says what it lacks."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = Maker(1, (4, 5, 2))
+    apart = make.tensor((4,), None, 0, np.array([0, 1, 0, 2], np.int32), "int32")
+    turned = make.operator("TRANSPOSE", (make.first, apart), make.tensor((1, 5, 4, 2), 9.0, 1))  # another quantisation
+    axes = make.numbers(1, 3)
+    y = make.operator("SUM", (turned, axes), make.tensor((1, 1, 4, 1), 1.0), keep_dims=1)
+    path = tmp_path / "two.tflite"
+    path.write_bytes(make.bytes(y))
+    with pytest.raises(UserError) as raised:
+        plan.plan(tflite.load(path))
+    assert str(raised.value).split("; ") == [
+        f"{path}: operator 0, TRANSPOSE: only of activations with the output's quantisation",
+        "operator 1, SUM: only over axes that lie together",
+    ]

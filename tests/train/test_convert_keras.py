@@ -114,3 +114,18 @@ def test_a_model_that_resizes_runs_on_a_board(tmp_path, capsys):
     assert main(["ldl-check", str(tmp_path / "out/m_int8.tflite"), "--samples", "20", "--layers", "--json", "-"]) == 0
     checked = json.loads(capsys.readouterr().out)
     assert checked["differ"] == 0 and checked["bytes"] > 0
+
+
+def test_an_lstm_stays_one_and_runs_on_a_board(tmp_path, capsys):
+    layers = tf.keras.layers
+    body = [layers.Conv1D(4, 3, padding="causal"), layers.LSTM(6), layers.Dense(2, activation="softmax")]
+    tf.keras.Sequential([tf.keras.Input((10, 3)), *body]).save(tmp_path / "m.keras")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(3).random((60, 10, 3), np.float32), y=np.arange(60) % 2)
+    words = ["convert", str(tmp_path / "m.keras"), "--calibration", str(tmp_path / "data.npz"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert not report["not_for_a_board"] and (tmp_path / "out/m.h2m").exists()
+    assert main(["inspect", str(tmp_path / "out/m_int8.tflite"), "--json", "-"]) == 0
+    assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in {row["name"] for row in json.loads(capsys.readouterr().out)["operators"]}
+    assert main(["ldl-check", str(tmp_path / "out/m_int8.tflite"), "--samples", "20", "--layers", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["differ"] == 0

@@ -11,6 +11,7 @@ import numpy as np
 from h2t2.ldl import bundle as ldl
 from h2t2.ldl.bounds import LENGTHS
 
+from ..common.errors import UserError
 from .operators.step import SEVENTH
 from .plan import CODES, Plan, place, plan
 from .tflite import load
@@ -23,8 +24,13 @@ def scores(scale: float, zero: int) -> bytes:
 
 
 def from_tflite(path: Path) -> bytes:
-    """The bundle of an int8 .tflite. UserError, saying why, for one that no board can run."""
-    return write(plan(load(path)))
+    """The bundle of an int8 .tflite. UserError, saying why, for one that no board can run, or would open."""
+    content = write(plan(load(path)))
+    try:
+        ldl.Int8Model(content, 0)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    return content
 
 
 def write(made: Plan) -> bytes:

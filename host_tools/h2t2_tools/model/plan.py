@@ -151,11 +151,18 @@ def _plan(graph: Graph) -> Plan:
     steps: list[Step] = []
     shapes = _only_shapes(graph)
     for n, operator in enumerate(graph.operators):
-        if operator.name not in SAME_BYTES and n not in shapes:
-            steps += SUPPORTED[operator.name].make(graph, operator)
+        if operator.name in SAME_BYTES or n in shapes:
+            continue
+        try:
+            for step in SUPPORTED[operator.name].make(graph, operator):
+                _fold_dead(step)
+                _check_range(graph, step)
+                steps.append(step)
+        except UserError as error:
+            reasons.append(f"operator {n}, " + str(error).removeprefix(f"{graph.path}: "))
+    if reasons:
+        raise UserError(f"{graph.path}: " + "; ".join(reasons))
     for step in steps:
-        _fold_dead(step)
-        _check_range(graph, step)
         if not all(-(2**30) <= value < 2**30 for value in step.p):
             raise ValueError(f"{step.kernel}: a parameter of {max(step.p, key=abs)}")
     root = _roots(alias)
