@@ -57,3 +57,14 @@ def test_every_reason_is_told_at_once(tmp_path):
         f"{path}: operator 0, TRANSPOSE: only of activations with the output's quantisation",
         "operator 1, SUM: only over axes that lie together",
     ]
+
+
+def test_a_variable_that_nothing_begins_is_refused_by_name(tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = Maker(1, (4, 5, 2))
+    y = make.remembered(make.first)
+    make.begun.clear()
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    with pytest.raises(UserError, match="READ_VARIABLE: no constants of int8 begin its variable.*ASSIGN_VARIABLE: no constants"):
+        plan.plan(tflite.load(path))

@@ -39,7 +39,7 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
         instead = INSTEAD.get(operator.name, "a Pi does (h2t2 node); docs/operators.md has those a board runs")
         return f"a board does not run it: {instead}"
     if operator.name in ACCESS and graph.tensors[operator.inputs[0]].dtype == "resource":
-        return "nothing begins its variable: let the model assign constants to it first (CALL_ONCE)"
+        return "no constants of int8 begin its variable: the model must assign them first (CALL_ONCE), quantised whole"
     if operator.name in WEIGHTED:
         reason = _weights_reason(graph, operator)
         if reason:
