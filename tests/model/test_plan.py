@@ -66,5 +66,7 @@ def test_a_variable_that_nothing_begins_is_refused_by_name(tmp_path):
     make.begun.clear()
     path = tmp_path / "made.tflite"
     path.write_bytes(make.bytes(y))
-    with pytest.raises(UserError, match="READ_VARIABLE: no constants of int8 begin its variable.*ASSIGN_VARIABLE: no constants"):
+    with pytest.raises(
+        UserError, match="READ_VARIABLE: no constants of int8 begin its variable.*ASSIGN_VARIABLE: no constants"
+    ):
         plan.plan(tflite.load(path))
