@@ -197,6 +197,7 @@ def test_a_users_folder_comes_first(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # a minute and a half of computing alone, and whatever a busy machine makes of it
 def test_experiments_draw_and_the_page_is_written(tmp_path, capsys):
     """All of them, quick, from what the product ships; then the page, which names every claim and no missing number."""
     assert h2t2("experiment", "all", "--quick", "--out", tmp_path, "--json", "-") == 0
