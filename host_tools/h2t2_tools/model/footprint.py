@@ -19,22 +19,27 @@ def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> i
     """Bytes of heap; mapped: the bundle stays in flash (frozen, or a file in ROMFS); streamed: so do its weights, read a layer
     at a time; else it is read into RAM."""
     model = Streamed(BytesIO(content)) if streamed else Int8Model(content)
-    total = 0 if mapped or streamed else _blocks(len(content))
+    return _allocated(model, 0 if mapped or streamed else len(content))
+
+
+def _allocated(model: Int8Model, read: int) -> int:
+    """Bytes of heap of an open model; read: of them those of its file."""
+    total = _blocks(read)
     if isinstance(model, Streamed):
         lists = 2 * (BLOCK + _blocks(4 * len(model.steps)))
         table = 256 + BLOCK  # of scores, which is read as well
         total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps) + table
     total += _blocks(len(model.arena)) + ARRAY + MODEL + _blocks(4 * max(4, len(model.steps)))
     objects = sum(OBJECT + ARRAY + (4 * ARRAY if k and k[0] is not None else 3 * ARRAY if k else 0) for *_, k in model.steps)
-    return total + objects + len(model.states) * (OBJECT + ARRAY) + copied(model, streamed)
+    return total + objects + len(model.states) * (OBJECT + ARRAY) + copied(model)
 
 
-def copied(model: Int8Model, streamed: bool = False) -> int:
+def copied(model: Int8Model) -> int:
     """Bytes of parameters and constants that are copied out of the bundle: machine code reads constants where they are."""
     total = sum(_blocks(4 * len(numbers)) for numbers in model.states)
     for step, numbers, constants in model.steps:
         total += _blocks(4 * len(numbers))
-        if constants and (streamed or step.__name__ not in FAST):
+        if constants and (isinstance(model, Streamed) or step.__name__ not in FAST):
             biases, limbs, _ = constants
             total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0)
     return total
@@ -50,8 +55,8 @@ def on_a_board(content: bytes) -> dict[str, int]:
         "state_bytes": model.state_size,
         "copied_bytes": copied(model),
         "steps": len(model.steps),
-        "ram_bytes": footprint(content),
-        "ram_bytes_mapped": footprint(content, mapped=True),
+        "ram_bytes": _allocated(model, len(content)),
+        "ram_bytes_mapped": _allocated(model, 0),
         "ram_bytes_streamed": footprint(content, streamed=True),
     }
 

@@ -32,11 +32,8 @@ def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
         kernel = "fully_connected"
     else:  # of a sequence: the same as a convolution of one pixel over a picture of one row
         one = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
-        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1) | {
-            "pad_y": 0,
-            "pad_x": 0,
-            "w_zero": zero_byte(w),
-        }
+        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1)
+        one |= {"pad_y": 0, "pad_x": 0, "w_zero": zero_byte(w)}
         p = parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
         kernel = "conv_2d"
     return [Step(kernel, p, y.index, bytes_of(w), biases(graph, operator, outputs), [multiplier(r) for r in real])]
