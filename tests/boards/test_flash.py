@@ -191,6 +191,7 @@ def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkey
 APP = "def sense(): return None\n\n\ndef act(decision): pass\n"
 
 
+@pytest.mark.slow
 def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
     pair = ROOT / "models/breast_cancer"
     text = (ROOT / "firmware/boards/unix/config.toml").read_text()

@@ -59,6 +59,7 @@ def test_nothing_is_written_over(tmp_path, capsys):
     assert "there is something in it" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
 
 
+@pytest.mark.slow
 def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
     made, device = new(tmp_path / "mine"), tmp_path / "device"
     device.mkdir()

@@ -67,6 +67,7 @@ def test_it_serves_a_model_that_is_upside_down():
     assert paid[4000:].mean() < 0.03
 
 
+@pytest.mark.slow
 def test_a_prior_helps_and_one_upside_down_is_unlearned():
     rng = np.random.default_rng(4)
     truth = np.where(np.arange(16) % 2, 0.95, 0.05)  # nothing that the scores would tell

@@ -97,6 +97,7 @@ def test_bad_labels_and_tickets():
         policy.set_deltas(1, 2)
 
 
+@pytest.mark.slow
 def test_a_remote_model_that_errs_is_allowed_for():
     """It says the next class for one in five: what it says of the local model's errors is not believed as it stands."""
     classes, costs = 3, [[0.0 if i == j else 1.0 for j in range(3)] for i in range(3)]

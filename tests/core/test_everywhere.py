@@ -43,6 +43,7 @@ def pythons():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, path", pythons().items())
 def test_vectors_on_cpython(name, path):
     if path is None:

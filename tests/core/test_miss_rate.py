@@ -31,6 +31,7 @@ def live(policy, rounds, seed=1):
     return halves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0.01, 0.03])
 def test_the_limit_is_kept_where_the_cheapest_would_miss_more(limit):
     (_, _, _), (events, misses, few) = live(Adaptive(beta=13107), 12000)
@@ -39,6 +40,7 @@ def test_the_limit_is_kept_where_the_cheapest_would_miss_more(limit):
     assert misses <= 1.2 * limit * events and more > few
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_a_limit_that_does_not_bind_changes_next_to_nothing(seed):
     policy = MissLimited(beta=13107, miss_rate=ONE // 2, seed=seed)
@@ -47,6 +49,7 @@ def test_a_limit_that_does_not_bind_changes_next_to_nothing(seed):
     assert 0.93 * 22938 < policy.fp <= 22938 and 0.93 * 13107 < policy.fee <= 13107
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_share_that_was_missed():
     """Two standard errors: of 12 runs at least 10 hold it, and it narrows as labels come."""
     held = 0

@@ -132,6 +132,7 @@ def test_pairwise_is_a_binary_learner_a_pair(n):
         policy.learn(1, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [0, 1])
 def test_loss_estimates_stay_unbiased_with_a_wrong_remote(truth):
     """Long average of what learn() charges, against delta / epsilon with a right remote."""

@@ -181,6 +181,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     beta=q15, fp=q15, fn=q15, limit=st.sampled_from([1, 33, 655, 32768]), rates=st.sampled_from([(0, 0), (1000, 2000)]),

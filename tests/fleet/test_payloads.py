@@ -69,6 +69,7 @@ def make(folder, out, rdl, dtype, *more):
     return main([str(word) for word in words])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:scores"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
@@ -226,6 +227,7 @@ def server():
         made.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_a_remote_model_behind_a_url(trained, tmp_path, server, dtype):
     folder, _ = trained

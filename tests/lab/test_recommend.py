@@ -30,6 +30,7 @@ def asked(tmp_path, capsys):
     return ask
 
 
+@pytest.mark.slow
 def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
     report = asked("phishing")
     cost = {row["what"]: row for row in report["rows"]}
@@ -42,6 +43,7 @@ def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
     assert config.load(tmp_path / "c.toml").policy == "adaptive"
 
 
+@pytest.mark.slow
 def test_a_model_that_says_too_little_gets_a_table(asked, tmp_path):
     """Scores that are all near one half, and right: 200 labels know that at once."""
     rng = np.random.default_rng(1)
@@ -80,6 +82,7 @@ def test_many_classes_are_refused(capsys):
     assert h2t2("recommend", "digits_4") == 2 and "recommend is of two" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_limit_and_a_remote_model_that_errs_are_played_and_written(asked):
     free, limited = asked("resnet_dogs"), asked("resnet_dogs", "--miss-rate", 0.02)
     assert limited["config"]["miss_rate"] == 0.02 and "miss_rate" not in free["config"]

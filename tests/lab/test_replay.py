@@ -99,6 +99,7 @@ def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     assert report["own_beta"] and [row["cost"] for row in report["rows"]] == pytest.approx([0.25])
 
 
+@pytest.mark.slow
 def test_replay_with_a_remote_model_of_many_classes_that_errs(tmp_path, capsys):
     """Its confusion matrix as counts; what cannot be one is refused with its line."""
     size = "--policy", "adaptive", "--beta", 0.2, "--runs", 1, "--samples", 2000, "--out", tmp_path, "--json", "-"
@@ -124,6 +125,7 @@ def test_replay_with_a_remote_model_of_many_classes_that_errs(tmp_path, capsys):
     assert "--rdl-fp and --rdl-fn say the same" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_replay_with_a_limit_for_misses(tmp_path, capsys):
     size = "--policy", "adaptive", "--beta", 0.3, "--runs", 2, "--samples", 4000, "--out", tmp_path, "--json", "-"
     seen = []
@@ -169,6 +171,7 @@ def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
     assert "none.tflite" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["phishing", "chest_xray"])
 def test_the_shipped_traces_are_their_models_scores(name, tmp_path):
     try:

@@ -80,6 +80,7 @@ def test_a_strangers_bundle_cannot_reach_outside_its_memory():
 OTHERS = "combined function moved attended padded joined mean reduced dilated remembered added_up recurrent".split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", OTHERS)
 def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
     """The same of every other kernel, in the shapes of random models."""
@@ -211,6 +212,7 @@ def _crc(blob):
     return crc
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["digits", "chest_xray"])
 def test_a_streamed_bundle_says_the_same(tmp_path, name):
     from h2t2.core.rng import Rng

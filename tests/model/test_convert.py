@@ -111,6 +111,7 @@ def test_a_float_tflite_without_tensorflow(tmp_path, capsys):
     assert "tensorflow" not in sys.modules
 
 
+@pytest.mark.slow
 def test_a_folder_of_images(tmp_path, capsys):
     from PIL import Image
 
@@ -212,6 +213,7 @@ def test_calibration_error_and_decisions():
     assert judge.decisions(score[:500], 1 - score[:500], label[:500])["decisions_differ"] > 500
 
 
+@pytest.mark.slow
 def test_a_float_model_without_a_signature_or_names(tmp_path, capsys):
     from ai_edge_litert import schema_py_generated as schema
 

@@ -57,6 +57,7 @@ def make(folder, out, rdl, *more, ldl="small.joblib"):
     return main([str(word) for word in [*words, "--ldl-columns", *FEW, "--out", out, "--json", out / "report.json", *more]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:scores"])
 def test_a_pipelines_scaler_travels_with_the_pair(trained, tmp_path, rdl):
     """The int8 models are as good as the trained ones on samples as they were measured; a worker and a node see the same."""
@@ -79,6 +80,7 @@ def test_a_pipelines_scaler_travels_with_the_pair(trained, tmp_path, rdl):
         assert (tmp_path / name).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_its_configurations_are_what_boards_take(trained, tmp_path):
     folder, _ = trained
     assert make(folder, tmp_path, "big.joblib", "--beta", 0.15, "--model-id", 77) == 0
@@ -246,6 +248,7 @@ def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, m
     assert words in errors and "Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rdl, words", [("nowhere.onnx", "no such file"), ("mine.py:wrong", "KeyError"), ("mine.py:two", "one score from 0 to 1")]
 )
@@ -254,6 +257,7 @@ def test_a_remote_model_that_is_none(trained, tmp_path, capsys, rdl, words):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_description_with_a_key_missing_is_refused_by_its_name(trained, tmp_path):
     assert make(trained[0], tmp_path, "big.joblib") == 0
     about = json.loads((tmp_path / "pair.json").read_text())

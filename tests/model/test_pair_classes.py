@@ -50,6 +50,7 @@ def make(folder, out, rdl="big.joblib", *more, ldl="small.joblib"):
     return main([str(word) for word in [*words, "--json", out / "report.json", *more]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:scores"])
 def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     folder, small, big = trained
@@ -132,6 +133,7 @@ def test_what_cannot_be_a_pair_of_many_classes_is_refused(trained, tmp_path, cap
     assert why in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_remote_model_of_fewer_classes_is_refused(trained, tmp_path, capsys):
     folder, _, _ = trained
     for rdl, why in (("two.joblib", "outputs; --classes 4 wants one a class"), ("mine.py:one", "want 4 scores from 0 to 1")):
@@ -146,6 +148,7 @@ def test_costs_with_a_price_on_the_truth_are_refused(trained, tmp_path, capsys):
     assert "line 2: want costs from 0 to 1, and 0 in column 2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_pair_without_event_or_costs_names_what_is_missing(trained, tmp_path, capsys):
     folder, _, _ = trained
     assert make(folder, tmp_path, "big.joblib", "--classes", 4) == 0

@@ -76,6 +76,7 @@ def test_it_is_saved_with_the_policy_and_taken_up_by_the_same_model_only(tmp_pat
     assert [fresh.run(SAMPLES[0])] == alone
 
 
+@pytest.mark.slow
 def test_who_asks_for_it_in_vain_is_told(tmp_path):
     options = ("--broker", "mqtt://localhost:1", "--snapshot", tmp_path / "s", "--snapshot-ldl")
     for ldl in ("ldl.h2m", "ldl.tflite"):

@@ -119,6 +119,7 @@ def machines(tmp_path_factory):
     return folder, small.score(numbers[350:, :9], y[350:])
 
 
+@pytest.mark.slow
 def test_a_pair_of_windows_is_as_good_as_its_models(machines):
     folder, trained = machines
     report, pair = json.loads((folder / "report.json").read_text()), pairs.load(str(folder / "pair"))

@@ -20,7 +20,10 @@ def compared(path, samples, layers):
     return ldl_check.compare(path, None, samples, 3, layers, lambda *_: None)
 
 
-@pytest.mark.parametrize("path", MADE, ids=lambda p: p.stem)
+BY_SIZE = [pytest.param(path, marks=pytest.mark.slow if path.stat().st_size > 8000 else ()) for path in MADE]
+
+
+@pytest.mark.parametrize("path", BY_SIZE, ids=lambda p: p.stem)
 def test_every_layer_is_the_reference_kernels_byte_for_byte(path):
     report = compared(path, 40, True)
     assert report["differ"] == 0, report["first"]
