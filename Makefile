@@ -6,6 +6,9 @@ DOCS := .venv-docs
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
+# The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test units test-train fuzz lint setup system docs lock pages walkthrough clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
