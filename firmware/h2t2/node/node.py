@@ -3,6 +3,7 @@ from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
 from ..link import wire
+from .account import Account
 from .complaints import Complaints
 
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # where a decision came from
@@ -73,6 +74,8 @@ class Node:
         self.dtype, self.media, self.most = payload
         self.earned = ticks_ms()  # when the budget was credited last
         self.complain = Complaints(log)
+        self.account = Account(policy.options[0])
+        self.last = None  # the last decision: bin, class, source
         self.paused = False  # by a command: decide locally
         self.pending = {}  # ticket -> what is known of it
         self.changing = False  # the policy is about to: an exception that comes now (Ctrl-C) leaves it half changed
@@ -141,6 +144,7 @@ class Node:
             self._act(tag, -1, self._blind(), FALLBACK)
             return
         k = policy.bin(seen) if policy.classes > 2 else seen
+        self.account.scored(k)
         now = ticks_ms()
         self.step_ms = longest(self.step_ms, began)
         standing = self.standing()
@@ -191,6 +195,7 @@ class Node:
         if not payload or not self.link.send(payload):
             self._give_up(ticket)
             return
+        self.account.paid += policy.beta
         if self.budget:
             self.budget.spend(len(payload))
         if self.quiet_ms:
@@ -293,12 +298,14 @@ class Node:
             elif self.policy.lose(ticket) < 0:
                 self.strangers += 1
         elif entry:
-            beta = self._measure(ticks_diff(ticks_ms(), entry[SENT]), entry[SIZE])
+            waited = ticks_diff(ticks_ms(), entry[SENT])
+            beta = self._measure(waited, entry[SIZE])
             del self.pending[ticket]
             self.changing = True
             self.policy.learn(ticket, label, beta)
             self.changing = False
             self.replies += 1
+            self.account.learned(self.policy, entry[BIN], entry[CLASS], label, waited)
             self._act(entry[TAG], entry[BIN], label, REMOTE)
         else:
             self.changing = True
@@ -319,6 +326,7 @@ class Node:
         self._act(entry[TAG], entry[BIN], entry[CLASS], FALLBACK)
 
     def _act(self, tag, k, decision, source):
+        self.last = (k, decision, source)
         try:
             self.actuate(tag, k, decision, source)
         except Exception as error:  # the decision is made: what is done with it is the caller's

@@ -38,7 +38,7 @@ class Service:
         self.outside = 0  # samples with a number far outside, at the last look
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
-        self.said = 0  # seconds of `watch` at the last report
+        self.said = -telemetry_s  # seconds of `watch` at the last report; the first is due at once
         self.pause_end = -1  # seconds of `watch`
         self.standing = UP
         self.namesakes = False

@@ -1,5 +1,6 @@
 # What a node says of itself: its retained state, and the summary at its end. docs/json.md says what each entry means.
 from .. import __version__
+from ..clock import unix_now
 from ..link import wire
 from . import snapshot
 from .node import STANDING
@@ -22,6 +23,8 @@ def state(running) -> dict:
         budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
         namesakes=running.namesakes,
+        last=node.last,
+        time=unix_now(),
         uptime_s=running.watch.seconds(),
         start=running.cause,
         boot=node.boot,
@@ -35,6 +38,7 @@ def state(running) -> dict:
         snapshot=snapshot.VERSION,
         snapshot_age_s=running.keeper.age(),
     )
+    made.update(node.account.report())
     if policy.classes == 2:
         made.update(delta_fp=policy.delta_fp, delta_fn=policy.delta_fn)
     if running.app:
