@@ -16,6 +16,7 @@ from h2t2.link import wire
 
 from ..common.errors import UserError
 from .certs import revocation_list, write_file
+from .rdl import telemetry
 
 ROUNDS = 20000  # of PBKDF2-HMAC-SHA512, Mosquitto 2's own scheme ($7$)
 OPERATOR = "operator"
@@ -143,9 +144,10 @@ def worker_acl(plan: Plan) -> str:
     rules = []
     for name in plan.workers:
         rules += [f"user {name}", f"topic read {wire.topic('+', wire.request_leaf('+'))}"]
-        rules += [f"topic write {wire.topic('+', 'reply')}", f"topic readwrite {ANY_WORKER}"]
+        rules += [f"topic write {wire.topic('+', 'reply')}", f"topic readwrite {ANY_WORKER}", f"topic write {telemetry.ANY}"]
     for name in plan.operators:
-        rules += [f"user {name}", f"topic write {wire.topic('+', 'command')}", f"topic read {ANY_WORKER}"]
+        rules += [f"user {name}", f"topic readwrite {wire.topic('+', 'command')}"]
+        rules += [f"topic read {ANY_WORKER}", f"topic read {telemetry.ANY}"]
         rules += [f"topic read {wire.topic('+', leaf)}" for leaf in ("status", "state", "answer")]
     return "\n".join(rules) + "\n"
 

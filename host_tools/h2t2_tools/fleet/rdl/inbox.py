@@ -11,12 +11,14 @@ MARGIN = 0.5
 
 @dataclass(frozen=True)
 class Item:
-    """reply: the topic to answer on. until: when an answer is of no more use (seconds of the caller's clock)."""
+    """reply: the topic to answer on. until: when an answer is of no more use; came: when it came (seconds of the caller's
+    clock)."""
 
     device: str
     reply: str
     payload: bytes
     until: float
+    came: float = 0.0
 
 
 class Inbox:

@@ -27,10 +27,12 @@ from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
 from .inbox import Inbox, Item
 from .models import Model, Source, warmed
+from .telemetry import Telemetry, digest, topic
 from .watchdog import Told
 from .worker import HANG_S, Worker
 
 if TYPE_CHECKING:
+    from ..scraped import Scraped
     from .metrics import Metrics
 
 GROUP = "$share/rdl/"  # workers of one model share its requests
@@ -72,11 +74,16 @@ class Server:
         self.source, self.endpoint, self.options = source, endpoint, options
         self._version = source.version()
         self._stopping = False  # no Event: a signal handler that sets one may wait for its own thread
-        self._metrics = self._listen() if options.metrics else None
+        self._metrics: Metrics | None = None
+        self._scraped: Scraped | None = None
+        if options.metrics:
+            self._listen(*options.metrics)
         self.told = Told(options.hang_s)
         self.worker = Worker(source.load(), model_id, self._say, self.told, source.limit, source.media)
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
+        self._telemetry = Telemetry(source.path, digest(source.file), time.perf_counter())
+        self._telemetry_topic = topic(model_id, self._name)
         self._inbox = Inbox(options.waiting)
         self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
         self._pace = 0.0  # seconds a request has taken of late while others waited
@@ -88,14 +95,13 @@ class Server:
         self.session: Session
         self._connect()
 
-    def _listen(self) -> Metrics:
-        """The metrics, served. They need prometheus_client, of the extra `fleet`: imported where they are asked for."""
+    def _listen(self, host: str, port: int) -> None:
+        """Serve metrics. They need prometheus_client, of the extra `fleet`: imported where they are asked for."""
+        from ..scraped import Scraped
         from .metrics import Metrics
 
-        assert self.options.metrics
-        made = Metrics(self._unwell)
-        made.serve(*self.options.metrics)
-        return made
+        self._metrics = Metrics()
+        self._scraped = Scraped(self._metrics.registry, self._unwell, host, port)
 
     def _unwell(self) -> str:
         """Why it cannot answer now, "" where it can."""
@@ -192,7 +198,7 @@ class Server:
             if not self._inbox:
                 self._due = now + self.options.wait_ms / 1000
             left = wire.left_of(payload)
-            item = Item(device, wire.topic(device, "reply"), payload, now + left / 1000 if left else float("inf"))
+            item = Item(device, wire.topic(device, "reply"), payload, now + left / 1000 if left else float("inf"), now)
             refused = self._inbox.put(item, now, self._each())
             if refused:
                 self._refuse(refused.device, refused.payload, wire.BUSY)
@@ -231,8 +237,8 @@ class Server:
         while self.session.unacknowledged() > 0 and self.session.up.is_set() and time.monotonic() < end:
             time.sleep(0.01)
         self.session.close()
-        if self._metrics:
-            self._metrics.stop()
+        if self._scraped:
+            self._scraped.stop()
 
     def _leave(self) -> None:
         """Say so, unsubscribe, and wait until the broker sends no more."""
@@ -248,6 +254,7 @@ class Server:
     def _work(self) -> int:
         """Answer a batch that is full or due: milliseconds until the next may be."""
         self.told.alive()
+        self._tell()
         if not self._inbox:
             self._acknowledge()  # of what was refused
             self._empty.set()
@@ -270,6 +277,13 @@ class Server:
             self._pace = self.worker.each
         return 0
 
+    def _tell(self) -> None:
+        """Say how it does, where it is time for that."""
+        now = time.perf_counter()
+        if now >= self._telemetry.due:
+            said = self._telemetry.message(now, len(self._inbox), self._each(), self.worker.counts)
+            self.session.publish(self._telemetry_topic, said, 0)
+
     def _each(self) -> float:
         """Seconds a request takes: the model's, or while requests wait what it all takes, reading and refusing others too."""
         return max(self.worker.each, self._pace)
@@ -289,6 +303,7 @@ class Server:
         for item, reply in zip(batch, self.worker.answers([item.payload for item in batch])):
             if reply is not None:
                 self.session.publish(item.reply, reply)
+                self._telemetry.answered(time.perf_counter() - item.came)
         if self._metrics:
             self._count(self._metrics, before, len(batch), time.perf_counter() - started)
 
@@ -322,6 +337,7 @@ class Server:
                 self._say(f"the model stays as it was: {error}")
             else:
                 self._reloaded("done")
+                self._telemetry.version = digest(self.source.file)
                 self._say(f"reloaded {self.source.path}")
 
     def _reloaded(self, outcome: str) -> None:
