@@ -16,6 +16,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.fleet.seen.follower import Follower
 
 
 class Pty:
@@ -36,6 +37,31 @@ class Pty:
 
     def write(self, data):
         os.write(self.end, data)
+
+
+@pytest.mark.slow
+def test_a_board_that_tells_no_state_is_told_of(tmp_path):
+    with mosquitto(tmp_path) as one:
+        end = Pty()
+        to = Endpoint(one.host, one.port)
+        follower = Follower(to).start()
+        line = Line(end.port, "tiny", to, 115200, False, Out(lambda _: None, lambda _: None))
+        end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0") + frames.encode(frames.DECISION, b"\2\0\6\0\1"))
+
+        def seen():
+            with follower.fleet() as fleet:
+                return fleet.devices["tiny"].state if "tiny" in fleet.devices else None
+
+        assert until(lambda: seen() is not None and seen().samples == 2, 30)
+        assert (seen().offloads, seen().replies, seen().fallbacks, seen().last) == (1, 1, 0, (6, 0, 1))
+        line.stop()
+
+        def online():
+            with follower.fleet() as fleet:
+                return fleet.devices["tiny"].online
+
+        assert until(lambda: online() is False, 30)
+        follower.close()
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from ..common.errors import UserError
 from ..fleet.endpoint import Endpoint
 from .repl import RawRepl, open_line, write_paced
 
+TELL_S = 10.0  # between two states of a board that tells none itself
 QUIET_S = 1.0  # a line is silent for so long before an unfinished frame counts as words: a board that has stopped says why
 
 
@@ -63,6 +64,10 @@ class Line:
         boot = start.boot_number()
         self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
         self._next: int | None = None  # the number of the board's next decision
+        self._sources = [0] * len(SOURCES)  # decisions by where they came from
+        self._last: list[int] | None = None
+        self._boot, self._began = boot, time.monotonic()
+        self._due = self._began
         self._namesake = False
         try:
             self._link.open()
@@ -108,12 +113,25 @@ class Line:
                 command = self._link.command()
                 if command is not None:
                     self._down(frames.COMMAND, command)
+                if not self.counters.states and self.counters.decisions and time.monotonic() >= self._due:
+                    self._tell()
                 if self._link.namesakes.found() and not self._namesake:
                     self._namesake = True
                     self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
+
+    def _tell(self) -> None:
+        """The state of a board that has no room to keep one, a micro:bit, as far as its decisions tell."""
+        now = time.monotonic()
+        self._due = now + TELL_S
+        local, remote, fallback = self._sources
+        state: dict[str, Any] = {"samples": sum(self._sources), "offloads": remote + fallback}
+        state.update(replies=remote, fallbacks=fallback)
+        state.update(last=self._last, boot=self._boot, uptime_s=int(now - self._began), time=int(time.time()))
+        state.update(namesakes=self._namesake, missed=self.counters.missed)
+        self._link.report(json.dumps(state))
 
     def _words(self) -> None:
         """What the board has said outside of frames, such as the exception that ended its program."""
@@ -146,6 +164,8 @@ class Line:
             self._next = (number + 1) % 65536
             self.counters.decisions += 1
             self.counters.missed += missed
+            self._sources[source] += 1
+            self._last = [k, decision, source]
             line = {"device": self.device, "n": number, "missed": missed, "bin": k, "decision": decision}
             self.out.decision({**line, "source": SOURCES[source]})
         elif kind == frames.END:
