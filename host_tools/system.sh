@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs what the tests run beside Python: brokers, emulators, MicroPython. $1: the h2t2 command.
+# Installs what the tests run beside Python: brokers, emulators, MicroPython, a browser. $1: the h2t2 command.
 # Without root or sudo it says what to run and goes on: the tests that need it skip, with that reason.
 set -eu
 missing=""
 for pair in mosquitto:/usr/sbin/mosquitto qemu-system-arm:/usr/bin/qemu-system-arm qemu-user:/usr/bin/qemu-arm faketime:/usr/bin/faketime; do
     [ -e "${pair#*:}" ] || missing="$missing ${pair%%:*}"
 done
-for pair in nodejs:node npm:npm qemu-system-misc:qemu-system-riscv32; do
+for pair in nodejs:node npm:npm qemu-system-misc:qemu-system-riscv32 chromium:chromium chromium-driver:chromedriver; do
     command -v "${pair#*:}" >/dev/null || missing="$missing ${pair%%:*}"
 done
 # the compilers that build boards' firmware, unless it is built already

@@ -70,6 +70,8 @@ def test_a_node_and_a_worker_run_from_it(base, tmp_path):
         (["certs"], "fleet"),
         (["boards"], "boards"),
         (["rdl", "--metrics", "9100"], "fleet"),
+        (["metrics"], "fleet"),
+        (["dashboard"], "dashboard"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )

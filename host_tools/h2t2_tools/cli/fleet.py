@@ -17,6 +17,7 @@ from ..common.errors import UserError
 from .options import (
     add_endpoint_options,
     add_policy_options,
+    address,
     command,
     device_name,
     endpoint_of,
@@ -27,13 +28,6 @@ from .options import (
     words,
     write_json,
 )
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 < int(port) < 65536:
-        raise UserError(f"--metrics {text}: want PORT or HOST:PORT")
-    return host or "127.0.0.1", int(port)
 
 
 def _time(text: str) -> str:
@@ -146,7 +140,7 @@ def _add_node(commands: Any) -> None:
 def _rdl(args: argparse.Namespace) -> None:
     from ..fleet.rdl import pool
 
-    metrics = _address(args.metrics) if args.metrics else None
+    metrics = address(args.metrics, "--metrics") if args.metrics else None
 
     def say(text: str) -> None:
         print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
@@ -160,8 +154,8 @@ def _rdl(args: argparse.Namespace) -> None:
             say("a broker of h2t2 broker-config lets a user connect once: give --user NAME-{}")
         commands = []
         for n in range(args.workers):
-            address = [f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else []
-            commands.append([word.replace("{}", str(n + 1)) for word in one] + address)
+            own = [f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else []
+            commands.append([word.replace("{}", str(n + 1)) for word in one] + own)
         counts = pool.supervise(commands, Path(args.keep_refused), say, say)
         say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
     write_json(args.json, counts)

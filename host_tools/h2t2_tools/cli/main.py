@@ -8,7 +8,7 @@ import sys
 from .. import __version__
 from ..common.errors import Failure, UserError, plain
 from ..common.extras import missing
-from . import bench, boards, fleet, lab, model, proof
+from . import bench, boards, fleet, lab, model, proof, watch
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,7 +20,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"h2t2 {__version__}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for group in (proof, fleet, boards, model, lab, bench):
+    for group in (proof, fleet, watch, boards, model, lab, bench):
         group.add(commands)
     return root
 

@@ -74,6 +74,14 @@ def device_name(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def address(text: str, option: str) -> tuple[str, int]:
+    """(host, port) of PORT or HOST:PORT, by default this machine. UserError, naming the option, for anything else."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise UserError(f"{option} {text}: want PORT or HOST:PORT")
+    return host or "127.0.0.1", int(port)
+
+
 def write_json(path: str | None, content: Any) -> None:
     """Write a report where --json asks for it; "-" is standard output."""
     if path == "-":
@@ -118,6 +126,13 @@ def show(report: Report) -> None:
 
 def _print(table: Table) -> None:
     from rich.console import Console
+
+    console = Console()
+    Console(width=None if console.is_terminal else 120).print(drawn(table))
+
+
+def drawn(table: Table) -> Any:
+    """A table as rich draws it."""
     from rich.table import Table as Rich
 
     made = Rich(title=table.title)
@@ -125,8 +140,7 @@ def _print(table: Table) -> None:
         made.add_column(name, justify="left" if side == "left" else "right", no_wrap=side == "left")
     for row in table.rows:
         made.add_row(*row)
-    console = Console()
-    Console(width=None if console.is_terminal else 120).print(made)
+    return made
 
 
 def add_endpoint_options(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ EXTRAS = {
     "python_minifier": "boards",
     "cryptography": "fleet",
     "prometheus_client": "fleet",
+    "nicegui": "dashboard",
     "ai_edge_quantizer": "convert",
     "ai_edge_litert": "convert",
     "flatbuffers": "convert",

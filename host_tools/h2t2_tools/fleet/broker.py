@@ -42,6 +42,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def free(host: str, port: int) -> bool:
+    """Whether one can listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError):
+            return False
+    return True
+
+
 def wait_for_port(host: str, port: int, seconds: float) -> bool:
     """True once something accepts connections there, False when nothing has after so many seconds."""
     end = time.monotonic() + seconds

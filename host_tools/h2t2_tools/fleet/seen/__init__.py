@@ -1,0 +1,1 @@
+"""What a fleet says of itself on its broker, and what follows from it."""

@@ -1,0 +1,85 @@
+"""What is wrong with a device, in words: what, since its numbers say so, and what one can do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .device import Device
+
+ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples leaves the broker meanwhile
+SILENT_S = 45.0  # a device that is online says something each ten seconds, unless it is configured otherwise
+FALLBACKS = 0.2  # share of the samples decided without asking, or being answered
+SATURATED = 0.05  # share of the samples with a number far outside what its models were calibrated with
+MOVED = 0.25  # population stability index from which on a distribution counts as another
+CLOCK_S = 60.0
+RESTARTS = 3  # in an hour
+FEW = 20  # samples, below which a share says nothing
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """kind: one of KINDS; text: for people."""
+
+    kind: str
+    text: str
+
+
+KINDS = ("offline", "silent", "unanswered", "fallbacks", "drift", "saturated", "clock", "restarts", "namesakes")
+LINKS = {
+    "nobody": "no worker serves its model: start h2t2 rdl",
+    "silent": "the workers of its model do not answer",
+    "down": "it cannot reach the broker",
+}
+
+
+def stability(usual: list[int], lately: list[int]) -> float:
+    """The population stability index between two histograms: the sum over the bins of (p - q) ln(p / q), half a sample added
+    to each. Above 0.25 two distributions are usually called different."""
+    a, b = sum(usual) + len(usual) / 2, sum(lately) + len(lately) / 2
+    total = 0.0
+    for x, y in zip(usual, lately):
+        p, q = (x + 0.5) / a, (y + 0.5) / b
+        total += (p - q) * math.log(p / q)
+    return total
+
+
+def of_device(device: Device, now: float) -> list[Alarm]:
+    """The alarms of a device, the gravest first. now: Unix seconds."""
+    found: list[Alarm] = []
+
+    def say(kind: str, text: str) -> None:
+        found.append(Alarm(kind, text))
+
+    state, rates = device.state, device.rates()
+    asleep = state is not None and state.duty is not None
+    if device.online is False and not asleep:
+        say("offline", "it is not connected to the broker")
+    elif device.heard and now - device.heard > (ASLEEP_S if asleep else SILENT_S):
+        say("silent", f"nothing heard for {now - device.heard:.0f} s; a telemetry_s above ten seconds is a reason")
+    if state is None:
+        return found
+    if device.online is not False:
+        if state.link in LINKS:
+            say("unanswered", LINKS[state.link])
+        if rates and rates.samples >= FEW and rates.fallbacks > FALLBACKS:
+            say("fallbacks", f"{rates.fallbacks:.0%} of its samples are decided without the remote model's answer it wanted")
+    if state.namesakes:
+        say("namesakes", "another device bears this name: rename one")
+    if device.usual and device.lately and len(device.usual) == len(device.lately):
+        index = stability(device.usual, device.lately)
+        if index > MOVED:
+            say(
+                "drift",
+                f"its scores are spread otherwise than at first (stability index {index:.2f}): does it see other things?",
+            )
+    if rates and rates.samples >= FEW and rates.saturated > SATURATED:
+        say("saturated", f"{rates.saturated:.0%} of its samples lie far outside what its models know: is it the right scaler?")
+    if device.off_s is not None and abs(device.off_s) > CLOCK_S:
+        say("clock", f"its clock is {abs(device.off_s):.0f} s {'ahead' if device.off_s > 0 else 'behind'}")
+    elif state.time == 0:
+        say("clock", "its clock is not set")
+    restarts = device.restarts(now)
+    if restarts >= RESTARTS:
+        say("restarts", f"it has started {restarts} times within an hour{state.start and f', last because of: {state.start}'}")
+    return found

@@ -1,0 +1,58 @@
+"""A fleet, followed on its broker from a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from h2t2.link.paho import Session, make_client
+
+from ..endpoint import Endpoint, unreachable
+from .fleet import Fleet
+
+LARGEST = 1 << 16  # bytes of a packet
+
+
+class Follower:
+    """From start() to close(). Connects again by itself: what the broker retains is then told once more."""
+
+    def __init__(self, to: Endpoint) -> None:
+        self._fleet = Fleet()
+        self._lock = threading.Lock()
+        self._to = to
+        self._session = Session(to.host, to.port, self._client, Fleet.topics())
+
+    def start(self) -> Follower:
+        """Failure, saying why, where the broker cannot be had."""
+        self._session.start()
+        try:
+            self._session.open()
+        except OSError as error:
+            self._session.close()
+            raise unreachable(error) from None
+        return self
+
+    def close(self) -> None:
+        self._session.close()
+
+    @property
+    def trouble(self) -> str:
+        """Why there is no connection now, "" where there is one."""
+        return "" if self._session.up.is_set() else self._session.trouble or "not connected"
+
+    @contextmanager
+    def fleet(self) -> Iterator[Fleet]:
+        """The fleet as it is; it stays so for as long as the context lasts."""
+        with self._lock:
+            yield self._fleet
+
+    def _client(self) -> Any:
+        client = make_client("", limit=LARGEST, **self._to.login)
+        client.on_message = self._on_message
+        return client
+
+    def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
+        with self._lock:
+            self._fleet.take(message.topic, bytes(message.payload), message.retain)

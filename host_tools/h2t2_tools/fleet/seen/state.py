@@ -1,0 +1,74 @@
+"""The state that a node retains on the broker (docs/json.md), read from untrusted bytes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from h2t2.node.account import PLACES, WAITS
+
+LARGEST = 4096  # bytes of a state
+MOST = 2**63 - 1
+
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Places = Annotated[list[Count], Field(min_length=1, max_length=PLACES)]
+Words = Annotated[str, Field(max_length=200)]
+
+
+class State(BaseModel):
+    """What is read of it. An older runtime leaves some of it out: then it is None, or 0 for a counter."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    samples: Count
+    offloads: Count = 0
+    replies: Count = 0
+    late: Count = 0
+    fallbacks: Count = 0
+    unasked: Count = 0
+    unaffordable: Count = 0
+    crowded: Count = 0
+    strangers: Count = 0
+    taught: Count = 0
+    complaints: Count = 0
+    errors: Count = 0
+    sensor_errors: Count = 0
+    skipped: Count = 0
+    saturated: Count = 0
+    budget: Count = 100
+    link: Words = ""
+    namesakes: bool = False
+    uptime_s: Count = 0
+    start: Words = ""
+    boot: Count = 0
+    policy: Words = ""
+    bits: Count = 0
+    classes: Count = 2
+    model: Count = 0
+    runtime: Words = ""
+    beta: Count | None = None
+    delta_fp: Count | None = None
+    delta_fn: Count | None = None
+    paid: Count = 0
+    scores: Places | None = None
+    answered: Places | None = None
+    events: Places | None = None
+    local_cost: Annotated[list[int], Field(max_length=PLACES)] | None = None
+    waits: Annotated[list[Count], Field(min_length=WAITS, max_length=WAITS)] | None = None
+    last: tuple[int, int, int] | None = None
+    time: Count | None = None
+    energy_mj: Count | None = None
+    duty: Count | None = None
+    miss_rate: Count | None = None
+    snapshot_age_s: int = -1
+
+
+def read(payload: bytes) -> State | None:
+    """The State in a payload; None for anything else."""
+    if len(payload) > LARGEST:
+        return None
+    try:
+        return State.model_validate_json(payload)
+    except ValidationError:
+        return None

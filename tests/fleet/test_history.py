@@ -1,0 +1,167 @@
+"""The history of a fleet: kept over a restart, bounded by age and by size."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from states import Clock, say, state
+
+from h2t2.link import wire
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.seen import report
+from h2t2_tools.fleet.seen.device import Device
+from h2t2_tools.fleet.seen.fleet import Fleet
+from h2t2_tools.fleet.seen.history import Bounds, History
+
+
+def note(history, fleet, clock):
+    return history.note(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+
+
+@pytest.fixture
+def world():
+    clock = Clock()
+    return Fleet(clock), clock
+
+
+def test_a_row_a_minute_is_kept_over_a_restart(tmp_path, world):
+    fleet, clock = world
+    path = tmp_path / "h.db"
+    with closing(History(path)) as history:
+        for n in range(60):
+            say(fleet, samples=1000 + n)
+            note(history, fleet, clock)
+            clock.now += 10
+        history.say("kitchen", "command", "pause 60", clock.now)
+    with closing(History(path)) as history:
+        rows = history.series("kitchen", 0)
+        assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 60, 6)]
+        assert rows[0]["never"] == pytest.approx(fleet.devices["kitchen"].costs().never)
+        assert [row["at"] for row in history.series("kitchen", clock.now - 200)] == [row["at"] for row in rows[-3:]]
+        assert [line["text"] for line in history.log("kitchen")] == ["pause 60"] and history.log("hall") == []
+        again = Device("kitchen")
+        again.boot, again.since = 7, clock.now
+        history.recall(again)
+        assert again.usual == state()["scores"] and again.since == fleet.devices["kitchen"].since
+
+
+def test_what_is_usual_is_not_learned_anew_from_what_came_after(tmp_path, world):
+    fleet, clock = world
+    with closing(History(tmp_path / "h.db")) as history:
+        say(fleet)
+        note(history, fleet, clock)
+        later = Fleet(clock)
+        device = later.devices["kitchen"] = Device("kitchen")
+        history.recall(device)
+        say(later, samples=9000, scores=[0, 0, 0, 9000])
+        assert device.usual == state()["scores"]
+
+
+def test_a_device_that_has_said_nothing_now_gets_no_row(tmp_path, world):
+    fleet, clock = world
+    with closing(History(tmp_path / "h.db")) as history:
+        say(fleet, retained=True)
+        assert note(history, fleet, clock) == 0
+        say(fleet)
+        assert note(history, fleet, clock) == 1
+        clock.now += 200
+        assert note(history, fleet, clock) == 0
+
+
+def test_it_is_bounded_by_age(tmp_path, world):
+    fleet, clock = world
+    with closing(History(tmp_path / "h.db", Bounds(days=0.01))) as history:  # 864 s
+        for _ in range(60):
+            say(fleet)
+            note(history, fleet, clock)
+            history.say("kitchen", "alarm", "x", clock.now)
+            clock.now += 60
+        history.prune(clock.now)
+        assert len(history.series("kitchen", 0)) == 14 and len(history.log("kitchen", 1000)) == 14
+
+
+def test_it_is_bounded_by_size(tmp_path, world):
+    fleet, clock = world
+    bounds = Bounds(megabytes=0.3)
+    with closing(History(tmp_path / "h.db", bounds)) as history:
+        for n in range(20):
+            fleet.take(wire.topic(f"d{n}", "state"), json.dumps(state()).encode())
+        for _ in range(200):
+            for name in fleet.devices:
+                say(fleet, name)
+            note(history, fleet, clock)
+            clock.now += 60
+        history.prune(clock.now)
+        rows = history.series("d3", 0)
+        assert 10 < len(rows) < 200 and rows[-1]["at"] >= clock.now - 120  # the newest are there
+    assert (tmp_path / "h.db").stat().st_size <= bounds.megabytes * 1e6
+
+
+def test_a_long_series_is_thinned(tmp_path, world):
+    fleet, clock = world
+    with closing(History(tmp_path / "h.db")) as history:
+        for n in range(100):
+            say(fleet, samples=n, boot=7)
+            note(history, fleet, clock)
+            clock.now += 60
+        assert [row["samples"] for row in history.series("kitchen", 0, 10)] == list(range(9, 100, 10))
+
+
+def test_a_device_is_forgotten(tmp_path, world):
+    fleet, clock = world
+    with closing(History(tmp_path / "h.db")) as history:
+        say(fleet)
+        note(history, fleet, clock)
+        history.say("kitchen", "command", "x", clock.now)
+        history.forget("kitchen")
+        assert history.series("kitchen", 0) == [] == history.log("kitchen")
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    other = tmp_path / "other.db"
+    other.write_bytes(b"not a database, but long enough to be looked at" * 10)
+    with pytest.raises(UserError, match="other.db"):
+        History(other)
+    with pytest.raises(UserError, match="nowhere"):
+        History(Path("/nowhere/h.db"))
+    import sqlite3
+
+    base = sqlite3.connect(tmp_path / "theirs.db")
+    base.execute("CREATE TABLE x (y)")
+    base.close()
+    with pytest.raises(UserError, match="move it away"):
+        History(tmp_path / "theirs.db")
+
+
+def test_a_kill_loses_nothing_that_was_noted(tmp_path):
+    script = f"""
+import os, sys, time
+sys.path[:0] = {[p for p in sys.path if p]!r}
+from pathlib import Path
+from states import Clock, say
+from h2t2_tools.fleet.seen.fleet import Fleet
+from h2t2_tools.fleet.seen.history import History
+from h2t2_tools.fleet.seen import report
+clock = Clock(); fleet = Fleet(clock); history = History(Path({str(tmp_path / "h.db")!r}))
+for n in range(1000):
+    say(fleet, samples=n, boot=7)
+    history.note(report.of_fleet(fleet, clock.now)['devices'], clock.now); clock.now += 60
+    print(n, flush=True)
+time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    last = -1
+    while last < 50:
+        last = int(process.stdout.readline())
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    rest = process.stdout.read().split("\n")[:-1]
+    last = int(rest[-1]) if rest else last
+    with closing(History(tmp_path / "h.db")) as history:
+        samples = [row["samples"] for row in history.series("kitchen", 0, 2000)]
+    assert samples[: last + 1] == list(range(last + 1)) and len(samples) <= last + 2

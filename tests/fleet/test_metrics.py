@@ -1,0 +1,157 @@
+"""`h2t2 metrics`: what Prometheus scrapes is what nodes and workers said, under conventional names; Grafana's board fits."""
+
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from states import Clock, say, state
+from support import ROOT, mosquitto, until, worker
+
+from h2t2.link import wire
+from h2t2_tools.fleet.broker import free_port
+from h2t2_tools.fleet.rdl import telemetry
+from h2t2_tools.fleet.seen import grafana
+from h2t2_tools.fleet.seen.fleet import Fleet
+from h2t2_tools.fleet.seen.prometheus import FleetCollector
+
+H2T2 = [sys.executable, "-m", "h2t2_tools"]
+UNITS = ("seconds", "joules", "ratio", "info", "requests", "slots", "replies", "errors")
+
+
+class Followed:
+    trouble = ""
+
+    def __init__(self, fleet):
+        self._fleet = fleet
+
+    def fleet(self):
+        from contextlib import nullcontext
+
+        return nullcontext(self._fleet)
+
+
+def scraped(fleet):
+    registry = CollectorRegistry()
+    registry.register(FleetCollector(Followed(fleet)))
+    return generate_latest(registry).decode()
+
+
+@pytest.fixture
+def fleet():
+    made = Fleet(Clock())
+    say(made, status=b"online 7")
+    say(made, waits=[0, 5, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], energy_mj=1500, runtime='0.1 "x"\n')
+    made.take(wire.presence(3, "one"), b"1", True)
+    told = telemetry.Telemetry("rdl.tflite", "abc", 0.0)
+    told.answered(0.003)
+    made.take(telemetry.topic(3, "one"), told.message(5.0, 2, 0.001, {"ok": 4, "busy": 1}))
+    return made
+
+
+def samples(text):
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_values_are_what_was_said(fleet):
+    found = samples(scraped(fleet))
+    kitchen = (("device", "kitchen"),)
+    assert found["h2t2_node_samples_total", kitchen] == 1000
+    assert found["h2t2_node_energy_joules_total", kitchen] == 1.5
+    assert found["h2t2_node_online", kitchen] == 1
+    assert found["h2t2_node_alarm", (("device", "kitchen"), ("kind", "drift"))] == 0
+    assert found["h2t2_node_sample_cost_ratio", (("device", "kitchen"), ("of", "always"))] == pytest.approx(0.2, abs=1e-4)
+    bucket = "h2t2_node_answer_seconds_bucket"
+    buckets = [found[bucket, (("device", "kitchen"), ("le", le))] for le in ("0.002", "0.004", "+Inf")]
+    assert buckets == [5, 15, 16]
+    who = {"model": "3", "worker": "one"}
+    answered = {dict(labels)["status"]: v for (name, labels), v in found.items() if name == "h2t2_worker_replies_total"}
+    assert answered == {"ok": 4, "busy": 1}
+    assert any(name == "h2t2_worker_info" and who.items() <= dict(labels).items() for name, labels in found)
+
+
+def test_names_follow_the_conventions(fleet):
+    for family in text_string_to_metric_families(scraped(fleet)):
+        assert re.fullmatch(r"h2t2_[a-z_]+", family.name) and family.documentation, family
+        if family.type == "counter":
+            assert all(sample.name.endswith("_total") for sample in family.samples)
+        if family.type == "histogram":
+            assert family.name.endswith("_seconds")
+
+
+def test_the_board_asks_for_metrics_that_there_are(fleet):
+    exported = {sample.name for family in text_string_to_metric_families(scraped(fleet)) for sample in family.samples}
+    labels = {label for family in text_string_to_metric_families(scraped(fleet)) for s in family.samples for label in s.labels}
+    board = grafana.dashboard()
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    asked += [one["query"]["query"] for one in board["templating"]["list"]]
+    names = set(re.findall(r"h2t2_\w+", " ".join(asked)))
+    assert names and names <= exported, names - exported
+    grouped = {label.strip() for group in re.findall(r"by \(([^)]*)\)", " ".join(asked)) for label in group.split(",")}
+    assert grouped <= labels, grouped - labels
+
+
+def test_the_board_is_as_grafana_wants_it():
+    board = grafana.dashboard()
+    assert json.loads(json.dumps(board)) == board
+    assert board["schemaVersion"] >= 36 and board["title"] and re.fullmatch(r"[\w-]{1,40}", board["uid"])
+    assert {one["name"] for one in board["__inputs"]} == {"DS_PROMETHEUS"}
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(set(ids)) == len(ids)
+    taken = set()
+    for panel in board["panels"]:
+        assert panel["type"] == "timeseries" and panel["targets"] and panel["datasource"]["uid"] == "${DS_PROMETHEUS}"
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & taken and at["x"] + at["w"] <= 24
+        taken |= cells
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+
+
+def test_metrics_are_explained():
+    page = (ROOT / "docs/json.md").read_text()
+    fleet = Fleet(Clock())
+    say(fleet, energy_mj=1, waits=[0] * 13)
+    names = {family.name for family in text_string_to_metric_families(scraped(fleet))}
+    missing = [name for name in sorted(names) if name not in page]
+    assert not missing, missing
+
+
+@pytest.mark.slow
+def test_prometheus_scrapes_a_real_fleet(tmp_path):
+    port = free_port()
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        node = [*H2T2, "node", "--broker", broker.url, "--device", "kitchen", "--samples", "60", "--every", "20ms"]
+        subprocess.run([*node, "--out", str(tmp_path / "out")], check=True, timeout=120)
+        summary = json.loads((tmp_path / "out").read_text().splitlines()[-1])["summary"]
+        command = [*H2T2, "metrics", "--listen", str(port), "--broker", broker.url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout.readline().split()[-1] == f"http://127.0.0.1:{port}/metrics"
+
+                def now():
+                    return samples(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
+
+                kitchen = (("device", "kitchen"),)
+                assert until(lambda: now().get(("h2t2_node_samples_total", kitchen)) == 60, 30)
+                assert now()["h2t2_node_replies_total", kitchen] == summary["replies"]
+                assert now()["h2t2_node_online", kitchen] == 0
+                assert until(lambda: any(name == "h2t2_worker_info" for name, _ in now()), 30)
+                assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10).read() == b"ok\n"
+            finally:
+                process.terminate()
+        assert process.returncode == 0
+
+
+def test_any_state_can_be_scraped():
+    fleet = Fleet(Clock())
+    fleet.take(wire.topic('we"ird\\', "state"), json.dumps(state(start='a"b\n\\', link="x")).encode())
+    assert ("h2t2_node_samples_total", (("device", 'we"ird\\'),)) in samples(scraped(fleet))

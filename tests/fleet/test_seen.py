@@ -1,0 +1,221 @@
+"""What is made of what a fleet says of itself: untrusted bytes in, rates, costs and alarms out."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from states import NOW, Clock, say, state
+
+from h2t2.link import wire
+from h2t2_tools.fleet.seen import alarms, report
+from h2t2_tools.fleet.seen.costs import LEAN
+from h2t2_tools.fleet.seen.fleet import MOST, Fleet
+from h2t2_tools.fleet.seen.state import LARGEST, read
+
+
+@pytest.fixture
+def world():
+    clock = Clock()
+    return Fleet(clock), clock
+
+
+def kinds(fleet, clock, name="kitchen"):
+    return [alarm.kind for alarm in alarms.of_device(fleet.devices[name], clock.now)]
+
+
+def test_a_healthy_device_has_no_alarm(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    for n in range(30):
+        clock.now += 10
+        say(fleet, samples=1000 + 100 * n, offloads=200 + 20 * n, replies=200 + 20 * n)
+    assert kinds(fleet, clock) == []
+    rates = fleet.devices["kitchen"].rates()
+    assert rates.per_s == pytest.approx(10) and rates.offloads == pytest.approx(0.2) and rates.fallbacks == 0
+
+
+def test_rates_are_of_the_last_minute(world):
+    fleet, clock = world
+    for n in range(100):
+        clock.now += 1
+        say(fleet, samples=1000 + n + max(0, n - 50) * 9)
+    rates = fleet.devices["kitchen"].rates()
+    assert 7.5 < rates.per_s < 8.6  # 60 to 65 s: 10 to 15 at one a second, 50 at ten
+    clock.now += 1
+    say(fleet, samples=5, boot=8)  # a new start: counters begin anew
+    assert fleet.devices["kitchen"].rates() is None
+
+
+def test_costs_are_reckoned_from_its_counters(world):
+    fleet, clock = world
+    say(fleet)
+    costs = fleet.devices["kitchen"].costs()
+    assert costs.always == pytest.approx(0.2, abs=1e-4)
+    mean = 75 / 200
+    lean = LEAN * mean  # a bin with few answers leans on the mean
+    bins = [(cost + lean) / (n + LEAN) for cost, n in zip((0, 50, 25, 0), (50, 99, 49, 2))]
+    assert costs.never == pytest.approx((500 * bins[0] + 100 * bins[1] + 100 * bins[2] + 300 * bins[3]) / 1000)
+    asked = (200 * 6554 / 32768 + 450 * bins[0] + bins[1] + 51 * bins[2] + 298 * bins[3]) / 1000
+    assert costs.own == pytest.approx(asked)
+
+
+@pytest.mark.parametrize(
+    "kind, entries",
+    [
+        ("unanswered", {"link": "nobody"}),
+        ("unanswered", {"link": "silent"}),
+        ("fallbacks", {"fallbacks": 30}),
+        ("fallbacks", {"unasked": 30}),
+        ("saturated", {"saturated": 10}),
+        ("namesakes", {"namesakes": True}),
+        ("clock", {"time": int(NOW) - 3600}),
+        ("clock", {"time": 0}),
+    ],
+)
+def test_what_is_wrong_is_an_alarm(world, kind, entries):
+    fleet, clock = world
+    say(fleet)
+    assert kinds(fleet, clock) == []
+    clock.now += 10
+    say(fleet, **{"samples": 1100, **entries})
+    assert kinds(fleet, clock) == [kind]
+
+
+def test_a_device_that_goes_or_falls_silent_is_said(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    say(fleet)
+    clock.now += alarms.SILENT_S + 1
+    assert kinds(fleet, clock) == ["silent"]
+    say(fleet, status=b"offline 7")
+    assert kinds(fleet, clock) == ["offline"]
+    say(fleet, status=b"online 7")
+    say(fleet)
+    assert kinds(fleet, clock) == []
+
+
+def test_a_board_that_sleeps_may_leave_the_broker(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    say(fleet, duty=3)
+    say(fleet, status=b"offline 7")
+    clock.now += 3600
+    assert kinds(fleet, clock) == []
+    clock.now += alarms.ASLEEP_S
+    assert kinds(fleet, clock) == ["silent"]
+
+
+def test_what_was_retained_tells_nothing_of_now(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7", retained=True)
+    say(fleet, retained=True, time=int(NOW) - 5000)
+    assert kinds(fleet, clock) == [] and fleet.devices["kitchen"].heard == 0
+
+
+def test_starts_within_an_hour_are_counted(world):
+    fleet, clock = world
+    for boot in range(3):
+        clock.now += 600
+        say(fleet, status=b"online %d" % boot)
+        say(fleet, boot=boot, start="wdt")
+    assert kinds(fleet, clock) == []
+    clock.now += 600
+    say(fleet, status=b"online 9")
+    say(fleet, boot=9, start="wdt")
+    (alarm,) = alarms.of_device(fleet.devices["kitchen"], clock.now)
+    assert alarm.kind == "restarts" and "3 times" in alarm.text and "wdt" in alarm.text
+    clock.now += 3700
+    say(fleet, boot=9)
+    assert kinds(fleet, clock) == []
+
+
+def drawn(rng, weights, n):
+    counts = [0] * len(weights)
+    for k in rng.choices(range(len(weights)), weights, k=n):
+        counts[k] += 1
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_that_move_away_are_a_drift_and_those_that_stay_are_none(world, seed):
+    fleet, clock = world
+    rng = random.Random(seed)
+    weights = [40, 10, 5, 3, 2, 1, 1, 1, 1, 1, 1, 1, 2, 3, 8, 20]
+    counts = [0] * 16
+    for n in range(60):
+        drifted = n >= 40
+        now = [1] * 16 if drifted else weights
+        counts = [a + b for a, b in zip(counts, drawn(rng, now, 100))]
+        clock.now += 10
+        say(fleet, samples=100 * (n + 1), scores=counts)
+        if not drifted:
+            assert kinds(fleet, clock) == []
+    assert kinds(fleet, clock) == ["drift"]
+
+
+def test_devices_and_workers_are_forgotten_when_they_are_taken_back(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    say(fleet)
+    fleet.take(wire.presence(3, "one"), b"1", True)
+    fleet.take(wire.presence(3, "two"), b"1", True)
+    assert [(one["model"], one["worker"]) for one in report.of_fleet(fleet, clock.now)["workers"]] == [(3, "one"), (3, "two")]
+    for name in ("one", "two"):
+        fleet.take(wire.presence(3, name), b"")
+    for leaf in ("state", "status"):
+        fleet.take(wire.topic("kitchen", leaf), b"", False)
+    made = report.of_fleet(fleet, clock.now)
+    assert made["devices"] == [] and made["workers"] == []
+
+
+def test_devices_with_alarms_come_first(world):
+    fleet, clock = world
+    for name in ("a", "b", "c"):
+        say(fleet, name, status=b"online 7")
+        say(fleet, name)
+    say(fleet, "c", status=b"offline 7")
+    say(fleet, "b", namesakes=True)
+    made = report.of_fleet(fleet, clock.now)
+    assert [one["device"] for one in made["devices"]] == ["c", "b", "a"]
+    table, *lines = report.table(made, clock.now)
+    assert [row[0] for row in table.rows] == ["c", "b", "a"] and "3 devices, 2 with alarms" in table.title
+    assert any("rename one" in line for line in lines)
+    assert ["last", "(2, 1, 1)"] in report.details(made["devices"][2], clock.now)[0].rows
+
+
+def test_a_state_of_an_older_runtime_is_shown(world):
+    fleet, clock = world
+    fleet.take(wire.topic("old", "state"), b'{"samples": 5}')
+    made = report.of_fleet(fleet, clock.now)
+    assert report.table(made, clock.now)[0].rows[0][0] == "old"
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_state_or_none(payload):
+    read(payload)
+
+
+@given(
+    st.dictionaries(st.sampled_from(sorted(state())), st.one_of(st.integers(), st.text(), st.none(), st.lists(st.integers())))
+)
+def test_a_state_of_any_values_is_shown_or_refused(entries):
+    fleet = Fleet(Clock())
+    fleet.take(wire.topic("x", "state"), json.dumps(state(**entries)).encode())
+    fleet.take(wire.topic("x", "state"), json.dumps(state()).encode())
+    made = report.of_fleet(fleet, NOW)
+    report.table(made, NOW)
+    json.dumps(made)
+
+
+def test_strangers_take_no_memory(world):
+    fleet, _ = world
+    fleet.take(wire.topic("x", "state"), b'{"samples": 1, "start": "' + b"a" * LARGEST + b'"}')
+    assert not fleet.devices and fleet.unread == 1
+    for n in range(MOST + 10):
+        fleet.take(wire.topic(f"d{n}", "status"), b"online 1")
+    assert len(fleet.devices) == MOST
+    for topic in ("h2t2/2//state", "h2t2/2/a/b/state", "h2t2-workers/2/x/y", "h2t2-workers/2/1/", "else"):
+        fleet.take(topic, b"1")
+    assert not fleet.workers
