@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -30,15 +31,38 @@ from .options import (
 
 def _demo(args: argparse.Namespace) -> None:
     from ..common import pairs, policies
-    from ..proof import demo
 
     pair = pairs.load(args.model)
+    if args.fleet:
+        _fleet_demo(args, pair)
+        return
+    if args.dashboard:
+        raise UserError("--dashboard: of a fleet; also give --fleet 20")
+    from ..proof import demo
+
     numbers = policy_numbers(args, pair.about)
     policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
     report = demo.demonstrate(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
     write_json(args.json, report)
     if args.json != "-":
         demo.show(report)
+
+
+def _fleet_demo(args: argparse.Namespace, pair: Any) -> None:
+    from ..fleet.seen import report as seen
+    from ..proof import fleet_demo
+
+    if pair.about.classes > 2:
+        raise UserError(f"--fleet: a pair of two classes, not {pair.about.name}")
+
+    def say(text: str) -> None:
+        print(f"h2t2 demo: {text}", file=sys.stderr, flush=True)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    made = fleet_demo.demonstrate(pair, args.fleet, args.broker, args.dashboard, args.seconds, say)
+    write_json(args.json, made)
+    if args.json != "-":
+        show(seen.table(made, time.time()))
 
 
 def _add_demo(commands: Any) -> None:
@@ -49,12 +73,24 @@ def _add_demo(commands: Any) -> None:
         "Broker, RDL worker and node on this machine: classify, offload, learn, and show what it cost.",
         "h2t2 demo",
         "h2t2 demo --model digits --beta 0.1 --json -",
+        "h2t2 demo --fleet 20 --dashboard   # twenty nodes, three of them in trouble, and a page to look at",
         "h2t2 demo --broker mosquitto --policy h2t2 --feedback explored --exploration epsilon   # Algorithm 1",
     )
     p.add_argument("--model", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
     p.add_argument("--samples", type=positive, default=2000, help="how many (2000)")
     p.add_argument("--broker", default="amqtt", help="amqtt (in process), mosquitto, or mqtt://host:port (amqtt)")
     p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
+    p.add_argument("--fleet", type=positive, metavar="N", help="so many nodes in place of one, until Ctrl-C (4 or more)")
+    p.add_argument(
+        "--dashboard",
+        type=positive,
+        nargs="?",
+        const=8080,
+        metavar="PORT",
+        default=0,
+        help="of a fleet: the dashboard beside it (8080)",
+    )
+    p.add_argument("--seconds", type=float, default=0, help="of a fleet: end after so long (Ctrl-C)")
     json_option(p)
     add_policy_options(p)
 

@@ -1,0 +1,147 @@
+"""`h2t2 demo --fleet N`: a broker, a worker and N nodes on this machine, three of them in trouble, and what shows it."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common import pairs
+from ..common.errors import Failure, UserError
+from ..fleet import broker
+from ..fleet.endpoint import Endpoint
+from ..fleet.seen import report
+from ..fleet.seen.device import SPAN, USUAL
+from ..fleet.seen.follower import Follower
+from .children import child, serving
+from .proxy import Faults, Proxy
+
+LEAST = 4  # the three, and one that is well
+EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
+WELL = "100ms"  # between two samples of any other
+MANY = 1_000_000  # samples: they go on until they are ended
+CUT_S = 15.0  # after which one loses its link
+EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
+FACTOR = 10  # as if millimetres were taken for centimetres
+APP = """# measures in another unit than the models were trained with
+lines = []
+n = 0
+
+
+def setup(config):
+    global lines
+    lines = [[float(x) for x in line.split(",")] for line in open({path!r})]
+
+
+def sense():
+    global n
+    n += 1
+    return lines[n % len(lines)]
+
+
+def act(decision):
+    pass
+"""
+
+
+def demonstrate(
+    pair: pairs.Pair, nodes: int, kind: str, page: int, seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Run them for so many seconds, 0: until Ctrl-C; what `h2t2 fleet --json` says at the end, and `alarms_s`, after how many
+    seconds each of the three was first seen with its alarm. page: the dashboard's port, 0 for none."""
+    if nodes < LEAST:
+        raise UserError(f"--fleet {nodes}: want {LEAST} nodes or more, for three of them are in trouble")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-fleet-")))
+        if kind == "amqtt" and broker.mosquitto():
+            kind = "mosquitto"  # the one in this process is slow
+        url = stack.enter_context(broker.running(kind))
+        host, port = broker.parse(url)
+        stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
+        if page:
+            _open_page(stack, url, page, folder, say)
+        links = [Proxy(host, port, Faults())]  # of the one that loses it
+        stack.callback(_end, links)
+        cut_off = f"mqtt://127.0.0.1:{links[0].port}"
+        began = time.monotonic()
+        follower = Follower(Endpoint(host, port)).start()
+        stack.callback(follower.close)
+        for n, name in enumerate(_names(nodes)):
+            where = cut_off if name == "cut-off" else url
+            command = ["node", "--pair", str(pair.folder), "--broker", where, "--device", name, f"--seed={n + 1}"]
+            command += [f"--every={EVERY.get(name, WELL)}", f"--samples={MANY}", "--out=/dev/null"]
+            command += _own(name, pair, folder)
+            stack.enter_context(child(command, stderr=subprocess.DEVNULL))
+        say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
+        alarms: dict[str, float] = {}
+        try:
+            while not seconds or time.monotonic() < began + seconds:
+                time.sleep(0.5)
+                if links and time.monotonic() > began + CUT_S:
+                    links.pop().stop()
+                _note(follower, alarms, began, say)
+        except KeyboardInterrupt:
+            pass
+        with follower.fleet() as fleet:
+            made = report.of_fleet(fleet, time.time())
+    return {**made, "alarms_s": alarms}
+
+
+def _end(links: list[Proxy]) -> None:
+    for link in links:
+        link.stop()
+
+
+def _note(follower: Follower, alarms: dict[str, float], began: float, say: Callable[[str], None]) -> None:
+    """Which of the three have their alarm by now."""
+    now = time.time()
+    with follower.fleet() as fleet:
+        devices = {name: report.of_device(fleet.devices[name], now) for name in EXPECTED if name in fleet.devices}
+    for name, one in devices.items():
+        for alarm in one["alarms"]:
+            if alarm["kind"] == EXPECTED[name] and name not in alarms:
+                alarms[name] = round(time.monotonic() - began, 1)
+                say(f"after {alarms[name]:.0f} s: {name}: {alarm['kind']}: {alarm['text']}")
+
+
+def _names(nodes: int) -> list[str]:
+    return [*EXPECTED, *(f"sensor-{n:02}" for n in range(1, nodes - len(EXPECTED) + 1))]
+
+
+def _own(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
+    """The options that make a node what its name says."""
+    if name == "changed":
+        order = _drifting(pair)
+        (folder / "order.txt").write_text("\n".join(map(str, order)) + "\n")
+        return ["--order", str(folder / "order.txt")]
+    if name == "wrong-scaler":
+        rows = "".join(",".join(f"{FACTOR * float(x):g}" for x in row.ravel()) + "\n" for row in pair.x)
+        (folder / "wrong.csv").write_text(rows)
+        (folder / "app.py").write_text(APP.format(path=str(folder / "wrong.csv")))
+        return ["--app", str(folder / "app.py")]
+    return []
+
+
+def _drifting(pair: pairs.Pair) -> list[int]:
+    """Samples as they come, and from the moment on that what is usual is known, events only."""
+    rng = np.random.default_rng(1)
+    usual = rng.integers(0, len(pair.y), USUAL + SPAN)
+    events = np.flatnonzero(np.asarray(pair.y) == 1)
+    return [int(n) for n in (*usual, *rng.choice(events, 200_000))]
+
+
+def _open_page(stack: ExitStack, url: str, page: int, folder: Path, say: Callable[[str], None]) -> None:
+    """The dashboard beside it."""
+    arguments = ["dashboard", "--broker", url, "--port", str(page), "--history", str(folder / "history.db")]
+    process = stack.enter_context(child(arguments, stdout=subprocess.PIPE))
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    if not said:
+        raise Failure("the dashboard did not start")
+    say(said.strip().removeprefix("h2t2 "))

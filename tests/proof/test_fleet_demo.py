@@ -1,0 +1,60 @@
+"""`h2t2 demo --fleet 20 --dashboard`, looked at in a real browser."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from pages import browser, no_sideways_scrolling, shows, text
+from support import until
+
+from h2t2_tools.fleet.broker import free_port
+
+__all__ = ["browser"]
+H2T2 = [sys.executable, "-m", "h2t2_tools"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_three_in_trouble_are_seen(browser, tmp_path):
+    port = free_port()
+    out = tmp_path / "report.json"
+    command = [*H2T2, "demo", "--fleet", "20", "--dashboard", str(port), "--json", str(out)]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=plain) as demo:
+        try:
+            said = [demo.stderr.readline(), demo.stderr.readline()]
+            assert f"http://localhost:{port}/" in said[0] and "20 nodes" in said[1], said
+            browser.get(f"http://127.0.0.1:{port}/")
+            shows(browser, "20 devices", seconds=120)
+            shows(browser, "drift", "offline", "saturated", seconds=300)
+            assert no_sideways_scrolling(browser)
+            assert until(lambda: first(browser) == "cut-off", 60), text(browser)[:1000]  # the gravest alarm first
+            demo.send_signal(signal.SIGINT)
+            rest = demo.communicate(timeout=120)[1]
+        finally:
+            demo.kill()
+    assert demo.returncode == 0, rest
+    report = json.loads(out.read_text())
+    assert set(report["alarms_s"]) == {"changed", "cut-off", "wrong-scaler"}
+    well = [one for one in report["devices"] if re.match("sensor-", one["device"])]
+    assert len(well) == 17
+    for one in well:  # on a busy machine a node may have had no time to ask
+        assert {alarm["kind"] for alarm in one["alarms"]} <= {"fallbacks", "silent", "unanswered"}, one["alarms"]
+        assert one["costs"]["own"] > 0 and one["state"]["samples"] > 20
+
+
+def first(browser):
+    return browser.execute_script("return document.querySelector('tbody tr a').innerText")
+
+
+def test_too_few_nodes_are_refused(capsys):
+    from h2t2_tools.cli.main import main
+
+    assert main(["demo", "--fleet", "3"]) == 2
+    assert "want 4 nodes or more" in capsys.readouterr().err
+    assert main(["demo", "--dashboard"]) == 2
+    assert "--fleet 20" in capsys.readouterr().err
