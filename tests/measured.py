@@ -12,3 +12,14 @@ MET = {
         "loud": {"offered": 400.0, "in time": 55.0, "busy": 300.0, "late": 45.0},
     },
 }
+
+
+SEEN = {
+    "devices": 500,
+    "states_per_s": 499.0,
+    "cpu_ms": 150.0,
+    "rss_mb": 100.0,
+    "rss_end_mb": 101.0,
+    "delay_ms": [900.0, 1200.0, 300.0],
+    "page": True,
+}  # by `h2t2 bench dashboard`

@@ -79,23 +79,25 @@ def _add_ldl(commands: Any) -> None:
 
 
 BROKERED = {
-    "offload": (4, "Round trips a second against one Mosquitto: raw paho echo, our link with window 1 and 8, 50 devices."),
+    "offload": (4, 50, "Round trips a second against one Mosquitto: raw paho echo, our link with window 1 and 8, 50 devices."),
     "overload": (
         8,
+        50,
         "More requests than a remote model can answer: how many are in time, and whether one starves others.",
     ),
+    "dashboard": (60, 500, "Devices with a state a second each and a page open: CPU, memory, and how late a state is seen."),
 }
 
 
 def _add_brokered(commands: Any) -> None:
-    for name, (seconds, summary) in BROKERED.items():
+    for name, (seconds, devices, summary) in BROKERED.items():
 
         def run(args: argparse.Namespace, name: str = name) -> None:
             _measure(name, args, {"seconds": args.seconds, "devices": args.devices})
 
         p = command(commands, name, run, summary, f"h2t2 bench {name} --json {name}.json")
         p.add_argument("--seconds", type=float, default=seconds, help=f"of each measurement ({seconds})")
-        p.add_argument("--devices", type=positive, default=50, help="simulated devices (50)")
+        p.add_argument("--devices", type=positive, default=devices, help=f"simulated devices ({devices})")
         json_option(p)
 
 

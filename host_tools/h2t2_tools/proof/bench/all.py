@@ -16,7 +16,20 @@ from ...common import places
 from ...common.report import markdown
 from ..networks import NETWORKS
 
-NAMES = ("saving", "fidelity", "policy", "device", "memory", "ldl", "cuts", "offload", "overload", "simulate", "install")
+NAMES = (
+    "saving",
+    "fidelity",
+    "policy",
+    "device",
+    "memory",
+    "ldl",
+    "cuts",
+    "offload",
+    "overload",
+    "dashboard",
+    "simulate",
+    "install",
+)
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
 PAIRS = ("breast_cancer", "digits", "chest_xray")  # whose local models are timed, beside the known networks
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")

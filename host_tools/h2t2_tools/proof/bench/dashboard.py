@@ -1,0 +1,222 @@
+"""`h2t2 bench dashboard`: many devices with a state a second each, and a page open: what that takes, and how late it shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import Any
+
+from h2t2.link import wire
+from h2t2.link.paho import Session, make_client
+from h2t2.node.account import PLACES, WAITS
+
+from ...common.errors import Failure
+from ...common.report import Report, Table
+from ...fleet import broker
+from ...fleet.seen.state import State
+from ..children import child
+
+TITLE = "Dashboard"
+CPU_MS, DELAY_MS = 200.0, 2000.0  # the goals
+GROWTH = 0.1  # of the memory, from the middle of the measurement to its end
+LOOKS = 5
+WEIGHTS = [8, 6, 4, 3, 2, 1, 1, 1, 1, 1, 1, 2, 3, 4, 6, 8]
+
+
+def measure(doing: Callable[[str], None], seconds: float = 60.0, devices: int = 500) -> dict[str, Any]:
+    """{"devices", "states_per_s", "cpu_ms", "rss_mb", "rss_end_mb", "delay_ms", "page"}. Needs mosquitto; with chromium and
+    selenium a page is open meanwhile, and delay_ms has how long each of a few states took to be seen on it."""
+    port = broker.free_port()
+    with broker.running("mosquitto") as url, tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
+        fleet = _Fleet(*broker.parse(url), devices)
+        arguments = ["dashboard", "--broker", url, "--port", str(port), "--history", f"{folder}/history.db"]
+        with fleet, child(arguments, stdout=PIPE, stderr=DEVNULL) as process:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                raise Failure("the dashboard did not start: h2t2 dashboard says why")
+            with _page(f"http://127.0.0.1:{port}/") as shows:
+                doing(f"{devices} devices")
+                if shows:
+                    _until(lambda: shows(f"{devices} devices"), 60)
+                time.sleep(seconds / 4)
+                began, cpu, said, middle = time.monotonic(), _cpu(process.pid), fleet.said, _rss(process.pid)
+                delays = [] if shows is None else [_delay(fleet, shows, n) for n in range(LOOKS)]
+                time.sleep(max(0.0, began + seconds - time.monotonic()))
+                took = time.monotonic() - began
+                return {
+                    "devices": devices,
+                    "states_per_s": (fleet.said - said) / took,
+                    "cpu_ms": 1000 * (_cpu(process.pid) - cpu) / took,
+                    "rss_mb": middle,
+                    "rss_end_mb": _rss(process.pid),
+                    "delay_ms": delays,
+                    "page": shows is not None,
+                }
+
+
+def broken(measured: dict[str, Any]) -> list[str]:
+    """The goals that are not met."""
+    made = []
+    if measured["cpu_ms"] > CPU_MS:
+        made.append(f"an update a second takes {measured['cpu_ms']:.0f} ms of a core, not {CPU_MS:.0f}")
+    if max(measured["delay_ms"], default=0) > DELAY_MS:
+        made.append(f"a state is seen after {max(measured['delay_ms']):.0f} ms, not {DELAY_MS:.0f}")
+    if measured["rss_end_mb"] > (1 + GROWTH) * measured["rss_mb"]:
+        made.append(f"its memory grows from {measured['rss_mb']:.0f} to {measured['rss_end_mb']:.0f} MB")
+    return made
+
+
+def report(measured: dict[str, Any]) -> Report:
+    """A row a figure."""
+    delays = sorted(measured["delay_ms"])
+    rows = [
+        ["CPU of an update a second, with what it takes in", f"{measured['cpu_ms']:.0f} ms", f"{CPU_MS:.0f} ms"],
+        ["memory, then and at the end", f"{measured['rss_mb']:.0f} MB, {measured['rss_end_mb']:.0f} MB", "no growth"],
+    ]
+    if delays:
+        rows.append(
+            [
+                "from a state to the page, median and longest",
+                f"{delays[len(delays) // 2]:.0f} ms, {delays[-1]:.0f} ms",
+                "2000 ms",
+            ]
+        )
+    page = "with a page open in Chromium" if measured["page"] else "no page open: neither chromium nor selenium here"
+    title = f"{measured['devices']} devices, {measured['states_per_s']:.0f} states a second, {page}"
+    return [
+        Table(title, {"what": "left", "measured": "right", "goal": "right"}, rows),
+        *(broken(measured) or ["every goal is met"]),
+    ]
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of a processor that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _rss(pid: int) -> float:
+    """Its memory, MB."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _until(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failure(f"the page does not show the fleet within {seconds:g} s")
+        time.sleep(0.01)
+
+
+def _delay(fleet: _Fleet, shows: Callable[[str], bool], n: int) -> float:
+    """Milliseconds from a state of the first device, with costs that no other has, to its being seen."""
+    began = time.monotonic()
+    fleet.mark = round((0.11 + n / 100) * 32768)
+    fleet.say(0)
+    _until(lambda: shows(f"{0.11 + n / 100:.2g} 0.7 1"), 30)
+    return 1000 * (time.monotonic() - began)
+
+
+@contextmanager
+def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
+    """Whether a page that is open in a browser shows some words; None where there is no browser."""
+    driver = shutil.which("chromedriver")
+    try:
+        from selenium import webdriver
+    except ImportError:
+        driver = None
+    if not driver:
+        yield None
+        return
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000"):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        for _ in range(100):
+            try:
+                browser.get(address)
+                break
+            except Exception:  # it does not listen yet
+                time.sleep(0.1)
+        yield lambda words: words in browser.execute_script("return document.body.innerText")
+    finally:
+        browser.quit()
+
+
+class _Fleet:
+    """Devices that say a state a second each, from a thread. said: how many so far; mark: beta of the first one, Q15."""
+
+    def __init__(self, host: str, port: int, devices: int) -> None:
+        self.said, self.mark = 0, 6554
+        self._session = Session(host, port, lambda: make_client(""), ["none"]).start()
+        self._samples = [1000] * devices
+        self._scores = [[100] * PLACES for _ in range(devices)]
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._began = time.time()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> _Fleet:
+        self._session.open()
+        for n in range(len(self._samples)):
+            self._session.publish(wire.topic(f"d{n:03}", "status"), wire.status("online", n + 1), 0, True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(10)
+        self._session.close()
+
+    def say(self, n: int) -> None:
+        """The state of a device, ten samples later."""
+        with self._lock:
+            self._samples[n] += 10
+            for k in random.choices(range(PLACES), WEIGHTS, k=10):
+                self._scores[n][k] += 1
+            samples, scores = self._samples[n], self._scores[n]
+            state = State(
+                samples=samples,
+                offloads=samples // 5,
+                replies=samples // 5,
+                link="up",
+                boot=n + 1,
+                policy="adaptive",
+                bits=4,
+                model=1,
+                beta=self.mark if n == 0 else 6554,
+                delta_fp=22938,
+                delta_fn=32768,
+                paid=samples // 5 * 6554,
+                uptime_s=round(time.time() - self._began) + 100,
+                time=round(time.time()),
+                scores=scores,
+                answered=[x // 5 for x in scores],
+                events=[x // 10 for x in scores],
+                local_cost=[x * 20 for x in scores],
+                waits=[0] * 3 + [samples // 5] + [0] * (WAITS - 4),
+                last=(3, 1, 1),
+            )
+            payload = json.dumps(state.model_dump()).encode()
+        self._session.publish(wire.topic(f"d{n:03}", "state"), payload, 0, True)
+        self.said += 1
+
+    def _run(self) -> None:
+        devices = len(self._samples)
+        due = time.monotonic()
+        while True:
+            for n in range(devices):
+                self.say(n)
+                due += 1 / devices
+                if self._ended.wait(max(0.0, due - time.monotonic())):
+                    return
