@@ -136,7 +136,7 @@ def test_the_fleet_on_a_page(said, browser, tmp_path):
 def test_a_device_on_a_page(said, browser, tmp_path):
     name = "Wohnküche 2"
     said.status(name)
-    said.state(name)
+    said.state(name, uptime_s=100)
     with dashboard(said.url, tmp_path) as address:
         browser.get(address)
         shows(browser, name)
@@ -144,7 +144,7 @@ def test_a_device_on_a_page(said, browser, tmp_path):
 
         browser.find_element(By.LINK_TEXT, name).click()
         shows(browser, "1000 samples, 200 asked, 200 answered", "cost 0.")
-        said.state(name, samples=1100, saturated=50, offloads=250, replies=250)
+        said.state(name, uptime_s=130, samples=1100, saturated=50, offloads=250, replies=250)
         shows(browser, "1100 samples", "saturated:")
         assert until(lambda: browser.execute_script("return document.querySelectorAll('canvas').length") == 5, 30)
         assert no_sideways_scrolling(browser)
