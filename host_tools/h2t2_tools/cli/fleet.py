@@ -169,17 +169,17 @@ def _output(text: str) -> str:
 
 
 def _worker(
-    args: argparse.Namespace, metrics: tuple[str, int] | None, parent: int, say: Callable[[str], None]
+    args: argparse.Namespace, metrics: tuple[str, int] | None, whose: int, say: Callable[[str], None]
 ) -> dict[str, int]:
     """One worker, which is its parent's: what it has answered."""
-    from ..common import pairs
-    from ..fleet.rdl import models, pool, server
+    from ..common import pairs, parent
+    from ..fleet.rdl import models, server
 
-    pool.end_with_parent()
+    parent.end_with_parent()
     pair = pairs.load(args.pair)
     source = models.of_pair(pair, args.model, args.event, args.resolver)
     model_id = pair.about.model_id if args.model_id is None else args.model_id
-    options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, parent, args.hang_after)
+    options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after)
     return server.serve(source, model_id, endpoint_of(args), options, say)
 
 

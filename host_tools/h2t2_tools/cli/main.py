@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from .. import __version__
+from ..common import parent
 from ..common.errors import Failure, UserError, plain
 from ..common.extras import missing
 from . import bench, boards, fleet, lab, model, proof, watch
@@ -27,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command line; the exit status: 0, 1 for a failure, 2 for wrong use, 130 after Ctrl-C."""
+    parent.obey()
     args = parser().parse_args(argv)
     try:
         args.run(args)

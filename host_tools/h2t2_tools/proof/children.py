@@ -10,16 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..common import parent
 from ..common.errors import Failure
 from ..fleet.rdl.pool import READY
 
 
 @contextmanager
 def child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str]]:
-    """An `h2t2` process of its own that is gone when the context ends, however it ends."""
+    """An `h2t2` process of its own that is gone when the context ends, or this process does, however they end."""
     command = [sys.executable, "-m", "h2t2_tools", *arguments]
     # its own session: Ctrl-C reaches this process alone, which then ends its children in order
-    process = subprocess.Popen(command, text=True, start_new_session=True, **streams)
+    process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.bound(), **streams)
     try:
         yield process
     finally:
@@ -48,8 +49,8 @@ def _wait_ready(worker: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def serving(arguments: list[str]) -> Iterator[None]:
-    """A worker of `h2t2 rdl` with these arguments, ready to answer."""
+def serving(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
+    """A worker of `h2t2 rdl` with these arguments, ready to answer; several where they say so, whose parent this is."""
     with child(["rdl", *arguments], stderr=subprocess.PIPE) as worker:
         _wait_ready(worker)
-        yield
+        yield worker

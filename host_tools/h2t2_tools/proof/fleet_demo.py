@@ -72,12 +72,14 @@ def demonstrate(
         began = time.monotonic()
         follower = Follower(Endpoint(host, port)).start()
         stack.callback(follower.close)
+        running: list[subprocess.Popen[str]] = []
         for n, name in enumerate(_names(nodes)):
             where = cut_off if name == "cut-off" else url
             command = ["node", "--pair", str(pair.folder), "--broker", where, "--device", name, f"--seed={n + 1}"]
             command += [f"--every={EVERY.get(name, WELL)}", f"--samples={MANY}", "--out=/dev/null"]
             command += _own(name, pair, folder)
-            stack.enter_context(child(command, stderr=subprocess.DEVNULL))
+            running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
+        stack.callback(_stop, running)
         say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
         alarms: dict[str, float] = {}
         try:
@@ -96,6 +98,12 @@ def demonstrate(
 def _end(links: list[Proxy]) -> None:
     for link in links:
         link.stop()
+
+
+def _stop(running: list[subprocess.Popen[str]]) -> None:
+    """All at once: one after the other they would take their time each."""
+    for process in running:
+        process.terminate()
 
 
 def _note(follower: Follower, alarms: dict[str, float], began: float, say: Callable[[str], None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -13,7 +12,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from ...common.errors import Failure, UserError
@@ -72,12 +70,6 @@ def supervise(
         for path in folder.glob("*.json"):
             counts.update(json.loads(path.read_text()))
     return dict(counts)
-
-
-def end_with_parent() -> None:
-    """Linux ends this process as soon as its parent is gone; elsewhere the worker looks once a second."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 class _Process:
