@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from h2t2.core.h2t2 import H2T2
+from h2t2.link.paho import Session, make_client
 from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof.chaos.storm import children
+from h2t2_tools.proof.usage import children
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,7 +28,7 @@ def worker(url, pair="digits", *options):
         assert "ready" in process.stderr.readline()
         yield process
     finally:
-        for child in children(process):
+        for child in children(process.pid):
             os.kill(child, signal.SIGKILL)
         process.kill()
         process.communicate()
@@ -46,6 +47,23 @@ def mosquitto(folder):
         yield one
     finally:
         one.stop()
+
+
+def retained(one, topic, seconds=10):
+    """The text that a broker retains on a topic, "" for none within so many seconds. one: of mosquitto()."""
+    heard = []
+
+    def client():
+        made = make_client("")
+        made.on_message = lambda _client, _data, message: heard.append(message.payload.decode())
+        return made
+
+    session = Session(one.host, one.port, client, [topic]).start()
+    try:
+        until(lambda: heard, seconds)
+    finally:
+        session.close()
+    return heard[0] if heard else ""
 
 
 def until(condition, seconds=60):

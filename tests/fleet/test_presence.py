@@ -14,6 +14,7 @@ from support import children, mosquitto, until, worker
 from h2t2_tools.fleet import broker
 
 SAMPLES, RATE, DEADLINE = 1200, 100, 1000
+STALL = 200  # ms for which a busy machine may not let a process run that has something to do
 
 
 def node(url, *options, **named):
@@ -37,14 +38,14 @@ def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
         outs = {name: tmp_path / f"{name}.out" for name in urls}  # a pipe that nobody reads would stop them
         running = {name: node(url, *rate, "--out", str(outs[name])) for name, url in urls.items()}
         assert until(lambda: all(out.exists() and out.stat().st_size for out in outs.values()), 30)
-        for stopped in (serving.pid, *children(serving)):  # its parent would replace it
+        for stopped in (serving.pid, *children(serving.pid)):  # its parent would replace it
             os.kill(stopped, signal.SIGSTOP)
         said = {name: process.communicate(timeout=280)[1] for name, process in running.items()}
     decided = {}
     for name, out in outs.items():
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         summary = rows[-1]["summary"]
-        assert max(row["ms"] for row in rows if "n" in row) <= DEADLINE, name
+        assert max(row["ms"] for row in rows if "n" in row) <= DEADLINE + STALL, name
         decided[name] = (SAMPLES, SAMPLES + summary["skipped"])  # of so many slots
         assert len(said[name].splitlines()) < 8, said[name]
         assert summary["link"] == {"healthy": "up", "nobody": "nobody", "stopped": "silent", "no broker": "down"}[name]

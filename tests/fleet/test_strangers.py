@@ -134,7 +134,7 @@ def test_a_hundred_thousand_malformed_messages(tmp_path):
             friend.open()
             flood(stranger, rng, WARM_UP, ["pi", "board"], friend)
             before = {process.pid: resident(process.pid) for process in (serving, node)}
-            before.update({pid: resident(pid) for pid in children(serving)})
+            before.update({pid: resident(pid) for pid in children(serving.pid)})
             flood(stranger, rng, MESSAGES - WARM_UP, ["pi", "board"], friend)
             grown = {pid: resident(pid) - size for pid, size in before.items()}
             assert max(grown.values()) < GROWTH, grown

@@ -249,7 +249,7 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
             return [int(float(re.search(r'status="ok"} (\S+)', get(base + n, "/metrics")[1])[1])) for n in range(3)]
 
         assert until(lambda: sum(answered()) == 30) and min(answered()) >= 5
-        victim = children(process)[0]
+        victim = children(process.pid)[0]
         for n in range(12):
             link.send(request(100 + n))
         subprocess.run(["kill", "-9", str(victim)], check=True)
@@ -259,7 +259,7 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
             link.send(request(200 + n))
             assert link.receive(5000) is not None
         assert "starting another" in process.stderr.readline()
-        assert until(lambda: len(children(process)) == 3)
+        assert until(lambda: len(children(process.pid)) == 3)
         process.send_signal(signal.SIGTERM)
         assert sum(json.loads(process.communicate(timeout=20)[0]).values()) >= 30
         link.close()
@@ -268,7 +268,7 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
 @pytest.mark.slow
 def test_workers_end_with_a_parent_that_was_killed(url):
     with worker(url, "digits", "--workers", "2") as process:
-        workers = children(process)
+        workers = children(process.pid)
         assert len(workers) == 2
         process.kill()
         process.wait()
@@ -350,14 +350,14 @@ def test_a_worker_waits_for_its_broker(tmp_path):
 def test_a_worker_outlives_a_broker_that_is_away_for_long(tmp_path):
     """Fifteen seconds, longer than a silent worker is let live: the same process answers afterwards."""
     with mosquitto(tmp_path) as one, worker(one.url, "digits") as process:
-        before = children(process)
+        before = children(process.pid)
         one.stop(kill=True)
         time.sleep(15)
         one.start()
         link = opened(one.url)
         assert until(lambda: link.workers() == 1, 40)
         link.send(request(1))
-        assert replies(link, 1) == {1: (wire.OK, 0)} and children(process) == before
+        assert replies(link, 1) == {1: (wire.OK, 0)} and children(process.pid) == before
         link.close()
 
 
@@ -379,7 +379,7 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
     with worker(url, "digits", *options, "--keep-refused", str(tmp_path / "refused")) as process:
         link = opened(url)
         poison = bytes([99]) * 64
-        first = children(process)
+        first = children(process.pid)
         waiting = {0: poison, **{n: bytes(64) for n in range(1, 11)}}  # what is asked for, by the number's last digits
         got, unwell = {}, False
         end = time.monotonic() + 60
@@ -397,7 +397,7 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
                 waiting.pop(sequence % 100, None)
                 payload = link.receive(200)
         assert got == {0: (wire.REFUSED, -1), **dict.fromkeys(range(1, 11), (wire.OK, 1))}, waiting
-        assert unwell and children(process) != first
+        assert unwell and children(process.pid) != first
         (kept,) = (tmp_path / "refused").iterdir()
         assert kept.read_bytes() == poison
         link.close()
@@ -406,9 +406,9 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
 @pytest.mark.slow
 def test_a_worker_that_is_stopped_is_replaced(url):
     with worker(url, "digits") as process:
-        (stopped,) = children(process)
+        (stopped,) = children(process.pid)
         os.kill(stopped, signal.SIGSTOP)
-        assert until(lambda: children(process) not in ([stopped], []), 30)
+        assert until(lambda: children(process.pid) not in ([stopped], []), 30)
         link = opened(url)
         assert until(lambda: link.workers() == 1)
         link.send(request(1))
@@ -437,7 +437,7 @@ def test_metrics_serve_a_bounded_number_of_connections(url):
     port = broker.free_port()
     with worker(url, "digits", "--metrics", str(port)) as process:
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
-        (serving,) = children(process)
+        (serving,) = children(process.pid)
         assert until(lambda: len(os.listdir(f"/proc/{serving}/task")) < 40)
         for one in silent:
             one.close()

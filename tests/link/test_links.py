@@ -225,7 +225,7 @@ def test_workers_come_and_go(kind, mosquitto):
         assert count(1)  # breast_cancer's is of another model
         with worker(mosquitto.url) as second:
             assert count(2)
-            for process in children(second):
+            for process in children(second.pid):
                 os.kill(process, signal.SIGKILL)
             assert count(1) and count(2)  # its parent starts another
             announced = link.presence.announced

@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_decisions(tmp_path):
 
 def workers(demo):
     """The worker and the node that a demo started, by their numbers; its broker is another program."""
-    return [pid for pid in children(demo) if b"h2t2_tools" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in children(demo.pid) if b"h2t2_tools" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.mark.slow

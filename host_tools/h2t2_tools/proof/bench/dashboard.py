@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import tempfile
@@ -11,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any
 
@@ -23,6 +21,7 @@ from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...fleet import broker
 from ...fleet.seen.state import State
+from .. import usage
 from ..children import child
 
 TITLE = "Dashboard"
@@ -48,16 +47,16 @@ def measure(doing: Callable[[str], None], seconds: float = 60.0, devices: int = 
                 if shows:
                     _until(lambda: shows(f"{devices} devices"), 60)
                 time.sleep(seconds / 4)
-                began, cpu, said, middle = time.monotonic(), _cpu(process.pid), fleet.said, _rss(process.pid)
+                began, cpu, said, middle = time.monotonic(), usage.cpu_s(process.pid), fleet.said, usage.rss_mb(process.pid)
                 delays = [] if shows is None else [_delay(fleet, shows, n) for n in range(LOOKS)]
                 time.sleep(max(0.0, began + seconds - time.monotonic()))
                 took = time.monotonic() - began
                 return {
                     "devices": devices,
                     "states_per_s": (fleet.said - said) / took,
-                    "cpu_ms": 1000 * (_cpu(process.pid) - cpu) / took,
+                    "cpu_ms": 1000 * (usage.cpu_s(process.pid) - cpu) / took,
                     "rss_mb": middle,
-                    "rss_end_mb": _rss(process.pid),
+                    "rss_end_mb": usage.rss_mb(process.pid),
                     "delay_ms": delays,
                     "page": shows is not None,
                 }
@@ -96,17 +95,6 @@ def report(measured: dict[str, Any]) -> Report:
         Table(title, {"what": "left", "measured": "right", "goal": "right"}, rows),
         *(broken(measured) or ["every goal is met"]),
     ]
-
-
-def _cpu(pid: int) -> float:
-    """Seconds of a processor that a process has had."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _rss(pid: int) -> float:
-    """Its memory, MB."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> None:

@@ -23,6 +23,7 @@ from ...common import pairs
 from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
 from ..proxy import Faults, Proxy
+from ..usage import children
 from .report import figures
 from .soak import Soak
 from .stalls import Stalls
@@ -79,7 +80,7 @@ class Storm:
 
     def stop_workers(self) -> None:
         """Both are there, and silent: nodes notice, and decide on."""
-        stopped = [child for worker in self.workers[:2] for child in children(worker)]
+        stopped = [child for worker in self.workers[:2] for child in children(worker.pid)]
         for child in stopped:
             _signal(child, signal.SIGSTOP)
         self.done["workers stopped"] += 1
@@ -126,12 +127,6 @@ class Storm:
         self.broker.stop()
 
 
-def children(process: subprocess.Popen[Any]) -> list[int]:
-    """The numbers of a process's own children: the workers of `h2t2 rdl`."""
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(child) for child in path.read_text().split()] if path.exists() else []
-
-
 def _signal(process: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(process, number)
@@ -139,7 +134,7 @@ def _signal(process: int, number: int) -> None:
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
     """A supervisor and its worker, at once."""
-    its_own = children(worker)
+    its_own = children(worker.pid)
     worker.kill()
     for child in its_own:
         _signal(child, signal.SIGKILL)
