@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TRAIN := .venv-train
 DOCS := .venv-docs
+ASSISTANT := .venv-assistant
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
@@ -17,7 +18,7 @@ demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 
 # side by side what waits for the network and what computes
 test: setup lint
-	$(MAKE) -j2 system $(TRAIN)/.done $(DOCS)/.done
+	$(MAKE) -j2 system $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done
 	$(MAKE) -j2 units test-train
 	$(MAKE) -j2 fuzz docs
 
@@ -60,6 +61,11 @@ $(DOCS)/.done: $(LOCKS)/docs.txt $(SETUP)
 	sh host_tools/setup.sh $(DOCS) $<
 	touch $@
 
+# Home Assistant's own parser, which tests hold our discovery messages against
+$(ASSISTANT)/.done: $(LOCKS)/assistant.txt $(SETUP)
+	sh host_tools/setup.sh $(ASSISTANT) $<
+	touch $@
+
 system: setup
 	sh host_tools/system.sh $(BIN)/h2t2
 
@@ -71,6 +77,7 @@ lock:
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
+	$(COMPILE) --group build --group assistant -o host_tools/locks/assistant.txt
 
 # what is written by a command and committed: package.json of every board, the command reference, the operators
 pages: setup
@@ -84,4 +91,4 @@ walkthrough: setup
 	mv five-commands.md docs
 
 clean:
-	rm -rf $(VENV) $(TRAIN) $(DOCS) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TRAIN) $(DOCS) $(ASSISTANT) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

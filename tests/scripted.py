@@ -28,7 +28,7 @@ class Link:
         self.up, self.there, self.answers, self.trouble = True, 1, True, ""
         self.label, self.status = 1, wire.OK
         self.sent, self.commands, self.waiting, self.renewed = [], [], [], 0
-        self.reported, self.answered = [], []
+        self.reported, self.answered, self.retained, self.also = [], [], [], []
         self.presence, self.namesakes = Presence(), Namesakes(BOOT)
 
     def is_connected(self):
@@ -60,6 +60,14 @@ class Link:
 
     def report(self, message):
         self.reported.append(message)
+
+    def also_heard(self):
+        return self.also.pop(0) if self.also else None
+
+    def retain(self, topic, message):
+        if self.up:
+            self.retained.append((topic, message))
+        return self.up
 
     def answer(self, message):
         self.answered.append(message)

@@ -1,16 +1,14 @@
 """`h2t2 gateway`."""
 
-import os
-import select
 import time
-import tty
 
 import pytest
+from pseudo_terminal import Pty
 from support import mosquitto, until, worker
 
 from h2t2.link import frames, wire
 from h2t2.link.serial import SerialLink
-from h2t2_tools.boards.gateway import Line, Out, parse
+from h2t2_tools.boards.gateway import How, Line, Out, parse
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -19,33 +17,13 @@ from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.seen.follower import Follower
 
 
-class Pty:
-    def __init__(self):
-        self.end, other = os.openpty()
-        tty.setraw(other)
-        os.set_blocking(self.end, False)
-        self.port = os.ttyname(other)
-
-    def read(self):
-        try:
-            return os.read(self.end, 4096)
-        except BlockingIOError:
-            return None
-
-    def wait(self, ms):
-        select.select([self.end], [], [], ms / 1000)
-
-    def write(self, data):
-        os.write(self.end, data)
-
-
 @pytest.mark.slow
 def test_a_board_that_tells_no_state_is_told_of(tmp_path):
     with mosquitto(tmp_path) as one:
         end = Pty()
         to = Endpoint(one.host, one.port)
         follower = Follower(to).start()
-        line = Line(end.port, "tiny", to, 115200, False, Out(lambda _: None, lambda _: None))
+        line = Line(end.port, "tiny", to, How(pace=False), Out(lambda _: None, lambda _: None))
         end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0") + frames.encode(frames.DECISION, b"\2\0\6\0\1"))
 
         def seen():
@@ -75,7 +53,7 @@ def test_one_gateway_serves_many_lines(tmp_path):
     with broker.running("mosquitto") as url, worker(url):
         ends = [Pty(), Pty()]
         out = Out(said.append, decided.append)
-        lines = [Line(end.port, f"dev{n}", Endpoint(*broker.parse(url)), 115200, False, out) for n, end in enumerate(ends)]
+        lines = [Line(end.port, f"dev{n}", Endpoint(*broker.parse(url)), How(pace=False), out) for n, end in enumerate(ends)]
         links = [SerialLink(end, f"dev{n}") for n, end in enumerate(ends)]
         for sequence in range(1, 21):
             ends[0].write(b"noise" * (sequence % 3))
@@ -111,7 +89,7 @@ def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
         return wire.decode_reply(link.receive(5000))[:3]
 
     with mosquitto(tmp_path) as one:
-        line = Line(end.port, "dev", Endpoint(one.host, one.port), 115200, False, out)
+        line = Line(end.port, "dev", Endpoint(one.host, one.port), How(pace=False), out)
         link = SerialLink(end, "dev", 7)
         assert asked(link, 2, 1) == (wire.NOBODY, 7, 1)
         with worker(one.url):

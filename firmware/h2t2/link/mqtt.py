@@ -49,9 +49,10 @@ class MqttLink:
 
     def __init__(
         self, host, port, device, model, boot, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320,
-        tls=None
+        tls=None, also=""
     ):  # fmt: skip
-        """tls: None, or a context of tls.context(). deadline_ms: for one attempt, first packet to subscription."""
+        """tls: None, or a context of tls.context(). deadline_ms: for one attempt, first packet to subscription. also: a topic
+        beside its own that it listens to."""
         self.host = host
         self.port = port
         self.device = device
@@ -69,7 +70,9 @@ class MqttLink:
         self.have = 0  # bytes in it
         self.skip = 0  # bytes of a packet too large, still to come
         leaves = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
-        self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")]]
+        self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")] + ([also] if also else [])]
+        self.also = also.encode()
+        self.also_said = None
         self.queue = []
         self.commands = []
         self.pending = []  # packets (memoryviews) the socket has not taken whole
@@ -128,6 +131,18 @@ class MqttLink:
         """The next command payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
 
+    def also_heard(self) -> bytes | None:
+        """The last payload on the topic beside its own, once; None when there is none."""
+        said, self.also_said = self.also_said, None
+        return said
+
+    def retain(self, topic: str, message: str) -> bool:
+        """Publish a message, retained, on a topic that may be none of the device's; False while the link is down or busy."""
+        if self.state != UP or len(self.pending) >= PENDING:
+            return False
+        self._publish_on(topic, message.encode(), 0, True)
+        return self.state == UP
+
     def report(self, message: str) -> None:
         """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
         if self.state == UP and len(self.pending) < PENDING:
@@ -154,7 +169,10 @@ class MqttLink:
         self._drop("closed")
 
     def _publish(self, leaf, payload, qos, retain):
-        body = text(wire.topic(self.device, leaf))
+        self._publish_on(wire.topic(self.device, leaf), payload, qos, retain)
+
+    def _publish_on(self, topic, payload, qos, retain):
+        body = text(topic)
         if qos:
             self.packet_id = self.packet_id % 65535 + 1
             body += bytes([self.packet_id >> 8, self.packet_id & 255])
@@ -390,7 +408,7 @@ class MqttLink:
                 self._message(leaf, bytes(body[start:]), kind & 1)
 
     def _message(self, topic, payload, retained):
-        reply, command, status, _ = self.topics
+        reply, command, status = self.topics[:3]
         if topic == reply or (topic == command and not retained):
             waiting = self.queue if topic == reply else self.commands
             if len(waiting) >= QUEUE:
@@ -399,6 +417,8 @@ class MqttLink:
             waiting.append(payload)
         elif topic == status:
             self.namesakes.take(payload, self.connections > (self.state == UP))
+        elif topic == self.also:
+            self.also_said = payload
         else:
             try:
                 self.presence.take(topic.decode(), payload, retained)

@@ -5,6 +5,7 @@ import sys
 
 from ..clock import unix_now
 
+WOKEN = "deepsleep"  # the cause of a start that ends a deep sleep
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
 TRIES = 3  # of a time server
 

@@ -17,13 +17,14 @@ class Service:
     sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
     every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. sleep: a
-    Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight.
+    Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight. assistant: an Assistant, or None.
     Counter: `errors` (exceptions caught).
     """
 
     def __init__(
-        self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None
-    ):
+        self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None,
+        assistant=None
+    ):  # fmt: skip
         self.node = node
         self.sensing = sensing
         self.shape = shape
@@ -34,6 +35,7 @@ class Service:
         self.cause = cause
         self.app = app
         self.sleep = sleep
+        self.assistant = assistant
         self.errors = 0
         self.outside = 0  # samples with a number far outside, at the last look
         self.desk = Desk(self._carry_out, log)
@@ -121,13 +123,15 @@ class Service:
         """What else there is to see to: a command, the end of a pause, news to tell, the state to report."""
         node = self.node
         payload = node.link.command()
+        done = self.desk.carried_out
         if payload is not None:
             node.link.answer(self.desk.take(payload))
+        changed = self.desk.carried_out != done  # what it is now is seen at once
         now = self.watch.seconds()
         if self.pause_end >= 0 and now >= self.pause_end:
             self.pause_end = -1
             node.paused = False
-        changed = False
+            changed = True
         standing = node.standing()
         if standing != self.standing:
             why = node.link.trouble if standing == DOWN else ""
@@ -138,12 +142,18 @@ class Service:
             self.namesakes = not self.namesakes
             self.log("another device bears this name: each takes the other's connection away; rename one")
             changed = True
+        if self.assistant:
+            self.assistant.look(self._state)
+            changed = self.assistant.news(node.last, now - self.said) or changed
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
             self._report()
 
     def _report(self):
         self.said = self.watch.seconds()
-        self.node.link.report(json.dumps(state(self)))
+        self.node.link.report(json.dumps(self._state()))
+
+    def _state(self):
+        return state(self)
 
     def _carry_out(self, command):
         """Do what a command says; what its sender should know, or None."""

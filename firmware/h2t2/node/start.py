@@ -99,7 +99,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
         policy.set_beta(node.cost.expected)
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
     sleep = _sleep(config)
-    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app, sleep)
+    shown = _assistant(config, link, cause)
+    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app, sleep, shown)
 
 
 def open_app(config, shown):
@@ -130,6 +131,24 @@ def _sleep(config):
 
     kind, power = config["sleep"]
     return Sleep(kind, board.sleeper(kind), power=power, at_once=config.get("watchdog_ms", 0) // 2)
+
+
+def _assistant(config, link, cause):
+    """The Assistant of a configuration, or None."""
+    if not config.get("home_assistant"):
+        return None
+    from .assistant import Assistant
+
+    return Assistant(link, config["device"], config["home_assistant"], cause == board.WOKEN)
+
+
+def beside(config) -> str:
+    """The topic that a link listens to beside its own, "" for none."""
+    if not config.get("home_assistant"):
+        return ""
+    from .assistant import BIRTH
+
+    return BIRTH
 
 
 def boot_number() -> int:
@@ -166,6 +185,7 @@ def mqtt_link(config, feed=lambda: None, log=print):
         config.get("keep_alive", 30),
         seed=int.from_bytes(os.urandom(4), "little") >> 4,
         tls=tls,
+        also=beside(config),
     )
 
 

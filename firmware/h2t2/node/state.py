@@ -23,6 +23,7 @@ def state(running) -> dict:
         budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
         namesakes=running.namesakes,
+        paused=node.paused,
         last=node.last,
         time=unix_now(),
         uptime_s=running.watch.seconds(),

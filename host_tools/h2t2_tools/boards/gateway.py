@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from struct import unpack
 from typing import Any
 
@@ -15,6 +15,7 @@ import serial
 from h2t2.link import frames, wire
 from h2t2.link.paho import PahoLink
 from h2t2.node import start
+from h2t2.node.assistant import BIRTH, Assistant
 from h2t2.node.service import SOURCES
 
 from ..common.errors import UserError
@@ -32,6 +33,17 @@ class Out:
     log: Callable[[str], None]
     decision: Callable[[dict[str, Any]], None]
     ended: Callable[[dict[str, Any]], None] = lambda line: None
+
+
+@dataclass(frozen=True)
+class How:
+    """How lines are read. restart: stop what the boards run and let them boot, so that nothing they say is missed. shown: what
+    Home Assistant is to show of them (h2t2.node.assistant), [] for nothing."""
+
+    baud: int = 115200
+    pace: bool = True
+    restart: bool = False
+    shown: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -56,13 +68,15 @@ class Counters:
 class Line:
     """One serial line and the device at its end, until stop() is called. The line may go and come back."""
 
-    def __init__(self, port: str, device: str, endpoint: Endpoint, baud: int, pace: bool, out: Out, restart: bool = False):
-        """restart: stop what the board runs and let it boot, so that nothing it says is missed."""
-        self.port, self.device, self.baud, self.pace, self.out = port, device, baud, pace, out
+    def __init__(self, port: str, device: str, endpoint: Endpoint, how: How, out: Out):
+        self.port, self.device, self.how, self.out = port, device, how, out
         self.counters = Counters()
         self.decoder = frames.Decoder()
         boot = start.boot_number()
-        self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
+        also = BIRTH if how.shown else ""
+        self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, also=also, **endpoint.login)
+        self._assistant = Assistant(self._link, device, how.shown) if how.shown else None
+        self._state: dict[str, Any] | None = None  # the last that the board told, or was made of its decisions
         self._next: int | None = None  # the number of the board's next decision
         self._sources = [0] * len(SOURCES)  # decisions by where they came from
         self._last: list[int] | None = None
@@ -74,13 +88,13 @@ class Line:
         except OSError as error:
             out.log(f"{error}; requests are refused until it answers")
         self._stopped = threading.Event()
-        if restart:
-            repl = RawRepl(port, pace, baud)
+        if how.restart:
+            repl = RawRepl(port, how.pace, how.baud)
             repl.interrupt()
             repl.reset()
             self._serial = repl.line
         else:
-            self._serial = open_line(port, baud)
+            self._serial = open_line(port, how.baud)
         self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
         self._thread.start()
 
@@ -115,12 +129,23 @@ class Line:
                     self._down(frames.COMMAND, command)
                 if not self.counters.states and self.counters.decisions and time.monotonic() >= self._due:
                     self._tell()
+                self._assist()
                 if self._link.namesakes.found() and not self._namesake:
                     self._namesake = True
                     self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
+
+    def _assist(self) -> None:
+        """See to Home Assistant, once there is a state to show."""
+        if self._assistant is None or self._state is None:
+            return
+        state = self._state
+        self._assistant.look(lambda: state)
+        told = int(time.monotonic() - self._due + TELL_S)
+        if not self.counters.states and self._assistant.news(self._last, told):
+            self._tell()
 
     def _tell(self) -> None:
         """The state of a board that has no room to keep one, a micro:bit, as far as its decisions tell."""
@@ -131,6 +156,7 @@ class Line:
         state.update(replies=remote, fallbacks=fallback)
         state.update(last=self._last, boot=self._boot, uptime_s=int(now - self._began), time=int(time.time()))
         state.update(namesakes=self._namesake, missed=self.counters.missed)
+        self._state = state
         self._link.report(json.dumps(state))
 
     def _words(self) -> None:
@@ -143,7 +169,7 @@ class Line:
     def _reopen(self) -> None:
         while not self._stopped.wait(0.5):
             try:
-                self._serial = open_line(self.port, self.baud)
+                self._serial = open_line(self.port, self.how.baud)
             except UserError:
                 continue
             self.counters.reopened += 1
@@ -155,7 +181,7 @@ class Line:
             self._request(payload)
         elif kind == frames.STATE:
             self.counters.states += 1
-            self._link.report(payload.decode(errors="replace"))
+            self._relay(payload.decode(errors="replace"))
         elif kind == frames.ANSWER:
             self._link.answer(payload.decode(errors="replace"))
         elif kind == frames.DECISION and len(payload) == 5 and payload[4] < len(SOURCES):
@@ -173,6 +199,17 @@ class Line:
         elif kind == frames.HELLO:
             self._next = None  # its decisions may be numbered anew
             self.out.log(f"{self.port}: hello from {payload[:64].decode(errors='replace')}")
+
+    def _relay(self, state: str) -> None:
+        """A state that the board tells."""
+        self._link.report(state)
+        if self._assistant:
+            try:
+                read = json.loads(state)
+            except ValueError:
+                return
+            if isinstance(read, dict):
+                self._state = read
 
     def _end(self, payload: bytes) -> None:
         try:
@@ -193,7 +230,7 @@ class Line:
             self._down(frames.REPLY, wire.encode_reply(wire.NOBODY, known[0], known[1], -1, 0))
 
     def _down(self, kind: int, payload: bytes) -> None:
-        write_paced(self._serial, frames.encode(kind, payload), self.pace)
+        write_paced(self._serial, frames.encode(kind, payload), self.how.pace)
 
 
 def parse(port: str) -> tuple[str, str]:
@@ -208,9 +245,7 @@ def parse(port: str) -> tuple[str, str]:
         raise UserError(f"--port {port}: {error}") from None
 
 
-def relay(
-    ports: list[str], endpoint: Endpoint, baud: int, pace: bool, restart: bool, seconds: float | None, out: Out
-) -> dict[str, dict[str, int]]:
+def relay(ports: list[str], endpoint: Endpoint, how: How, seconds: float | None, out: Out) -> dict[str, dict[str, int]]:
     """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""
     lines: list[Line] = []
     named = [parse(port) for port in ports]
@@ -220,7 +255,7 @@ def relay(
             raise UserError(f"--port: {' and '.join(twice)} are both called {device}; name them apart, as LINE=DEVICE")
     try:
         for line, device in named:
-            lines.append(Line(line, device, endpoint, baud, pace, out, restart))
+            lines.append(Line(line, device, endpoint, how, out))
             out.log(f"{line} is device {device}")
         out.log("ready")
         end = None if seconds is None else time.monotonic() + seconds

@@ -56,10 +56,11 @@ KINDS = {
 LINKS = ("mqtt", "serial", "wifi")
 NETWORK = (  # entries of a configuration that are of no use to a board at a gateway's line
     "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password", "ntp",
+    "home_assistant",
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 # entries of a configuration that need modules of their own; and an operator that does
-PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "lstm")
+PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "lstm")
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:

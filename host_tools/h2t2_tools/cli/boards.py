@@ -17,6 +17,7 @@ from .options import (
     add_endpoint_options,
     command,
     endpoint_of,
+    home_assistant_option,
     json_option,
     positive,
     progress,
@@ -223,12 +224,15 @@ def _add_new(commands: Any) -> None:
 
 def _gateway(args: argparse.Namespace) -> None:
     from ..boards import gateway
+    from ..fleet import home_assistant
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     say = lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
     told = lambda line: print(json.dumps(line), flush=True)  # noqa: E731  a decision, or how a node ended
     out = gateway.Out(say, told, told)
-    counters = gateway.relay(args.port, endpoint_of(args), args.baud, not args.fast, args.restart, args.seconds, out)
+    shown = home_assistant.names(args.home_assistant) if args.home_assistant else []
+    how = gateway.How(args.baud, not args.fast, args.restart, shown)
+    counters = gateway.relay(args.port, endpoint_of(args), how, args.seconds, out)
     for device, counts in counters.items():
         out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
     write_json(args.json, counters)
@@ -250,6 +254,7 @@ def _add_gateway(commands: Any) -> None:
         help="a serial line and its device's name (repeatable)",
     )
     add_endpoint_options(p)
+    home_assistant_option(p)
     p.add_argument("--baud", type=positive, default=115200, help="(115200)")
     p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
     p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")

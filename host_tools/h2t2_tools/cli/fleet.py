@@ -21,6 +21,7 @@ from .options import (
     command,
     device_name,
     endpoint_of,
+    home_assistant_option,
     json_option,
     model_number,
     policy_numbers,
@@ -64,6 +65,7 @@ def _node(args: argparse.Namespace) -> None:
         budget=args.budget,
         app=args.app or "",
         pair=str(pair.folder.resolve()) if args.app else "",
+        home_assistant=args.home_assistant,
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
         snapshot_ldl=args.snapshot_ldl,
@@ -133,6 +135,7 @@ def _add_node(commands: Any) -> None:
     )
     p.add_argument("--app", metavar="FILE", help="your own program, sense() and act(decision), in place of the pair's samples")
     p.add_argument("--budget", default="", metavar="B", help="most that is offloaded: 10%%, 200/day, 500kB/day, 2000mJ/hour")
+    home_assistant_option(p)
     p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
     add_policy_options(p)
 

@@ -24,14 +24,24 @@ def _fleet(args: argparse.Namespace) -> None:
 
     follower = Follower(endpoint_of(args)).start()
 
+    made: Any
+
     def now() -> dict[str, Any]:
         with follower.fleet() as fleet:
             return report.of_fleet(fleet, time.time())
 
+    if args.forget and not args.device:
+        raise UserError("--forget: name the device")
     try:
-        if args.json or args.once or not sys.stdout.isatty():
+        if args.forget:
             time.sleep(args.listen)
-            made: Any = now()
+            made = _one(now(), args.device)
+            follower.forget(args.device)
+            write_json(args.json, made)
+            print(f"{args.device} is forgotten", file=sys.stderr)
+        elif args.json or args.once or not sys.stdout.isatty():
+            time.sleep(args.listen)
+            made = now()
             if args.device:
                 made = _one(made, args.device)
             write_json(args.json, made)
@@ -79,9 +89,11 @@ def _add_fleet(commands: Any) -> None:
         "Every device on a broker, live: what it does, what it costs, and what is wrong with it.",
         "h2t2 fleet",
         "h2t2 fleet kitchen --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
+        "h2t2 fleet attic --forget   # it is gone for good: the broker, and Home Assistant, forget it",
         "h2t2 fleet --json - --listen 15   # once, after 15 s: rates need two states of a device",
     )
     p.add_argument("device", nargs="?", type=device_name, help="one of them, in full (all)")
+    p.add_argument("--forget", action="store_true", help="have the broker forget a device that is gone for good")
     p.add_argument("--once", action="store_true", help="print it once, as is done where there is no terminal")
     p.add_argument("--listen", type=float, default=2.0, metavar="S", help="seconds to listen before that (2)")
     add_endpoint_options(p)

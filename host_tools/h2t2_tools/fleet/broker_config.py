@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.link import wire
+from h2t2.node import assistant
 
 from ..common.errors import UserError
 from .certs import revocation_list, write_file
@@ -128,19 +129,21 @@ ANY_WORKER = wire.presence("+", "+")
 
 
 def device_acl(plan: Plan) -> str:
-    """A device writes its own requests, status, state and answers, reads its own reply, command and status, and who serves."""
+    """A device writes its own requests, status, state and answers, reads its own reply, command and status, and who serves.
+    In Home Assistant it may show itself."""
     rules = []
     for name in plan.devices:
         rules.append(f"user {name}")
         leaves = (wire.request_leaf("+"), "status", "state", "answer")
         rules += [f"topic write {wire.topic(name, leaf)}" for leaf in leaves]
         rules += [f"topic read {wire.topic(name, leaf)}" for leaf in ("reply", "command", "status")]
-        rules.append(f"topic read {ANY_WORKER}")
+        rules += [f"topic read {ANY_WORKER}", f"topic write {assistant.topic(name)}", f"topic read {assistant.BIRTH}"]
     return "\n".join(rules) + "\n"
 
 
 def worker_acl(plan: Plan) -> str:
-    """Workers read requests, write replies and that they serve; operators command devices and read what they say."""
+    """Workers read requests, write replies and that they serve; operators command devices, read what they say, and make the
+    broker forget one; Home Assistant is one of them."""
     rules = []
     for name in plan.workers:
         rules += [f"user {name}", f"topic read {wire.topic('+', wire.request_leaf('+'))}"]
@@ -148,7 +151,8 @@ def worker_acl(plan: Plan) -> str:
     for name in plan.operators:
         rules += [f"user {name}", f"topic readwrite {wire.topic('+', 'command')}"]
         rules += [f"topic read {ANY_WORKER}", f"topic read {telemetry.ANY}"]
-        rules += [f"topic read {wire.topic('+', leaf)}" for leaf in ("status", "state", "answer")]
+        rules += [f"topic readwrite {wire.topic('+', leaf)}" for leaf in ("status", "state")]  # it may take them back
+        rules += [f"topic read {wire.topic('+', 'answer')}", f"topic readwrite {assistant.PREFIX}/#"]
     return "\n".join(rules) + "\n"
 
 

@@ -16,7 +16,7 @@ from ..common import budget, durations, pairs, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
-from . import app
+from . import app, home_assistant
 from .endpoint import PASSWORD, secret
 
 SECRETS = ("password", "wifi_password")
@@ -92,6 +92,7 @@ class NodeConfig(BaseModel):
     snapshot_ldl: bool = False
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
     telemetry_s: int = Field(10, ge=0, le=86400)
+    home_assistant: str = ""
     ntp: str = "pool.ntp.org"
     watchdog_ms: int = Field(0, ge=0, le=60000)
     log: str = "h2t2.log"
@@ -130,6 +131,8 @@ class NodeConfig(BaseModel):
             made["stream"] = True
         if self.snapshot_ldl:
             made["snapshot_ldl"] = True
+        if self.home_assistant:
+            made["home_assistant"] = home_assistant.names(self.home_assistant, len(self.costs) if self.costs else 2)
         if self.every:
             made["every_us"] = durations.microseconds(self.every)
         if self.cost:

@@ -60,7 +60,8 @@ class Runner:
         ValueError where a snapshot does not fit, and it was to stop then.
         """
         boot = start.boot_number()
-        link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
+        also = start.beside(self._content)
+        link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
         try:
             running = self._service = start.service(self._content, link, self._decided, self._sensor, log=_say)
             board.on_stop(running.stop)

@@ -121,7 +121,7 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show) -> dic
         flash.flash(KINDS["pico"], emulated.port, contents, False, lambda *_: None, start=False, replace_app=True)
         say = lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
         out = gateway.Out(say, heard, lambda line: summaries.append(line["summary"]))
-        line = gateway.Line(emulated.port, contents.config.device, to, 115200, False, out, restart=True)
+        line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(pace=False, restart=True), out)
         try:
             while not summaries:
                 if time.monotonic() - last > SILENT_S:
@@ -155,7 +155,7 @@ def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
         emulated.close()
         flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
         out = gateway.Out(lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True), heard)
-        line = gateway.Line(emulated.port, contents.config.device, to, 115200, True, out, restart=True)
+        line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(restart=True), out)
         try:
             while left > 0:
                 if time.monotonic() - last > SILENT_S:

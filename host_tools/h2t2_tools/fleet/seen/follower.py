@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
+from h2t2.node import assistant
 
+from ...common.errors import Failure
 from ..endpoint import Endpoint, unreachable
 from .fleet import Fleet
 
 LARGEST = 1 << 16  # bytes of a packet
+FORGOTTEN_S = 3.0  # a broker that does so has forgotten a device by then
 
 
 class Follower:
@@ -47,6 +52,24 @@ class Follower:
         """The fleet as it is; it stays so for as long as the context lasts."""
         with self._lock:
             yield self._fleet
+
+    def forget(self, device: str) -> None:
+        """Have the broker, and with it Home Assistant, forget a device. Failure: it is online, or the broker does not."""
+        with self.fleet() as fleet:
+            known = fleet.devices.get(device)
+        if known and known.online:
+            raise Failure(f"{device} is online and would come back: stop it first")
+        for topic in (wire.topic(device, "status"), wire.topic(device, "state"), assistant.topic(device)):
+            self._session.publish(topic, b"", 1, True)
+        end = time.monotonic() + FORGOTTEN_S
+        while self._session.unacknowledged() or self._knows(device):
+            if time.monotonic() > end:
+                raise Failure(f"the broker does not forget {device}: may this user publish what is retained of it?")
+            time.sleep(0.02)
+
+    def _knows(self, device: str) -> bool:
+        with self.fleet() as fleet:
+            return device in fleet.devices
 
     def _client(self) -> Any:
         client = make_client("", limit=LARGEST, **self._to.login)

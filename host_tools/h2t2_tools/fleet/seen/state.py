@@ -39,6 +39,7 @@ class State(BaseModel):
     budget: Count = 100
     link: Words = ""
     namesakes: bool = False
+    paused: bool = False
     uptime_s: Count = 0
     start: Words = ""
     boot: Count = 0
