@@ -266,9 +266,11 @@ class Server:
         batch, late = self._inbox.take(self.options.batch, started, self._each())
         for item in late:
             self._refuse(item.device, item.payload, wire.BUSY)
+        self.session.hold(True)
         if batch:
             self._answer(batch)
         self._acknowledge()
+        self.session.hold(False)
         if len(self._inbox) >= UNACKNOWLEDGED:
             self.session.drain()
         if batch and self._inbox:
