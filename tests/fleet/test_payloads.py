@@ -279,3 +279,28 @@ def test_a_worker_of_more_classes_than_a_node_decides_between(tmp_path):
     requests = [wire.encode_request(2, 5, n, (2,), bytes([n, 0])) for n in range(40)]
     assert [wire.decode_reply(reply)[3] for reply in one.answers(requests)] == list(range(40))
     assert models.of_pair(pair, None, "0").event == 0 and models.of_pair(pair).event == 1
+
+
+def test_a_moment_in_which_the_machine_stands_still_says_nothing_about_the_model(monkeypatch):
+    """A second that is lost once must not make a worker refuse what it can answer; a model that has become slow is noticed."""
+    now, took = [0.0], [0.001]
+
+    class Model:
+        raw, shape = False, (1,)
+
+        def scores(self, batch):
+            now[0] += took[0]
+            return [0.5] * len(batch)
+
+    monkeypatch.setattr("h2t2_tools.fleet.rdl.worker.perf_counter", lambda: now[0])
+    serving = Worker(Model(), 1)
+    request = wire.encode_request(1, 1, 1, (1,), b"\0", 1000)
+    for _ in range(50):
+        serving.answers([request])
+    assert serving.each == pytest.approx(0.001, rel=0.1)
+    took[0] = 1.0
+    serving.answers([request])
+    assert serving.each < 0.002
+    for _ in range(60):
+        serving.answers([request])
+    assert serving.each > 0.9

@@ -29,7 +29,7 @@ from .inbox import Inbox, Item
 from .models import Model, Source, warmed
 from .telemetry import Telemetry, digest, topic
 from .watchdog import Told
-from .worker import HANG_S, Worker
+from .worker import HANG_S, SURGE, Worker
 
 if TYPE_CHECKING:
     from ..scraped import Scraped
@@ -274,7 +274,8 @@ class Server:
         if len(self._inbox) >= UNACKNOWLEDGED:
             self.session.drain()
         if batch and self._inbox:
-            self._pace += ((time.perf_counter() - started) / len(batch) - self._pace) / 8
+            took = (time.perf_counter() - started) / len(batch)
+            self._pace += (min(took, SURGE * self._each()) - self._pace) / 8
         else:
             self._pace = self.worker.each
         return 0

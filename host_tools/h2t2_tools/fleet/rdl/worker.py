@@ -19,6 +19,7 @@ from .watchdog import Told
 ROUNDING = 1e-4  # a float model's score may be outside [0, 1] by so much
 HANG_S = 10.0  # beyond four times what is expected of a batch
 FIRST = 0.01  # seconds a request is expected to take before one has been measured
+SURGE = 4  # times what is expected: more than that a measured time does not count, as machines stand still now and then
 
 
 Kind = tuple[int, tuple[int, ...]]  # dtype and shape of samples that go into one batch
@@ -124,7 +125,7 @@ class Worker:
         except Exception as error:  # a model of somebody's own: the worker stays up and says so
             good, why = False, f"{type(error).__name__}: {error}"
         took = (perf_counter() - began) / len(batch)
-        self.each += (took - self.each) / (2 if self.each == FIRST else 8)
+        self.each += (took - self.each) / 2 if self.each == FIRST else (min(took, SURGE * self.each) - self.each) / 8
         if not good:
             self.failures += 1
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
