@@ -101,6 +101,32 @@ def _add_brokered(commands: Any) -> None:
         json_option(p)
 
 
+def _fleet(args: argparse.Namespace) -> None:
+    given = {"nodes": tuple(sorted({*args.nodes})), "workers": tuple(sorted({*args.workers}))}
+    _measure("fleet", args, {"seconds": args.seconds, **given})
+
+
+def _add_fleet(commands: Any) -> None:
+    from ..proof.bench import fleet
+
+    p = command(
+        commands,
+        "fleet",
+        _fleet,
+        "More and more nodes, more and more workers, one Mosquitto: answers a second, latency, CPU a request, memory.",
+        "h2t2 bench fleet",
+        "h2t2 bench fleet --nodes 10 2000 --workers 1 8 --seconds 10 --json fleet.json",
+    )
+    p.add_argument("--seconds", type=float, default=6, help="of each measurement (6)")
+    for option, default, what in (
+        ("--nodes", fleet.NODES, "simulated nodes"),
+        ("--workers", fleet.WORKERS, "worker processes"),
+    ):
+        shown = " ".join(map(str, default))
+        p.add_argument(option, type=positive, nargs="+", default=default, metavar="N", help=f"{what} ({shown})")
+    json_option(p)
+
+
 def _add_cuts(commands: Any) -> None:
     p = command(
         commands,
@@ -150,5 +176,5 @@ def add(commands: Any) -> None:
     commands = commands.add_parser("bench", help="Measure both sides of a claim in one run.").add_subparsers(
         metavar="WHAT", required=True
     )
-    for declare in (_add_simple, _add_device, _add_ldl, _add_cuts, _add_brokered, _add_all):
+    for declare in (_add_simple, _add_device, _add_ldl, _add_cuts, _add_brokered, _add_fleet, _add_all):
         declare(commands)

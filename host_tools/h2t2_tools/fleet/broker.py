@@ -106,6 +106,12 @@ class Mosquitto:
     def url(self) -> str:
         return f"mqtt://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Of its process, while it runs."""
+        assert self._process
+        return self._process.pid
+
     def start(self) -> None:
         """Failure, with its words, when it does not come up."""
         with self._log.open("w") as log:

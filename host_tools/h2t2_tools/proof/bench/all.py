@@ -27,6 +27,7 @@ NAMES = (
     "offload",
     "overload",
     "dashboard",
+    "fleet",
     "simulate",
     "install",
 )

@@ -1,0 +1,44 @@
+"""`h2t2 bench fleet`: what it measures, and that it would say what is not met."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from measured import EVEN, FULL, SERVED
+
+from h2t2_tools.fleet import broker
+from h2t2_tools.proof.bench import fleet
+
+
+@pytest.mark.slow
+def test_more_nodes_and_more_workers_are_measured():
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    given = ["--seconds", "1", "--nodes", "60", "5", "--workers", "1", "2"]
+    command = [sys.executable, "-m", "h2t2_tools", "bench", "fleet", *given, "--json", "-"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert run.returncode in (0, 1) and "Traceback" not in run.stderr, run.stderr  # 1: a goal missed, on a busy machine
+    measured = json.loads(run.stdout)
+    assert measured["connection_kb"] > 0
+    assert [(row["workers"], row["nodes"]) for row in measured["rows"]] == [(1, 5), (1, 60), (2, 5), (2, 60)]
+    for row in measured["rows"]:
+        for load in (row["even"], row["full"]):
+            assert load["per_s"] > 10 and load["p99_ms"] >= load["p50_ms"] > 0
+            assert load["workers_ms"] > 0 and load["broker_ms"] > 0
+        assert row["workers_mb"] > 20 * row["workers"] and row["broker_mb"] > 1
+
+
+def test_goals_that_are_missed_are_said():
+    assert fleet.broken(SERVED) == [] and "every goal is met" in fleet.report(SERVED)
+    rows = [dict(row) for row in SERVED["rows"]]
+    rows[1]["even"] = {**EVEN, "workers_ms": 0.7}  # 1,000 nodes, one worker
+    rows[2]["full"] = {**FULL, "per_s": 1400.0}  # 10 nodes, four workers
+    told = fleet.broken({**SERVED, "rows": rows})
+    assert len(told) == 2 and "1.33 times one of 10" in told[0] and "4 workers answer 1,400/s, 1 answers 1,500/s" in told[1]
+    assert [len(table.rows) for table in fleet.report(SERVED)[:3]] == [4, 4, 3]
+
+
+def test_what_larger_fleets_come_to():
+    """100,000 nodes: 2,000 requests a second of .5 ms and .1 ms, 1,667 states of half of that, 4 kB a connection."""
+    assert fleet.report(SERVED)[2].rows[-1] == ["100,000", "2,000", "1,667", "1.00", "0.28", "400"]
