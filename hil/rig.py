@@ -50,7 +50,7 @@ class Material:
     samples: int
     config: dict = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         pair = self.pair = pairs.load(PAIR)
         self.blob = bundle.from_tflite(pair.ldl)
         self.model = self.folder / "ldl.h2m"
@@ -83,7 +83,7 @@ class Material:
         budget = Budget(*self.board_config.content()["budget"]) if self.board_config.budget else None
         lines = []
         for x, label in zip(self.local, self.labels):
-            k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x))))
+            k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x).data)))
             if budget:
                 budget.earn(0)
                 if not budget.affords(size):
@@ -144,7 +144,7 @@ class Board:
 
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
         """A running node of the unix port, in the material's folder."""
-        assert self.emulator
+        assert isinstance(self.emulator, catalogue.Emulator)
         command = self.emulator.command(material.folder / script, [])
         env = self.emulator.environment(material.folder)
         return subprocess.Popen(
@@ -154,6 +154,7 @@ class Board:
     def heard(self, process: subprocess.Popen, word: str) -> str:
         """Wait until a node says a line with that word, however long it takes to start; all it has said."""
         said = ""
+        assert process.stdout
         for line in process.stdout:
             said += line
             if word in line:
@@ -187,7 +188,7 @@ class Board:
     def _pi(self, material: Material, seconds: float) -> Outcome:
         c = material.board_config
         run = node_command(c, material.samples)
-        assert self.emulator
+        assert isinstance(self.emulator, catalogue.Emulator)
         command = [*self.emulator.command(Path("-m"), []), "h2t2_tools", *run]
         env = self.emulator.environment(ROOT / "firmware", ROOT / "host_tools")
         process = subprocess.Popen(
@@ -199,7 +200,9 @@ class Board:
         self.firmware = "CPython 3.11, aarch64"
         return parse(out)
 
-    def serial(self, port: str, material: Material, seconds: float, repl=None, line: str | None = None) -> Outcome:
+    def serial(
+        self, port: str, material: Material, seconds: float, repl: Microbit | None = None, line: str | None = None
+    ) -> Outcome:
         """Flash a board without a network, then relay for it until it has decided every sample, or is silent so many seconds.
 
         line: where the gateway listens instead.
@@ -215,7 +218,8 @@ class Board:
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
-        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), 115200, kind.paced, out, restart=True)
+        how = gateway.How(pace=kind.paced, restart=True)
+        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), how, out)
         seen, last = 0, time.monotonic()  # a busy machine may take long, but not be silent for so long
         try:
             while not decisions or decisions[-1]["n"] < material.samples - 1:
@@ -231,8 +235,8 @@ class Board:
 
     def _real(self, material: Material, seconds: float) -> Outcome:
         """A real board: flash it and read its own lines; one without a network gets a gateway."""
+        assert self.port
         if self.relayed:
-            assert self.port
             return self.serial(self.port, material, seconds)
         from h2t2_tools.boards.repl import RawRepl
 
