@@ -13,8 +13,12 @@ import pytest
 from command_line import h2t2
 from support import mosquitto, until, worker
 
+from h2t2.link import wire
+from h2t2.link.paho import Session, make_client
 from h2t2_tools.common.places import models
+from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.rdl import telemetry
+from h2t2_tools.fleet.seen.follower import Follower
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 
@@ -99,3 +103,24 @@ def test_on_a_terminal_it_is_live_until_ctrl_c(tmp_path):
 def test_a_broker_that_is_not_there_is_said():
     run = h2t2("fleet", "--broker", "mqtt://127.0.0.1:1")
     assert run.returncode == 1 and "not reachable" in run.stderr and "Traceback" not in run.stderr
+
+
+@pytest.mark.slow
+def test_a_broker_that_tells_of_thousands_at_once(tmp_path):
+    """What comes is read together ten times a second, and not less where more is waiting."""
+    with mosquitto(tmp_path) as one:
+        telling = Session(one.host, one.port, lambda: make_client(""), ["none"]).start()
+        telling.open()
+        for n in range(3000):
+            telling.publish(wire.topic(f"d{n}", "status"), b"online 7", 0, True)
+        follower = Follower(Endpoint(one.host, one.port)).start()
+
+        def known():
+            with follower.fleet() as fleet:
+                return len(fleet.devices)
+
+        assert until(lambda: known() == 3000, 30)
+        telling.publish(wire.topic("last", "status"), b"online 7", 0, True)
+        assert until(lambda: known() == 3001, 30)
+        follower.close()
+        telling.close()

@@ -22,7 +22,7 @@ def world():
 
 
 def kinds(fleet, clock, name="kitchen"):
-    return [alarm.kind for alarm in alarms.of_device(fleet.devices[name], clock.now)]
+    return [alarm["kind"] for alarm in report.of_device(fleet.devices[name], clock.now)["alarms"]]
 
 
 def test_a_healthy_device_has_no_alarm(world):
@@ -124,8 +124,8 @@ def test_starts_within_an_hour_are_counted(world):
     clock.now += 600
     say(fleet, status=b"online 9")
     say(fleet, boot=9, start="wdt")
-    (alarm,) = alarms.of_device(fleet.devices["kitchen"], clock.now)
-    assert alarm.kind == "restarts" and "3 times" in alarm.text and "wdt" in alarm.text
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    assert alarm["kind"] == "restarts" and "3 times" in alarm["text"] and "wdt" in alarm["text"]
     clock.now += 3700
     say(fleet, boot=9)
     assert kinds(fleet, clock) == []

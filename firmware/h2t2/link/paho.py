@@ -83,9 +83,11 @@ class Session:
     """
 
     def __init__(
-        self, host, port, make, topics, keep_alive=30, deadline_ms=10000, seed=1, on_up=None, farewell=None, work=None
-    ):
-        """deadline_ms: for one attempt, from the first packet to the subscription. seed: of the waits between attempts."""
+        self, host, port, make, topics, keep_alive=30, deadline_ms=10000, seed=1, on_up=None, farewell=None, work=None,
+        gather_ms=0
+    ):  # fmt: skip
+        """deadline_ms: for one attempt, from the first packet to the subscription. seed: of the waits between attempts.
+        gather_ms: what comes is read together so often; 0: at once, which wakes the thread for each message."""
         self.host = host
         self.port = port
         self.connections = 0
@@ -102,6 +104,7 @@ class Session:
         self._on_up = on_up
         self._farewell = farewell
         self._work = work or (lambda: IDLE_MS)
+        self._gather = gather_ms / 1000
         self._refusal = ""
         self.slow = False  # wait longest after each connection: somebody takes them away
         self._read = 0  # packets that the last turn read
@@ -211,7 +214,10 @@ class Session:
                     return self._refusal
                 if code or not client.socket():
                     return mqtt.error_string(code)
-                if not self.up.is_set() and monotonic() > end:
+                if self.up.is_set():
+                    if self._gather and self._read < AT_ONCE:
+                        self._closing.wait(self._gather)
+                elif monotonic() > end:
                     return "no answer in %g s" % self._deadline
             if self.up.is_set():
                 if self._farewell:

@@ -237,8 +237,8 @@ def _facts(one: dict[str, Any]) -> str:
     state, costs, rates = one["state"], one["costs"], one["rates"]
     if not state:
         return "it has said nothing yet"
-    counts = (("samples", "samples"), ("offloads", "asked"), ("replies", "answered"), ("fallbacks", "fell back"))
-    said = [", ".join(f"{state[key]} {word}" for key, word in counts)]
+    counts = (("samples", "samples"), ("offloads", "asked"), ("replies", "answered"), ("fallbacks", "not in time"))
+    said = [", ".join(f"{state[key]} {word}" for key, word in counts) + f", {report.not_asked(state)} could not be asked"]
     if rates:
         said.append(f"{rates['per_s']:.3g} samples/s")
     if costs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 GREY = "#888"
+LEAST_MS = 600_000  # of a time axis
 OWN, ALWAYS, NEVER = "#0a84d6", "#d97706", "#9333ea"
 
 
@@ -29,8 +30,11 @@ def _lines(title: str, series: dict[str, tuple[str, list[list[float]]]], unit: s
         {"name": name, "type": "line", "showSymbol": len(data) < 3, "data": data, "color": color, "connectNulls": False}
         for name, (color, data) in series.items()
     ]
-    axes = {"xAxis": {"type": "time", "axisLabel": {"color": GREY, "hideOverlap": True}}, "yAxis": _value_axis(unit, min=0)}
-    return _chart(title, series=made, **axes)
+    times = [point[0] for _, data in series.values() for point in data]
+    axis: dict[str, Any] = {"type": "time", "axisLabel": {"color": GREY, "hideOverlap": True}}
+    if times:  # else a single point has two days around it
+        axis.update(min=min(*times, max(times) - LEAST_MS), max=max(times))
+    return _chart(title, series=made, xAxis=axis, yAxis=_value_axis(unit, min=0))
 
 
 def costs(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .device import Device
+from .device import Device, Rates
 
 ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples leaves the broker meanwhile
 SILENT_S = 45.0  # a device that is online says something each ten seconds, unless it is configured otherwise
@@ -44,14 +44,14 @@ def stability(usual: list[int], lately: list[int]) -> float:
     return total
 
 
-def of_device(device: Device, now: float) -> list[Alarm]:
-    """The alarms of a device, the gravest first. now: Unix seconds."""
+def of_device(device: Device, rates: Rates | None, lately: list[int] | None, now: float) -> list[Alarm]:
+    """The alarms of a device, the gravest first. rates, lately: the device's. now: Unix seconds."""
     found: list[Alarm] = []
 
     def say(kind: str, text: str) -> None:
         found.append(Alarm(kind, text))
 
-    state, rates = device.state, device.rates()
+    state = device.state
     asleep = state is not None and state.duty is not None
     if device.online is False and not asleep:
         say("offline", "it is not connected to the broker")
@@ -66,8 +66,8 @@ def of_device(device: Device, now: float) -> list[Alarm]:
             say("fallbacks", f"{rates.fallbacks:.0%} of its samples are decided without the remote model's answer it wanted")
     if state.namesakes:
         say("namesakes", "another device bears this name: rename one")
-    if device.usual and device.lately and len(device.usual) == len(device.lately):
-        index = stability(device.usual, device.lately)
+    if device.usual and lately and len(device.usual) == len(lately):
+        index = stability(device.usual, lately)
         if index > MOVED:
             say(
                 "drift",

@@ -29,14 +29,14 @@ WORKER_COLUMNS = {
 
 def of_device(device: Device, now: float) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means."""
-    state, rates, costs = device.state, device.rates(), device.costs()
+    state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
     made: dict[str, Any] = {
         "device": device.name,
         "online": device.online,
         "since": round(device.since, 3) or None,
         "heard": round(device.heard, 3) or None,
         "restarts": device.restarts(now),
-        "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in alarms.of_device(device, now)],
+        "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in alarms.of_device(device, rates, lately, now)],
         "rates": None,
         "costs": None,
         "state": None,
@@ -47,7 +47,7 @@ def of_device(device: Device, now: float) -> dict[str, Any]:
         made["costs"] = {name: round(value, 6) for name, value in vars(costs).items()}
     if state:
         made["state"] = state.model_dump()
-        made["scores"] = {"usual": device.usual, "lately": device.lately}
+        made["scores"] = {"usual": device.usual, "lately": lately}
     return made
 
 
@@ -55,8 +55,13 @@ def minute(one: dict[str, Any]) -> dict[str, Any]:
     """A device as a row of the history."""
     state, costs = one["state"], one["costs"] or {"own": None, "always": None, "never": None}
     made = {name: state[name] for name in ("boot", "samples", "offloads", "replies", "fallbacks", "saturated")}
-    made["unasked"] = state["unasked"] + state["crowded"] + state["unaffordable"]
+    made["unasked"] = not_asked(state)
     return {"at": one["heard"], **made, **{name: costs[name] for name in ("own", "always", "never")}}
+
+
+def not_asked(state: dict[str, Any]) -> int:
+    """Samples that were decided without asking, as one could not: a pause, a full window, a spent budget."""
+    return int(state["unasked"] + state["crowded"] + state["unaffordable"])
 
 
 def of_fleet(fleet: Fleet, now: float) -> dict[str, Any]:
