@@ -10,7 +10,7 @@ SETUP := pyproject.toml host_tools/setup.sh
 # The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test units test-train fuzz lint setup system docs lock pages walkthrough clean
+.PHONY: demo test units test-train fuzz lint setup system docs lock pages walkthrough pictures clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -89,6 +89,10 @@ pages: setup
 walkthrough: setup
 	$(BIN)/python -m h2t2_tools.proof.walkthrough > five-commands.md
 	mv five-commands.md docs
+
+# the dashboard's pictures in the docs, which its test takes
+pictures: setup
+	H2T2_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -q tests/proof/test_fleet_demo.py
 
 clean:
 	rm -rf $(VENV) $(TRAIN) $(DOCS) $(ASSISTANT) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

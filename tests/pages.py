@@ -1,6 +1,8 @@
 """A page in a real browser."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 from support import until
@@ -26,6 +28,13 @@ def browser():
 def narrow(browser, width=400):
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def picture(browser, name):
+    """Keep what is seen in docs/images, where that is asked for: `make pictures`."""
+    folder = os.environ.get("H2T2_IMAGES")
+    if folder:
+        assert browser.save_screenshot(str(Path(folder) / f"{name}.png"))
 
 
 def text(browser):

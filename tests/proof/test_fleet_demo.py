@@ -6,9 +6,10 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
-from pages import browser, no_sideways_scrolling, shows, text
+from pages import browser, narrow, no_sideways_scrolling, picture, shows, text
 from support import until
 
 from h2t2_tools.fleet.broker import free_port
@@ -33,6 +34,17 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
             shows(browser, "drift", "offline", "saturated", seconds=300)
             assert no_sideways_scrolling(browser)
             assert until(lambda: first(browser) == "cut-off", 60), text(browser)[:1000]  # the gravest alarm first
+            picture(browser, "fleet")
+            browser.get(f"http://127.0.0.1:{port}/device/changed")
+            shows(browser, "drift:")
+            assert until(lambda: drawn(browser) == 5, 60)
+            time.sleep(2)  # they grow into place
+            picture(browser, "device")
+            browser.get(f"http://127.0.0.1:{port}/")
+            narrow(browser)
+            shows(browser, "drift", "offline", "saturated")
+            assert no_sideways_scrolling(browser)
+            picture(browser, "fleet-narrow")
             demo.send_signal(signal.SIGINT)
             rest = demo.communicate(timeout=120)[1]
         finally:
@@ -45,6 +57,10 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
     for one in well:  # on a busy machine a node may have had no time to ask
         assert {alarm["kind"] for alarm in one["alarms"]} <= {"fallbacks", "silent", "unanswered"}, one["alarms"]
         assert one["costs"]["own"] > 0 and one["state"]["samples"] > 20
+
+
+def drawn(browser):
+    return browser.execute_script("return document.querySelectorAll('canvas').length")
 
 
 def first(browser):
