@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 TRAIN := .venv-train
 DOCS := .venv-docs
 ASSISTANT := .venv-assistant
+SERVERS := .venv-servers
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
 
@@ -18,7 +19,7 @@ demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 
 # side by side what waits for the network and what computes
 test: setup lint
-	$(MAKE) -j2 system $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done
+	$(MAKE) -j2 system $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done $(SERVERS)/.done
 	$(MAKE) -j2 units test-train
 	$(MAKE) -j2 fuzz docs
 
@@ -66,6 +67,11 @@ $(ASSISTANT)/.done: $(LOCKS)/assistant.txt $(SETUP)
 	sh host_tools/setup.sh $(ASSISTANT) $<
 	touch $@
 
+# servers of models, and other people's clients of them, which tests hold ours against
+$(SERVERS)/.done: $(LOCKS)/servers.txt $(SETUP)
+	sh host_tools/setup.sh $(SERVERS) $<
+	touch $@
+
 system: setup
 	sh host_tools/system.sh $(BIN)/h2t2
 
@@ -78,6 +84,7 @@ lock:
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
 	$(COMPILE) --group build --group assistant -o host_tools/locks/assistant.txt
+	$(COMPILE) --group build --group servers -o host_tools/locks/servers.txt
 
 # what is written by a command and committed: package.json of every board, the command reference, the operators
 pages: setup
@@ -95,4 +102,4 @@ pictures: setup
 	H2T2_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -q tests/proof/test_fleet_demo.py
 
 clean:
-	rm -rf $(VENV) $(TRAIN) $(DOCS) $(ASSISTANT) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TRAIN) $(DOCS) $(ASSISTANT) $(SERVERS) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

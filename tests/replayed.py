@@ -49,7 +49,7 @@ def decisions(folder, csv, arguments, event, sources=None):
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     many = len(arguments.get("costs", ()))
     ldl = Classes(ldl, many) if many else ldl
-    policy, rdl = policies.core.make("adaptive", arguments), models.of_pair(pair).load()
+    policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
     made, own = [], []
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]

@@ -1,12 +1,11 @@
 """What an offload may send, int8, uint8, floats or bytes of any kind: from a pair over a node, a broker and a worker."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
 from command_line import h2t2
+from http_server import serving
 from scripted import running
 from support import ROOT, worker
 
@@ -82,7 +81,7 @@ def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
     pair = pairs.load(str(tmp_path))
     remote = pair.about.remote
     source = models.of_pair(pair)
-    one = Worker(source.load(), 9, limit=source.limit, media=source.media)
+    one = Worker(models.load(source), 9, limit=source.limit, media=source.media)
     code = wire.DTYPES.index(dtype)
     requests = []
     for n, x in enumerate(pair.x):
@@ -187,44 +186,30 @@ def test_more_than_the_model_takes_is_not_sent_and_not_served():
 
 def test_a_model_of_numbers_takes_no_bytes():
     pair = pairs.load("digits")
-    one = Worker(models.of_pair(pair).load(), 2)
+    one = Worker(models.load(models.of_pair(pair)), 2)
     (reply,) = one.answers([wire.encode_request(2, 5, 1, (64,), bytes(64), dtype=wire.RAW, media="image/png")])
     assert wire.decode_reply(reply)[0] == wire.MALFORMED
 
 
 def test_another_version_is_refused_as_such():
-    one = Worker(models.of_pair(pairs.load("digits")).load(), 2)
+    one = Worker(models.load(models.of_pair(pairs.load("digits"))), 2)
     request = wire.encode_request(2, 5, 1, (8, 8, 1), bytes(64))
     (old, wrong) = one.answers([b"\x01" + request[1:], request[:-1]])
     assert wire.decode_reply(old)[:3] == (wire.OTHER_VERSION, 5, 1) and wire.decode_reply(wrong)[0] == wire.MALFORMED
 
 
-class Served(BaseHTTPRequestHandler):
-    """TensorFlow Serving's predict, of the mean of four numbers, or of a text's."""
-
-    def do_POST(self):
-        given = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["instances"]
-        if self.path == "/none":
-            answer = {"error": "no such model"}
-        else:
-            answer = {"predictions": [[1 - min(max(x[0] / 2, 0), 1), min(max(x[0] / 2, 0), 1)] for x in given]}
-        content = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
+def predicted(path, body, _):
+    """TensorFlow Serving's predict, of a sample's first number."""
+    given = json.loads(body)["instances"]
+    if path == "/none":
+        return json.dumps({"error": "no such model"}).encode()
+    return json.dumps({"predictions": [[1 - min(max(x[0] / 2, 0), 1), min(max(x[0] / 2, 0), 1)] for x in given]}).encode()
 
 
 @pytest.fixture
 def server():
-    with HTTPServer(("127.0.0.1", 0), Served) as made:
-        thread = threading.Thread(target=made.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{made.server_port}"
-        made.shutdown()
+    with serving(predicted) as url:
+        yield url
 
 
 @pytest.mark.slow
@@ -275,7 +260,7 @@ def test_a_worker_of_more_classes_than_a_node_decides_between(tmp_path):
     """Forty classes of a function, asked for all of them, and for one."""
     (tmp_path / "mine.py").write_text("import numpy as np\ndef scores(x):\n    return np.eye(40)[x[:, 0] % 40]\n")
     pair = pairs.load("digits")
-    one = Worker(models.of_pair(pair, f"{tmp_path}/mine.py:scores", "all").load(), 2)
+    one = Worker(models.load(models.of_pair(pair, f"{tmp_path}/mine.py:scores", "all")), 2)
     requests = [wire.encode_request(2, 5, n, (2,), bytes([n, 0])) for n in range(40)]
     assert [wire.decode_reply(reply)[3] for reply in one.answers(requests)] == list(range(40))
     assert models.of_pair(pair, None, "0").event == 0 and models.of_pair(pair).event == 1

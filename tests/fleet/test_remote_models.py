@@ -8,7 +8,7 @@ from support import ROOT
 
 from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.rdl.models import Source
+from h2t2_tools.fleet.rdl.models import Source, load
 from h2t2_tools.fleet.rdl.worker import Worker
 
 
@@ -20,24 +20,24 @@ def test_a_function_of_ones_own_is_a_model_and_may_fail(tmp_path):
         "def nan(x): return [float('nan')] * len(x)\n"
     )
     payloads = [wire.encode_request(1, 2, n, (4,), bytes([n] * 4)) for n in (10, 20, 120)]
-    answers = Worker(Source(f"{tmp_path}/mine.py:mean").load(), 1).answers(payloads)
+    answers = Worker(load(Source(f"{tmp_path}/mine.py:mean")), 1).answers(payloads)
     assert [wire.decode_reply(reply)[3] for reply in answers] == [1, 1, 1]
     scores = [wire.decode_reply(reply)[4] / 32768 for reply in answers]
     assert np.allclose(scores, [(n + 128) / 255 for n in (10, 20, 120)], atol=1e-4)
     for name in ("wrong", "few", "nan"):
         said = []
-        answers = Worker(Source(f"{tmp_path}/mine.py:{name}").load(), 1, said.append).answers(payloads)
+        answers = Worker(load(Source(f"{tmp_path}/mine.py:{name}")), 1, said.append).answers(payloads)
         assert [wire.decode_reply(reply)[0] for reply in answers] == [wire.FAILED] * 3 and said
     for path in (f"{tmp_path}/mine.py:absent", f"{tmp_path}/nowhere.py:f"):
         with pytest.raises(UserError, match=re.escape(path.split(":")[0])):
-            Source(path).load()
+            load(Source(path))
 
 
 @pytest.mark.parametrize("name", ["mean", "mean_int8_one"])
 def test_onnx_models(name):
     """A float model with a free batch, an int8 one for single samples: the mean of four numbers (material/make_onnx.py)."""
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
-    model = Source(str(ROOT / f"tests/material/{name}.onnx"), event=0, scale=1 / 255, zero_point=-128).load()
+    model = load(Source(str(ROOT / f"tests/material/{name}.onnx"), event=0, scale=1 / 255, zero_point=-128))
     assert model.shape == (4,)
     batch = np.array([[-128] * 4, [127] * 4, [0, 1, 2, 3]], np.int8)
     expected = (batch.astype(float).mean(1) + 128) / 255
@@ -48,4 +48,4 @@ def test_a_damaged_onnx_file_is_refused(tmp_path):
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
     with pytest.raises(UserError, match="bad.onnx"):
-        Source(str(tmp_path / "bad.onnx")).load()
+        load(Source(str(tmp_path / "bad.onnx")))

@@ -24,7 +24,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.rdl.inbox import Inbox, Item
-from h2t2_tools.fleet.rdl.models import Source
+from h2t2_tools.fleet.rdl.models import Source, load
 from h2t2_tools.fleet.rdl.server import Options, Server
 from h2t2_tools.fleet.rdl.worker import Worker
 
@@ -99,8 +99,8 @@ def test_a_batch_is_answered_like_its_requests_alone():
         tensor = model.quantise(x).tobytes()
         good = wire.encode_request(1, 2, n, (30,) if n % 2 else (1, 30), tensor)
         mixed += [good, good[: n % 20], wire.encode_request(7, 2, n, (30,), tensor), wire.encode_request(1, 2, n, (2,), b"ab")]
-    together = Worker(Source(str(pair.rdl)).load(), 1).answers(mixed)
-    one = Worker(Source(str(pair.rdl)).load(), 1)
+    together = Worker(load(Source(str(pair.rdl))), 1).answers(mixed)
+    one = Worker(load(Source(str(pair.rdl))), 1)
     assert together == [one.answers([payload])[0] for payload in mixed]
     labels = [wire.decode_reply(reply)[3] for reply in together[::4]]
     assert labels == [int(model.score(model.run(model.quantise(x))) >= 0.5) for x in pair.x[:40]]

@@ -72,7 +72,7 @@ def test_a_pipelines_scaler_travels_with_the_pair(trained, tmp_path, rdl):
     assert abs(report["ldl"]["int8"]["accuracy"] - small) < 0.02 and abs(report["rdl"]["int8"]["accuracy"] - big) < 0.02
     pair = pairs.load(str(tmp_path))
     tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x])
-    says = models.of_pair(pair).load().scores(tensors) >= 0.5
+    says = models.load(models.of_pair(pair)).scores(tensors) >= 0.5
     assert (says == pair.y).mean() == report["rdl"]["int8"]["accuracy"]
     assert report["rates"] == {"rdl_fp": says[pair.y == 0].mean(), "rdl_fn": 1 - says[pair.y == 1].mean()}
     assert traces.load(tmp_path / "trace.npz").label.tolist() == says.tolist()
@@ -111,7 +111,7 @@ def test_an_onnx_model_gets_its_own_numbers_back(tmp_path):
     tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x])
     restored = models.floats(tensors, source)
     assert np.abs(restored - pair.x).max(0) == pytest.approx(np.array([1, 1, 1, 0.001]) / 255, rel=1)
-    assert np.abs(source.load().scores(tensors) - x.mean(1)).max() < 0.005
+    assert np.abs(models.load(source).scores(tensors) - x.mean(1)).max() < 0.005
 
 
 def test_int8_models_are_taken_as_they_are(tmp_path):

@@ -77,11 +77,11 @@ def test_a_worker_says_which_class_it_is(trained, tmp_path):
     folder, _, _ = trained
     assert make(folder, tmp_path, "mine.py:scores", "--classes", 4) == 0
     pair = pairs.load(str(tmp_path))
-    worker = Worker(models.of_pair(pair).load(), 1)
+    worker = Worker(models.load(models.of_pair(pair)), 1)
     requests = [wire.encode_request(1, 5, n, (2,), pair.remote_payload(x)) for n, x in enumerate(pair.x[:40])]
     said = [wire.decode_reply(reply)[3:] for reply in worker.answers(requests)]
     tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x[:40]])
-    scores = models.of_pair(pair).load().scores(tensors)
+    scores = models.load(models.of_pair(pair)).scores(tensors)
     assert [label for label, _ in said] == scores.argmax(1).tolist() and len({label for label, _ in said}) == 4
     assert np.abs(np.array([score for _, score in said]) / 32768 - scores.max(1)).max() < 1e-4
 
@@ -90,7 +90,7 @@ def test_one_output_tells_no_classes_apart():
     """An ONNX model of one number a sample, asked for all classes: a failure, which it says, and no label."""
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
     said = []
-    worker = Worker(models.Source(str(ROOT / "tests/material/mean.onnx"), None).load(), 1, said.append)
+    worker = Worker(models.load(models.Source(str(ROOT / "tests/material/mean.onnx"), None)), 1, said.append)
     (reply,) = worker.answers([wire.encode_request(1, 5, 1, (4,), b"abcd")])
     assert wire.decode_reply(reply)[0] == wire.FAILED and "nor as many rows of them, one a class" in said[0]
 

@@ -19,6 +19,7 @@ from .options import (
     json_option,
     positive,
     progress,
+    share,
     show,
     write_json,
 )
@@ -238,13 +239,13 @@ def _add_recommend(commands: Any) -> None:
         "h2t2 recommend my.csv --ordered --beta 0.3 --delta-fp .5 --horizon 5000 --json choice.json",
     )
     p.add_argument("trace", help="a .csv or .npz of score and label; or a shipped trace's name")
-    p.add_argument("--beta", type=_share, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
-    p.add_argument("--delta-fp", type=_share, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
-    p.add_argument("--delta-fn", type=_share, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
-    p.add_argument("--rdl-fp", type=_share, default=0.0, help="how often the remote model says 1 for 0 (0)")
-    p.add_argument("--rdl-fn", type=_share, default=0.0, help="how often it says 0 for 1 (0)")
+    p.add_argument("--beta", type=share, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
+    p.add_argument("--delta-fp", type=share, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
+    p.add_argument("--delta-fn", type=share, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
+    p.add_argument("--rdl-fp", type=share, default=0.0, help="how often the remote model says 1 for 0 (0)")
+    p.add_argument("--rdl-fn", type=share, default=0.0, help="how often it says 0 for 1 (0)")
     p.add_argument(
-        "--miss-rate", type=_share, default=DEFAULTS["miss_rate"], metavar="M", help="most of the events missed, 0..1 (any)"
+        "--miss-rate", type=share, default=DEFAULTS["miss_rate"], metavar="M", help="most of the events missed, 0..1 (any)"
     )
     p.add_argument("--horizon", type=positive, default=0, metavar="N", help="samples the device will see (those of the trace)")
     p.add_argument("--ordered", action="store_true", help="the trace's order is the device's: it decides (shuffled samples do)")
@@ -255,14 +256,6 @@ def _add_recommend(commands: Any) -> None:
     p.add_argument("--runs", type=positive, default=10, help="(10)")
     p.add_argument("--out", default="results/recommend", help="folder for the picture (results/recommend)")
     json_option(p)
-
-
-def _share(text: str) -> float:
-    """A number from 0 to 1."""
-    parts = _betas(text)
-    if len(parts) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: want one number")
-    return parts[0]
 
 
 def _experiment(args: argparse.Namespace) -> None:

@@ -59,6 +59,14 @@ def positive(text: str) -> int:
     return value
 
 
+def share(text: str) -> float:
+    """An argument that is a cost or a share, 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text}: want 0 to 1")
+    return value
+
+
 def home_assistant_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--home-assistant",

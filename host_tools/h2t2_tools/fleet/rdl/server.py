@@ -26,7 +26,7 @@ from h2t2.link.paho import IDLE_MS, Client, Session, make_client
 from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
 from .inbox import Inbox, Item
-from .models import Model, Source, warmed
+from .models import Model, Source, load, warmed
 from .telemetry import Telemetry, digest, topic
 from .watchdog import Told
 from .worker import HANG_S, SURGE, Worker
@@ -79,7 +79,7 @@ class Server:
         if options.metrics:
             self._listen(*options.metrics)
         self.told = Told(options.hang_s)
-        self.worker = Worker(source.load(), model_id, self._say, self.told, source.limit, source.media)
+        self.worker = Worker(load(source, self._say), model_id, self._say, self.told, source.limit, source.media)
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
         self._telemetry = Telemetry(source.path, digest(source.file), time.perf_counter())
@@ -330,11 +330,11 @@ class Server:
                 self._say("the parent is gone")
             self._reload.clear()
             version = self.source.version()
-            if not asked and (not self.options.watch or version in (self._version, (0, 0))):
+            if not asked and (not self.options.watch or version in (self._version, ())):
                 continue
             self._version = version
             try:
-                self._next.put(warmed(self.source.load()))
+                self._next.put(warmed(load(self.source, self._say)))
             except (UserError, ValueError, OSError) as error:
                 self._reloaded("failed")
                 self._say(f"the model stays as it was: {error}")

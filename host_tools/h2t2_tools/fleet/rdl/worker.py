@@ -115,12 +115,14 @@ class Worker:
             self.told.end()
 
     def _labels(self, batch: Batch) -> list[tuple[int, int, int]]:
-        """(status, label, Q15 score) of each sample; FAILED where the model raises, or gives what is no score."""
+        """(status, label, Q15 score) of each sample; FAILED where the model raises, or gives what is no score: for all of them,
+        or for those whose score it says is none, NaN."""
         began = perf_counter()
         try:
             scores = np.asarray(self.model.scores(batch), dtype=float)
             good = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
-            good = good and bool(((scores > -ROUNDING) & (scores < 1 + ROUNDING)).all())
+            none = np.isnan(scores.reshape(len(scores), -1)).any(1)
+            good = good and bool((np.isnan(scores) | (scores > -ROUNDING) & (scores < 1 + ROUNDING)).all()) and not none.all()
             why = f"it gave no {len(batch)} scores in [0, 1], nor as many rows of them, one a class"
         except Exception as error:  # a model of somebody's own: the worker stays up and says so
             good, why = False, f"{type(error).__name__}: {error}"
@@ -131,8 +133,10 @@ class Worker:
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
                 self._log(f"the model failed on {len(batch)} samples: {why} (failure {self.failures})")
             return [(wire.FAILED, -1, 0)] * len(batch)
+        scores = np.nan_to_num(scores)
         best = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
-        return [(wire.OK, label, round(score * ONE)) for label, score in zip(labels(scores).tolist(), best.tolist())]
+        answers = zip(labels(scores).tolist(), best.tolist(), none.tolist())
+        return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answers]
 
     def _reply(self, status: int, request: wire.Request, label: int = -1, score: int = 0) -> bytes:
         self.counts[wire.STATUS[status]] += 1

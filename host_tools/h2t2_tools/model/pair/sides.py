@@ -111,14 +111,14 @@ def kept(job: Job, samples: Samples) -> Side:
     """A remote model that stays what it is, .onnx, a Python function or a URL: offloads send int8 that spans what it was shown,
     or what the job says. UserError for one that is not there, or does not give scores."""
     kind, name, where = _brought(job)
-    shape = models.Source(where).load().shape
+    shape = models.load(models.Source(where)).shape
     fit = view(samples.fit, job, "rdl", shape, job.rdl)
     prepared, low, high = _ranges(fit)
     scale = max(high - low, 1e-6) / 255
     zero_point = int(np.clip(round(-128 - low / scale), -128, 127))
     x = view(samples.x, job, "rdl", shape, job.rdl)
     event = samples.event
-    loaded = models.Source(where, event, scale=scale, zero_point=zero_point, prepared=prepared, floats=True).load()
+    loaded = models.load(models.Source(where, event, scale=scale, zero_point=zero_point, prepared=prepared, floats=True))
     wanted = (len(x),) if event is not None else (len(x), samples.classes)
     exact = None if job.payload.dtype == "raw" else _scores(loaded, x, job.rdl, wanted)
     if job.payload.dtype == "raw":

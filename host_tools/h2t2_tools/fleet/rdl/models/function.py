@@ -1,0 +1,26 @@
+"""A function of the user's own, FILE.py:FUNCTION."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....common.functions import function
+from .source import Source
+from .tensors import Batch, floats
+
+
+class Function:
+    """FILE.py:FUNCTION, called with an array (n, *sample), as sent or float32 restored, or with a list of n RAW bytes; it
+    returns n scores, or (n, K)."""
+
+    raw = True
+
+    def __init__(self, source: Source) -> None:
+        self._call = function(source.path)
+        self.shape: tuple[int, ...] | None = None
+        self._source = source
+
+    def scores(self, batch: Batch) -> np.ndarray:
+        tensors = not isinstance(batch, list)
+        made = np.asarray(self._call(floats(batch, self._source) if tensors and self._source.floats else batch), dtype=float)
+        return made if self._source.event is None else made.reshape(-1)

@@ -1,0 +1,80 @@
+"""Samples as a remote model is given them, from a request's data; and the scores that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+import numpy as np
+
+from h2t2.ldl.quantise import quantised
+from h2t2.link import wire
+
+from .source import Source
+
+NUMBERS: dict[int, np.dtype[Any]] = {
+    wire.INT8: np.dtype("i1"),
+    wire.UINT8: np.dtype("u1"),
+    wire.FLOAT32: np.dtype("<f4"),
+}  # of tensors on the wire
+Batch = np.ndarray | list[bytes]  # samples of one kind: tensors of a dtype of NUMBERS, (n, *sample), or RAW bytes
+
+
+class Model(Protocol):
+    """shape: of one sample's tensor, without the batch; None where any is taken. raw: whether it takes RAW bytes."""
+
+    shape: tuple[int, ...] | None
+    raw: bool
+
+    def scores(self, batch: Batch) -> np.ndarray:
+        """A batch to the event's scores, (n,), in [0, 1], or to those of every class, (n, K)."""
+        ...
+
+
+def as_batch(payloads: Sequence[bytes | memoryview], dtype: int, shape: tuple[int, ...]) -> Batch:
+    """The data of requests of one kind. dtype: a code of the wire's; shape: of one sample."""
+    if dtype == wire.RAW:
+        return [bytes(data) for data in payloads]
+    tensors = [np.frombuffer(data, NUMBERS[dtype]).reshape(shape) for data in payloads]
+    return np.stack(tensors) if len(tensors) > 1 else tensors[0][None]
+
+
+def integers(batch: Batch, source: Source) -> np.ndarray:
+    """What an int8 model reads of a batch, int8 (n, *sample): uint8 is int8 + 128, floats are prepared and quantised."""
+    x = np.asarray(batch)
+    if x.dtype == np.uint8:
+        return (x.astype(np.int16) - 128).astype(np.int8)
+    if x.dtype == np.float32:
+        return quantised(x if source.prepared is None else source.prepared.apply(x), source.scale, source.zero_point)
+    return x
+
+
+def floats(batch: Batch, source: Source) -> np.ndarray:
+    """What a float model was trained on, float32 (n, *sample): floats as they were sent, integers restored."""
+    x = np.asarray(batch)
+    if x.dtype == np.float32:
+        return x
+    real = ((integers(x, source).astype(np.float32) - source.zero_point) * source.scale).astype(np.float32)
+    return real if source.prepared is None else source.prepared.undo(real)
+
+
+def picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
+    """Of a model's outputs (n, K) the event's, (n,), which is the only one where there is one; event None: as they are."""
+    return outputs if event is None else outputs[:, 0 if outputs.shape[1] == 1 else event]
+
+
+def labels(scores: np.ndarray) -> np.ndarray:
+    """(n,) int: what scores, (n,) of class 1 or (n, K), say."""
+    return scores.argmax(1) if scores.ndim == 2 else (scores >= 0.5).astype(np.int64)
+
+
+def warmed(model: Model) -> Model:
+    """The model, after it has run once: what is done at the first run only is not a request's to wait for.
+
+    One that fails at it is the worker's affair, which says so at its first request.
+    """
+    if model.shape is not None:
+        with suppress(Exception):
+            model.scores(np.zeros((1, *model.shape), np.int8))
+    return model

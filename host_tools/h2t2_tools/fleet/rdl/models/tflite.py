@@ -1,0 +1,27 @@
+"""A full-int8 .tflite, by the real interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from h2t2.ldl.tflite import TFLiteModel
+
+from .source import Source
+from .tensors import Batch, integers
+
+
+class TFLite:
+    """One sample after the other: TFLite's CPU kernels gain nothing from a batch."""
+
+    raw = False
+
+    def __init__(self, source: Source) -> None:
+        self._model = TFLiteModel(source.path, event=source.event or 0, resolver=source.resolver)
+        self._source = source
+        self.shape: tuple[int, ...] | None = self._model.input_shape[1:]
+
+    def scores(self, batch: Batch) -> np.ndarray:
+        x = integers(batch, self._source)
+        if self._source.event is None:
+            return np.array([self._model.scores(one) for one in x])
+        return np.array([self._model.score(self._model.run(one)) for one in x])
