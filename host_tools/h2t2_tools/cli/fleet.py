@@ -26,6 +26,7 @@ from .options import (
     model_number,
     policy_numbers,
     positive,
+    share,
     words,
     write_json,
 )
@@ -180,7 +181,8 @@ def _worker(
 
     parent.end_with_parent()
     pair = pairs.load(args.pair)
-    source = models.of_pair(pair, args.model, args.event, args.resolver)
+    then = models.Then(args.then, args.then_beta, args.then_secret) if args.then else None
+    source = models.of_pair(pair, args.model, args.event, args.resolver, args.model_secret, then)
     model_id = pair.about.model_id if args.model_id is None else args.model_id
     options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after)
     return server.serve(source, model_id, endpoint_of(args), options, say)
@@ -197,9 +199,24 @@ def _add_rdl(commands: Any) -> None:
         "h2t2 rdl --pair digits --workers 4 --user rdl-{} --password-file broker/secrets/rdl-{}   # each its own login",
         "h2t2 rdl --pair digits --model big.onnx",
         "h2t2 rdl --pair digits --model mine.py:scores   # int8 array (n, ...) in, n scores out",
+        "h2t2 rdl --pair digits --model http://gpu.lan:8000/v2/models/digits#predict_proba",
+        "h2t2 rdl --pair doorbell --model small.onnx --then vision.toml --then-beta 0.3   # who is asked where it is unsure",
     )
     _model_options(p)
-    p.add_argument("--model", metavar="FILE", help=".tflite, .onnx or FILE.py:FUNCTION in place of the pair's RDL")
+    p.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="in place of the pair's RDL: .tflite, .onnx, FILE.py:FUNCTION, a URL, http://HOST/v2/models/NAME (KServe, Triton, "
+        "MLServer), or .toml (a language model that sees pictures)",
+    )
+    p.add_argument(
+        "--model-secret", default="", metavar="FILE", help="the token of the model's server (else $H2T2_REMOTE_TOKEN)"
+    )
+    p.add_argument("--then", metavar="MODEL", help="a second model, asked where the first one is unsure")
+    p.add_argument(
+        "--then-beta", type=share, default=0.2, metavar="B", help="what asking the second costs, as beta does, 0 to 1 (0.2)"
+    )
+    p.add_argument("--then-secret", default="", metavar="FILE", help="the token of the second model's server")
     p.add_argument("--event", type=_output, metavar="N", help="which output is class 1, or all: each is a class (the pair's)")
     p.add_argument("--model-id", type=model_number, metavar="N", help="which requests are its own (the pair's)")
     p.add_argument("--workers", type=positive, default=1, metavar="N", help="processes on this machine (1)")
