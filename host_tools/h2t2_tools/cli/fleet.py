@@ -184,7 +184,10 @@ def _worker(
     then = models.Then(args.then, args.then_beta, args.then_secret) if args.then else None
     source = models.of_pair(pair, args.model, args.event, args.resolver, args.model_secret, then)
     model_id = pair.about.model_id if args.model_id is None else args.model_id
-    options = server.Options(args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after)
+    keep = Path(args.keep) if args.keep else None
+    options = server.Options(
+        args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after, keep, args.keep_mb
+    )
     return server.serve(source, model_id, endpoint_of(args), options, say)
 
 
@@ -237,6 +240,14 @@ def _add_rdl(commands: Any) -> None:
         default="h2t2-refused",
         metavar="DIR",
         help="where a request's data go that hung the model twice and is refused then (h2t2-refused)",
+    )
+    p.add_argument(
+        "--keep",
+        metavar="DIR",
+        help="keep the answered samples and their labels, for `h2t2 samples` (nothing is kept)",
+    )
+    p.add_argument(
+        "--keep-mb", type=positive, default=1000, metavar="MB", help="room for them; then the oldest are thinned out (1000)"
     )
     p.add_argument("--metrics", metavar="[HOST:]PORT", help="Prometheus and health check (none; the host is 127.0.0.1)")
     p.add_argument("--no-watch", action="store_true", help="reload the model on SIGHUP only, not when its file changes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -249,4 +250,29 @@ def soak(path: Path, rows: list[dict[str, Any]]) -> None:
     axes[0].legend(ncols=len(names), fontsize="small")
     axes[-1].set(xlabel="hours")
     figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def kept(path: Path, time: list[dict[str, Any]], bins: list[dict[str, Any]], title: str) -> None:
+    """Kept samples: how often the remote model agrees with the local one over time (rows of at, accuracy, error), and its
+    share of events beside the local score (rows of score, events, samples)."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
+    at = [datetime.fromtimestamp(row["at"], tz=timezone.utc) for row in time]
+    value, error = (np.array([row[key] for row in time], float) for key in ("accuracy", "error"))
+    left.fill_between(at, np.clip(value - 2 * error, 0, 1), np.clip(value + 2 * error, 0, 1), alpha=0.25, color=COLOURS[0])
+    left.plot(at, value, marker="o", markersize=3, color=COLOURS[0])
+    left.set(ylim=(0, 1.02), xlabel="UTC", ylabel="share the remote model agrees with", title="the local model over time")
+    left.tick_params(axis="x", rotation=30)
+    right.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    size = np.array([row["samples"] for row in bins], float)
+    right.scatter(
+        [row["score"] for row in bins],
+        [row["events"] for row in bins],
+        s=15 + 100 * size / max(size.max(), 1),
+        color=COLOURS[0],
+    )
+    right.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="local score", ylabel="share the remote model calls class 1", title=title)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import paho.mqtt.client as mqtt
@@ -25,6 +26,7 @@ from h2t2.link.paho import IDLE_MS, Client, Session, make_client
 
 from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
+from ..samples.store import Keeper
 from .inbox import Inbox, Item
 from .models import Model, Source, load, warmed
 from .telemetry import Telemetry, digest, topic
@@ -49,7 +51,7 @@ class Options:
     """batch: requests a batch at most; wait_ms: how long the first of a batch waits for others; waiting: requests in the queue
     at most, one more is answered "busy"; metrics: (host, port) or None; watch: look once a second whether the model's file
     changed; parent: the process without which it ends, 0 for none; hang_s: seconds beyond four times what is expected, after
-    which the model counts as hung."""
+    which the model counts as hung; keep, keep_mb: the folder where answered samples are kept, None for nowhere, and its room."""
 
     batch: int = 16
     wait_ms: float = 0.0
@@ -58,6 +60,8 @@ class Options:
     watch: bool = True
     parent: int = 0
     hang_s: float = HANG_S
+    keep: Path | None = None
+    keep_mb: float = 1000.0
 
 
 class Server:
@@ -80,6 +84,7 @@ class Server:
             self._listen(*options.metrics)
         self.told = Told(options.hang_s)
         self.worker = Worker(load(source, self._say), model_id, self._say, self.told, source.limit, source.media)
+        self._keeper = Keeper(options.keep, options.keep_mb, self._say) if options.keep else None
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
         self._telemetry = Telemetry(source.path, digest(source.file), time.perf_counter())
@@ -237,6 +242,8 @@ class Server:
         while self.session.unacknowledged() > 0 and self.session.up.is_set() and time.monotonic() < end:
             time.sleep(0.01)
         self.session.close()
+        if self._keeper:
+            self._keeper.close()
         if self._scraped:
             self._scraped.stop()
 
@@ -307,6 +314,8 @@ class Server:
             if reply is not None:
                 self.session.publish(item.reply, reply)
                 self._telemetry.answered(time.perf_counter() - item.came)
+                if self._keeper:
+                    self._keeper.keep(item.device, item.payload, reply)
         if self._metrics:
             self._count(self._metrics, before, len(batch), time.perf_counter() - started)
 

@@ -1,0 +1,1 @@
+"""Samples that were offloaded, kept with the remote model's answers."""

@@ -1,0 +1,209 @@
+"""Offloaded samples with their labels in one SQLite file, which several workers write; bounded by size.
+
+Where there is no more room, samples that were asked for certain are thinned: half of the older ones go, at random, and what
+stays counts twice (`share`). Explored ones, which stand for all that were not asked about, go last.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from h2t2.core.numbers import ONE
+from h2t2.link import wire
+
+from ...common.errors import UserError
+
+FILE = "samples.db"
+VERSION = 1
+EVERY_S = 0.5  # between two commits: a kill loses what came after the last
+FULL = 0.9  # of the room, to which it is thinned
+LEAST_SHARE = 1 / 64  # a period of which so little has stayed is given up
+WAITING = 10_000  # samples that wait for the disk at most; more are not kept, and counted
+BUSY_S = 30.0  # for which another worker may hold the file
+COLUMNS = (
+    "id", "at", "device", "model", "boot", "sequence", "chance", "share", "bin", "dtype", "shape", "media", "data", "label",
+    "score",
+)  # fmt: skip
+SCHEMA = f"""
+CREATE TABLE samples (
+    id INTEGER PRIMARY KEY, at REAL NOT NULL, device TEXT NOT NULL, model INTEGER NOT NULL, boot INTEGER NOT NULL,
+    sequence INTEGER NOT NULL, chance INTEGER NOT NULL, share REAL NOT NULL, bin INTEGER NOT NULL, dtype INTEGER NOT NULL,
+    shape TEXT NOT NULL, media TEXT NOT NULL, data BLOB NOT NULL, label INTEGER NOT NULL, score INTEGER NOT NULL,
+    UNIQUE (device, boot, sequence)
+);
+CREATE INDEX by_time ON samples (at);
+PRAGMA user_version = {VERSION};
+"""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """at: Unix seconds. chance: Q15, with which it was asked about, 0 where the device did not tell. share: of samples like
+    it that have been kept. bin: of the local score. label, score (Q15): the remote model's answer. data: as they were sent."""
+
+    id: int
+    at: float
+    device: str
+    model: int
+    boot: int
+    sequence: int
+    chance: int
+    share: float
+    bin: int
+    dtype: int
+    shape: tuple[int, ...]
+    media: str
+    data: bytes
+    label: int
+    score: int
+
+    @property
+    def weight(self) -> float:
+        """How many samples of the device it stands for: 1 / (the probability that it was asked about, and kept)."""
+        return 1 / ((self.chance / ONE if self.chance else 1.0) * self.share)
+
+
+def opened(folder: Path, make: bool = False) -> sqlite3.Connection:
+    """The file in that folder. UserError where there is none, or none of ours. make: a new one where there is none."""
+    path = folder / FILE
+    try:
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif not path.is_file():
+            raise UserError(f"{path}: no such file; `h2t2 rdl --keep {folder}` makes it")
+        base = sqlite3.connect(path, BUSY_S, isolation_level=None, check_same_thread=False)
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = NORMAL")
+        base.execute("BEGIN IMMEDIATE" if make else "BEGIN")  # several workers may find it empty
+        version = base.execute("PRAGMA user_version").fetchone()[0]
+        tables = base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if make and version == 0 and tables == 0:
+            for statement in filter(str.strip, SCHEMA.split(";")):
+                base.execute(statement)
+        elif version != VERSION:
+            raise UserError(f"{path}: no samples of this version; name another folder")
+        base.execute("COMMIT")
+    except (OSError, sqlite3.Error) as error:
+        raise UserError(f"{path}: {error}") from None
+    return base
+
+
+class Keeper:
+    """Writes what a worker answered, in a thread of its own: an answer never waits for the disk.
+
+    dropped: samples that were not kept, as the disk is too slow, or full.
+    """
+
+    def __init__(self, folder: Path, megabytes: float, log: Callable[[str], None]) -> None:
+        """UserError for a folder that cannot be used."""
+        self._base = opened(folder, make=True)
+        self._most, self._log = int(megabytes * 1e6), log
+        self._waiting: list[tuple[object, ...]] = []
+        self._lock = threading.Lock()
+        self._end = threading.Event()
+        self.dropped = 0
+        self._complained = 0.0
+        self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
+        self._thread.start()
+
+    def keep(self, device: str, payload: bytes, reply: bytes) -> None:
+        """A request and its reply; nothing where that is an error, or the request is none."""
+        status, _, _, label, score = wire.decode_reply(reply)
+        if status != wire.OK:
+            return
+        try:
+            r = wire.decode_request(payload)
+        except ValueError:
+            return
+        row = (
+            time.time(), device, r.model, r.boot, r.sequence, r.chance, 1.0, r.k, r.dtype, json.dumps(list(r.shape)), r.media,
+            bytes(r.data), label, score,
+        )  # fmt: skip
+        with self._lock:
+            if len(self._waiting) < WAITING:
+                self._waiting.append(row)
+            else:
+                self.dropped += 1
+
+    def close(self) -> None:
+        """What is waiting is written."""
+        self._end.set()
+        self._thread.join()
+        self._base.close()
+
+    def _run(self) -> None:
+        while not self._end.wait(EVERY_S):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            rows, self._waiting = self._waiting, []
+        if not rows:
+            return
+        marks = ", ".join("?" * (len(COLUMNS) - 1))
+        try:
+            self._base.execute("BEGIN IMMEDIATE")
+            self._base.executemany(f"INSERT OR IGNORE INTO samples ({', '.join(COLUMNS[1:])}) VALUES ({marks})", rows)
+            if used(self._base) > self._most:
+                thin(self._base, int(FULL * self._most))
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._base.execute("ROLLBACK")
+            self.dropped += len(rows)
+            if time.monotonic() > self._complained:
+                self._complained = time.monotonic() + 60
+                self._log(f"{len(rows)} samples are not kept: {error}; {self.dropped} so far")
+
+
+def used(base: sqlite3.Connection) -> int:
+    """Bytes of the file that hold something."""
+    pages, free, size = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size"))
+    return int((pages - free) * size)
+
+
+def thin(base: sqlite3.Connection, most: int) -> None:
+    """Make room until no more than that many bytes are used: certain ones first, the oldest, by halves; explored ones last."""
+    certain = f"chance IN (0, {ONE})"
+    while used(base) > most:
+        middle = base.execute(
+            f"SELECT at FROM samples WHERE {certain} AND share > {LEAST_SHARE} ORDER BY at LIMIT 1 OFFSET"
+            f" (SELECT count(*) / 2 FROM samples WHERE {certain} AND share > {LEAST_SHARE})"
+        ).fetchone()
+        if middle:
+            which = f"{certain} AND share > {LEAST_SHARE} AND at <= ?"
+            base.execute(f"DELETE FROM samples WHERE {which} AND random() & 1", middle)
+            base.execute(f"UPDATE samples SET share = share / 2 WHERE {which}", middle)
+            continue
+        count = base.execute("SELECT count(*) FROM samples").fetchone()[0]
+        if not count:
+            return
+        last = f"SELECT id FROM samples ORDER BY {certain} DESC, at LIMIT {max(1, count // 10)}"
+        base.execute(f"DELETE FROM samples WHERE id IN ({last})")
+
+
+def read(base: sqlite3.Connection, device: str | None = None, model: int | None = None) -> Iterator[Sample]:
+    """Samples in the order of time. device, model: of that one only."""
+    where = [f"{name} = ?" for name, value in (("device", device), ("model", model)) if value is not None]
+    values = [value for value in (device, model) if value is not None]
+    clause = f" WHERE {' AND '.join(where)}" if where else ""
+    for row in base.execute(f"SELECT {', '.join(COLUMNS)} FROM samples{clause} ORDER BY at, id", values):
+        made = dict(zip(COLUMNS, row))
+        yield Sample(**{**made, "shape": tuple(json.loads(made["shape"]))})
+
+
+def forget(base: sqlite3.Connection, device: str) -> int:
+    """Delete a device's samples, and what the file still held of them; how many."""
+    base.execute("PRAGMA secure_delete = ON")
+    count = base.execute("DELETE FROM samples WHERE device = ?", (device,)).rowcount
+    base.execute("VACUUM")
+    base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return count

@@ -1,0 +1,184 @@
+"""Kept samples: what workers write, what stays where there is no room, what is read of it."""
+
+import csv
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from support import children, worker
+
+from h2t2.link import wire
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet import broker
+from h2t2_tools.fleet.samples import account, store
+from h2t2_tools.fleet.samples.store import Keeper
+
+ONE = 32768
+
+
+def reply(sequence, label=1, status=wire.OK, boot=7):
+    return wire.encode_reply(status, boot, sequence, label, 30000)
+
+
+def request(sequence, chance=ONE, k=3, data=bytes(64), boot=7):
+    return wire.encode_request(2, boot, sequence, (8, 8, 1), data, 2000, chance, k)
+
+
+def kept(folder, rows, megabytes=100.0):
+    """A folder with those requests and replies in it."""
+    said = []
+    keeper = Keeper(folder, megabytes, said.append)
+    for device, payload, answer in rows:
+        keeper.keep(device, payload, answer)
+    keeper.close()
+    assert not said and not keeper.dropped
+    return folder
+
+
+def test_what_is_kept_and_what_is_not(tmp_path):
+    """Each request once, errors and bytes that are no request never."""
+    rows = [("a", request(1), reply(1)), ("a", request(1), reply(1)), ("b", request(1), reply(1, 0))]
+    rows += [
+        ("a", request(2), reply(2, -1, wire.FAILED)),
+        ("a", b"\x02nothing", reply(3)),
+        ("a", request(4, 1024, 9), reply(4)),
+    ]
+    base = store.opened(kept(tmp_path, rows))
+    made = list(store.read(base))
+    assert [(one.device, one.sequence, one.label) for one in made] == [("a", 1, 1), ("b", 1, 0), ("a", 4, 1)]
+    last = made[-1]
+    assert (last.chance, last.bin, last.shape, last.data, last.score) == (1024, 9, (8, 8, 1), bytes(64), 30000)
+    assert last.weight == 32 and made[0].weight == 1 and abs(last.at - time.time()) < 60
+    assert [one.label for one in store.read(base, "b")] == [0] and not list(store.read(base, model=3))
+
+
+def test_several_workers_write_one_file(tmp_path):
+    """Four processes at once, from a folder that is not there yet."""
+    program = (
+        "import sys; sys.path[:0] = sys.argv[2:]\nfrom pathlib import Path\nimport test_samples as t\n"
+        "n = int(sys.argv[1]) * 100\nt.kept(Path(sys.argv[4]), [('d', t.request(n + i), t.reply(n + i)) for i in range(100)])"
+    )
+    here = os.path.dirname(__file__)
+    command = [sys.executable, "-c", program]
+    runs = [subprocess.Popen([*command, str(n), here, os.path.dirname(here), str(tmp_path / "new")]) for n in range(4)]
+    assert [run.wait() for run in runs] == [0] * 4
+    assert len(list(store.read(store.opened(tmp_path / "new")))) == 400
+
+
+def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
+    """Twenty times as much as there is room for: what stays fits, stands for about as many as came, and has every explored one
+    while certain ones can still be thinned."""
+    data, n = np.random.default_rng(1), 6000
+    rows = [("d", request(i, 2048 if i % 20 == 0 else ONE, data=data.bytes(64)), reply(i)) for i in range(n)]
+    base = store.opened(kept(tmp_path, rows, megabytes=100.0))
+    whole = store.used(base)
+    base.execute("BEGIN")
+    store.thin(base, whole // 4)
+    base.execute("COMMIT")
+    left = list(store.read(base))
+    certain = [one for one in left if one.chance == ONE]
+    assert store.used(base) <= whole // 4 and sum(one.chance < ONE for one in left) == n // 20
+    came = n - n // 20
+    error = np.sqrt(sum(1 / one.share**2 for one in certain))
+    assert len(certain) < came / 3 and abs(sum(one.weight for one in certain) - came) < 4 * error
+    base.execute("BEGIN")
+    store.thin(base, 40_000)
+    base.execute("COMMIT")
+    assert store.used(base) <= 40_000 and all(one.chance < ONE for one in store.read(base))
+
+
+def test_a_worker_stays_within_its_room(tmp_path):
+    rows = [("d", request(i, data=os.urandom(64)), reply(i)) for i in range(9000)]
+    base = store.opened(kept(tmp_path, rows, megabytes=0.5))
+    assert store.used(base) <= 500_000 and 0 < len(list(store.read(base))) < 9000
+
+
+def test_a_folder_that_cannot_be_used(tmp_path, capsys):
+    assert main(["samples", str(tmp_path)]) == 2
+    assert "no such file" in capsys.readouterr().err
+    (tmp_path / store.FILE).write_bytes(b"something else, and long enough for SQLite to look into it" * 20)
+    assert main(["samples", str(tmp_path)]) == 2
+    assert "not a database" in capsys.readouterr().err
+    other = tmp_path / "other"
+    other.mkdir()
+    sqlite3.connect(other / store.FILE).execute("CREATE TABLE mine (x)")
+    assert main(["samples", str(other)]) == 2
+    assert "no samples of this version" in capsys.readouterr().err
+
+
+def test_a_full_disk_costs_no_answer(tmp_path):
+    """What cannot be written is counted and said, and the worker goes on."""
+    said = []
+    keeper = Keeper(tmp_path, 100.0, said.append)
+    keeper._base.execute(f"PRAGMA max_page_count = {keeper._base.execute('PRAGMA page_count').fetchone()[0]}")
+    for n in range(3):
+        keeper.keep("d", request(n, data=os.urandom(64)), reply(n))
+    big = wire.encode_request(2, 7, 9, (2, 60_000), bytes(120_000))
+    keeper.keep("d", big, reply(9))
+    keeper.close()
+    assert keeper.dropped == 4 and "database or disk is full" in said[0]
+
+
+def test_what_they_say_of_the_local_model(tmp_path):
+    """Of 100 samples 60 were certain offloads at a score of .6 that the remote model calls 1 half of the time, 40 explored ones
+    with probability 1/10 at a score of .1, of which it calls 4 an event: they stand for 400."""
+    rows = [("d", request(i, k=9), reply(i, i % 2)) for i in range(60)]
+    rows += [("d", request(100 + i, 3277, k=1), reply(100 + i, int(i < 4))) for i in range(40)]
+    base = store.opened(kept(tmp_path, rows))
+    one = account.by_device(store.read(base), 4)["d"].told()
+    weight = 40 * ONE / 3277
+    assert one["samples"] == 100 and one["explored"] == 40 and abs(one["stand_for"] - 60 - weight) < 0.1
+    assert abs(one["accuracy"] - (30 + 0.9 * weight) / (60 + weight)) < 1e-4 and 0 < one["error"] < 0.1
+    bins = {row["bin"]: row for row in account.reliability(store.read(base), 4)}
+    assert bins[9]["events"] == 0.5 and abs(bins[1]["events"] - 0.1) < 1e-9 and bins[1]["score"] == 1.5 / 16
+    rows = account.over_time(store.read(base), 4, one["first"], one["last"])
+    assert sum(row["samples"] for row in rows) == 100
+
+
+@pytest.mark.slow
+def test_the_whole_way_and_a_kill(tmp_path, capsys):
+    """A node offloads to a worker that keeps; the worker is killed: what it answered a second ago is there, and is exported."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    with broker.running("mosquitto") as url:
+        out = tmp_path / "out"
+        command = ["node", "--pair", "digits", "--broker", url, "--every", "5ms", "--out"]
+        with worker(url, "digits", "--keep", str(tmp_path / "kept")) as process:
+            assert main([*command, str(out), "--device", "kitchen", "--samples", "400"]) == 0
+            time.sleep(1.5)
+            for child in children(process.pid):
+                os.kill(child, signal.SIGKILL)
+        with worker(url, "digits"):  # nothing is kept without the option
+            assert main([*command, str(tmp_path / "none"), "--device", "other", "--samples", "50"]) == 0
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    remote = [line for line in lines if line.get("source") == "remote"]
+    capsys.readouterr()
+    folder = str(tmp_path / "kept")
+    assert (
+        main(["samples", folder, "--json", "-", "--figure", str(tmp_path / "kept.png"), "--export", str(tmp_path / "x.npz")])
+        == 0
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["devices"]) == ["kitchen"] and told["devices"]["kitchen"]["samples"] >= len(remote) > 50
+    with np.load(tmp_path / "x.npz") as data:
+        assert data["x"].shape[1:] == (8, 8, 1) and data["x"].dtype == np.int8 and len(data["x"]) == told["exported"]
+        pair = pairs.load("digits")
+        known = {pair.sent(n) for n in range(len(pair.x))}
+        assert all(row.tobytes() in known for row in data["x"]) and (data["weight"] >= 1).all()
+    assert Image.open(tmp_path / "kept.png").size[0] > 900
+    assert main(["samples", folder, "--export", str(tmp_path / "x.csv")]) == 0
+    with (tmp_path / "x.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == told["exported"] and rows[0]["device"] == "kitchen" and "x63" in rows[0]
+    assert main(["samples", folder, "--export", str(tmp_path / "pictures")]) == 0
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"0", "1"}
+    assert main(["samples", folder, "--forget", "kitchen"]) == 0
+    assert main(["samples", folder]) == 2 and b"kitchen" not in (tmp_path / "kept" / store.FILE).read_bytes()
