@@ -76,9 +76,10 @@ system: setup
 	sh host_tools/system.sh $(BIN)/h2t2
 
 # the lock files: every version and hash, for Python 3.10 to 3.13; no address of any index. Needs uv (pip install uv)
-COMPILE := uv pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
-    --no-emit-find-links --no-header --no-annotate
+LOCKED := --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+COMPILE := uv pip compile pyproject.toml $(LOCKED)
 lock:
+	echo uv | uv pip compile - $(LOCKED) -o host_tools/locks/uv.txt
 	$(COMPILE) --extra demo --group build -o host_tools/locks/demo.txt
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt

@@ -51,7 +51,8 @@ class Options:
     """batch: requests a batch at most; wait_ms: how long the first of a batch waits for others; waiting: requests in the queue
     at most, one more is answered "busy"; metrics: (host, port) or None; watch: look once a second whether the model's file
     changed; parent: the process without which it ends, 0 for none; hang_s: seconds beyond four times what is expected, after
-    which the model counts as hung; keep, keep_mb: the folder where answered samples are kept, None for nowhere, and its room."""
+    which the model counts as hung; keep, keep_mb: the folder where answered samples are kept, None for nowhere, and its
+    room."""
 
     batch: int = 16
     wait_ms: float = 0.0
