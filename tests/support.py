@@ -19,6 +19,12 @@ from h2t2_tools.proof.usage import children
 ROOT = Path(__file__).parents[1]
 
 
+def hears_ctrl_c():
+    """For a process that a test starts: a shell starts what it puts into the background with Ctrl-C ignored, and it inherits
+    that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def worker(url, pair="digits", *options):
     """A real RDL worker's process, ready to answer; killed at the end if it still runs."""

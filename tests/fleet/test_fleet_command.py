@@ -11,7 +11,7 @@ import time
 
 import pytest
 from command_line import h2t2
-from support import mosquitto, until, worker
+from support import hears_ctrl_c, mosquitto, until, worker
 
 from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
@@ -77,7 +77,11 @@ def test_on_a_terminal_it_is_live_until_ctrl_c(tmp_path):
     with mosquitto(tmp_path) as broker, node(broker.url, "kitchen", tmp_path / "out") as kitchen:
         ours, theirs = pty.openpty()
         fleet = subprocess.Popen(
-            [*H2T2, "fleet", "--broker", broker.url], stdout=theirs, stderr=theirs, env={**os.environ, "COLUMNS": "200"}
+            [*H2T2, "fleet", "--broker", broker.url],
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "COLUMNS": "200"},
+            preexec_fn=hears_ctrl_c,
         )
         os.close(theirs)
         try:

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -296,7 +297,8 @@ def test_a_device_is_not_stuck_by_a_worker_that_is_gone(url):
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     decisions = [line for line in lines if "n" in line]
     assert len(decisions) == 60 and "remote" not in {line["source"] for line in decisions}
-    assert max(line["ms"] for line in decisions) < 400
+    # ten times the deadline, as a busy machine stands still for a while: one that is stuck waits for seconds
+    assert max(line["ms"] for line in decisions) < 1000
     with worker(url, "breast_cancer"):
         run = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert json.loads(run.stdout.splitlines()[-1])["summary"]["replies"] > 10
@@ -381,7 +383,15 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
         poison = bytes([99]) * 64
         first = children(process.pid)
         waiting = {0: poison, **{n: bytes(64) for n in range(1, 11)}}  # what is asked for, by the number's last digits
-        got, unwell = {}, False
+        got, unwell, over = {}, threading.Event(), threading.Event()
+
+        def look():  # it is unwell for less than a second
+            while not over.wait(0.02):
+                if get(port, "/healthz") == (503, "hung"):
+                    unwell.set()
+
+        looking = threading.Thread(target=look)
+        looking.start()
         end = time.monotonic() + 60
         turn = 0
         while waiting and time.monotonic() < end:
@@ -389,15 +399,16 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
             for n, data in waiting.items():
                 link.send(request(100 * turn + n, data))
             until(lambda: link.workers() != 1, 1)
-            unwell = unwell or get(port, "/healthz") == (503, "hung")
             payload = link.receive(2500)
             while payload:
                 status, _, sequence, label, _ = wire.decode_reply(payload)
                 got[sequence % 100] = status, label
                 waiting.pop(sequence % 100, None)
                 payload = link.receive(200)
+        over.set()
+        looking.join()
         assert got == {0: (wire.REFUSED, -1), **dict.fromkeys(range(1, 11), (wire.OK, 1))}, waiting
-        assert unwell and children(process.pid) != first
+        assert unwell.is_set() and children(process.pid) != first
         (kept,) = (tmp_path / "refused").iterdir()
         assert kept.read_bytes() == poison
         link.close()

@@ -25,7 +25,7 @@ def test_more_nodes_and_more_workers_are_measured():
     for row in measured["rows"]:
         for load in (row["even"], row["full"]):
             assert load["per_s"] > 10 and load["p99_ms"] >= load["p50_ms"] > 0
-            assert load["workers_ms"] > 0 and load["broker_ms"] > 0
+            assert load["workers_ms"] > 0 and load["broker_ms"] >= 0  # the kernel counts in ticks, and few requests take less
         assert row["workers_mb"] > 20 * row["workers"] and row["broker_mb"] > 1
 
 

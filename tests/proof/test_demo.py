@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import h2t2
-from support import children
+from support import children, hears_ctrl_c
 
 from h2t2_tools.fleet import broker
 
@@ -86,8 +86,7 @@ def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # a shell starts what it puts into the background with Ctrl-C ignored, and that would be inherited
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=hears_ctrl_c,
     )
     end = time.monotonic() + 60
     while len(workers(demo)) < 2 and time.monotonic() < end:

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from pages import browser, narrow, no_sideways_scrolling, picture, shows, text
-from support import until
+from support import hears_ctrl_c, until
 
 from h2t2_tools.fleet.broker import free_port
 
@@ -25,7 +25,8 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
     out = tmp_path / "report.json"
     command = [*H2T2, "demo", "--fleet", "20", "--dashboard", str(port), "--json", str(out)]
     plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=plain) as demo:
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, **streams, env=plain, preexec_fn=hears_ctrl_c) as demo:
         try:
             said = [demo.stderr.readline(), demo.stderr.readline()]
             assert f"http://localhost:{port}/" in said[0] and "20 nodes" in said[1], said

@@ -16,4 +16,5 @@ NAMES = (
     "adversary",
     "budget",
     "misses",
+    "flywheel",
 )

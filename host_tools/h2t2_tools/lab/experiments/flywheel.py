@@ -1,0 +1,252 @@
+"""`flywheel`: what offloads are worth as training data.
+
+A local model trained on a tenth of the data meets 10,000 samples of the field. What it offloads is kept with the remote model's
+labels; three times it is trained again on that tenth and on what was kept, each sample weighted by 1 / (the probability that
+it was asked about), capped. Judged on samples that no model was trained on and that the field never held, beside never
+training again and beside a local model trained on everything with true labels. The remote model's answer counts as right, as
+in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2t2.core import policies as core
+from h2t2.core.numbers import ONE
+from h2t2.core.policy import OFFLOAD
+from h2t2.units import q15, table
+
+from ...common import plots
+from ...common.errors import UserError
+from ...common.matrices import equal
+from .. import datasets
+from ..replay import write_csv
+from ..simulation.policies.adaptive import Adaptive
+from ..simulation.policies.adaptive_classes import AdaptiveClasses
+from ..simulation.stream import Costs
+from ..simulation.sweep import Job, sweep
+from ..traces import Trace
+from .setting import DELTA_FN, DELTA_FP, Setting
+
+BETA, BITS = 0.2, 4
+RETRAININGS = 3
+FIRST = 0.1  # of the training data, that the first model is trained on
+HELD = 0.3  # of all data, that judges
+CAP = 20.0  # most that one kept sample counts
+CHEAP = [1, 4, 8, 9, 11]  # what a cheap look at cells gives (models/breast_cancer/train.py)
+SIX = [5, 6, 12, 14, 15, 25]  # the cheap features of a page (models/phishing/train.py)
+HARD = (1, 3, 5, 8, 9)  # the digits that an 8 is taken for
+
+
+@dataclass(frozen=True)
+class Field:
+    """x, y: all data, what the remote model reads and the true classes; local: what of x the local model reads."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    local: Callable[[np.ndarray], np.ndarray]
+
+    @property
+    def costs(self) -> Costs:
+        if self.y.max() < 2:
+            return Costs.binary(BETA, DELTA_FP, DELTA_FN)
+        return Costs.of(BETA, equal(int(self.y.max()) + 1))
+
+
+def pooled(x: np.ndarray, size: int) -> np.ndarray:
+    """(n, numbers): means of squares of size x size of pictures (n, h, w)."""
+    n, high, wide = x.shape
+    return x.reshape(n, high // size, size, wide // size, size).mean((2, 4)).reshape(n, -1)
+
+
+def fields(data: Path | None) -> list[Field]:
+    """Those whose features or images are at hand."""
+    made = [_cells(), *_digits()]
+    for name, local in (("phishing", lambda x: x[:, SIX]), ("chest_xray", lambda x: pooled(x.reshape(-1, 28, 28), 7))):
+        try:
+            d = datasets.load(name, data)
+        except UserError:
+            continue
+        x, y = np.concatenate([d.x_train, d.x_test]), np.concatenate([d.y_train, d.y_test])
+        if name == "chest_xray":
+            x = x.reshape(len(x), -1) / 255.0
+        made.append(Field(name, x.astype(np.float32), y.astype(int), local))
+    return made
+
+
+def _cells() -> Field:
+    d = datasets.load("breast_cancer", None)
+    x, y = np.concatenate([d.x_train, d.x_test]), np.concatenate([d.y_train, d.y_test])
+    return Field("breast_cancer", x, y.astype(int), lambda x: x[:, CHEAP])
+
+
+def _digits() -> list[Field]:
+    d = datasets.load("digits", None)
+    x, y = np.concatenate([d.x_train, d.x_test]) / 16.0, np.concatenate([d.y_train, d.y_test]).astype(int)
+    flat, few = x.reshape(len(x), -1).astype(np.float32), np.isin(y, HARD)
+
+    def local(x: np.ndarray) -> np.ndarray:
+        return pooled(x.reshape(-1, 8, 8), 2)
+
+    return [Field("digits", flat[few], (y[few] == 8).astype(int), local), Field("ten_digits", flat, y, local)]
+
+
+def _model(weak: bool) -> Any:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    strong = MLPClassifier((64,), early_stopping=True, random_state=0, max_iter=100)
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=300) if weak else strong)
+
+
+def _fitted(x: np.ndarray, y: np.ndarray, weight: np.ndarray, classes: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A local model's scores: (n,) of class 1, or (n, K)."""
+    model = _model(True).fit(x, y, logisticregression__sample_weight=weight)
+    known = model.classes_
+
+    def scores(x: np.ndarray) -> np.ndarray:
+        made = np.zeros((len(x), classes))
+        made[:, known] = model.predict_proba(x)
+        return made[:, 1] if classes == 2 else made
+
+    return scores
+
+
+@dataclass
+class Life:
+    """What one run came to: costs a sample while it was in the field, a quarter each; and judged."""
+
+    quarters: list[float]
+    first: float
+    last: float
+    everything: float
+
+
+def live(field: Field, samples: int, seed: int) -> tuple[Life, list[float]]:
+    """One life with retraining, and the quarters of one without."""
+    from sklearn.model_selection import cross_val_predict
+
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(field.y))
+    held, rest = np.split(order, [int(HELD * len(order))])
+    classes = int(field.y.max()) + 1
+    strong = _model(False)
+    said = np.zeros(len(field.y), int)  # the remote model's labels: of nothing that it was itself trained on
+    said[rest] = cross_val_predict(strong, field.x[rest], field.y[rest], cv=3)
+    said[held] = strong.fit(field.x[rest], field.y[rest]).predict(field.x[held])
+    few = rest[: max(int(FIRST * len(rest)), 5 * classes)]
+    local = field.local(field.x)
+    stream = rng.choice(rest, samples)
+
+    def trained(kept: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        x = np.concatenate([local[few], local[kept]])
+        y = np.concatenate([field.y[few], said[kept]])
+        return _fitted(x, y, np.concatenate([np.ones(len(few)), weight]), classes)
+
+    none = np.zeros(0, int)
+    first = trained(none, np.zeros(0))
+    everything = _fitted(local[rest], field.y[rest], np.ones(len(rest)), classes)
+    never, _, _ = _quarters(field, [first] * (RETRAININGS + 1), local, said, stream, seed)
+    quarters: list[float] = []
+    kept, weight, model = none, np.zeros(0), first
+    for part in np.array_split(stream, RETRAININGS + 1):
+        cost, asked, chance = _quarters(field, [model], local, said, part, seed)
+        quarters += cost
+        kept, weight = np.concatenate([kept, asked]), np.concatenate([weight, np.minimum(1 / chance, CAP)])
+        if len(quarters) <= RETRAININGS:
+            model = trained(kept, weight)
+    judged = [_judged(field, made(local[held]), said[held], samples, seed) for made in (first, model, everything)]
+    return Life(quarters, *judged), never
+
+
+def _quarters(
+    field: Field, models: list[Any], local: np.ndarray, said: np.ndarray, stream: np.ndarray, seed: int
+) -> tuple[list[float], np.ndarray, np.ndarray]:
+    """(cost a sample of each part, samples asked about, the probability of each): the device's policy, which starts anew with
+    each other model, as a device does."""
+    costs, asked, chances = [], [], []
+    matrix = np.array(field.costs.matrix)
+    policy, of = None, None
+    for part, model in zip(np.array_split(stream, len(models)), models):
+        if model is not of:
+            policy, of = _policy(field.costs, seed), model
+        assert policy
+        scores = model(local[part])
+        paid = 0.0
+        for n, score in zip(part, scores):
+            seen = _seen(score)
+            action = policy.decide(seen)
+            if action == OFFLOAD:
+                paid += BETA
+                asked.append(n)
+                chances.append(max(1, policy.asked()) / ONE)
+                policy.learn(policy.ticket, int(said[n]))
+            else:
+                paid += matrix[said[n], action]
+        costs.append(paid / len(part))
+    return costs, np.array(asked, int), np.array(chances)
+
+
+def _policy(costs: Costs, seed: int) -> Any:
+    given: dict[str, Any] = {"beta": q15(BETA, "beta"), "bits": BITS, "seed": seed + 1}
+    if len(costs.matrix) == 2:
+        return core.make("adaptive", {**given, "delta_fp": q15(DELTA_FP, "fp"), "delta_fn": q15(DELTA_FN, "fn")})
+    return core.make("adaptive", {**given, "costs": [table(row, "costs") for row in costs.matrix]})
+
+
+def _seen(score: Any) -> Any:
+    """What a policy decides by: the bin of a score, or all classes' in Q14."""
+    if np.ndim(score) == 0:
+        return min(int(score * (1 << BITS)), (1 << BITS) - 1)
+    return [int(round(p * 16384)) for p in score]
+
+
+def _judged(field: Field, scores: np.ndarray, said: np.ndarray, samples: int, seed: int) -> float:
+    """Cost a sample with that model, of a policy that starts as the device's does."""
+    policy = Adaptive(BITS) if scores.ndim == 1 else AdaptiveClasses(BITS)
+    (result,) = sweep([Job(policy, Trace(field.name, scores, said), field.costs, samples, seed, 3)])
+    return float(result.mean("cost"))
+
+
+def perform(setting: Setting) -> list[Path]:
+    runs, samples = (1, 2000) if setting.quick else (10, 10000)
+    rows: list[dict[str, Any]] = []
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for field in fields(setting.data)[: 2 if setting.quick else None]:
+        lives = [live(field, samples, seed) for seed in range(runs)]
+        first, last, everything = (
+            float(np.mean([getattr(life, name) for life, _ in lives])) for name in ("first", "last", "everything")
+        )
+        gaps = first - everything
+        quarters = np.mean([life.quarters for life, _ in lives], 0)
+        never = np.mean([quarter for _, quarter in lives], 0)
+        rows.append(
+            {
+                "data": field.name,
+                "samples": samples,
+                "runs": runs,
+                "before": first,
+                "after": last,
+                "everything": everything,
+                "closed": (first - last) / gaps if gaps > 0 else float("nan"),
+                "never, in the field": float(never.mean()),
+                "retraining, in the field": float(quarters.mean()),
+            }
+        )
+        lines[f"{field.name}, retraining"] = [{"quarter": n + 1, "cost": value} for n, value in enumerate(quarters)]
+        lines[f"{field.name}, never"] = [{"quarter": n + 1, "cost": value} for n, value in enumerate(never)]
+    write_csv(setting.out / "flywheel.csv", tuple(rows[0]), rows)
+    figure = setting.out / "flywheel.png"
+    plots.curves(
+        figure, lines, ("quarter", "cost"), ("quarter of the samples; the model is trained again between two", "cost a sample"),
+        f"A local model of a tenth of the data, in the field: {samples:,} samples, {runs} runs",
+    )  # fmt: skip
+    return [figure, setting.out / "flywheel.csv"]
