@@ -237,8 +237,8 @@ def perform(setting: Setting) -> list[Path]:
                 "after": last,
                 "everything": everything,
                 "closed": (first - last) / gaps if gaps > 0 else float("nan"),
-                "never, in the field": float(never.mean()),
-                "retraining, in the field": float(quarters.mean()),
+                "never": float(never.mean()),
+                "retraining": float(quarters.mean()),
             }
         )
         lines[f"{field.name}, retraining"] = [{"quarter": n + 1, "cost": value} for n, value in enumerate(quarters)]
