@@ -14,7 +14,8 @@ from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.rdl.models.web import TOKEN, Later, Web
+from h2t2_tools.fleet.rdl.models.source import THEN_TOKEN, TOKEN
+from h2t2_tools.fleet.rdl.models.web import Later, Web
 from h2t2_tools.fleet.rdl.worker import Worker
 
 PYTHON = ROOT / ".venv-servers/bin/python"
@@ -198,6 +199,12 @@ def test_secrets_stay_secret(tmp_path, monkeypatch):
     models.load(models.Source("https://a.example/v2/models/m", secret=str(file)))
     with pytest.raises(UserError, match="want https"):
         models.load(models.Source("http://a.example/v2/models/m", secret=str(file)))
+    second = models.of_pair(pairs.load("digits"), then=models.Then("http://a.example/v2/models/m", 0.2)).then
+    monkeypatch.setenv(TOKEN, "hush")
+    models.load(second)  # another server's token is none of its business
+    monkeypatch.setenv(THEN_TOKEN, "hush")
+    with pytest.raises(UserError, match="want https"):
+        models.load(second)
     monkeypatch.setenv(TOKEN, "hush\nhush")
     with pytest.raises(UserError, match="one line"):
         models.load(models.Source("https://a.example/v2/models/m"))

@@ -219,7 +219,9 @@ def _add_rdl(commands: Any) -> None:
     p.add_argument(
         "--then-beta", type=share, default=0.2, metavar="B", help="what asking the second costs, as beta does, 0 to 1 (0.2)"
     )
-    p.add_argument("--then-secret", default="", metavar="FILE", help="the token of the second model's server")
+    p.add_argument(
+        "--then-secret", default="", metavar="FILE", help="the token of the second model's server (else $H2T2_THEN_TOKEN)"
+    )
     p.add_argument("--event", type=_output, metavar="N", help="which output is class 1, or all: each is a class (the pair's)")
     p.add_argument("--model-id", type=model_number, metavar="N", help="which requests are its own (the pair's)")
     p.add_argument("--workers", type=positive, default=1, metavar="N", help="processes on this machine (1)")

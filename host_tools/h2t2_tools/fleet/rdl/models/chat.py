@@ -75,7 +75,7 @@ class Chat:
         self.about = toml_file.load(path, Described)
         secret = self.about.secret and str(path.parent / self.about.secret)
         self._url = self.about.url.rstrip("/") + "/chat/completions"
-        self._web = Web(token(self._url, secret or source.secret), self.about.timeout_s)
+        self._web = Web(token(self._url, secret or source.secret, source.variable), self.about.timeout_s)
         self._spending = Spending(path.with_suffix(".spent.json"), self.about.a_day, self.about.requests_a_day)
         self._words = [_plain(word) for word in self.about.classes]
         if source.event is not None and source.event >= len(self._words):

@@ -11,17 +11,20 @@ from h2t2.link import wire
 from ....common.functions import is_function
 from ....common.pairs import Pair, Prepared
 
+TOKEN, THEN_TOKEN = "H2T2_REMOTE_TOKEN", "H2T2_THEN_TOKEN"  # in the environment: of a model, and of the second of a chain
+
 
 @dataclass(frozen=True)
 class Source:
     """Where a model is and how it is read.
 
     path: .tflite, .onnx, FILE.py:FUNCTION, .toml of a language model's server, or a URL. event: index of class 1 among its
-    outputs, None: each is a class. scale, zero_point, prepared: what a float model's input is restored with,
-    scale (q - zero_point) and then `prepared` undone; and what floats become the int8 of an int8 model by. floats: a function
-    wants floats, not a tensor as sent. limit: bytes of data a request may have. media: type that RAW bytes are of. secret: a
-    file with the token of a server. then: who is asked where this one is unsure, then_beta: what that costs, 0 to 1. costs:
-    what saying the second class costs when it is the first, None: as two classes have it by default.
+    outputs, None: each is a class. scale, zero_point, prepared: what a float model's input is restored with, scale (q -
+    zero_point) and then `prepared` undone; and what floats become the int8 of an int8 model by. floats: a function wants
+    floats, not a tensor as sent. limit: bytes of data a request may have. media: type that RAW bytes are of. secret: a file
+    with the token of a server, variable: else what of the environment holds it. then: who is asked where this one is unsure,
+    then_beta: what that costs, 0 to 1. costs: what saying the second class costs when it is the first, None: as two classes
+    have it by default.
     """
 
     path: str
@@ -34,6 +37,7 @@ class Source:
     limit: int = wire.MAX_DATA
     media: str = ""
     secret: str = ""
+    variable: str = TOKEN
     then: Source | None = None
     then_beta: float = 0.0
     costs: list[list[float]] | None = None
@@ -71,19 +75,20 @@ def of_pair(
     resolver: str = "reference",
     secret: str = "",
     then: Then | None = None,
+    variable: str = TOKEN,
 ) -> Source:
     """The remote model of a pair; path: another in its place, which is given the same input; event: the output that is class 1,
-    or ALL, None: as the pair has it. secret: a file with a server's token. then: a second one, given the same."""
+    or ALL, None: as the pair has it. secret, variable: where a server's token is. then: a second one, given the same."""
     about, remote = pair.about, pair.about.remote
     if event is None:
         event = ALL if about.costs else about.output_of("rdl")
     output = None if event == ALL else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
-    second = of_pair(pair, then.path, event, resolver, then.secret) if then else None
+    second = of_pair(pair, then.path, event, resolver, then.secret, None, THEN_TOKEN) if then else None
     return Source(
         path or own, output, resolver, remote.scale, remote.zero_point,
         about.prepared.get("rdl"), remote.floats and path is None, remote.limit, remote.media,
-        secret, second, then.beta if then else 0.0, about.costs,
+        secret, variable, second, then.beta if then else 0.0, about.costs,
     )  # fmt: skip
 
 

@@ -22,7 +22,6 @@ from .source import Source
 
 TIMEOUT_S = 5.0  # less than a worker may hang
 LARGEST = 1 << 24  # bytes of an answer
-TOKEN = "H2T2_REMOTE_TOKEN"  # the environment variable
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OVERLOADED = (408, 425, 429, 500, 502, 503, 504)  # statuses of a server that may do better later
 SAID = 200  # characters of a server's own words
@@ -56,7 +55,7 @@ class Web:
     @classmethod
     def of(cls, source: Source) -> Web:
         """That of a URL, with the token of the environment or of the source's file."""
-        return cls(token(source.path, source.secret))
+        return cls(token(source.path, source.secret, source.variable))
 
     def json(self, url: str, content: Any, timeout_s: float | None = None) -> dict[str, Any]:
         """POST it, as JSON: what is answered, a JSON object."""
@@ -111,14 +110,14 @@ def as_object(url: str, body: bytes) -> dict[str, Any]:
     return told
 
 
-def token(url: str, file: str) -> str:
+def token(url: str, file: str, variable: str) -> str:
     """The token for a server, of that file or of the environment; "" for none. UserError where others may read the file, or
     would read the token on its way."""
-    made = secret(Path(file)).read_text().strip() if file else os.environ.get(TOKEN, "").strip()
+    made = secret(Path(file)).read_text().strip() if file else os.environ.get(variable, "").strip()
     if not made:
         return ""
     if not made.isascii() or not made.isprintable():
-        raise UserError(f"{file or TOKEN}: a token is one line of ASCII")
+        raise UserError(f"{file or variable}: a token is one line of ASCII")
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         raise UserError(f"{url}: a token would be readable on its way; want https")
