@@ -21,20 +21,42 @@ def network(inputs: int, hidden: list[int]) -> keras.Model:
     return keras.Sequential([keras.Input((inputs,)), *layers, keras.layers.Dense(1, activation="sigmoid")])
 
 
-def main() -> None:
-    keras.utils.set_random_seed(7)
+def parts() -> list[np.ndarray]:
+    """x, xt, y, yt: standardised and cut at 4 deviations; 60 % trains."""
     data = load_breast_cancer()
     y = (data.target == 0).astype(np.uint8)  # scikit-learn's 0 is malignant: the event
     x, xt, y, yt = train_test_split(data.data, y, test_size=0.4, random_state=7, stratify=y)
     mean, std = x.mean(0), x.std(0)
     x, xt = ((v - mean) / std for v in (x, xt))
-    x, xt = (np.clip(v, -4, 4).astype(np.float32) for v in (x, xt))
-    models = {}
-    for name, hidden, columns in (("ldl", [], CHEAP), ("rdl", [32, 16], list(range(30)))):
-        model = network(len(columns), hidden)
-        model.compile(optimizer=keras.optimizers.Adam(0.01), loss="binary_crossentropy")
-        model.fit(x[:, columns], y, epochs=60, batch_size=32, verbose=0)
-        models[name] = model
+    return [np.clip(x, -4, 4).astype(np.float32), np.clip(xt, -4, 4).astype(np.float32), y, yt]
+
+
+def training_data() -> tuple[np.ndarray, np.ndarray]:
+    """What the models are trained on; h2t2 retrain adds to it."""
+    x, _, y, _ = parts()
+    return x, y
+
+
+def local_model(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> keras.Model:
+    """The local model, trained on samples that count so much each."""
+    keras.utils.set_random_seed(7)
+    return fitted(network(len(CHEAP), []), x[:, CHEAP], y, weight)
+
+
+def fitted(model: keras.Model, x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> keras.Model:
+    model.compile(optimizer=keras.optimizers.Adam(0.01), loss="binary_crossentropy")
+    model.fit(x, y, epochs=60, batch_size=32, verbose=0, sample_weight=weight)
+    return model
+
+
+def main() -> None:
+    keras.utils.set_random_seed(7)
+    x, xt, y, yt = parts()
+    models = {
+        "ldl": fitted(network(len(CHEAP), []), x[:, CHEAP], y),
+        "rdl": fitted(network(30, [32, 16]), x, y),
+    }
+    names = load_breast_cancer().feature_names
     write_pair(
         Path(__file__).parent,
         {
@@ -44,7 +66,7 @@ def main() -> None:
             "data": "Breast Cancer Wisconsin (Diagnostic), scikit-learn's copy; standardised, cut at 4 deviations; 60 % trains",
             "made by": "python models/breast_cancer/train.py (extra train)",
             "licence": "CC BY 4.0 (UCI Machine Learning Repository)",
-            "ldl": "logistic regression on 5 features (" + ", ".join(data.feature_names[CHEAP]) + ")",
+            "ldl": "logistic regression on 5 features (" + ", ".join(names[CHEAP]) + ")",
             "rdl": "30-32-16-1 network on all 30 features",
             "beta": 0.2,
         },

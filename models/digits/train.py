@@ -23,18 +23,38 @@ def network(filters: list[int], stride: int) -> keras.Model:
     return keras.Sequential([keras.Input((8, 8, 1)), *body, *head])
 
 
-def main() -> None:
-    keras.utils.set_random_seed(7)
+def parts() -> list[np.ndarray]:
+    """x, xt, y, yt: 60 % trains."""
     data = load_digits()
     keep = np.isin(data.target, HARD)
     x = (data.images[keep] / 16).astype(np.float32)[..., None]
     y = (data.target[keep] == EVENT).astype(np.uint8)
-    x, xt, y, yt = train_test_split(x, y, test_size=0.4, random_state=7, stratify=y)
-    models = {}
-    for name, model, epochs in (("ldl", network([2], 2), 6), ("rdl", network([16, 32], 1), 30)):
-        model.compile(optimizer=keras.optimizers.Adam(0.003), loss="sparse_categorical_crossentropy")
-        model.fit(x, y, epochs=epochs, batch_size=32, verbose=0)
-        models[name] = model
+    return train_test_split(x, y, test_size=0.4, random_state=7, stratify=y)
+
+
+def training_data() -> tuple[np.ndarray, np.ndarray]:
+    """What the models are trained on; h2t2 retrain adds to it."""
+    x, _, y, _ = parts()
+    return x, y
+
+
+def local_model(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> keras.Model:
+    """The local model, trained on samples that count so much each."""
+    keras.utils.set_random_seed(7)
+    return fitted(network([2], 2), x, y, 6, weight)
+
+
+def fitted(model: keras.Model, x: np.ndarray, y: np.ndarray, epochs: int, weight: np.ndarray | None = None) -> keras.Model:
+    model.compile(optimizer=keras.optimizers.Adam(0.003), loss="sparse_categorical_crossentropy")
+    model.fit(x, y, epochs=epochs, batch_size=32, verbose=0, sample_weight=weight)
+    return model
+
+
+def main() -> None:
+    keras.utils.set_random_seed(7)
+    x, xt, y, yt = parts()
+    ldl, rdl = network([2], 2), network([16, 32], 1)
+    models = {"ldl": fitted(ldl, x, y, 6), "rdl": fitted(rdl, x, y, 30)}
     write_pair(
         Path(__file__).parent,
         {

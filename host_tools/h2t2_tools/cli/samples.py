@@ -1,4 +1,4 @@
-"""The commands about kept samples: samples."""
+"""The commands about kept samples: samples, retrain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common.errors import UserError
-from .options import command, device_name, json_option, model_number, show, write_json
+from .options import command, device_name, json_option, model_number, progress, share, show, write_json
 
 
 def _samples(args: argparse.Namespace) -> None:
@@ -67,11 +67,61 @@ def _table(made: dict[str, Any]) -> Any:
     return Table("kept samples; accuracy: of the local model, by the remote one", columns, rows)
 
 
+def _retrain(args: argparse.Namespace) -> None:
+    from ..common import pairs
+    from ..model.retrain.retrain import RECIPE, retrain
+
+    pair = pairs.load(args.pair)
+    recipe = Path(args.recipe) if args.recipe else pair.folder / RECIPE
+    out = Path(args.out or f"{pair.folder.name}-again")
+    with progress() as bar:
+        task = bar.add_task("training again", total=None)
+        made = retrain(
+            pair, recipe, Path(args.samples), out, args.device, args.held_out, lambda what: bar.update(task, description=what)
+        )
+    write_json(args.json, made)
+    if args.json != "-":
+        from ..common.report import Table
+
+        numbers = ("accuracy", "brier", "cost", "sd")
+        columns = {"local model": "left", **dict.fromkeys(numbers, "right")}
+        rows = [[name, *(f"{made[name][key]:.4f}" for key in numbers)] for name in ("old", "new")]
+        show([Table(f"on {made['judging']:,} kept samples held out", columns, rows)])
+        print(f"{out}: of {made['training']:,} training samples and {made['taught']:,} kept ones; try: h2t2 node --pair {out}")
+
+
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, tz=timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
+def _add_retrain(commands: Any) -> None:
+    p = command(
+        commands,
+        "retrain",
+        _retrain,
+        "Train a pair's local model again, with what was kept of the field, and write a new pair where it is better. "
+        "The recipe: a Python file with training_data() -> (x, y) and local_model(x, y, weight) -> a model of Keras or "
+        "scikit-learn.",
+        "h2t2 retrain mypair --samples kept --out mypair-2",
+        "h2t2 retrain digits --samples kept   # its recipe needs the extra train",
+    )
+    p.add_argument("pair", help="shipped pair or folder of one")
+    p.add_argument("--samples", required=True, metavar="DIR", help="what h2t2 rdl --keep has kept")
+    p.add_argument("--recipe", metavar="FILE", help="the recipe (train.py in the pair's folder)")
+    p.add_argument("--out", metavar="DIR", help="the new pair's folder (PAIR-again)")
+    p.add_argument("--device", type=device_name, help="with what this one sent only")
+    p.add_argument(
+        "--held-out", type=share, default=0.25, metavar="S", help="share of the kept samples, the latest, that judge (0.25)"
+    )
+    json_option(p)
+
+
 def add(commands: Any) -> None:
+    _add_samples(commands)
+    _add_retrain(commands)
+
+
+def _add_samples(commands: Any) -> None:
     p = command(
         commands,
         "samples",

@@ -41,12 +41,13 @@ def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[
     stays = job.rdl.endswith(".onnx") or is_function(job.rdl) or models.is_url(job.rdl)
     rdl = kept(job, samples) if stays else converted("rdl", Path(job.rdl), job, samples)
     progress("writing the rest")
-    report = _described(job, samples, ldl, rdl)
-    _write(job, samples, ldl, rdl, report)
+    report = described(job, samples, ldl, rdl)
+    write(job, samples, ldl, rdl, report)
     return report
 
 
-def _described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, Any]:
+def described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, Any]:
+    """The report on two models that lie in the folder."""
     says = rdl.says
     made: dict[str, Any] = {"name": _name(job), "folder": str(job.out), "samples": len(samples.y), "beta": job.beta}
     for name, side in (("ldl", ldl), ("rdl", rdl)):
@@ -89,7 +90,8 @@ def _name(job: Job) -> str:
     return name or "pair"
 
 
-def _write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, Any]) -> None:
+def write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, Any]) -> None:
+    """Everything of the folder but the models; the report is told which files."""
     name = report["name"]
     model_id = zlib.crc32(name.encode()) & 65535 if job.model_id is None else job.model_id
     about = {  # fmt: skip

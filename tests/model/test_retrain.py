@@ -1,0 +1,143 @@
+"""`h2t2 retrain`: a weak local model, what the field has sent, a better one; and one that is worse, which is not written."""
+
+import json
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from h2t2.core.numbers import ONE
+from h2t2.link import wire
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet.rdl import models
+from h2t2_tools.fleet.samples.store import Keeper
+from h2t2_tools.model.retrain import judge
+
+RULE = np.array([2.0, -1.5, 1.0, 0.5, -1.0, 0.7])
+REMOTE = "import numpy as np\ndef scores(x): return 1 / (1 + np.exp(-4 * (x.reshape(len(x), -1) @ np.array({rule}))))\n"
+RECIPE = """
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+def training_data():
+    with np.load({path!r}) as data:
+        return data["x"], data["y"]
+
+def local_model(x, y, weight):
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(x, {y}, logisticregression__sample_weight=weight)
+"""
+FEW = 12  # samples that the first model was trained on
+
+
+def made(rng, n):
+    x = rng.normal(size=(n, 6)).astype(np.float32)
+    return x, (x @ RULE > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def field(tmp_path_factory):
+    """A pair with a weak local model, its recipe, and 1,200 kept samples of what the field sent."""
+    folder, rng = tmp_path_factory.mktemp("field"), np.random.default_rng(3)
+    x, y = made(rng, FEW)
+    np.savez(folder / "few.npz", x=x, y=y)
+    xt, yt = made(rng, 400)
+    np.savez(folder / "test.npz", x=xt, y=yt)
+    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), folder / "weak.joblib")
+    (folder / "mine.py").write_text(REMOTE.format(rule=RULE.tolist()))
+    command = ["pair", str(folder / "weak.joblib"), f"{folder}/mine.py:scores", "--test", str(folder / "test.npz")]
+    assert main([*command, "--out", str(folder / "pair")]) == 0
+    pair = pairs.load(str(folder / "pair"))
+    (folder / "pair/train.py").write_text(RECIPE.format(path=str(folder / "few.npz"), y="y"))
+    kept(pair, folder / "kept", *made(rng, 1200))
+    return folder
+
+
+def kept(pair, folder, x, y, model=None):
+    """Sure samples are asked about one in ten times, the others always, as a policy would."""
+    rng, said = np.random.default_rng(5), []
+    keeper = Keeper(folder, 100.0, said.append)
+    remote = pair.about.remote
+    score = judge.scores(pair, x)
+    for n in range(len(x)):
+        chance = ONE // 10 if abs(score[n] - 0.5) > 0.35 else ONE
+        if rng.random() < chance / ONE:
+            data = pair.remote_payload(x[n])
+            request = wire.encode_request(model or pair.about.model_id, 1, n, remote.shape, data, 0, chance, int(score[n] * 15))
+            keeper.keep("kitchen", request, wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
+    keeper.close()
+    assert not said
+
+
+@pytest.mark.slow
+def test_a_better_model_of_what_the_field_sent(field, tmp_path, capsys):
+    """Learned from twelve samples, then from hundreds: the new pair is whole, runs, and is better on data nobody was shown."""
+    out = tmp_path / "again"
+    assert main(["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(out), "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["training"] == FEW and told["kept"] == told["taught"] + told["judging"] > 300 and not told["skipped"]
+    assert told["new"]["cost"] < told["old"]["cost"] and told["new"]["brier"] < told["old"]["brier"]
+    old, new = pairs.load(str(field / "pair")), pairs.load(str(out))
+    assert new.about.model_id == old.about.model_id and new.about.remote == old.about.remote
+    right = [(models.labels(judge.scores(one, old.x)) == old.y).mean() for one in (old, new)]
+    assert right[1] > right[0] + 0.05 and right[1] > 0.95
+    assert models.answers(new).tolist() == models.answers(old).tolist()
+    assert (out / "retrain.png").read_bytes()[1:4] == b"PNG" and "Trained again" in (out / "README.md").read_text()
+    assert (out / "ldl.h2m").exists() and (out / "prior.json").exists() and (out / "train.py").exists()
+    again = tmp_path / "third"  # a pair that was trained again can be
+    assert main(["retrain", str(out), "--samples", str(field / "kept"), "--out", str(again)]) in (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labels, why", [("np.arange(len(y)) % 2", "cost"), ("1 - y", "brier")])
+def test_a_worse_model_is_not_written(field, tmp_path, capsys, labels, why):
+    """One that learned noise; and one that says the opposite, which a policy learns to read, and nobody else would."""
+    (tmp_path / "wrong.py").write_text(RECIPE.format(path=str(field / "few.npz"), y=labels))
+    out = tmp_path / "worse"
+    command = ["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(out)]
+    assert main([*command, "--recipe", str(tmp_path / "wrong.py")]) == 1
+    said = capsys.readouterr().err
+    assert "the new model is worse" in said and why in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["wrong.py"]
+
+
+@pytest.mark.parametrize(
+    "recipe, why",
+    [
+        (None, "a recipe has training_data"),
+        ("", "no attribute"),
+        ("def training_data(): return 5", "want (x, y)"),
+        ("def training_data(): raise KeyError('no')", "training_data: KeyError"),
+        ("import numpy as np\ndef training_data(): return np.zeros((3, 5)), np.zeros(3)", "want samples of shape (6,)"),
+        ("import numpy as np\ndef training_data(): return np.zeros((3, 6)), np.full(3, 7)", "want 0 to 1"),
+        ("import numpy as np\ndef training_data(): return np.full((3, 6), np.nan), np.zeros(3)", "NaN"),
+        (
+            "import numpy as np\ndef training_data(): return np.zeros((3, 6)), np.zeros(3)\ndef local_model(*_): return 5",
+            "want a Keras or scikit-learn model",
+        ),
+    ],
+)
+def test_recipes_that_are_none(field, tmp_path, capsys, recipe, why):
+    path = tmp_path / "recipe.py"
+    if recipe is not None:
+        path.write_text(recipe)
+    command = ["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(tmp_path / "new")]
+    assert main([*command, "--recipe", str(path)]) == 2
+    assert why in capsys.readouterr().err and not (tmp_path / "new").exists()
+
+
+def test_samples_that_do_not_suit(field, tmp_path, capsys):
+    """Too few, of another model, of another shape; a folder that is there already."""
+    pair, rng = pairs.load(str(field / "pair")), np.random.default_rng(9)
+    command = ["retrain", str(field / "pair"), "--out", str(tmp_path / "new"), "--samples"]
+    kept(pair, tmp_path / "few", *made(rng, 30))
+    assert main([*command, str(tmp_path / "few")]) == 2 and "want 60 or more" in capsys.readouterr().err
+    kept(pair, tmp_path / "other", *made(rng, 30), model=7)
+    assert main([*command, str(tmp_path / "other")]) == 2 and "no samples of the pair's model" in capsys.readouterr().err
+    (tmp_path / "new").mkdir()
+    assert main([*command, str(field / "kept")]) == 2 and "is there already" in capsys.readouterr().err
