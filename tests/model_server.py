@@ -1,11 +1,10 @@
 """Runs where MLServer is installed: trains a scikit-learn model on a pair's test part and says what it makes of it.
 
-Arguments: the pair's folder, an empty folder. Writes MLServer's configuration and the model there; prints the probabilities of
-every sample as JSON. `mlserver start FOLDER` serves it then.
+Arguments: the pair's folder, an empty folder, three free ports. Writes MLServer's configuration and the model there; prints the
+probabilities of every sample as JSON. `mlserver start FOLDER` serves it then.
 """
 
 import json
-import socket
 import sys
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 
 
 def main():
-    pair, folder = map(Path, sys.argv[1:])
+    pair, folder = map(Path, sys.argv[1:3])
+    ports = sys.argv[3:]
     with np.load(pair / "test.npz") as data:
         x, y = data["x"], data["y"]
     rows = x.reshape(len(x), -1)
@@ -23,18 +23,9 @@ def main():
     joblib.dump(model, folder / "model.joblib")
     about = {"name": "digits", "implementation": "mlserver_sklearn.SKLearnModel", "parameters": {"uri": "model.joblib"}}
     (folder / "model-settings.json").write_text(json.dumps(about))
-    ports = dict(zip(("http_port", "grpc_port", "metrics_port"), free(3)))
+    ports = dict(zip(("http_port", "grpc_port", "metrics_port"), map(int, ports)))
     (folder / "settings.json").write_text(json.dumps({"host": "127.0.0.1", "parallel_workers": 0, **ports}))
     print(json.dumps({"port": ports["http_port"], "scores": model.predict_proba(rows)[:, 1].tolist()}))
-
-
-def free(n):
-    """Ports that nobody listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 main()

@@ -2,10 +2,20 @@
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from support import until
+
+from h2t2_tools.fleet.broker import free_port
+
+H2T2 = [sys.executable, "-m", "h2t2_tools"]
 
 
 @pytest.fixture
@@ -50,3 +60,31 @@ def shows(browser, *words, seconds=60):
 
 def no_sideways_scrolling(browser):
     return browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@contextmanager
+def dashboard(url, folder, *options):
+    """A dashboard's address."""
+    port = free_port()
+    command = [*H2T2, "dashboard", "--broker", url, "--port", str(port), "--history", str(folder / "history.db"), *options]
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=plain) as process:
+        try:
+            address = process.stdout.readline().split()[-1].replace("localhost", "127.0.0.1")
+            assert until(lambda: answers(f"http://127.0.0.1:{port}/"), 60)
+            yield address
+        finally:
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            process.kill()
+
+
+def answers(address):
+    try:
+        with urllib.request.urlopen(address, timeout=5) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0

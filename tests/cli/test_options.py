@@ -10,7 +10,8 @@ GIVEN = {
     "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key",
     "user": "u", "password_file": "p", "model": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
     "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json": "r.json", "no_verify": None, "no_watch": None,
-    "hang_after": "3.5", "keep_refused": "d", "model_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s",
+    "hang_after": "3.5", "keep_refused": "d", "model_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s", 
+    "classes": "no",
     "keep": "k", "keep_mb": "20",
 }  # fmt: skip
 

@@ -1,24 +1,20 @@
 """The dashboard in a real browser: what nodes said stands on its pages, in wide and narrow windows, by keyboard, and safely."""
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import contextmanager, suppress
 
 import pytest
-from pages import browser, narrow, no_sideways_scrolling, shows, text
+from pages import browser, dashboard, narrow, no_sideways_scrolling, shows, text
 from states import state
 from support import mosquitto, until
 
 from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
-from h2t2_tools.fleet.broker import free_port
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 pytestmark = pytest.mark.slow
@@ -61,34 +57,6 @@ def said(tmp_path):
         made = Said(broker)
         yield made
         made.session.close()
-
-
-@contextmanager
-def dashboard(url, folder, *options):
-    """A dashboard's address."""
-    port = free_port()
-    command = [*H2T2, "dashboard", "--broker", url, "--port", str(port), "--history", str(folder / "history.db"), *options]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=plain) as process:
-        try:
-            address = process.stdout.readline().split()[-1].replace("localhost", "127.0.0.1")
-            assert until(lambda: answers(f"http://127.0.0.1:{port}/"), 60)
-            yield address
-        finally:
-            process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(20)
-            process.kill()
-
-
-def answers(address):
-    try:
-        with urllib.request.urlopen(address, timeout=5) as reply:
-            return reply.status
-    except urllib.error.HTTPError as error:
-        return error.code
-    except OSError:
-        return 0
 
 
 def elsewhere(browser):

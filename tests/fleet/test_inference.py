@@ -13,6 +13,7 @@ from support import ROOT
 from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.models.source import THEN_TOKEN, TOKEN
 from h2t2_tools.fleet.rdl.models.web import Later, Web
@@ -29,6 +30,7 @@ def mlserver(tmp_path_factory):
         pytest.skip(NEEDED)
     folder = tmp_path_factory.mktemp("mlserver")
     command = [PYTHON, ROOT / "tests/model_server.py", ROOT / "models/digits", folder]
+    command += [str(free_port()) for _ in range(3)]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     url = f"http://127.0.0.1:{told['port']}"
     with (folder / "log").open("w") as log:

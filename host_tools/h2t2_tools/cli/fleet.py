@@ -149,7 +149,9 @@ def _rdl(args: argparse.Namespace) -> None:
     def say(text: str) -> None:
         print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
 
-    if os.environ.get(pool.PARENT):
+    if args.model == "human":
+        counts = _person(args, metrics, say)
+    elif os.environ.get(pool.PARENT):
         counts = _worker(args, metrics, int(os.environ[pool.PARENT]), say)
     else:
         # a password comes by file or environment, never here
@@ -163,6 +165,23 @@ def _rdl(args: argparse.Namespace) -> None:
         counts = pool.supervise(commands, Path(args.keep_refused), say, say)
         say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
     write_json(args.json, counts)
+
+
+def _person(args: argparse.Namespace, metrics: tuple[str, int] | None, say: Callable[[str], None]) -> dict[str, int]:
+    """Somebody at this terminal answers; the counts of that."""
+    from ..common import pairs
+    from ..fleet.rdl import served
+    from ..fleet.rdl.server import Options
+    from .person import ask
+
+    pair = pairs.load(args.pair)
+    names = served.classes(pair, args.classes)
+    model_id = pair.about.model_id if args.model_id is None else args.model_id
+    options = Options(metrics=metrics, watch=False, keep=Path(args.keep) if args.keep else None, keep_mb=args.keep_mb)
+    with served.by_a_person(pair, model_id, endpoint_of(args), options) as (server, desk):
+        say(f"ready: you are model {model_id}")
+        ask(pair, desk, names, say)
+    return dict(server.worker.counts)
 
 
 def _output(text: str) -> str:
@@ -203,6 +222,7 @@ def _add_rdl(commands: Any) -> None:
         "h2t2 rdl --pair digits --model big.onnx",
         "h2t2 rdl --pair digits --model mine.py:scores   # int8 array (n, ...) in, n scores out",
         "h2t2 rdl --pair digits --model http://gpu.lan:8000/v2/models/digits#predict_proba",
+        "h2t2 rdl --pair doorbell --model human --classes nobody person --keep kept   # you answer by key",
         "h2t2 rdl --pair doorbell --model small.onnx --then vision.toml --then-beta 0.3   # who is asked where it is unsure",
     )
     _model_options(p)
@@ -210,8 +230,9 @@ def _add_rdl(commands: Any) -> None:
         "--model",
         metavar="MODEL",
         help="in place of the pair's RDL: .tflite, .onnx, FILE.py:FUNCTION, a URL, http://HOST/v2/models/NAME (KServe, Triton, "
-        "MLServer), or .toml (a language model that sees pictures)",
+        "MLServer), .toml (a language model that sees pictures), or human: somebody at this terminal",
     )
+    p.add_argument("--classes", nargs="+", metavar="NAME", help="what the classes are called, for --model human (0, 1, ...)")
     p.add_argument(
         "--model-secret", default="", metavar="FILE", help="the token of the model's server (else $H2T2_REMOTE_TOKEN)"
     )

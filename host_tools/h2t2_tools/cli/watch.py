@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def _dashboard(args: argparse.Namespace) -> None:
     token = secret(Path(args.token_file)).read_text().strip() if args.token_file else ""
     if args.token_file and not token:
         raise UserError(f"{args.token_file}: it is empty")
-    if not token and (args.command or args.bind not in LOCAL):
+    if not token and (args.command or args.answer or args.bind not in LOCAL):
         token = secrets.token_urlsafe(16)
     if not broker.free(args.bind, args.port):
         raise UserError(f"--port {args.port}: something listens there already, or it cannot be had")
@@ -123,11 +124,26 @@ def _dashboard(args: argparse.Namespace) -> None:
     shown = "localhost" if args.bind in LOCAL else args.bind
     said = f"?token={token}" if token and not args.token_file else ""
     print(f"h2t2 dashboard: http://{shown}:{args.port}/{said}", flush=True)
-    serve(
-        watcher,
-        Options(args.bind, args.port, token, args.open),
-        (lambda device, content: remote_command.send(to, device, content)) if args.command else None,
-    )
+    with ExitStack() as stack:
+        serve(
+            watcher,
+            Options(args.bind, args.port, token, args.open),
+            (lambda device, content: remote_command.send(to, device, content)) if args.command else None,
+            _answering(args, stack) if args.answer else None,
+        )
+
+
+def _answering(args: argparse.Namespace, stack: ExitStack) -> Any:
+    """A person at the page in a remote model's place, whose worker ends with the stack."""
+    from ..common import pairs
+    from ..fleet.dashboard.answering import Answering
+    from ..fleet.rdl import served
+    from ..fleet.rdl.server import Options
+
+    pair = pairs.load(args.answer)
+    options = Options(watch=False, keep=Path(args.keep) if args.keep else None)
+    _, desk = stack.enter_context(served.by_a_person(pair, pair.about.model_id, endpoint_of(args), options))
+    return Answering(pair, desk, served.classes(pair, args.classes))
 
 
 def _add_dashboard(commands: Any) -> None:
@@ -138,12 +154,16 @@ def _add_dashboard(commands: Any) -> None:
         "The fleet as a web page: every device, its costs and pictures over time, the workers. It only looks, and is seen from "
         "this machine only, unless told otherwise.",
         "h2t2 dashboard --open",
+        "h2t2 dashboard --answer doorbell --classes nobody person --keep kept   # you are the remote model",
         "h2t2 dashboard --command --bind 0.0.0.0 --token-file token   # may command; who comes must know the token",
         "h2t2 dashboard --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw --history fleet.db",
     )
     p.add_argument("--port", type=int, default=8080, help="of the page (8080)")
     p.add_argument("--bind", default=LOCAL[0], help="address to listen on; 0.0.0.0: the network (127.0.0.1)")
     p.add_argument("--command", action="store_true", help="let visitors set costs, pause, save and reset devices")
+    p.add_argument("--answer", metavar="PAIR", help="let visitors answer in place of this pair's remote model")
+    p.add_argument("--classes", nargs="+", metavar="NAME", help="what its classes are called (0, 1, ...)")
+    p.add_argument("--keep", metavar="DIR", help="keep what they answered, for `h2t2 samples` (nothing is kept)")
     p.add_argument("--token-file", metavar="FILE", help="what visitors must know, readable by its owner alone (made up anew)")
     p.add_argument("--history", default="h2t2-history.db", metavar="FILE", help="SQLite file (h2t2-history.db)")
     p.add_argument("--days", type=float, default=30, help="how long it is kept (30)")

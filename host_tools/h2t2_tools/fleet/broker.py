@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..common.errors import Failure, UserError
+
+EPHEMERAL = 32768  # the first port that Linux gives to a connection of its own accord
 
 
 def parse(url: str, tls: bool = False) -> tuple[str, int]:
@@ -36,10 +39,11 @@ def parse(url: str, tls: bool = False) -> tuple[str, int]:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port nobody listens on now, and which no connection is given meanwhile: those get theirs from EPHEMERAL on."""
+    chosen = random.SystemRandom()
+    while not free("127.0.0.1", port := chosen.randrange(10240, EPHEMERAL)):
+        pass
+    return port
 
 
 def free(host: str, port: int) -> bool:

@@ -16,6 +16,7 @@ from h2t2.link import wire
 from ...common.errors import Failure
 from ..seen import report
 from . import pictures
+from .answering import Answering
 from .watcher import Watcher
 
 EACH_S = 1.0
@@ -28,16 +29,19 @@ Send = Callable[[str, dict[str, Any]], str]  # a command to a device: what it sa
 
 
 class Pages:
-    """watcher: what there is to show. send: how a device is told something; None: this dashboard only looks."""
+    """watcher: what there is to show. send: how a device is told something; None: this dashboard only looks. answering: where a
+    person answers in the remote model's place; None: nowhere."""
 
-    def __init__(self, watcher: Watcher, send: Send | None) -> None:
-        self._watcher, self._send = watcher, send
+    def __init__(self, watcher: Watcher, send: Send | None, answering: Answering | None = None) -> None:
+        self._watcher, self._send, self._answering = watcher, send, answering
 
     def declare(self) -> None:
         """Say which address is which page."""
         ui.page("/", title="Fleet")(self._fleet)
         ui.page("/workers", title="Workers")(self._workers)
         ui.page("/device/{name}", title="Device")(self._device)
+        if self._answering:
+            ui.page("/answer", title="Answer")(self._answer)
 
     @contextmanager
     def _frame(self, title: str) -> Iterator[None]:
@@ -46,7 +50,8 @@ class Pages:
         with ui.header().classes("items-center q-py-xs"):
             ui.label(title).classes("text-h6")
             ui.space()
-            for name, address in (("Fleet", "/"), ("Workers", "/workers")):
+            pages = {"Fleet": "/", "Workers": "/workers", **({"Answer": "/answer"} if self._answering else {})}
+            for name, address in pages.items():
                 ui.link(name, address).classes("text-white")
 
             async def other() -> None:
@@ -101,6 +106,11 @@ class Pages:
 
         look()
         ui.timer(EACH_S, look)
+
+    def _answer(self) -> None:
+        with self._frame("Answer"):
+            assert self._answering
+            self._answering.content()
 
     def _device(self, name: str) -> None:
         if not wire.is_device(name):

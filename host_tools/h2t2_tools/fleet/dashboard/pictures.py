@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 GREY = "#888"
 LEAST_MS = 600_000  # of a time axis
 OWN, ALWAYS, NEVER = "#0a84d6", "#d97706", "#9333ea"
@@ -106,3 +108,14 @@ def waits(counts: list[int]) -> dict[str, Any]:
     series = [{"name": "answers", "type": "bar", "color": OWN, "data": counts}]
     axes = {"xAxis": {"type": "category", "data": names, "name": "ms", "axisLabel": {"color": GREY}}, "yAxis": _value_axis()}
     return _chart("how long answers took", series=series, **axes)
+
+
+def curve(values: np.ndarray) -> dict[str, Any]:
+    """A sample that is a row of numbers (n,), or of several channels (n, channels)."""
+    channels = values[:, None] if values.ndim == 1 else values
+    series = [
+        {"name": f"channel {c}", "type": "line", "showSymbol": False, "data": [float(v) for v in channels[:, c]]}
+        for c in range(channels.shape[1])
+    ]
+    axes = {"xAxis": {"type": "category", "axisLabel": {"color": GREY}}, "yAxis": _value_axis(scale=True)}
+    return _chart("", series=series, **axes)

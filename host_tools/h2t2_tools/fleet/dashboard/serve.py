@@ -12,6 +12,7 @@ from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from .answering import Answering
 from .pages import Pages, Send
 from .watcher import Watcher
 
@@ -33,9 +34,9 @@ class Options:
     show: bool = False
 
 
-def serve(watcher: Watcher, options: Options, send: Send | None) -> None:
-    """Serve until SIGTERM or Ctrl-C. send: None for a dashboard that only looks."""
-    Pages(watcher, send).declare()
+def serve(watcher: Watcher, options: Options, send: Send | None, answering: Answering | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C. send, answering: None for a dashboard that only looks."""
+    Pages(watcher, send, answering).declare()
     if options.token:
         app.add_middleware(_guard(options.token))
     app.on_shutdown(watcher.close)

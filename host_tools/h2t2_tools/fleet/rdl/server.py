@@ -27,6 +27,7 @@ from h2t2.link.paho import IDLE_MS, Client, Session, make_client
 from ...common.errors import UserError
 from ..endpoint import Endpoint, unreachable
 from ..samples.store import Keeper
+from .desk import Desk, Person
 from .inbox import Inbox, Item
 from .models import Model, Source, load, warmed
 from .telemetry import Telemetry, digest, topic
@@ -74,8 +75,12 @@ class Server:
     for as long as the connection lasts.
     """
 
-    def __init__(self, source: Source, model_id: int, endpoint: Endpoint, options: Options) -> None:
-        """UserError or ValueError for a bad model, Failure where the broker refuses; waits for one that does not answer."""
+    def __init__(self, source: Source, model_id: int, endpoint: Endpoint, options: Options, desk: Desk | None = None) -> None:
+        """UserError or ValueError for a bad model, Failure where the broker refuses; waits for one that does not answer.
+
+        desk: where a person answers in the model's place.
+        """
+        self._desk = desk
         self.source, self.endpoint, self.options = source, endpoint, options
         self._version = source.version()
         self._stopping = False  # no Event: a signal handler that sets one may wait for its own thread
@@ -84,7 +89,8 @@ class Server:
         if options.metrics:
             self._listen(*options.metrics)
         self.told = Told(options.hang_s)
-        self.worker = Worker(load(source, self._say), model_id, self._say, self.told, source.limit, source.media)
+        model = Person() if desk else load(source, self._say)
+        self.worker = Worker(model, model_id, self._say, self.told, source.limit, source.media)
         self._keeper = Keeper(options.keep, options.keep_mb, self._say) if options.keep else None
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
@@ -203,7 +209,7 @@ class Server:
             now = time.perf_counter()
             if not self._inbox:
                 self._due = now + self.options.wait_ms / 1000
-            left = wire.left_of(payload)
+            left = 0 if self._desk else wire.left_of(payload)  # a person's answer teaches, however late
             item = Item(device, wire.topic(device, "reply"), payload, now + left / 1000 if left else float("inf"), now)
             refused = self._inbox.put(item, now, self._each())
             if refused:
@@ -263,6 +269,8 @@ class Server:
         """Answer a batch that is full or due: milliseconds until the next may be."""
         self.told.alive()
         self._tell()
+        if self._desk:
+            self._take_answers(self._desk)
         if not self._inbox:
             self._acknowledge()  # of what was refused
             self._empty.set()
@@ -311,14 +319,38 @@ class Server:
         if not self._next.empty():
             self.worker.model = self._next.get()
         before = dict(self.worker.counts) if self._metrics else {}
+        if self._desk:
+            self._lay(batch, self._desk)
+            return
         for item, reply in zip(batch, self.worker.answers([item.payload for item in batch])):
             if reply is not None:
-                self.session.publish(item.reply, reply)
-                self._telemetry.answered(time.perf_counter() - item.came)
-                if self._keeper:
-                    self._keeper.keep(item.device, item.payload, reply)
+                self._reply(item, reply)
         if self._metrics:
             self._count(self._metrics, before, len(batch), time.perf_counter() - started)
+
+    def _reply(self, item: Item, reply: bytes) -> None:
+        self.session.publish(item.reply, reply)
+        self._telemetry.answered(time.perf_counter() - item.came)
+        if self._keeper:
+            self._keeper.keep(item.device, item.payload, reply)
+
+    def _lay(self, batch: list[Item], desk: Desk) -> None:
+        """Requests onto the desk; those that are none are refused."""
+        for item in batch:
+            try:
+                request = wire.decode_request(item.payload)
+                wrong = self.worker.wrong(request)
+            except ValueError:
+                wrong = wire.refusal(item.payload)
+            if wrong:
+                self._refuse(item.device, item.payload, wrong)
+            else:
+                desk.put(item, request)
+
+    def _take_answers(self, desk: Desk) -> None:
+        for answer in desk.answers():
+            self.worker.counts[wire.STATUS[answer.status]] += 1
+            self._reply(answer.waiting.item, answer.reply())
 
     def _count(self, metrics: Metrics, before: dict[str, int], batch: int, seconds: float) -> None:
         for status, n in self.worker.counts.items():

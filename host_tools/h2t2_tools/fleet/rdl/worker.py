@@ -67,12 +67,9 @@ class Worker:
                 continue
             sample = self._kind(request) if request.model == self.model_id else None
             judged = self.told.judge(request.data)
-            if request.model != self.model_id:
-                replies[n] = self._reply(wire.WRONG_MODEL, request)
-            elif len(request.data) > self._limit:
-                replies[n] = self._reply(wire.TOO_LARGE, request)
-            elif sample is None:
-                replies[n] = self._reply(wire.MALFORMED, request)
+            wrong = self.wrong(request)
+            if wrong or sample is None:
+                replies[n] = self._reply(wrong, request)
             elif judged == watchdog.REFUSED:
                 replies[n] = self._reply(wire.REFUSED, request)
             elif judged:
@@ -85,6 +82,14 @@ class Worker:
             for (n, request), answer in zip(batch, self._batch([request for _, request in batch], sample)):
                 replies[n] = self._reply(answer[0], request, answer[1], answer[2])
         return replies
+
+    def wrong(self, request: wire.Request) -> int:
+        """The status for a request that is none of this model's, OK for one that is."""
+        if request.model != self.model_id:
+            return wire.WRONG_MODEL
+        if len(request.data) > self._limit:
+            return wire.TOO_LARGE
+        return wire.OK if self._kind(request) else wire.MALFORMED
 
     def refusal(self, payload: bytes, status: int) -> bytes | None:
         """An error reply to a payload that is not looked into any further."""

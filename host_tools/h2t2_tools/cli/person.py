@@ -1,0 +1,114 @@
+"""A person at a terminal in the remote model's place: `h2t2 rdl --model human`."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..common.pairs import Pair
+    from ..fleet.rdl.desk import Desk
+    from ..fleet.rdl.shown import Shown
+
+KEYS = "0123456789abcdef"  # of the classes
+SKIP, QUIT = "s", "q"
+WIDE = 64  # columns of a picture
+BARS = "▁▂▃▄▅▆▇█"
+WAIT_S = 0.2
+
+
+def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) -> None:
+    """Show what waits, one after the other, and take a key for each, until `q` or the end of the input."""
+    from rich.console import Console
+
+    from ..fleet.rdl.shown import shown
+
+    console = Console(stderr=True)
+    keys = ", ".join(f"{KEYS[k]}: {name}" for k, name in enumerate(names))
+    say(f"{keys}; {SKIP}: nobody can tell; {QUIT}: end")
+    at = -1
+    with _keys() as pressed:
+        for key in pressed:
+            waiting = desk.first()
+            if key == QUIT:
+                return
+            if waiting and waiting.number == at and key and (key == SKIP or key in KEYS[: len(names)]):
+                desk.answer(at, None if key == SKIP else KEYS.index(key))
+                waiting = desk.first()
+            if waiting and waiting.number != at:
+                at = waiting.number
+                console.print(drawing(shown(pair, waiting.request)))
+                console.print(f"{waiting.item.device}, {desk.size} waiting, {desk.answered} answered. {keys}", highlight=False)
+
+
+def drawing(what: Shown) -> Any:
+    """A sample as a terminal shows it: two pixels a character, a curve of bars, numbers, or words."""
+    from rich.text import Text
+
+    if what.pixels is not None:
+        return _pixels(what.pixels)
+    if what.curve is not None:
+        channels = what.curve[:, None] if what.curve.ndim == 1 else what.curve
+        return Text("\n".join(bars(channels[:, c]) for c in range(channels.shape[1])))
+    if what.numbers is not None:
+        return Text("  ".join(f"{n}: {value:.4g}" for n, value in enumerate(what.numbers)))
+    return Text(what.words)
+
+
+def bars(values: np.ndarray) -> str:
+    """A curve in one line."""
+    picked = values[np.linspace(0, len(values) - 1, min(len(values), 2 * WIDE)).astype(int)]
+    low, high = float(picked.min()), float(picked.max())
+    steps = ((picked - low) / max(high - low, 1e-12) * (len(BARS) - 1)).round().astype(int)
+    return "".join(BARS[step] for step in steps) + f"  {low:.4g} to {high:.4g}"
+
+
+def _pixels(pixels: np.ndarray) -> Any:
+    from rich.text import Text
+
+    x = np.repeat(pixels[..., None], 3, 2) if pixels.ndim == 2 else pixels
+    factor = max(1, -(-x.shape[1] // WIDE))
+    x = x[::factor, ::factor]
+    if len(x) % 2:
+        x = np.concatenate([x, np.zeros_like(x[:1])])
+    made = Text()
+    for upper, lower in zip(x[::2], x[1::2]):
+        for (r, g, b), (r2, g2, b2) in zip(upper.tolist(), lower.tolist()):
+            made.append("▀", f"rgb({r},{g},{b}) on rgb({r2},{g2},{b2})")
+        made.append("\n")
+    return made
+
+
+@contextmanager
+def _keys() -> Iterator[Iterator[str]]:
+    """Keys as they are pressed, "" now and then where none is; letters of lines where the input is no terminal."""
+    if not sys.stdin.isatty():
+        yield _read()
+        return
+    import termios
+    import tty
+
+    number = sys.stdin.fileno()
+    before = termios.tcgetattr(number)
+    tty.setcbreak(number)
+    try:
+        yield _read()
+    finally:
+        termios.tcsetattr(number, termios.TCSADRAIN, before)
+
+
+def _read() -> Iterator[str]:
+    number = sys.stdin.fileno()
+    while True:
+        yield ""
+        if select.select([number], [], [], WAIT_S)[0]:
+            data = os.read(number, 1)
+            if not data:
+                return
+            yield data.decode(errors="replace").lower().strip()

@@ -1,0 +1,141 @@
+"""A person in the remote model's place: at a terminal, and at the dashboard in a real browser."""
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pages import browser, dashboard, no_sideways_scrolling, shows, text
+from PIL import Image
+from selenium.webdriver.common.action_chains import ActionChains
+from support import mosquitto, until
+
+from h2t2.link import wire
+from h2t2.link.paho import PahoLink
+from h2t2_tools.cli.person import bars, drawing
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.rdl import served
+from h2t2_tools.fleet.rdl.desk import MOST, Desk
+from h2t2_tools.fleet.rdl.inbox import Item
+from h2t2_tools.fleet.rdl.shown import shown
+from h2t2_tools.fleet.samples import store
+
+__all__ = ["browser"]
+DIGITS = 2  # the number of its remote model
+
+
+def laid(desk, sequence):
+    payload = wire.encode_request(DIGITS, 5, sequence, (8, 8, 1), bytes(64))
+    desk.put(Item("dev", "topic", payload, float("inf")), wire.decode_request(payload))
+
+
+def test_a_desk():
+    """First come, first shown; answered once; what is too much is given up as busy."""
+    desk = Desk(2)
+    for n in range(MOST + 1):
+        laid(desk, n)
+    first = desk.first()
+    assert desk.size == MOST and first.request.sequence == 1
+    assert desk.answer(first.number, 1) and not desk.answer(first.number, 1) and desk.first().request.sequence == 2
+    assert desk.answer(desk.first().number, None)
+    with pytest.raises(ValueError, match="want 0 to 1"):
+        desk.answer(desk.first().number, 2)
+    replies = [wire.decode_reply(answer.reply()) for answer in desk.answers()]
+    assert [(reply[0], reply[2], reply[3]) for reply in replies] == [(wire.BUSY, 0, -1), (wire.OK, 1, 1), (wire.FAILED, 2, -1)]
+    assert desk.answered == 1 and not desk.answers()
+
+
+def test_what_is_shown():
+    """Pictures of int8 and of JPEGs, curves, few numbers, words; bytes that are no picture are said to be none."""
+    pair = pairs.load("digits")
+    n = int(np.flatnonzero(pair.y)[0])
+    pixels = shown(pair, wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.sent(n)))).pixels
+    assert pixels.shape == (8, 8) and np.abs(pixels / 255 - pair.x[n][..., 0]).max() < 0.01
+    with io.BytesIO() as file:
+        Image.new("RGB", (40, 20), "red").save(file, "JPEG")
+        photo = file.getvalue()
+
+    def raw(data, media):
+        request = wire.encode_request(DIGITS, 1, 1, (len(data),), data, dtype=wire.RAW, media=media)
+        return shown(pair, wire.decode_request(request))
+
+    assert raw(photo, "image/jpeg").pixels.shape == (20, 40, 3)
+    assert "cannot be read" in raw(photo[:50], "image/jpeg").words
+    assert raw(b"a note", "text/plain").words == "a note" and raw(b"\x00" * 9, "audio/x").words == "9 bytes of audio/x"
+    floats = np.linspace(-1, 1, 64).astype("<f4")
+    curve = wire.encode_request(DIGITS, 1, 1, (64,), floats.tobytes(), dtype=wire.FLOAT32)
+    few = wire.encode_request(DIGITS, 1, 1, (5,), floats[:5].tobytes(), dtype=wire.FLOAT32)
+    assert np.allclose(shown(pair, wire.decode_request(curve)).curve, floats)
+    assert np.allclose(shown(pair, wire.decode_request(few)).numbers, floats[:5])
+    assert drawing(raw(photo, "image/jpeg")).plain.count("▀") == 40 * 10
+    assert bars(floats)[:64] == "".join(sorted(bars(floats)[:64])) and bars(floats).endswith("-1 to 1")
+    assert "0: -1" in drawing(shown(pair, wire.decode_request(few))).plain
+
+
+def test_names_of_classes():
+    pair = pairs.load("digits")
+    assert served.classes(pair, None) == [f"not {pair.about.event}", pair.about.event]
+    assert served.classes(pairs.load("ten_digits"), None) == list("0123456789")
+    with pytest.raises(UserError, match="3 names; the pair has 2"):
+        served.classes(pair, ["a", "b", "c"])
+
+
+@pytest.mark.slow
+def test_at_a_terminal(tmp_path):
+    """Letters of lines, as keys: an event, what nobody can tell, and the end; an answer is no less one for being late."""
+    with mosquitto(tmp_path) as broker:
+        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--model", "human", "--broker", broker.url]
+        command += ["--classes", "other", "eight", "--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "counts.json")]
+        person = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert "you are model 2" in person.stderr.readline() and "1: eight" in person.stderr.readline()
+            link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
+            link.open()
+            pair = pairs.load("digits")
+            for n in range(3):
+                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.sent(n), 1))  # of use for a millisecond
+            got = []
+            for key in "1", "s", "0":
+                while "waiting" not in person.stderr.readline():
+                    pass
+                person.stdin.write(key + "\n")
+                person.stdin.flush()
+                got.append(wire.decode_reply(link.receive(30000)))
+            assert [(r[0], r[2], r[3]) for r in got] == [(wire.OK, 0, 1), (wire.FAILED, 1, -1), (wire.OK, 2, 0)]
+            person.stdin.write("q")
+            person.stdin.close()
+            assert person.wait(60) == 0
+        finally:
+            person.kill()
+            person.stderr.close()
+    assert [one.label for one in store.read(store.opened(tmp_path / "kept"))] == [1, 0]
+    assert '"ok": 2' in (tmp_path / "counts.json").read_text()
+
+
+@pytest.mark.slow
+def test_at_the_dashboard(browser, tmp_path):
+    """By key and by button; the page asks for the token, and has the picture."""
+    with mosquitto(tmp_path) as broker:
+        options = ["--answer", "digits", "--classes", "other", "eight"]
+        with dashboard(broker.url, tmp_path, *options) as address:
+            assert "token=" in address
+            browser.get(address)
+            browser.get(address.partition("?")[0] + "answer")
+            shows(browser, "nothing to answer", "1: eight")
+            link = PahoLink(broker.host, broker.port, "dev", DIGITS, 5)
+            link.open()
+            assert until(lambda: link.workers(), 30)
+            pair = pairs.load("digits")
+            for n in range(2):
+                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.sent(n)))
+            shows(browser, "2 waiting, this one from dev")
+            assert browser.find_elements("css selector", "img[src^='data:image/png']") and no_sideways_scrolling(browser)
+            ActionChains(browser).send_keys("1").perform()
+            assert wire.decode_reply(link.receive(30000))[2:4] == (0, 1)
+            shows(browser, "1 waiting")
+            browser.find_element("xpath", "//button[contains(., '0: other')]").click()
+            assert wire.decode_reply(link.receive(30000))[2:4] == (1, 0)
+            shows(browser, "0 waiting; 2 answered")
+            assert "eight" in text(browser)
