@@ -59,6 +59,8 @@ def _bundle(file, event, bits, stream):
             from .streamed import Streamed
 
             return Streamed(file, event, bits)
-        content = file.read()
+        content = memoryview(bytearray(file.seek(0, 2)))  # at once: read() would take up to twice as much on its way
+        file.seek(0)
+        file.readinto(content)
     file.close()
     return Int8Model(content, event, bits)

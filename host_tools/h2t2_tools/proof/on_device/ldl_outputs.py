@@ -10,6 +10,8 @@ from h2t2.ldl.open import open_ldl
 
 for name, kinds, runs in MODELS:  # noqa: F821
     for kind in kinds:
+        model = x = None  # of the one before: there is no room for two
+        gc.collect()
         steps.machine_code = kind != "plain"
         model = open_ldl(FOLDER + name, 0, 4)  # noqa: F821  loads the code of its operators
         if kind != "plain" and not steps.machine_code:
