@@ -58,6 +58,14 @@ def shows(browser, *words, seconds=60):
     assert not missing, (missing, text(browser)[:3000])
 
 
+def follow(browser, name):
+    """Click on a link; found and clicked in one step, for a table that is renewed in between leaves a link of no page."""
+    script = """const link = [...document.querySelectorAll('a')].find(one => one.innerText == arguments[0]);
+        if (link) link.click();
+        return !!link;"""
+    assert until(lambda: browser.execute_script(script, name), 30), (name, text(browser)[:3000])
+
+
 def no_sideways_scrolling(browser):
     return browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
 

@@ -26,7 +26,7 @@ LEAST = 4  # the three, and one that is well
 EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
 WELL = "100ms"  # between two samples of any other
 MANY = 1_000_000  # samples: they go on until they are ended
-CUT_S = 15.0  # after which one loses its link
+CUT_S = 10.0  # after which one that was online loses its link
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
 FACTOR = 10  # as if millimetres were taken for centimetres
 APP = """# measures in another unit than the models were trained with
@@ -82,10 +82,13 @@ def demonstrate(
         stack.callback(_stop, running)
         say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
         alarms: dict[str, float] = {}
+        online: float | None = None  # since when the one that will lose its link has been
         try:
             while not seconds or time.monotonic() < began + seconds:
                 time.sleep(0.5)
-                if links and time.monotonic() > began + CUT_S:
+                if online is None and _online(follower, "cut-off"):
+                    online = time.monotonic()
+                if links and online is not None and time.monotonic() > online + CUT_S:
                     links.pop().stop()
                 _note(follower, alarms, began, say)
         except KeyboardInterrupt:
@@ -93,6 +96,11 @@ def demonstrate(
         with follower.fleet() as fleet:
             made = report.of_fleet(fleet, time.time())
     return {**made, "alarms_s": alarms}
+
+
+def _online(follower: Follower, name: str) -> bool:
+    with follower.fleet() as fleet:
+        return name in fleet.devices and fleet.devices[name].state is not None
 
 
 def _end(links: list[Proxy]) -> None:
