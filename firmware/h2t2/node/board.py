@@ -36,6 +36,15 @@ def watchdog(ms: int):
     return lambda: None
 
 
+def restart() -> None:
+    """Reset a board, so that it begins with an empty heap; where there is none, nothing."""
+    try:
+        from machine import reset
+    except (ImportError, AttributeError):
+        return
+    reset()
+
+
 def sleeper(kind: str):
     """The machine's sleep of that kind, "light" or "deep": called with milliseconds. ValueError where it has none."""
     try:

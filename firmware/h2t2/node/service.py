@@ -8,6 +8,7 @@ from .node import DOWN, STANDINGS, UP
 from .state import state
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
+COMMANDS = 4  # that are taken at once: an update comes in many
 IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
 
 
@@ -18,12 +19,13 @@ class Service:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
     every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. sleep: a
     Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight. assistant: an Assistant, or None.
+    updates: an Updates, or None; `again` is set when it wants the node put together anew.
     Counter: `errors` (exceptions caught).
     """
 
     def __init__(
         self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None,
-        assistant=None
+        assistant=None, updates=None
     ):  # fmt: skip
         self.node = node
         self.sensing = sensing
@@ -36,6 +38,8 @@ class Service:
         self.app = app
         self.sleep = sleep
         self.assistant = assistant
+        self.updates = updates
+        self.again = False
         self.errors = 0
         self.outside = 0  # samples with a number far outside, at the last look
         self.desk = Desk(self._carry_out, log)
@@ -122,10 +126,14 @@ class Service:
     def _look(self):
         """What else there is to see to: a command, the end of a pause, news to tell, the state to report."""
         node = self.node
-        payload = node.link.command()
         done = self.desk.carried_out
-        if payload is not None:
-            node.link.answer(self.desk.take(payload))
+        for _ in range(COMMANDS):
+            payload = node.link.command()
+            if payload is None:
+                break
+            node.link.answer(self._told(payload))
+        if self.updates and self.updates.look(self):
+            self._start_again()
         changed = self.desk.carried_out != done  # what it is now is seen at once
         now = self.watch.seconds()
         if self.pause_end >= 0 and now >= self.pause_end:
@@ -147,6 +155,19 @@ class Service:
             changed = self.assistant.news(node.last, now - self.said) or changed
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
             self._report()
+
+    def _told(self, payload):
+        """The answer to what came on the command topic."""
+        if not self.updates or not self.updates.takes(payload):
+            return self.desk.take(payload)
+        answer, installed = self.updates.take(payload, self)
+        if installed:
+            self._start_again()
+        return answer
+
+    def _start_again(self):
+        self.again = True
+        self.stop()
 
     def _report(self):
         self.said = self.watch.seconds()

@@ -38,12 +38,12 @@ def size_of(shape) -> int:
     return size
 
 
-def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="") -> Service:
+def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="", updates=None) -> Service:
     """The service of a configuration (dict) on an open or opening link.
 
     act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the program or the recorded samples that
     the configuration names; with a program, act is told of what its own act() was told, tag: its samples' numbers. cause: why
-    this start was. ValueError, naming it, for an entry that is missing or does not fit the model.
+    this start was. updates: of in_force(). ValueError, naming it, for an entry that is missing or does not fit the model.
     """
     for name in WANTED:
         if name not in config:
@@ -52,6 +52,8 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     policy = policies.make(config["policy"], arguments)
     resolver = config.get("resolver", "reference")
     ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
+    if updates:
+        updates.test(ldl)
     memory = None
     if config.get("snapshot_ldl"):
         from .memory import Memory
@@ -100,7 +102,18 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
     sleep = _sleep(config)
     shown = _assistant(config, link, cause)
-    return Service(node, sensing, shape, keeper, config.get("telemetry_s", 10), watchdog, log, cause, app, sleep, shown)
+    telemetry_s = config.get("telemetry_s", 10)
+    return Service(node, sensing, shape, keeper, telemetry_s, watchdog, log, cause, app, sleep, shown, updates)
+
+
+def in_force(config, log):
+    """(configuration, Updates): what a start goes by, with what came by update; (config, None) where none can come."""
+    if not config.get("update"):
+        return config, None
+    from .update import Updates
+
+    updates = Updates(config, log)
+    return updates.begin(), updates
 
 
 def open_app(config, shown):
@@ -222,8 +235,11 @@ def main(path: str = "config.json") -> None:
     while True:
         watch = Stopwatch()
         try:
-            _run(config, feed, log, cause)
-            return
+            if not _run(config, feed, log, cause):
+                return
+            board.restart()
+            cause = "update"
+            continue
         except (ValueError, ImportError):  # it would not start the next time either
             raise
         except Exception as error:
@@ -240,18 +256,27 @@ def main(path: str = "config.json") -> None:
 
 
 def _run(config, feed, log, cause):
-    """One start, to the end of its samples or an exception; what was learned is saved either way."""
+    """One start, to the end of its samples or an exception; what was learned is saved either way. True: start again, an update
+    wants it."""
+    config, updates = in_force(config, log)
     link, shown, ended = open_link(config, feed, log)
     running = None
     try:
-        running = service(config, link, shown, watchdog=feed, log=log, cause=cause)
+        try:
+            running = service(config, link, shown, watchdog=feed, log=log, cause=cause, updates=updates)
+        except Exception as error:
+            if updates and updates.failed(error):
+                return True
+            raise
         try:
             link.open(min(config["deadline_ms"], OPEN_MS))
         except OSError as error:
             log("%s; deciding locally until it answers" % error)
         log("ready, device %s" % config["device"])
         running.run()
-        ended(json.dumps(summary(running)))
+        if not running.again:
+            ended(json.dumps(summary(running)))
+        return running.again
     except BaseException:  # Ctrl-C too
         if running:
             running.end()

@@ -47,6 +47,8 @@ def state(running) -> dict:
     if running.sleep:
         running.sleep.count(node.offloads)
         made.update(running.sleep.report())
+    if running.updates:
+        made.update(update=running.updates.report())
     if policy.limit:
         made.update(policy.report())
     return made

@@ -60,7 +60,7 @@ NETWORK = (  # entries of a configuration that are of no use to a board at a gat
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 # entries of a configuration that need modules of their own; and an operator that does
-PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "lstm")
+PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "update_key", "lstm")
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:

@@ -71,6 +71,8 @@ def _node(args: argparse.Namespace) -> None:
         snapshot_every=args.snapshot_every,
         snapshot_ldl=args.snapshot_ldl,
         snapshot_mismatch=args.snapshot_mismatch,
+        update_key=str(Path(args.update_key).resolve()) if args.update_key else "",
+        update_app=args.update_app,
         **policy_numbers(args, pair.about),
     )
     drawn = pairs.stream(pair, args.samples, args.seed).tolist()
@@ -134,6 +136,8 @@ def _add_node(commands: Any) -> None:
     p.add_argument(
         "--hold", type=positive, default=256, metavar="N", help="offloads whose label, however late, still teaches (256)"
     )
+    p.add_argument("--update-key", metavar="FILE", help="take update packages signed with it: the public key, of h2t2 keys")
+    p.add_argument("--update-app", action="store_true", help="a package may bring a new app.py")
     p.add_argument("--app", metavar="FILE", help="your own program, sense() and act(decision), in place of the pair's samples")
     p.add_argument("--budget", default="", metavar="B", help="most that is offloaded: 10%%, 200/day, 500kB/day, 2000mJ/hour")
     home_assistant_option(p)

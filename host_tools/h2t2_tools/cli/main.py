@@ -9,7 +9,7 @@ from .. import __version__
 from ..common import parent
 from ..common.errors import Failure, UserError, plain
 from ..common.extras import missing
-from . import bench, boards, fleet, lab, model, proof, samples, watch
+from . import bench, boards, fleet, lab, model, proof, samples, update, watch
 
 
 def parser() -> argparse.ArgumentParser:
@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"h2t2 {__version__}")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for group in (proof, fleet, watch, samples, boards, model, lab, bench):
+    for group in (proof, fleet, watch, samples, update, boards, model, lab, bench):
         group.add(commands)
     return root
 

@@ -93,6 +93,9 @@ class NodeConfig(BaseModel):
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
     telemetry_s: int = Field(10, ge=0, le=86400)
     home_assistant: str = ""
+    update_key: str = ""
+    update_most: int = Field(262144, ge=1, le=1 << 24)
+    update_app: bool = False
     ntp: str = "pool.ntp.org"
     watchdog_ms: int = Field(0, ge=0, le=60000)
     log: str = "h2t2.log"
@@ -133,6 +136,12 @@ class NodeConfig(BaseModel):
             made["snapshot_ldl"] = True
         if self.home_assistant:
             made["home_assistant"] = home_assistant.names(self.home_assistant, len(self.costs) if self.costs else 2)
+        if self.update_key:
+            from .update import keys
+
+            if not self.snapshot:
+                raise UserError("update_key: also give `snapshot`, the file beside which updates are kept")
+            made["update"] = [keys.modulus(self.folder / self.update_key), self.update_most, self.update_app]
         if self.every:
             made["every_us"] = durations.microseconds(self.every)
         if self.cost:

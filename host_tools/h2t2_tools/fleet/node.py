@@ -50,7 +50,8 @@ class Runner:
         else:
             config.program()  # refused here, with its reason, where it is none
             path = config.folder / config.app
-            sys.path.insert(0, str(path.parent.resolve()))
+            folders = path.parent, Path(config.snapshot).parent  # an update's is beside the snapshot
+            sys.path[:0] = [str(folder.resolve()) for folder in folders]
             self._content["app"] = path.stem
         self._service: Service
 
@@ -59,11 +60,25 @@ class Runner:
 
         ValueError where a snapshot does not fit, and it was to stop then.
         """
+        while True:
+            summary, again = self._once(to)
+            if not again:
+                return summary
+
+    def _once(self, to: Endpoint) -> tuple[dict[str, Any], bool]:
+        """One start: its summary, and whether an update wants another."""
+        content, updates = start.in_force(self._content, _say)
         boot = start.boot_number()
-        also = start.beside(self._content)
+        also = start.beside(content)
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
         try:
-            running = self._service = start.service(self._content, link, self._decided, self._sensor, log=_say)
+            try:
+                running = start.service(content, link, self._decided, self._sensor, log=_say, updates=updates)
+            except Exception as error:
+                if updates and updates.failed(error):
+                    return {}, True
+                raise
+            self._service = running
             board.on_stop(running.stop)
             try:
                 link.open(self.config.deadline_ms)
@@ -73,7 +88,8 @@ class Runner:
             self._print({"start": {"boot": boot, "restored": running.keeper.restored, "taught": taught}})
             running.run()
             policy = running.node.policy
-            return {**summary(running), "thresholds": policies.thresholds(policy), **policies.learned(policy)}
+            learned = {"thresholds": policies.thresholds(policy), **policies.learned(policy)}
+            return {**summary(running), **learned}, running.again
         finally:
             link.close()
 

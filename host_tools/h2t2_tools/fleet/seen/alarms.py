@@ -25,7 +25,7 @@ class Alarm:
     text: str
 
 
-KINDS = ("offline", "silent", "unanswered", "fallbacks", "drift", "saturated", "clock", "restarts", "namesakes")
+KINDS = ("offline", "silent", "unanswered", "fallbacks", "drift", "saturated", "clock", "restarts", "namesakes", "update")
 LINKS = {
     "nobody": "no worker serves its model: start h2t2 rdl",
     "silent": "the workers of its model do not answer",
@@ -79,6 +79,8 @@ def of_device(device: Device, rates: Rates | None, lately: list[int] | None, now
         say("clock", f"its clock is {abs(device.off_s):.0f} s {'ahead' if device.off_s > 0 else 'behind'}")
     elif state.time == 0:
         say("clock", "its clock is not set")
+    if state.update and state.update.said.startswith("back: "):
+        say("update", f"it did not keep package {state.update.tried}: {state.update.said.removeprefix('back: ')}")
     restarts = device.restarts(now)
     if restarts >= RESTARTS:
         say("restarts", f"it has started {restarts} times within an hour{state.start and f', last because of: {state.start}'}")

@@ -86,6 +86,9 @@ class Device:
             self._scores.clear()
         if not self._recent or counted.uptime_s - self._recent[-1].uptime_s >= EACH_S:
             self._recent.append(counted)
+        if self.state and _counter(self.state) != _counter(state):
+            self.usual = None  # another model's scores are spread in another way
+            self._scores.clear()
         self.state = state
         self._histogram(state)
 
@@ -142,3 +145,8 @@ class Device:
         if state is None or not state.scores or not state.answered or not state.local_cost or state.beta is None:
             return None
         return of_counters(state.scores, state.answered, state.local_cost, state.paid, state.beta)
+
+
+def _counter(state: State) -> int:
+    """Of the update package that is in force there, 0: none."""
+    return state.update.counter if state.update else 0

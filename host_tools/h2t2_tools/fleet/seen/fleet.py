@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from h2t2.link import wire
+from h2t2.node.package import CHUNK
 
 from ..rdl import telemetry
 from . import state
@@ -44,7 +45,7 @@ class Fleet:
             return
         name = wire.device_of(topic)
         leaf = topic.rsplit("/", 1)[-1]
-        if name is not None and leaf in SPOKEN and not retained:
+        if name is not None and leaf in SPOKEN and not retained and not _of_an_update(payload):
             self.events.append((name, leaf, payload[:LONGEST].decode(errors="replace")))
         if name is None or leaf not in LEAVES:
             return
@@ -92,3 +93,8 @@ class Fleet:
                 self.workers.pop(int(model), None)
         elif name not in there and sum(map(len, self.workers.values())) < WORKERS:
             self.workers.setdefault(int(model), there)[name] = Worker(int(model), name)
+
+
+def _of_an_update(payload: bytes) -> bool:
+    """Whether that is a chunk of a package, or the answer to one: there are thousands, and nobody reads them."""
+    return payload.startswith(CHUNK) or b'"next"' in payload

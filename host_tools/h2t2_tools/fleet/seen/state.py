@@ -16,6 +16,18 @@ Places = Annotated[list[Count], Field(min_length=1, max_length=PLACES)]
 Words = Annotated[str, Field(max_length=200)]
 
 
+class Update(BaseModel):
+    """What came by update. counter: of the package in force, 0: what was flashed. tried: of the last one. trial: samples of the
+    trial it is on, 0: none. said: what came of the last."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    counter: Count
+    tried: Count
+    trial: Count
+    said: Words
+
+
 class State(BaseModel):
     """What is read of it. An older runtime leaves some of it out: then it is None, or 0 for a counter."""
 
@@ -63,6 +75,7 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Count | None = None
     snapshot_age_s: int = -1
+    update: Update | None = None
 
 
 def read(payload: bytes) -> State | None:

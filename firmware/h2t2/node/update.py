@@ -1,0 +1,323 @@
+# What came by update, and what becomes of it: which local model is in force, whether it is on trial, and the way back. The node
+# that was flashed stays as it is; an update stands beside it, in a slot of its own with its own learned state, and one small
+# record says which is in force. It is written last, in two places in turn: after a power cut at any moment it is the one or the
+# other.
+import json
+import os
+from binascii import crc32
+from struct import unpack_from
+
+from . import package
+from .arrival import Arrival, folder, remove
+from .snapshot import file_store
+
+STARTS = 3  # of a trial; one more is a sign that the node does not survive it
+ERRORS = 3  # exceptions of a trial
+AWAY = 125  # thousandths of the samples that fell back, above what the model before it had
+DEARER = 10  # thousandths that a sample may cost more
+SPREAD = 300  # thousandths of the scores that lie in other places than the package says
+FEW = 30  # answers, below which a cost says nothing
+SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot
+
+
+class Updates:
+    """The updates of a node.
+
+    config: its configuration, with `update`: modulus of the key, hexadecimal; most bytes of a package; whether it may bring an
+    app.py. log: told of every change. ValueError for an entry of another kind.
+    """
+
+    def __init__(self, config, log):
+        if not config.get("snapshot"):
+            raise ValueError("update: there is no snapshot beside which an update could stand")
+        self.config = config
+        self.log = log
+        key, most, self.app = config["update"]
+        if len(key) != 2 * package.KEY:
+            raise ValueError("update: a key of %d hexadecimal digits, want %d" % (len(key), 2 * package.KEY))
+        self.base = config["snapshot"]
+        self.store = file_store(self.base + ".update")
+        self.arrival = Arrival(self.base + ".part", key, most, self._admit)
+        flashed = identity(config["ldl"])
+        self.record = {
+            "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "starts": 0, "flashed": flashed,
+            "said": "", "old": None, "scores": None,
+        }  # type: dict  # fmt: skip
+        try:
+            blob = self.store.load()
+            known = json.loads(blob.decode()) if blob else {}
+        except (ValueError, OSError) as error:
+            known = {}
+            log("the record of updates cannot be read: %s; what was flashed is in force" % error)
+        if known and known["flashed"] != flashed:
+            log("flashed anew: what came by update is not in force any more")
+            known = {"tried": known["tried"]}
+        self.record.update(known)
+        self.trying = self.record["trial"] > 0  # what runs since this start is on trial
+
+    def report(self) -> dict:
+        """For the state: counter of the package in force (0: what was flashed) and of the last one that was tried, samples of a
+        trial, what came of the last."""
+        record = self.record
+        return {name: record[name] for name in ("counter", "tried", "trial", "said")}
+
+    def begin(self) -> dict:
+        """The configuration that is in force, at a start; one of a trial is counted."""
+        record = self.record
+        if record["trial"]:
+            record["starts"] += 1
+            if record["starts"] > STARTS:
+                self._back("it was started %d times and did not come to an end" % STARTS)
+            else:
+                self._save()
+        while record["slot"]:
+            try:
+                return self._in_force(record["slot"])
+            except (ValueError, OSError, KeyError) as error:
+                self._back("its files cannot be used: %s" % error)
+        return self.config
+
+    def failed(self, error) -> bool:
+        """The node could not be put together: True where there is a way back, which is gone."""
+        if not self.record["slot"]:
+            return False
+        self._back("it does not start: %s" % error)
+        return True
+
+    def test(self, ldl) -> None:
+        """The package's own test of its model, on trial: ValueError where it gives other outputs than at home."""
+        if not self.trying:
+            return
+        with open(self._name(self.record["slot"]) + ".test", "rb") as file:
+            wanted = unpack_from("<I", file.read(4), 0)[0]
+            crc = 0
+            x = bytearray(ldl.input_size)
+            while True:
+                n = file.readinto(x)
+                if not n:
+                    break
+                if n < len(x):
+                    raise ValueError("self-test: inputs of another size than the model's, %d" % len(x))
+                ldl.reset()
+                ldl.run(x)  # it takes the bytes of an int8 as it does the number
+                crc = crc32(bytes(ldl.arena[ldl.output : ldl.output + ldl.classes]), crc)
+        ldl.reset()
+        if crc & 0xFFFFFFFF != wanted:
+            raise ValueError("self-test: the model gives other outputs here than where it was signed")
+
+    def takes(self, payload) -> bool:
+        """Whether that came on the command topic for this: a chunk of a package."""
+        return bytes(payload[: len(package.CHUNK)]) == package.CHUNK
+
+    def take(self, payload, running) -> tuple:
+        """(answer, JSON; whether the node is to start again, with the update) of a chunk."""
+        why = ""
+        whole = False
+        try:
+            whole = self.arrival.take(payload)
+            if whole:
+                self._install(running)
+        except (ValueError, OSError) as error:
+            why = str(error)
+            whole = False
+            self.log("update refused: %s" % why)
+        number, size = package.named(payload)
+        done = size if whole else self.arrival.have
+        return json.dumps({"id": "u%08x" % number, "ok": not why, "why": why, "next": done}), whole
+
+    def look(self, running) -> bool:
+        """Whether a trial is over, or cannot go on; True: the node is to start again, with the model before."""
+        record = self.record
+        if not self.trying:
+            return False
+        node = running.node
+        why = ""
+        unscored = node.samples - sum(node.account.scores)
+        if running.errors >= ERRORS:
+            why = "%d exceptions" % running.errors
+        elif unscored > 3 + (node.samples >> 4):
+            why = "the local model failed on %d of %d samples" % (unscored, node.samples)
+        elif node.samples < record["trial"]:
+            return False
+        why = why or worse(measured(node), node.account.scores, record)
+        if why:
+            self._back(why)
+            return True
+        self._keep(node)
+        return False
+
+    def _keep(self, node):
+        record = self.record
+        before = record["before"]
+        now = measured(node)
+        self.trying = False
+        record.update(trial=0, starts=0, before=0, was=0, old=None, scores=None)
+        record["said"] = "kept: %s" % in_words(now)
+        self._save()
+        self.log("update %d %s" % (record["counter"], record["said"]))
+        if before:
+            self._clear(before)
+
+    def _back(self, why):
+        """The model before this one is in force from the next start on; of one that was kept already, what was flashed."""
+        record = self.record
+        slot = record["slot"]
+        self.trying = False
+        said = "back: %s" % why
+        self.log("update %d %s" % (record["counter"], said))
+        record.update(slot=record["before"], counter=record["was"], before=0, was=0)
+        record.update(trial=0, starts=0, old=None, scores=None, said=said[:120])
+        self._save()
+        self._clear(slot)
+
+    def _admit(self, head):
+        """ValueError for a genuine package that is not for this node, or not for now."""
+        if head.model != self.config["model_id"]:
+            raise ValueError("the package is of model %d, this node's is %d" % (head.model, self.config["model_id"]))
+        if self.record["trial"]:
+            raise ValueError("update %d is on trial" % self.record["counter"])
+        if head.counter <= self.record["tried"]:
+            raise ValueError("package %d; %d has been tried here already" % (head.counter, self.record["tried"]))
+        if not 0 < head.trial < 1 << 20:
+            raise ValueError("a trial of %d samples" % head.trial)
+
+    def _install(self, running):
+        """Put a verified package into the slot that is not in force; the record, last of all, makes it so."""
+        record = self.record
+        head = self.arrival.head
+        slot = 2 if record["slot"] == 1 else 1
+        name = self._name(slot)
+        self._clear(slot)
+        try:
+            with open(self.arrival.path, "rb") as file:
+                found = package.parts(file)
+                tags = [tag for tag, _, _ in found]
+                if package.LDL not in tags or package.TEST not in tags or package.MORE not in tags:
+                    raise ValueError("the package lacks a model, its test, or what belongs to it")
+                if package.APP in tags and not self.app:
+                    raise ValueError("the package brings a program; this node's configuration does not allow that")
+                for tag, offset, size in found:
+                    package.copy(file, offset, size, self._file(slot, tag))
+            with open(name + ".json") as file:
+                scores = json.load(file).get("scores")
+            made = dict(record)
+            made.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
+            made.update(trial=head.trial, starts=0, old=measured(running.node), scores=scores, said="on trial")
+            self.store.save(json.dumps(made).encode())
+        except (ValueError, OSError):
+            self._clear(slot)
+            self.arrival.drop()
+            raise
+        self.record = made
+        self.arrival.drop()
+        self.log("update %d is here; on trial for %d samples" % (head.counter, head.trial))
+
+    def _in_force(self, slot):
+        """The configuration with what an update replaces."""
+        name = self._name(slot)
+        made = dict(self.config)
+        os.stat(name + ".h2m")
+        made["ldl"] = name + ".h2m"
+        made["snapshot"] = name
+        with open(name + ".json") as file:
+            more = json.load(file)
+        arguments = dict(made["arguments"])
+        arguments.update(more.get("arguments", {}))
+        if made["policy"] != "adaptive":
+            arguments.pop("prior", None)
+        made["arguments"] = arguments
+        made["event"] = more["event"]
+        if "measured" in more and "measured" in made:
+            made["measured"] = more["measured"]
+        path = self._file(slot, package.APP)
+        if self.app and more.get("app"):
+            os.stat(path)
+            made["app"] = path[len(folder(path)) : -3]
+        return made
+
+    def _name(self, slot):
+        return "%s.u%d" % (self.base, slot)
+
+    def _file(self, slot, tag):
+        if tag == package.APP:
+            return "%sapp_u%d.py" % (folder(self.base), slot)
+        return self._name(slot) + SUFFIXES[package.TAGS.index(tag)]
+
+    def _clear(self, slot):
+        """Remove a slot's files; no record names it any more, or yet."""
+        if slot:
+            for suffix in SUFFIXES:
+                remove(self._name(slot) + suffix)
+            remove(self._file(slot, package.APP))
+
+    def _save(self):
+        """What cannot be written holds until the next start, which then sees the one before."""
+        try:
+            self.store.save(json.dumps(self.record).encode())
+        except OSError as error:
+            self.log("the record of updates cannot be written: %s" % error)
+
+
+def identity(path: str) -> list:
+    """[size, CRC-32 of the first KB] of a file: whether what was flashed is still the same. [0, 0] where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return [file.seek(0, 2), file.seek(0) or crc32(file.read(1024)) & 0xFFFFFFFF]
+    except OSError:
+        return [0, 0]
+
+
+def measured(node) -> dict:
+    """What a node's account tells of its model: `samples`, `away` (thousandths of them that fell back), `cost` and `variance`
+    (thousandths a sample, and millionths; cost -1: too few answers)."""
+    account = node.account
+    samples = sum(account.scores)
+    answers = sum(account.answered)
+    away = node.fallbacks + node.unasked + node.unaffordable + node.crowded
+    made = {"samples": samples, "away": away * 1000 // max(1, samples), "cost": -1, "variance": 0}
+    if answers < FEW:
+        return made
+    mean = sum(account.local_cost) // answers
+    cost = account.paid * 1000 >> 15
+    variance = 0
+    for n, asked, local in zip(account.scores, account.answered, account.local_cost):
+        each = (4 * local + mean) // (4 * asked + 1)  # a place with few answers leans on the mean of all
+        cost += (n - asked) * each
+        variance += n * n * each * max(0, 1000 - each) // (asked + 1)
+    made["cost"] = cost // samples
+    made["variance"] = variance // samples // samples
+    return made
+
+
+def worse(now, scores, record) -> str:
+    """Why a model is not to be kept after its trial, "" where nothing speaks against it.
+
+    now: measured(); scores: the account's.
+    """
+    old = record["old"]
+    if old and now["away"] > old["away"] + AWAY:
+        return "%d of 1000 samples fall back, %d did before" % (now["away"], old["away"])
+    if record["scores"]:
+        apart = spread(scores, record["scores"])
+        if apart > SPREAD:
+            return "its scores drift: %d of 1000 lie elsewhere than where it was signed" % apart
+    if old and old["cost"] >= 0 and now["cost"] >= 0:
+        more = now["cost"] - old["cost"] - DEARER
+        if more > 0 and more * more > 4 * (now["variance"] + old["variance"]):
+            return "a sample costs %d thousandths, %d before" % (now["cost"], old["cost"])
+    return ""
+
+
+def spread(a, b) -> int:
+    """Half the sum of the differences of two histograms' shares (total variation), in thousandths; 0 where they do not fit."""
+    if len(a) != len(b) or not sum(a) or not sum(b):
+        return 0
+    n = sum(a)
+    m = sum(b)
+    return sum([abs(x * 1000 // n - y * 1000 // m) for x, y in zip(a, b)]) // 2
+
+
+def in_words(now) -> str:
+    """measured(), for the log."""
+    cost = "" if now["cost"] < 0 else ", %d thousandths a sample" % now["cost"]
+    return "%d samples%s" % (now["samples"], cost)

@@ -1,0 +1,144 @@
+"""`h2t2 sign`: a pair's local model, and what belongs to it, as a signed package (.h2u)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from struct import pack
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.tflite import TFLiteModel
+from h2t2.node import package
+from h2t2.node.account import PLACES
+
+from ...common import prior_file
+from ...common.errors import UserError
+from ...common.pairs import Pair
+from ...common.policies import DEFAULTS
+from .. import app as apps
+from . import keys
+
+PRIOR = "prior.json"  # of a pair
+
+
+@dataclass(frozen=True)
+class Options:
+    """counter: a device takes higher ones only. trial: samples. tests: inputs of the self-test. costs: Q15 by name, in place of
+    the device's. app: a program, or None. shares: (16,) how the scores should be spread, or None."""
+
+    counter: int
+    trial: int = 500
+    tests: int = 4
+    costs: dict[str, int] | None = None
+    app: Path | None = None
+    shares: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class Package:
+    """A whole package. id: what chunks call it."""
+
+    content: bytes
+    head: package.Head
+    more: dict[str, Any]
+
+    @property
+    def id(self) -> int:
+        return package.id_of(self.content[: package.SIGNED])
+
+    def chunk(self, offset: int) -> bytes:
+        """The chunk that begins there."""
+        return self._chunk(offset, self.content[offset : offset + package.MOST_DATA])
+
+    def question(self) -> bytes:
+        """The chunk without data, which asks how far it has come."""
+        return self._chunk(0, b"")
+
+    def _chunk(self, offset: int, data: bytes) -> bytes:
+        return pack("<4sIIII", package.CHUNK, self.id, len(self.content), offset, crc32(data)) + data
+
+    def told(self) -> dict[str, Any]:
+        """What `--json` says of it."""
+        head = self.head
+        made = {"counter": head.counter, "model": head.model, "trial": head.trial, "bytes": len(self.content)}
+        return {
+            **made,
+            "prior": "prior" in self.more["arguments"],
+            "app": self.more["app"],
+            "shares": bool(self.more["scores"]),
+        }
+
+
+def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool = True) -> Package:
+    """A package of a pair's bundle, signed; with_prior: and of its prior table. UserError for what a device would refuse."""
+    if not 0 < options.counter < 1 << 32 or not 0 < options.trial < 1 << 20 or not 0 < options.tests <= len(pair.x):
+        raise UserError(f"counter {options.counter}, trial {options.trial}, tests {options.tests}: out of range")
+    program = apps.source(options.app, pair.about.remote.dtype == "raw") if options.app else None
+    arguments: dict[str, Any] = dict(options.costs or {})
+    prior = pair.folder / PRIOR
+    if with_prior and prior.is_file() and not pair.about.costs:
+        arguments["prior"] = [round(p * (1 << 15)) for p in prior_file.read(prior, DEFAULTS["bits"])]
+    more = {
+        "event": pair.about.output_of("ldl"),
+        "arguments": arguments,
+        "measured": apps.measured(pair),
+        "scores": options.shares,
+        "app": program is not None,
+    }
+    parts = {package.LDL: blob, package.TEST: _test(pair, blob, options.tests), package.MORE: _json(more)}
+    if program is not None:
+        parts[package.APP] = program
+    body = b"".join(pack("<4sI", tag, len(data)) + data for tag, data in parts.items())
+    numbers = pair.about.model_id, options.counter, len(body), options.trial
+    digest = hashlib.sha256(body).digest()
+    head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, digest)
+    return Package(head + keys.sign(key, head) + body, package.Head(*numbers, digest), more)
+
+
+def read(path: Path) -> Package:
+    """The package in a file; its signature is the devices' to verify. UserError for anything else."""
+    try:
+        content = path.read_bytes()
+        head = package.head_of(content[: package.SIGNED])
+        with path.open("rb") as file:
+            found = {tag: content[at : at + size] for tag, at, size in package.parts(file)}
+            whole = package.body_digest(file) == head.digest
+        if not whole or package.MORE not in found:
+            raise ValueError("the package is damaged")
+        return Package(content, head, json.loads(found[package.MORE]))
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def shares(scores: np.ndarray, weight: np.ndarray) -> list[int]:
+    """How scores of class 1, 0 to 1, or the largest of K, are spread over a node's places, in Q15, each counting its weight."""
+    values = scores if scores.ndim == 1 else (scores.max(1) - 1 / scores.shape[1]) / (1 - 1 / scores.shape[1])
+    places = min(PLACES, 1 << DEFAULTS["bits"])
+    counts = np.bincount(np.clip((values * places).astype(int), 0, places - 1), weight, places)
+    return [int(n) for n in np.round(counts / counts.sum() * (1 << 15))]
+
+
+def _test(pair: Pair, blob: bytes, count: int) -> bytes:
+    """CRC-32 of the bundle's outputs, then the inputs."""
+    host = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
+    ldl = Int8Model(blob, pair.about.output_of("ldl"))
+    inputs, crc = b"", 0
+    for sample in pair.x[:count]:
+        x = host.quantise(pair.view(sample, "ldl")).astype(np.int8).tobytes()
+        ldl.reset()
+        ldl.run(memoryview(x).cast("b"))
+        crc = crc32(bytes(ldl.arena[ldl.output : ldl.output + ldl.classes]), crc)
+        inputs += x
+    return pack("<I", crc) + inputs
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,0 +1,487 @@
+"""Updates as a node takes them: what is let in, what is refused, and what is left after a power cut at any moment."""
+
+import builtins
+import errno
+import io
+import itertools
+import json
+import os
+import shutil
+from pathlib import Path
+from struct import pack
+from types import SimpleNamespace
+
+import pytest
+
+from h2t2.ldl.open import open_ldl
+from h2t2.node import arrival as arrivals
+from h2t2.node import package as packages
+from h2t2.node.account import Account
+from h2t2.node.update import Updates, measured, spread, worse
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.update import keys, package
+
+PAIR = pairs.load("breast_cancer")
+BLOB = (PAIR.folder / "ldl.h2m").read_bytes()
+OTHER = (pairs.load("digits").folder / "ldl.h2m").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    private, public = keys.make(tmp_path_factory.mktemp("keys") / "fleet")
+    return SimpleNamespace(private=private, modulus=keys.modulus(public))
+
+
+def signed(key, counter=7, blob=BLOB, **options):
+    return package.build(PAIR, blob, key.private, package.Options(counter, trial=50, **options))
+
+
+class Device:
+    """A node's Updates in a folder, and what a start of that node would do with them."""
+
+    def __init__(self, folder, key, most=1 << 16, app=False, **config):
+        shutil.copyfile(PAIR.folder / "ldl.h2m", folder / "ldl.h2m")
+        self.folder, self.said = folder, []
+        self.config = {
+            "ldl": str(folder / "ldl.h2m"), "snapshot": str(folder / "state"), "event": 1, "model_id": 1, "policy": "adaptive",
+            "arguments": {"bits": 4}, "update": [key.modulus, most, app], **config,
+        }  # fmt: skip
+        self.start()
+
+    def start(self):
+        """The configuration in force, by what a start does."""
+        while True:
+            self.updates = Updates(self.config, self.said.append)
+            made = self.updates.begin()
+            try:
+                self.updates.test(open_ldl(made["ldl"], made["event"]))
+                return made
+            except ValueError as error:
+                assert self.updates.failed(error)
+
+    def take(self, payload, running=None):
+        """(answer, whether it starts again)."""
+        told, again = self.updates.take(payload, running or service())
+        return json.loads(told), again
+
+    def bring(self, made, first=0):
+        """Every chunk of a package; the last answer, and whether it starts again."""
+        offset = first
+        while True:
+            answer, again = self.take(made.chunk(offset))
+            if again or not answer["ok"]:
+                return answer, again
+            assert answer["next"] > offset
+            offset = answer["next"]
+
+
+def service(samples=100, cost=100, answered=3, away=0, errors=0, lost=0):
+    """A running node that has decided so many samples; cost: thousandths that each answered one would have cost here."""
+    account = Account(4)
+    for k in range(16):
+        account.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
+        account.answered[k] = answered
+        account.local_cost[k] = cost * answered
+    node = SimpleNamespace(samples=samples, account=account, fallbacks=away, unasked=0, unaffordable=0, crowded=0)
+    return SimpleNamespace(node=node, errors=errors)
+
+
+def test_an_update_is_tried_and_kept(key, tmp_path):
+    device = Device(tmp_path, key)
+    answer, again = device.bring(signed(key, costs={"beta": 1234}))
+    assert again and answer["ok"] and device.updates.report() == {"counter": 7, "tried": 7, "trial": 50, "said": "on trial"}
+    assert device.updates.look(service()) is False  # what runs now is the old one still
+    made = device.start()
+    assert made["ldl"] == f"{tmp_path}/state.u1.h2m" and made["snapshot"] == f"{tmp_path}/state.u1"
+    assert made["arguments"]["beta"] == 1234 and len(made["arguments"]["prior"]) == 16
+    assert not device.updates.look(service(49)) and device.updates.report()["trial"] == 50
+    assert (
+        not device.updates.look(service(50)) and device.updates.report()["said"] == "kept: 50 samples, 4 thousandths a sample"
+    )
+    assert device.start()["ldl"].endswith("u1.h2m") and not (tmp_path / "state.part").exists()
+    assert device.bring(signed(key, 8))[1] and device.start()["ldl"].endswith("u2.h2m")
+    device.updates.look(service())
+    assert not list(tmp_path.glob("state.u1*"))  # the one before goes when the new one is kept
+
+
+def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
+    device = Device(tmp_path, key)
+    (tmp_path / "state.0").write_bytes(b"learned")
+    device.bring(signed(key))
+    device.start()
+    assert device.updates.look(service(errors=3)) is True
+    assert "back: 3 exceptions" in device.said[-1]
+    assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
+    assert device.updates.report() == {"counter": 0, "tried": 7, "trial": 0, "said": "back: 3 exceptions"}
+    answer, again = device.bring(signed(key))
+    assert not again and "package 7; 7 has been tried here already" in answer["why"]
+
+
+@pytest.mark.parametrize(
+    "before, after, why",
+    [
+        ({"samples": 1000, "answered": 30}, {"samples": 1000, "cost": 400, "answered": 30}, "a sample costs"),
+        ({"away": 10}, {"away": 40}, "400 of 1000 samples fall back, 100 did before"),
+        ({}, {"lost": 30}, "the local model failed on 30 of 100 samples"),
+        ({"cost": 100, "answered": 2}, {"cost": 110, "answered": 2}, ""),
+        ({"cost": -1, "answered": 0}, {"cost": 900}, ""),  # nothing to hold it against
+    ],
+)
+def test_what_a_trial_is_judged_by(key, tmp_path, before, after, why):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(**before))
+    device.start()
+    assert device.updates.look(service(**after)) == bool(why)
+    assert why in device.updates.report()["said"]
+
+
+def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key, shares=[2000] * 16))
+    device.start()
+    assert not device.updates.look(service()) and "kept" in device.updates.report()["said"]
+    device.bring(signed(key, 8, shares=[30000] + [0] * 15))
+    device.start()
+    assert device.updates.look(service()) and "its scores drift: 9" in device.updates.report()["said"]
+    assert spread([1, 1], [1]) == 0 and spread([0, 0], [1, 1]) == 0 and spread([1, 0], [0, 5]) == 1000
+
+
+def test_costs_are_those_the_fleet_s_owner_sees():
+    from h2t2_tools.fleet.seen.costs import of_counters
+
+    account = service(1000, 300, 20).node.account
+    account.paid = 40 * 6554
+    node = SimpleNamespace(account=account, fallbacks=0, unasked=0, unaffordable=0, crowded=0)
+    mine = of_counters(account.scores, account.answered, account.local_cost, account.paid, 6554)
+    told = measured(node)
+    assert abs(told["cost"] - 1000 * mine.own) < 3 and abs(told["variance"] - 1e6 * mine.error**2) < 20
+
+
+def test_a_trial_that_does_not_survive_its_starts(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    for _ in range(3):
+        assert device.start()["ldl"].endswith("u1.h2m")
+    assert device.start() == device.config and "back: it was started 3 times" in device.updates.report()["said"]
+
+
+def test_a_model_that_gives_other_outputs_here(key, tmp_path, monkeypatch):
+    monkeypatch.setattr(package, "_test", lambda *_: pack("<I", 1) + bytes(8))
+    device = Device(tmp_path, key)
+    assert device.bring(signed(key))[1]
+    assert device.start() == device.config and "self-test: " in device.updates.report()["said"]
+
+
+def test_a_bundle_of_another_model(key, tmp_path):
+    device = Device(tmp_path, key, model_id=2)
+    assert "of model 1, this node's is 2" in device.bring(signed(key))[0]["why"]
+
+
+def test_a_bundle_that_is_none_of_the_node_s(key, tmp_path, monkeypatch):
+    monkeypatch.setattr(package, "_test", lambda *_: pack("<I", 1) + bytes(30))
+    device = Device(tmp_path, key)
+    assert device.bring(signed(key, blob=OTHER))[1]
+    assert device.start() == device.config and "inputs of another size" in device.updates.report()["said"]
+    assert device.bring(signed(key, 8, blob=b"no bundle"))[1]
+    assert device.start() == device.config and "back: it does not start" in device.updates.report()["said"]
+
+
+def test_a_model_that_broke_after_it_was_kept(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    device.start()
+    device.updates.look(service())
+    (tmp_path / "state.u1.h2m").write_bytes(BLOB[:-9])
+    assert device.start() == device.config and "bundle: 683 bytes" in device.updates.report()["said"]
+
+
+def test_flashed_anew(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key))
+    (tmp_path / "ldl.h2m").write_bytes(OTHER)
+    assert device.start() == device.config and "flashed anew" in " ".join(device.said)
+    assert device.updates.report()["tried"] == 7  # an old package stays an old one
+
+
+# what strangers do
+
+
+def test_another_key(key, tmp_path):
+    device = Device(tmp_path, key)
+    private, _ = keys.make(tmp_path / "stranger")
+    answer, again = device.bring(package.build(PAIR, BLOB, private, package.Options(7)))
+    assert not again and answer["why"] == "the package is not signed with the key that this node trusts"
+    assert not (tmp_path / "state.part").exists()
+
+
+@pytest.mark.parametrize("at", [4, 6, 8, 30, 60, 200, packages.SIGNED, packages.SIGNED + 8, -1])
+def test_an_altered_byte(key, tmp_path, at):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    content = bytearray(made.content)
+    content[at] ^= 1
+    answer, again = device.bring(package.Package(bytes(content), made.head, made.more))
+    assert not again and not answer["ok"] and answer["why"]
+    assert device.start() == device.config and not (tmp_path / "state.part").exists()
+
+
+def test_an_older_one(key, tmp_path):
+    device = Device(tmp_path, key)
+    device.bring(signed(key, 7))
+    device.start()
+    assert "update 7 is on trial" in device.bring(signed(key, 9))[0]["why"]
+    device.updates.look(service())
+    for counter in (6, 7):
+        assert f"package {counter}; 7 has been tried here already" in device.bring(signed(key, counter))[0]["why"]
+
+
+def test_two_at_once(key, tmp_path, monkeypatch):
+    device = Device(tmp_path, key)
+    one, two = signed(key, 7), signed(key, 8)
+    for offset in (0, 192, 384):
+        assert device.take(one.chunk(offset))[0]["ok"]
+    assert device.take(two.chunk(0))[0]["why"] == "another update is under way"
+    assert device.take(one.question())[0]["next"] == 576  # the first goes on
+    monkeypatch.setattr(arrivals.Stopwatch, "seconds", lambda self: 61)  # its sender has gone
+    assert device.bring(two)[1] and device.updates.report()["counter"] == 8
+
+
+def test_chunks_from_a_stranger(key, tmp_path):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    for junk in (b"H2UC", b"H2UC" + bytes(8), b"H2UC" + bytes(16) + bytes(193), b"H2UC" + bytes(16)):
+        answer, again = device.take(junk)
+        assert not again and not answer["ok"]
+    device.take(made.chunk(0))
+    beyond = pack("<4sIIII", b"H2UC", made.id, len(made.content), 192, 0x8D6DE2C1)  # a wrong checksum: not taken
+    assert device.take(beyond + b"x" * 100)[0]["next"] == 192
+    assert device.take(pack("<4sIIII", b"H2UC", made.id, 1 << 30, 0, 0))[0]["why"].startswith(
+        "a package of 1073741516 bytes; this"
+    )
+    answer, again = device.bring(made)  # and the owner's comes through
+    assert again and answer["next"] == len(made.content)
+
+
+def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):
+    device = Device(tmp_path, key)
+    answers = []
+    for n in range(6):
+        made = signed(key, 7 + n)
+        content = made.content[:100] + b"\0" + made.content[101:]
+        answers.append(device.bring(package.Package(content, made.head, made.more))[0]["why"])
+    assert ["more packages than one each 15 s" in answer for answer in answers] == [False] * 4 + [True] * 2
+
+
+def test_too_large(key, tmp_path):
+    device = Device(tmp_path, key, most=1000)
+    assert "bytes; this node takes 1000" in device.bring(signed(key))[0]["why"]
+    assert os.listdir(tmp_path) == ["ldl.h2m"]
+
+
+def test_a_program_where_none_is_allowed(key, tmp_path):
+    app = tmp_path / "mine.py"
+    app.write_text("def sense():\n    return [0]\n\ndef act(decision):\n    pass\n")
+    device = Device(tmp_path, key)
+    assert "does not allow that" in device.bring(signed(key, app=app))[0]["why"] and device.start() == device.config
+    device = Device(tmp_path, key, app=True)
+    assert device.bring(signed(key, 8, app=app))[1]
+    assert device.start()["app"] == "app_u1" and (tmp_path / "app_u1.py").read_bytes() == app.read_bytes()
+
+
+def test_a_full_disk(key, tmp_path, monkeypatch):
+    device = Device(tmp_path, key)
+    monkeypatch.setattr(packages, "room", lambda path: 100)
+    assert "no room: 100 bytes free" in device.bring(signed(key))[0]["why"]
+    monkeypatch.undo()
+    whole = builtins.open
+    full = Disk(tmp_path, 10**9)
+    full.error = OSError(errno.ENOSPC, "No space left on device")
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device = Device(folder, key)
+        full.folder, full.left = folder, n
+        with monkeypatch.context() as patched:
+            full.install(patched)
+            answer, again = device.bring(signed(key))
+        if again:
+            break
+        assert "No space left" in answer["why"] or "Errno 28" in answer["why"], answer
+        assert device.start() == device.config and not (folder / "state.part").exists()
+        assert device.bring(signed(key, 8))[1]  # there is room again
+    assert n > 10 and builtins.open is whole
+
+
+def test_no_signature_where_a_board_cannot_tell(key, tmp_path, monkeypatch):
+    monkeypatch.setitem(vars(packages), "pow", lambda *_: (_ for _ in ()).throw(NotImplementedError("pow of three")))
+    device = Device(tmp_path, key)
+    assert "this board cannot verify a signature: pow of three" in device.bring(signed(key))[0]["why"]
+
+
+# cuts
+
+
+class Cut(BaseException):
+    """The power is gone."""
+
+
+class Disk:
+    """A folder on which every operation that changes something is counted, and the n-th one is not finished."""
+
+    def __init__(self, folder, n):
+        self.folder, self.left = folder, n
+        self.error = Cut()
+
+    def install(self, patched):
+        whole, remove = builtins.open, os.remove
+
+        def opened(path, mode="r", *rest, **given):
+            mine = isinstance(path, str) and Path(path).is_relative_to(self.folder) and mode[0] in "wa"
+            if not mine:
+                return whole(path, mode, *rest, **given)
+            self.step()
+            return File(self, whole(path, mode, *rest, **given))
+
+        def removed(path):
+            if os.path.exists(path):
+                self.step()
+            remove(path)
+
+        patched.setattr(builtins, "open", opened)
+        patched.setattr(os, "remove", removed)
+
+    def step(self):
+        self.left -= 1
+        if self.left == 0:
+            raise self.error
+        if self.left < 0 and isinstance(self.error, Cut):
+            raise Cut
+
+
+class File:
+    """A file open for writing there."""
+
+    def __init__(self, disk, file):
+        self.disk, self.file = disk, file
+
+    def write(self, data):
+        try:
+            self.disk.step()
+        except BaseException:
+            self.file.write(bytes(data)[: len(data) // 2])
+            self.file.flush()
+            raise
+        return self.file.write(data)
+
+    def flush(self):
+        self.file.flush()
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def tell(self):
+        return self.file.tell()
+
+    def close(self):
+        self.file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
+def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
+    """From the first chunk to the end of the trial: the node runs afterwards, and the same package comes through."""
+    made = signed(key, app=None)
+    for n in itertools.count(1):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        device = Device(folder, key)
+        disk = Disk(folder, n)
+        cut = False
+        with monkeypatch.context() as patched:
+            disk.install(patched)
+            try:
+                life(device, made)
+            except Cut:
+                cut = True
+        assert open_ldl(device.start()["ldl"]).input_size == 5
+        life(device, made)
+        assert device.updates.report()["said"].startswith("kept"), (n, device.said)
+        if not cut:
+            break
+    assert n > 15
+
+
+def life(device, made):
+    """A node's, from wherever it is now until the package is kept."""
+    if device.updates.report()["tried"] != made.head.counter:
+        answer, again = device.take(made.question())
+        assert answer["ok"]
+        if not again:  # all of it may have been there already
+            answer, again = device.bring(made, answer["next"])
+        assert again, answer
+    device.start()
+    device.updates.look(service())
+
+
+def test_a_cut_at_every_chunk(key, tmp_path):
+    """The sender goes on where the disk ends."""
+    made = signed(key, tests=8)
+    for stop in range(192, len(made.content), 192):
+        folder = tmp_path / str(stop)
+        folder.mkdir()
+        device = Device(folder, key)
+        for offset in range(0, stop, 192):
+            device.take(made.chunk(offset))
+        device.updates.arrival._close()
+        device.start()
+        answer, _ = device.take(made.question())
+        assert answer["ok"] and answer["next"] in (0, stop)
+        assert device.bring(made, answer["next"])[1]
+        device.start()
+
+
+# the owner's own
+
+
+def test_keys_are_not_written_over(key, tmp_path):
+    with pytest.raises(UserError, match="is there already"):
+        keys.make(key.private.with_suffix(""))
+    for text in (b"", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"):
+        (tmp_path / "no.pub").write_bytes(text)
+        with pytest.raises(UserError, match="no public key"):
+            keys.modulus(tmp_path / "no.pub")
+    key.private.chmod(0o644)
+    with pytest.raises(UserError, match="chmod 600"):
+        keys.sign(key.private, b"")
+    key.private.chmod(0o600)
+
+
+def test_a_package_is_read_back(key, tmp_path):
+    made = signed(key)
+    (tmp_path / "a.h2u").write_bytes(made.content)
+    again = package.read(tmp_path / "a.h2u")
+    assert again.id == made.id and again.more == made.more and again.told() == made.told()
+    for broken in (made.content[:-1], made.content[:100], b"", made.content + b"LDL \0\0\0\0"):
+        (tmp_path / "b.h2u").write_bytes(broken)
+        with pytest.raises(UserError, match="b.h2u"):
+            package.read(tmp_path / "b.h2u")
+
+
+def test_parts_of_a_package():
+    file = io.BytesIO(bytes(packages.SIGNED) + pack("<4sI", b"LDL ", 2) + b"ab")
+    assert packages.parts(file) == [(b"LDL ", packages.SIGNED + 8, 2)]
+    for body in (b"LDL", pack("<4sI", b"LDL ", 3) + b"ab", pack("<4sI", b"NONE", 0), 2 * pack("<4sI", b"LDL ", 0)):
+        with pytest.raises(ValueError):
+            packages.parts(io.BytesIO(bytes(packages.SIGNED) + body))
+
+
+def test_worse_without_anything_to_compare_with():
+    now = {"away": 900, "cost": 900, "variance": 0, "samples": 10}
+    assert worse(now, [1] * 16, {"old": None, "scores": None}) == ""
