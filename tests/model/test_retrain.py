@@ -2,12 +2,10 @@
 
 import json
 
-import joblib
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+import weak_pair
+from weak_pair import FEW, RECIPE, drawn
 
 from h2t2.core.numbers import ONE
 from h2t2.link import wire
@@ -17,44 +15,13 @@ from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.samples.store import Keeper
 from h2t2_tools.model.retrain import judge
 
-RULE = np.array([2.0, -1.5, 1.0, 0.5, -1.0, 0.7])
-REMOTE = "import numpy as np\ndef scores(x): return 1 / (1 + np.exp(-4 * (x.reshape(len(x), -1) @ np.array({rule}))))\n"
-RECIPE = """
-import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-def training_data():
-    with np.load({path!r}) as data:
-        return data["x"], data["y"]
-
-def local_model(x, y, weight):
-    return make_pipeline(StandardScaler(), LogisticRegression()).fit(x, {y}, logisticregression__sample_weight=weight)
-"""
-FEW = 12  # samples that the first model was trained on
-
-
-def made(rng, n):
-    x = rng.normal(size=(n, 6)).astype(np.float32)
-    return x, (x @ RULE > 0).astype(int)
-
 
 @pytest.fixture(scope="module")
 def field(tmp_path_factory):
     """A pair with a weak local model, its recipe, and 1,200 kept samples of what the field sent."""
-    folder, rng = tmp_path_factory.mktemp("field"), np.random.default_rng(3)
-    x, y = made(rng, FEW)
-    np.savez(folder / "few.npz", x=x, y=y)
-    xt, yt = made(rng, 400)
-    np.savez(folder / "test.npz", x=xt, y=yt)
-    joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), folder / "weak.joblib")
-    (folder / "mine.py").write_text(REMOTE.format(rule=RULE.tolist()))
-    command = ["pair", str(folder / "weak.joblib"), f"{folder}/mine.py:scores", "--test", str(folder / "test.npz")]
-    assert main([*command, "--out", str(folder / "pair")]) == 0
-    pair = pairs.load(str(folder / "pair"))
-    (folder / "pair/train.py").write_text(RECIPE.format(path=str(folder / "few.npz"), y="y"))
-    kept(pair, folder / "kept", *made(rng, 1200))
+    folder = tmp_path_factory.mktemp("field")
+    pair = weak_pair.make(folder)
+    kept(pair, folder / "kept", *drawn(np.random.default_rng(4), 1200))
     return folder
 
 
@@ -135,9 +102,9 @@ def test_samples_that_do_not_suit(field, tmp_path, capsys):
     """Too few, of another model, of another shape; a folder that is there already."""
     pair, rng = pairs.load(str(field / "pair")), np.random.default_rng(9)
     command = ["retrain", str(field / "pair"), "--out", str(tmp_path / "new"), "--samples"]
-    kept(pair, tmp_path / "few", *made(rng, 30))
+    kept(pair, tmp_path / "few", *drawn(rng, 30))
     assert main([*command, str(tmp_path / "few")]) == 2 and "want 60 or more" in capsys.readouterr().err
-    kept(pair, tmp_path / "other", *made(rng, 30), model=7)
+    kept(pair, tmp_path / "other", *drawn(rng, 30), model=7)
     assert main([*command, str(tmp_path / "other")]) == 2 and "no samples of the pair's model" in capsys.readouterr().err
     (tmp_path / "new").mkdir()
     assert main([*command, str(field / "kept")]) == 2 and "is there already" in capsys.readouterr().err

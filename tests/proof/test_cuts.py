@@ -13,11 +13,12 @@ from h2t2_tools.proof.bench import cuts
 
 @pytest.mark.slow
 def test_every_operation_is_cut_and_littlefs_loses_nothing(monkeypatch):
-    """In memory: each of many snapshots, lines of the log and updates by `h2t2 flash`, at every operation of a whole write."""
+    """In memory: each of many snapshots, lines of the log, updates by `h2t2 flash` and over MQTT, at every operation of a
+    whole write."""
     need(UNIX)
     monkeypatch.setattr(cuts.PICO.__class__, "missing", lambda self: "left out here")
     rows = cuts.measure(print, rounds=20)
-    assert cuts.broken(rows) == [] and len(rows) == 6
+    assert cuts.broken(rows) == [] and len(rows) == 8
     for row in rows:
         assert row["older"] + row["newer"] + row["lost"] == row["cuts"] >= 2 * row["operations"]
         assert row["older"] and row["newer"]

@@ -31,6 +31,7 @@ from ...common import pairs, places
 from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...fleet.config import NodeConfig
+from ...fleet.update import keys, package
 from ...model.bundle import from_tflite
 
 TITLE = "Power cuts"
@@ -63,7 +64,7 @@ def _in_memory(system: str, rounds: int) -> list[dict[str, Any]]:
     finish = (places.boards() / "finish.py").read_text()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "cut.py"
-        head = f"import vfs\nSYSTEM = vfs.{system}\nROUNDS = {rounds}\nFINISH = {finish!r}\n"
+        head = f"import vfs\nSYSTEM = vfs.{system}\nROUNDS = {rounds}\nFINISH = {finish!r}\n" + _packages(Path(folder), rounds)
         script.write_text(head + (places.on_device() / "cut_disk.py").read_text())
         command = UNIX.command(script, [])
         command[-1:] = ["-X", f"heapsize={MEMORY}", str(script)]
@@ -72,6 +73,15 @@ def _in_memory(system: str, rounds: int) -> list[dict[str, Any]]:
         if done.returncode:
             raise Failure(f"{system}: {(done.stdout + done.stderr)[-500:]}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def _packages(folder: Path, count: int) -> str:
+    """Signed packages, their key, and the model they replace, as a script has them."""
+    pair = pairs.load(PAIR)
+    blob = from_tflite(pair.ldl)
+    private, public = keys.make(folder / "cuts")
+    made = [package.build(pair, blob, private, package.Options(n + 1, trial=10)).content for n in range(count)]
+    return f"KEY = {keys.modulus(public)!r}\nLDL = {blob!r}\nPACKAGES = {made!r}\n"
 
 
 def images(before: bytes, operations: list[dict[str, Any]]) -> Iterator[bytes]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
+from h2t2.node.package import SIGNED
 
 from ...boards.emulators import built, drive
 from ...boards.emulators.pico import CLOCK_HZ
 from ...boards.emulators.qemu import MACHINES, SHIFT
-from ...common import places
+from ...common import pairs, places
 from ...common.report import Table
+from ...fleet.update import keys, package
 from ...model.bundle import from_tflite
 
 MODELS = ("digits", "chest_xray")
@@ -23,7 +27,7 @@ WHAT = {
     "request": "encoding a request of 64 bytes",
     "sha256": "SHA-256 of 1 KB",
     "crc32": "CRC-32 of 1 KB",
-    "rsa": "an RSA-2048 check, pow(x, 65537, n)",
+    "package": "verifying an update package: SHA-256, RSA-2048",
 }
 
 
@@ -31,13 +35,23 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """Rows {"board", "unit", "what", "count", "macs", "per_mac"}: count: cycles or instructions; macs: an operator's."""
     blobs = {f"{name}.h2m": from_tflite(places.models() / name / "ldl.tflite") for name in MODELS}
     source = f"MODELS = {list(blobs)}\n" + (places.on_device() / "device_bench.py").read_text()
+    signed = _signed()
     rows = []
     for board in built.ALL:
         if board.missing() is None:
             progress(board.name)
-            lines = [line.split() for line in drive.run(board, source, blobs, 1200, count=True).splitlines()]
+            lines = [line.split() for line in drive.run(board, source, {**blobs, **signed}, 1200, count=True).splitlines()]
             rows += [_row(board.name, blobs, *line) for line in lines]
     return rows
+
+
+def _signed() -> dict[str, bytes]:
+    """The first bytes of a signed package, and its key's modulus."""
+    pair = pairs.load(MODELS[0])
+    with tempfile.TemporaryDirectory() as name:
+        private, public = keys.make(Path(name) / "bench")
+        made = package.build(pair, from_tflite(pair.ldl), private, package.Options(1)).content
+        return {"head.h2u": made[:SIGNED], "key.bin": bytes.fromhex(keys.modulus(public))}
 
 
 def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str) -> dict[str, Any]:

@@ -1,14 +1,21 @@
 # Cuts the power at every flash operation of what the runtime and `h2t2 flash` write, on a file system of MicroPython's unix
 # port that lies on a block device in memory: flash as a board's, sectors of 4096 bytes that are erased, pages of 256 that are
-# programmed, each cut before it and in its middle. SYSTEM (VfsLfs2 or VfsFat), ROUNDS and FINISH (the source of finish.py)
-# stand before. Prints, among what the log prints, JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"}.
+# programmed, each cut before it and in its middle. Before it stand SYSTEM (VfsLfs2 or VfsFat), ROUNDS, FINISH (the source of
+# finish.py), KEY (a modulus, hexadecimal), LDL (a bundle) and PACKAGES (signed, counters from 1, one a round). Prints, among
+# what the log prints, JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"}.
 import json
 import os
+from binascii import crc32
+from struct import pack
 
 import vfs
 
+from h2t2.ldl.open import open_ldl
+from h2t2.node import package
+from h2t2.node.account import Account
 from h2t2.node.board import Log
 from h2t2.node.snapshot import file_store
+from h2t2.node.update import Updates
 
 SECTOR, PAGE, COUNT = 4096, 256, 40
 ERASED = b"\xff" * SECTOR
@@ -199,6 +206,53 @@ def put_in_place(n):
     return "files of two versions"
 
 
+# an update from its first chunk to the end of its trial
+CONFIG = {
+    "ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 1, "policy": "adaptive", "arguments": {"bits": 4},
+    "update": [KEY, 1 << 16, False],  # noqa: F821
+}  # fmt: skip
+
+
+class Running:
+    """As much of a service as an update looks at: it has decided what a trial asks for."""
+
+    def __init__(self):
+        self.node = self
+        self.errors = self.fallbacks = self.unasked = self.unaffordable = self.crowded = 0
+        self.account = Account(4)
+        self.samples = self.account.scores[3] = 1000
+
+
+def started():
+    """The updates of a node that starts; an exception where its model does not open, or fails its test."""
+    updates = Updates(CONFIG, lambda line: None)
+    made = updates.begin()
+    ldl = open_ldl(made["ldl"], made["event"])
+    updates.test(ldl)
+    return updates
+
+
+def flashed():
+    with open("ldl.h2m", "wb") as file:
+        file.write(LDL)  # noqa: F821
+
+
+def updated(n):
+    content = PACKAGES[n]  # noqa: F821
+    number = package.id_of(content)
+    updates = started()
+    for at in range(0, len(content), package.MOST_DATA):
+        data = content[at : at + package.MOST_DATA]
+        updates.take(pack("<4sIIII", package.CHUNK, number, len(content), at, crc32(data)) + data, Running())
+    started().look(Running())
+
+
+def in_force(n):
+    counter = started().report()["counter"]
+    return {n: "older", n + 1: "newer"}.get(counter, f"package {counter} is in force")
+
+
 cut_everywhere("a snapshot", first, lambda n: file_store("h2t2.state").save(blob(n + 1)), kept)
 cut_everywhere("a line of the log", lambda: logged(-1), logged, log_kept)
 cut_everywhere("h2t2 flash", version_minus_one, put, put_in_place)
+cut_everywhere("an update", flashed, updated, in_force)

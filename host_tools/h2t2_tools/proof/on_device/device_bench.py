@@ -1,5 +1,6 @@
-# What single steps take on a board: T() gives ticks of its clock, MODELS (bundles beside FOLDER) stand before it. Prints
-# "what repetitions ticks" lines; of a model a line an operator, "model number ticks".
+# What single steps take on a board: T() gives ticks of its clock, MODELS stand before it. Beside FOLDER lie their bundles,
+# head.h2u, the first bytes of a signed package, and key.bin, the modulus. Prints "what repetitions ticks" lines; of a model a
+# line an operator, "model number ticks".
 import gc
 from binascii import crc32
 from hashlib import sha256
@@ -9,7 +10,7 @@ from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.rng import Rng
 from h2t2.ldl.open import open_ldl
 from h2t2.link import wire
-from h2t2.node import snapshot
+from h2t2.node import package, snapshot
 
 STEPS = 40  # of a policy: the clock wraps after 40 million instructions
 
@@ -56,9 +57,13 @@ took("request", lambda n: wire.encode_request(1, 7, n, (8, 8, 1), data, 500, 3, 
 kilobyte = bytes(1024)
 took("sha256", lambda n: sha256(kilobyte).digest(), 5)
 took("crc32", lambda n: crc32(kilobyte), 5)
-modulus = int.from_bytes(bytes([n * n * 7 + n * 13 + 1 & 255 for n in range(256)]), "big") | 1 << 2047 | 1
-signature = int.from_bytes(bytes([n * 31 + n * n * 5 & 127 for n in range(256)]), "big")
-took("rsa", lambda n: pow(signature, 65537, modulus), 1)
+head, modulus = FOLDER + "head.h2u", FOLDER + "key.bin"  # noqa: F821
+with open(head, "rb") as file:
+    head = file.read()
+with open(modulus, "rb") as file:
+    modulus = file.read()
+assert package.genuine(head, modulus) and not package.genuine(head[:-1] + b"x", modulus)
+took("package", lambda n: package.genuine(head, modulus), 1)
 for name in MODELS:  # noqa: F821
     model = open_ldl(FOLDER + name, 0, 4)  # noqa: F821
     for number, (step, p, k) in enumerate(model.steps):

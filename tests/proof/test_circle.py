@@ -1,0 +1,139 @@
+"""A device in the field gets better by itself, and is not made worse: real firmware on emulated boards, a real broker, a real
+worker. The offloads of its weak model train a better one, which is signed, brought, tried and kept; a worse one goes back."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import weak_pair
+from interpreters import need
+from support import mosquitto, until, worker
+
+from h2t2_tools.boards import flash
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.boards.kinds import KINDS, Contents
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet import config
+
+BETA, FALSE_ALARM, MISSED = 0.2, 0.7, 1.0
+LIVED = 1500  # samples before the first update
+MEASURED = 2000
+APP = """import json
+
+patient = True
+n = -1
+with open("rows.json") as file:
+    rows = json.load(file)
+
+
+def sense():
+    global n
+    n = (n + 1) % len(rows)
+    return rows[n]
+
+
+def act(decision):
+    print("decided", rows.index(decision.tag), decision.label, decision.source)
+"""
+CONFIG = """device = "porch"
+broker = "{host}"
+port = {port}
+model_id = {model}
+remote_shape = [6]
+beta = 0.2
+pair = "{pair}"
+app = "app.py"
+update_key = "{key}"
+snapshot = "h2t2.state"
+"""
+
+
+class Life:
+    """A node that runs on an emulated board, and what its decisions cost, by what the remote model says of every row."""
+
+    def __init__(self, emulator, folder, labels):
+        self.labels, self.costs, self.said = labels, [], []
+        command = emulator.command(folder / "main.py", [])
+        env = emulator.environment(folder)
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            words = line.split()
+            if words[:1] != ["decided"]:
+                self.said += [line] if line.startswith("h2t2") or "Error" in line or "File" in line else []
+                continue
+            true, said = self.labels[int(words[1])], int(words[2])
+            wrong = 0 if said == true else MISSED if true else FALSE_ALARM
+            self.costs.append(BETA if words[3] == "remote" else wrong)
+
+    def lives(self, samples, seconds=500):
+        """So many samples more; their mean cost."""
+        first = len(self.costs)
+        assert until(lambda: len(self.costs) >= first + samples or self.process.poll() is not None, seconds), self.told()
+        assert self.process.poll() is None, self.told()
+        return float(np.mean(self.costs[first : first + samples]))
+
+    def told(self):
+        return f"{len(self.costs)} samples; " + "".join(self.said)[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=["unix", "arm32"])
+def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
+    need(emulator)
+    weak = weak_pair.make(tmp_path, "--beta", str(BETA))
+    rng = np.random.default_rng(8)
+    x, labels = weak_pair.drawn(rng, 400)
+    noise = weak_pair.with_model(tmp_path, "noise", x, rng.integers(0, 2, len(x)), "--beta", str(BETA))
+    assert main(["keys", "--out", str(tmp_path / "fleet")]) == 0
+    board = tmp_path / "board"
+    board.mkdir()
+    with mosquitto(tmp_path) as broker, worker(broker.url, str(weak.folder), "--keep", str(tmp_path / "kept")):
+        put(tmp_path, weak, broker, board, x)
+        life = Life(emulator, board, labels)
+        try:
+            life.lives(LIVED - 500)
+            before = life.lives(500)
+            better = tmp_path / "better"
+            assert main(["retrain", str(weak.folder), "--samples", str(tmp_path / "kept"), "--out", str(better)]) == 0
+            report = updated(tmp_path, pairs.load(str(better)), broker, capsys)
+            assert report["devices"][0]["outcome"] == "kept" and not report["stopped"], (report, life.told())
+            after = life.lives(MEASURED)
+            assert after < before * 0.8, (before, after, life.told())
+            report = updated(tmp_path, noise, broker, capsys, status=1)
+            assert report["devices"][0]["outcome"] == "back", (report, life.told())
+            assert "thousandths" in report["devices"][0]["why"]
+            assert life.lives(500) < before * 0.8  # with what it had learned
+        finally:
+            life.process.kill()
+            life.process.communicate()
+    print(f"cost a sample before {before:.4f}, after {after:.4f}", file=sys.stderr)
+
+
+def put(folder, pair, broker, board, x):
+    """The node of this checkout onto the board."""
+    (folder / "app.py").write_text(APP)
+    given = {"host": broker.host, "port": broker.port, "model": weak_pair.MODEL, "key": folder / "fleet.pub"}
+    (folder / "config.toml").write_text(CONFIG.format(**given, pair=pair.folder))
+    rows = json.dumps([[round(float(value), 4) for value in row] for row in x]).encode()
+    contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "config.toml"), own={"rows.json": rows})
+    flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None)
+
+
+def updated(folder, pair, broker, capsys, status=0):
+    """What `h2t2 update` reports, of a package of that pair."""
+    made = folder / f"{pair.folder.name}.h2u"
+    command = ["sign", str(pair.folder), "--key", str(folder / "fleet.key"), "--trial", "300", "--out", str(made)]
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main(["update", "porch", str(made), "--broker", broker.url, "--json", "-"]) == status
+    return json.loads(capsys.readouterr().out)
