@@ -4,87 +4,25 @@ import builtins
 import errno
 import io
 import itertools
-import json
 import os
-import shutil
 from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
 
 import pytest
+from node_updates import BLOB, OTHER, Device, made_key, service, signed
 
 from h2t2.ldl.open import open_ldl
 from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
-from h2t2.node.account import Account
-from h2t2.node.update import Updates, measured, spread, worse
-from h2t2_tools.common import pairs
+from h2t2.node.update import measured, spread, worse
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
-
-PAIR = pairs.load("breast_cancer")
-BLOB = (PAIR.folder / "ldl.h2m").read_bytes()
-OTHER = (pairs.load("digits").folder / "ldl.h2m").read_bytes()
 
 
 @pytest.fixture(scope="module")
 def key(tmp_path_factory):
-    private, public = keys.make(tmp_path_factory.mktemp("keys") / "fleet")
-    return SimpleNamespace(private=private, modulus=keys.modulus(public))
-
-
-def signed(key, counter=7, blob=BLOB, **options):
-    return package.build(PAIR, blob, key.private, package.Options(counter, trial=50, **options))
-
-
-class Device:
-    """A node's Updates in a folder, and what a start of that node would do with them."""
-
-    def __init__(self, folder, key, most=1 << 16, app=False, **config):
-        shutil.copyfile(PAIR.folder / "ldl.h2m", folder / "ldl.h2m")
-        self.folder, self.said = folder, []
-        self.config = {
-            "ldl": str(folder / "ldl.h2m"), "snapshot": str(folder / "state"), "event": 1, "model_id": 1, "policy": "adaptive",
-            "arguments": {"bits": 4}, "update": [key.modulus, most, app], **config,
-        }  # fmt: skip
-        self.start()
-
-    def start(self):
-        """The configuration in force, by what a start does."""
-        while True:
-            self.updates = Updates(self.config, self.said.append)
-            made = self.updates.begin()
-            try:
-                self.updates.test(open_ldl(made["ldl"], made["event"]))
-                return made
-            except ValueError as error:
-                assert self.updates.failed(error)
-
-    def take(self, payload, running=None):
-        """(answer, whether it starts again)."""
-        told, again = self.updates.take(payload, running or service())
-        return json.loads(told), again
-
-    def bring(self, made, first=0):
-        """Every chunk of a package; the last answer, and whether it starts again."""
-        offset = first
-        while True:
-            answer, again = self.take(made.chunk(offset))
-            if again or not answer["ok"]:
-                return answer, again
-            assert answer["next"] > offset
-            offset = answer["next"]
-
-
-def service(samples=100, cost=100, answered=3, away=0, errors=0, lost=0):
-    """A running node that has decided so many samples; cost: thousandths that each answered one would have cost here."""
-    account = Account(4)
-    for k in range(16):
-        account.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
-        account.answered[k] = answered
-        account.local_cost[k] = cost * answered
-    node = SimpleNamespace(samples=samples, account=account, fallbacks=away, unasked=0, unaffordable=0, crowded=0)
-    return SimpleNamespace(node=node, errors=errors)
+    return made_key(tmp_path_factory.mktemp("keys"))
 
 
 def test_an_update_is_tried_and_kept(key, tmp_path):
@@ -211,8 +149,7 @@ def test_flashed_anew(key, tmp_path):
 
 def test_another_key(key, tmp_path):
     device = Device(tmp_path, key)
-    private, _ = keys.make(tmp_path / "stranger")
-    answer, again = device.bring(package.build(PAIR, BLOB, private, package.Options(7)))
+    answer, again = device.bring(signed(made_key(tmp_path, "stranger")))
     assert not again and answer["why"] == "the package is not signed with the key that this node trusts"
     assert not (tmp_path / "state.part").exists()
 

@@ -44,7 +44,7 @@ class Arrival:
                 if len(data) > self.size - self.have:
                     raise ValueError("the chunk at %d goes beyond the package's end" % offset)
                 self._keep(data)
-        except (ValueError, OSError):
+        except (ValueError, OSError, MemoryError):
             self.drop()
             raise
         if self.have < self.size:

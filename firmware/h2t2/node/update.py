@@ -117,8 +117,8 @@ class Updates:
             whole = self.arrival.take(payload)
             if whole:
                 self._install(running)
-        except (ValueError, OSError) as error:
-            why = str(error)
+        except (ValueError, OSError, MemoryError) as error:
+            why = str(error) or "no memory"
             whole = False
             self.log("update refused: %s" % why)
         number, size = package.named(payload)
@@ -204,7 +204,7 @@ class Updates:
             made.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
             made.update(trial=head.trial, starts=0, old=measured(running.node), scores=scores, said="on trial")
             self.store.save(json.dumps(made).encode())
-        except (ValueError, OSError):
+        except (ValueError, OSError, MemoryError):
             self._clear(slot)
             self.arrival.drop()
             raise

@@ -20,8 +20,8 @@ ENDED = KEPT, BACK, REFUSED, LOST
 
 @dataclass
 class Delivery:
-    """patience: seconds without a word from a device that is wanted to speak. trial: seconds for its trial. step: where it is;
-    why: in words. done: bytes that have arrived."""
+    """patience: seconds in which it must get on. trial: seconds for its trial. step: where it is; why: in words. done: bytes
+    that have arrived."""
 
     package: Package
     device: str
@@ -31,6 +31,7 @@ class Delivery:
     why: str = ""
     done: int = 0
     heard: float = 0.0  # when it last got on
+    again: int = -1  # where it was sent a chunk a second time
     asked: float = 0.0
     sent: int = 0
 
@@ -51,8 +52,12 @@ class Delivery:
             self._end(REFUSED, f"it has tried package {told.tried} already, this one is {counter}")
         elif told.trial:
             self._end(REFUSED, f"package {told.counter} is on trial there")
-        elif "prior" in self.package.more["arguments"] and 1 << state.bits != len(self.package.more["arguments"]["prior"]):
+        elif state.bits and self._prior_of_others(state.bits):
             self._end(REFUSED, f"it has {state.bits} score bits, the package's prior is of others: sign it with --no-prior")
+
+    def _prior_of_others(self, bits: int) -> bool:
+        prior = self.package.more["arguments"].get("prior")
+        return prior is not None and len(prior) != 1 << bits
 
     def saw(self, state: State, now: float) -> None:
         """It has told its state."""
@@ -78,12 +83,15 @@ class Delivery:
         if not answer["ok"]:
             self._end(REFUSED, str(answer["why"])[:300])
             return
-        self.heard = self.asked = now
-        if answer["next"] > self.done or self.step == ASKING:
-            self.done = min(answer["next"], len(self.package.content))
-            if self.step == ASKING:
-                self.sent = self.done
-            self.step = SENDING
+        self.asked = now
+        there = min(answer["next"], len(self.package.content))
+        if there > self.done:
+            self.heard = now
+        elif self.step == SENDING and self.again != there:  # a chunk is lost, and those behind it are of no use
+            self.sent = self.again = there
+        if self.step == ASKING:
+            self.sent = there
+        self.step, self.done = SENDING, there
         if self.done == len(self.package.content):
             self.step = DELIVERED
 

@@ -13,10 +13,15 @@ from ...boards.emulators.catalogue import ARM32
 from ...common import pairs, places
 from ...common.report import Report, Table
 from ...fleet.config import NodeConfig
+from ...fleet.update import keys, package
 from ...model import bundle
 
 TITLE = "Memory on a board"
 PAIR = "breast_cancer"
+UPDATED = "digits"
+UPDATE = "code, compiled from .py", "state of a node that takes updates", "more while a package comes"
+MOMENT = "free in one piece while it is verified and put in place"
+STEP = 512
 
 
 COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n})]"
@@ -45,8 +50,37 @@ print(gc.mem_alloc() - before)
 
 def measure(progress: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
     """{"boards": rows {board, mpy, flash_bytes, heap_bytes (None where emulated ARM cannot run), bundle_bytes},
-    "policies": rows {policy, heap_bytes}, none where it cannot}."""
-    return {"boards": _boards(progress), "policies": _policies(progress) if ARM32.missing() is None else []}
+    "policies": rows {policy, heap_bytes}, "update": rows {what, heap_bytes}, none where it cannot}."""
+    there = ARM32.missing() is None
+    made = {"boards": _boards(progress), "policies": _policies(progress) if there else []}
+    return {**made, "update": _update(progress) if there else []}
+
+
+def _update(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+    """What a node that takes updates needs beside what it needs anyway."""
+    pair = pairs.load(UPDATED)
+    blob = bundle.from_tflite(pair.ldl)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        private, public = keys.make(folder / "key")
+        (folder / "ldl.h2m").write_bytes(blob)
+        (folder / "new.h2u").write_bytes(package.build(pair, blob, private, package.Options(1)).content)
+        source = (places.on_device() / "update_memory.py").read_text()
+
+        def run(leave: int) -> str:
+            progress(f"an update, {leave:,} bytes free" if leave else "an update")
+            for old in folder.glob("state*"):
+                old.unlink()
+            script = folder / "script.py"
+            script.write_text(f"FOLDER, KEY, LEAVE = {name!r}, {keys.modulus(public)!r}, {leave}\n{source}")
+            return ARM32.run(script, [], places.RUNTIME.parent)
+
+        found = dict(zip(UPDATE, map(int, run(0).split())))
+        leave = STEP
+        while "whole" not in run(leave):
+            leave += STEP
+        found[MOMENT] = leave
+    return [{"what": what, "heap_bytes": n} for what, n in found.items()]
 
 
 def _policies(progress: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -107,4 +141,7 @@ def report(measured: dict[str, list[dict[str, Any]]]) -> Report:
         alone = [[row["policy"], f"{row['heap_bytes']:,}"] for row in measured["policies"]]
         title = "each policy alone, compiled from .py, b = 4, code and state; emulated 32-bit ARM"
         made.append(Table(title, {"policy": "left", "bytes of heap": "right"}, alone))
+    if measured["update"]:
+        taken = [[row["what"], f"{row['heap_bytes']:,}"] for row in measured["update"]]
+        made.append(Table("updates over MQTT; emulated 32-bit ARM", {"what": "left", "bytes of heap": "right"}, taken))
     return made

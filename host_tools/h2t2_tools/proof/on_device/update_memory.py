@@ -1,0 +1,89 @@
+# What taking an update costs of the heap. Before it stand FOLDER (with ldl.h2m and new.h2u, a package for it), KEY (a modulus,
+# hexadecimal) and LEAVE: bytes in one piece that are free when it comes, 0: all. Prints "code state coming", bytes of each, or,
+# with LEAVE, "whole" where that was enough.
+import gc
+import json
+import os
+from binascii import crc32
+from struct import pack
+
+from h2t2.node.account import Account
+from h2t2.node.commands import Limit
+from h2t2.node.snapshot import file_store
+
+
+def used():
+    gc.collect()
+    return gc.mem_alloc()
+
+
+class Running:
+    """As much of a service as an update looks at."""
+
+    def __init__(self):
+        self.node = self
+        self.fallbacks = self.unasked = self.unaffordable = self.crowded = 0
+        self.account = Account(4)
+
+
+def bring(look):
+    """Every chunk; the most that look() gave after one."""
+    with open("new.h2u", "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        number = package.id_of(file.read(package.SIGNED))
+        most = at = 0
+        file.seek(0)
+        while at < size:
+            data = file.read(package.MOST_DATA)
+            chunk = pack("<4sIIII", package.CHUNK, number, size, at, crc32(data)) + data
+            answer, whole = updates.take(chunk, running)
+            if not whole and not json.loads(answer)["ok"]:
+                raise MemoryError(answer)
+            at += len(data)
+            most = max(most, look())
+        return most
+
+
+def filled(leave):
+    """A heap with nothing free but so many bytes in one piece."""
+    hole = bytearray(leave)
+    blocks = None
+    size = 4096
+    while size >= 16:
+        gc.collect()
+        if gc.mem_free() < size + 256:
+            size //= 2
+            continue
+        try:
+            blocks = blocks, bytearray(size)
+        except MemoryError:
+            size //= 2
+    hole = None
+    return blocks or hole
+
+
+os.chdir(FOLDER)  # noqa: F821
+running, known = Running(), (Limit, file_store)
+empty = used()
+from h2t2.node import package  # noqa: E402
+from h2t2.node.update import Updates  # noqa: E402
+
+code = used() - empty
+config = {"ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 2, "policy": "adaptive", "arguments": {"bits": 4}}
+config["update"] = [KEY, 1 << 20, False]  # noqa: F821
+before = used()
+updates = Updates(config, lambda line: None)
+updates.begin()
+state = used() - before
+if LEAVE:  # noqa: F821
+    kept = filled(LEAVE)  # noqa: F821
+    try:
+        bring(lambda: 0)
+        print("whole")
+    except MemoryError:
+        kept = None
+        print("short")
+else:
+    base = used()
+    print(code, state, bring(lambda: used() - base))

@@ -1,0 +1,186 @@
+"""`h2t2 update`: packages to devices over a real broker, in steps, until one reports a failure; the devices' side is the
+runtime's own."""
+
+import json
+import random
+from contextlib import contextmanager
+
+import pytest
+from node_updates import Device, made_key, service, signed
+from states import state
+from support import mosquitto
+
+from h2t2.link import wire
+from h2t2.link.paho import Session, make_client
+from h2t2_tools.cli.main import main
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet.seen.state import read
+from h2t2_tools.fleet.update import delivery
+from h2t2_tools.fleet.update.delivery import BACK, DELIVERED, KEPT, LOST, REFUSED, TRIAL, Delivery
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    return made_key(tmp_path_factory.mktemp("keys"))
+
+
+class Field:
+    """Devices on a broker. bad: those whose trial ends badly; deaf: that never answer; lossy: a third of the chunks is lost."""
+
+    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=()):
+        self.devices, self.bad, self.deaf, self.lossy = {}, bad, deaf, lossy
+        self.chunks, self.rng = 0, random.Random(4)
+        for name in names:
+            (folder / name).mkdir()
+            self.devices[name] = Device(folder / name, key)
+        self.session = Session(broker.host, broker.port, self._client, [wire.topic("+", "command")]).start()
+        self.session.open()
+        for name in names:
+            self.session.publish(wire.topic(name, "status"), wire.status("online", 1), 1, True)
+            self.tell(name)
+
+    def _client(self):
+        client = make_client("")
+        client.on_message = self._take
+        return client
+
+    def tell(self, name, samples=10):
+        said = state(samples=samples, model=1, update=self.devices[name].updates.report())
+        self.session.publish(wire.topic(name, "state"), json.dumps(said).encode(), 1, True)
+
+    def _take(self, _client, _data, message):
+        name = wire.device_of(message.topic)
+        self.chunks += 1
+        if name in self.deaf or (name in self.lossy and self.rng.random() < 0.33):
+            return
+        answer, again = self.devices[name].take(message.payload)
+        self.session.publish(wire.topic(name, "answer"), json.dumps(answer).encode(), 0)
+        if again:
+            self.devices[name].start()
+            self.tell(name)
+            self.devices[name].updates.look(service(errors=9 if name in self.bad else 0))
+            self.tell(name, 100)
+
+
+@contextmanager
+def field(tmp_path, key, names, **trouble):
+    with mosquitto(tmp_path) as broker:
+        made = Field(broker, tmp_path, key, names, **trouble)
+        try:
+            yield broker, made
+        finally:
+            made.session.close()
+
+
+def updated(broker, tmp_path, key, *words, counter=7):
+    path = tmp_path / f"{counter}.h2u"
+    path.write_bytes(signed(key, counter).content)
+    return main(["update", *words[:1], str(path), *words[1:], "--broker", broker.url, "--json", str(tmp_path / "report.json")])
+
+
+def report(tmp_path):
+    return json.loads((tmp_path / "report.json").read_text())
+
+
+def test_to_one_a_tenth_and_all(tmp_path, key, capsys, monkeypatch):
+    monkeypatch.setattr(delivery, "AGAIN_S", 0.3)
+    names = [f"s-{n:02}" for n in range(20)]
+    with field(tmp_path, key, [*names, "other"], lossy=("s-03",)) as (broker, made):
+        assert updated(broker, tmp_path, key, "s-*") == 0
+        err = capsys.readouterr().err
+        assert "1 of 20 devices: s-00" in err and "1 of 20 devices: s-01" in err and "18 of 20 devices: s-02" in err
+        told = report(tmp_path)
+        assert {one["outcome"] for one in told["devices"]} == {KEPT} and not told["left"] and not told["stopped"]
+        assert made.devices["s-19"].updates.report()["counter"] == 7 and made.devices["other"].updates.report()["counter"] == 0
+        sent = made.chunks
+        assert updated(broker, tmp_path, key, "s-*") == 0  # they have it: nothing is sent again
+        assert made.chunks == sent and {one["outcome"] for one in report(tmp_path)["devices"]} == {KEPT}
+
+
+def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
+    names = [f"s-{n:02}" for n in range(20)]
+    with field(tmp_path, key, names, bad=("s-01",)) as (broker, made):
+        assert updated(broker, tmp_path, key, "s-*") == 1
+        assert "not every device has kept the package; 18 devices were left as they are" in capsys.readouterr().err
+        told = report(tmp_path)
+        assert [one["outcome"] for one in told["devices"]] == [KEPT, BACK] and told["stopped"] and len(told["left"]) == 18
+        assert told["devices"][1]["why"] == "9 exceptions" and made.devices["s-05"].updates.report()["tried"] == 0
+
+
+def test_those_that_do_not_answer_or_refuse(tmp_path, key):
+    with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
+        assert updated(broker, tmp_path, key, "a", "--patience", "4") == 1
+        assert "asking, and then silent for 4 s" in report(tmp_path)["devices"][0]["why"]
+        assert updated(broker, tmp_path, made_key(tmp_path, "stranger"), "b") == 1
+        assert report(tmp_path)["devices"][0]["why"] == "the package is not signed with the key that this node trusts"
+        assert updated(broker, tmp_path, key, "nobody") == 2
+
+
+def told(**entries):
+    """What a device says of itself, as the fleet's owner reads it."""
+    return read(json.dumps(state(**entries)).encode())
+
+
+def test_what_stands_in_the_way_is_said_before_anything_is_sent(key):
+    made = signed(key)
+    for change, why in (
+        ({}, "no update_key"),
+        ({"update": {"counter": 0, "tried": 9, "trial": 0, "said": ""}}, "tried package 9 already, this one is 7"),
+        ({"update": {"counter": 5, "tried": 5, "trial": 100, "said": ""}}, "package 5 is on trial there"),
+        (
+            {"update": {"counter": 0, "tried": 0, "trial": 0, "said": ""}, "model": 4},
+            "asks model 4, the package is of model 1",
+        ),
+        ({"update": {"counter": 0, "tried": 0, "trial": 0, "said": ""}, "bits": 6}, "6 score bits"),
+        ({"update": {"counter": 0, "tried": 7, "trial": 0, "said": "back: 3 exceptions"}}, "3 exceptions"),
+    ):
+        one = Delivery(made, "d", 10, 10)
+        one.begin(told(**{"model": 1, **change}), 0.0)
+        assert one.step in (REFUSED, BACK) and why in one.why, (one, why)
+    one = Delivery(made, "d", 10, 10)
+    one.begin(None, 0.0)
+    assert one.step == REFUSED
+
+
+def test_a_delivery_asks_again_and_gives_up(key):
+    made = signed(key)
+    one = Delivery(made, "d", 10, 100)
+    fresh = {"counter": 0, "tried": 0, "trial": 0, "said": ""}
+    one.begin(told(model=1, update=fresh), 100.0)
+    assert one.next(True, 100.0) == [made.question()] and one.next(True, 101.0) == []
+    for junk in (b"", b"[]", b"{", b'{"id": 1, "next": -1}', b'{"id": "u0", "ok": true, "why": "", "next": 5}'):
+        one.answered(junk, 101.0)
+    assert one.next(True, 104.0) == [made.question()]
+    answer = {"id": f"u{made.id:08x}", "ok": True, "why": "", "next": 192}
+    one.answered(json.dumps(answer).encode(), 105.0)
+    assert one.next(True, 105.0) == [made.chunk(192 * n) for n in (1, 2, 3, 4)] and one.next(True, 105.0) == []
+    one.answered(json.dumps({**answer, "next": 10**9}).encode(), 106.0)
+    assert one.step == DELIVERED and one.done == len(made.content)
+    assert one.next(True, 107.0) == []
+    one.saw(told(update={**fresh, "counter": 7, "tried": 7, "trial": 50}), 108.0)
+    assert one.step == TRIAL
+    one.next(False, 150.0)
+    assert one.step == TRIAL  # it may be away for a while
+    one.next(True, 300.0)
+    assert one.step == LOST and "in 100 s" in one.why
+
+
+def test_a_broker_that_is_not_there(tmp_path, key, capsys):
+    (tmp_path / "a.h2u").write_bytes(signed(key).content)
+    assert main(["update", "d", str(tmp_path / "a.h2u"), "--broker", "mqtt://localhost:1"]) == 1
+    (tmp_path / "a.h2u").write_bytes(b"nothing")
+    assert main(["update", "d", str(tmp_path / "a.h2u"), "--broker", "mqtt://localhost:1"]) == 2
+    assert "no update package" in capsys.readouterr().err
+
+
+def test_signing_refuses_what_cannot_be(tmp_path, key, capsys):
+    command = ["sign", "breast_cancer", "--key", str(key.private), "--out", str(tmp_path / "a.h2u")]
+    assert main([*command, "--trial", str(1 << 20)]) == 2 and "out of range" in capsys.readouterr().err
+    assert main(["sign", "ten_digits", "--key", str(key.private), "--beta", ".1", "--out", str(tmp_path / "b.h2u")]) == 2
+    assert "has 10 classes" in capsys.readouterr().err
+    assert main([*command[:3], str(tmp_path / "none"), *command[4:]]) == 2
+    assert main([*command, "--counter", "3", "--json", "-"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").about.model_id and told["prior"]
