@@ -53,6 +53,7 @@ COMMANDS = {
     "demo": ["--samples", "60", "--out", "{}"],
     "proxy": ["--seconds", "0.1"],
     "new": ["{}/mine"],
+    "keys": ["--out", "{}/fleet"],
 }
 
 
