@@ -1,10 +1,16 @@
 """Two remote models in a chain."""
 
+import re
+import urllib.request
+
 import numpy as np
 import pytest
+from support import mosquitto, until, worker
 
 from h2t2.link import wire
+from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
+from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.worker import Worker
 
@@ -70,3 +76,22 @@ def test_a_pairs_worker(tmp_path, beta):
     replies = worker.answers(requests)
     assert all(wire.decode_reply(reply)[0] == wire.OK for reply in replies)
     assert chain.asked - before == unsure and (beta == 0.5) == (unsure == 0)
+
+
+@pytest.mark.slow
+def test_prometheus_is_told_how_often_the_second_was_asked(tmp_path):
+    (tmp_path / "mine.py").write_text(FILE)
+    port = free_port()
+    options = ["--then", f"{tmp_path}/mine.py:second", "--then-beta", "0", "--metrics", str(port)]
+    with mosquitto(tmp_path) as broker, worker(broker.url, "digits", *options):
+        assert (
+            main(["node", "--pair", "digits", "--broker", broker.url, "--samples", "40", "--beta", "0", "--out", "/dev/null"])
+            == 0
+        )
+
+        def told(what):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+                found = re.search(rf'h2t2_rdl_second{{what="{what}"}} ([0-9.]+)', reply.read().decode())
+            return float(found[1]) if found else 0
+
+        assert until(lambda: told("asked") > 5, 30) and told("failed") == 0

@@ -3,12 +3,15 @@ runtime's own."""
 
 import json
 import random
+import subprocess
+import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
 from node_updates import Device, made_key, service, signed
 from states import state
-from support import mosquitto
+from support import mosquitto, until, worker
 
 from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
@@ -184,3 +187,26 @@ def test_signing_refuses_what_cannot_be(tmp_path, key, capsys):
     assert main([*command, "--counter", "3", "--json", "-"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").about.model_id and told["prior"]
+
+
+def test_h2t2_node_starts_again_with_it(tmp_path, key):
+    """On a Pi: within its process, with the learned state of its own, and back to the older one's when the trial fails."""
+    (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "5ms"]
+        command += ["--snapshot", str(tmp_path / "st"), "--update-key", str(tmp_path / "fleet.pub"), "--samples", "1000000"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
+            try:
+                assert "start" in node.stdout.readline()
+                lines = threading.Thread(target=node.stdout.read, daemon=True)  # it writes many
+                lines.start()
+                assert updated(broker, tmp_path, key, "d") == 0
+                assert report(tmp_path)["devices"][0]["outcome"] == KEPT and (tmp_path / "st.u1.h2m").exists()
+                (tmp_path / "8.h2u").write_bytes(signed(key, 8, shares=[0] * 15 + [1]).content)
+                assert main(["update", "d", str(tmp_path / "8.h2u"), "--broker", broker.url]) == 1
+                assert until(lambda: not (tmp_path / "st.u2.h2m").exists(), 30) and (tmp_path / "st.u1.h2m").exists()
+            finally:
+                node.terminate()
+                said = node.stderr.read()
+        assert node.returncode == 0
+    assert "update 7 kept" in said and "update 8 back: its scores drift" in said and "Traceback" not in said

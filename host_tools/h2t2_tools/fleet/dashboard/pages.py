@@ -253,6 +253,9 @@ def _facts(one: dict[str, Any]) -> str:
         said.append(f"{rates['per_s']:.3g} samples/s")
     if costs:
         said.append(f"cost {costs['own']:.3f} a sample, asking always {costs['always']:.3f}, never {costs['never']:.3f}")
+    if state["update"]:
+        came = state["update"]
+        said.append(f"update {came['counter']}: {came['said']}" if came["said"] else "no update yet")
     said.append(", ".join(f"{key} {state[key]}" for key in ("policy", "model", "runtime", "link") if state[key] != ""))
     return "; ".join(said)
 

@@ -19,4 +19,7 @@ class Metrics:
         self.batch = Histogram("h2t2_rdl_batch_size", "Requests a batch", buckets=(1, 2, 4, 8, 16, 32, 64), registry=registry)
         self.seconds = Histogram("h2t2_rdl_batch_seconds", "From a batch's first request to its replies", registry=registry)
         self.reloads = Counter("h2t2_rdl_reloads", "Model reloads by outcome", ["outcome"], registry=registry)
+        self.second = Gauge(
+            "h2t2_rdl_second", "Samples of the second model of a chain, since it was loaded", ["what"], registry=registry
+        )
         self.connections = Gauge("h2t2_rdl_connections", "Connections to the broker so far", registry=registry)

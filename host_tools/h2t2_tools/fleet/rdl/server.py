@@ -30,6 +30,7 @@ from ..samples.store import Keeper
 from .desk import Desk, Person
 from .inbox import Inbox, Item
 from .models import Model, Source, load, warmed
+from .models.chain import Chain
 from .telemetry import Telemetry, digest, topic
 from .watchdog import Told
 from .worker import HANG_S, SURGE, Worker
@@ -360,6 +361,10 @@ class Server:
         metrics.batch.observe(batch)
         metrics.seconds.observe(seconds)
         metrics.connections.set(self.session.connections)
+        model = self.worker.model
+        if isinstance(model, Chain):
+            metrics.second.labels("asked").set(model.asked)
+            metrics.second.labels("failed").set(model.failed)
 
     def _watch(self) -> None:
         """Load the model again when asked to, or when its file has changed and is whole."""
