@@ -15,7 +15,7 @@ from node_updates import BLOB, OTHER, Device, made_key, service, signed
 from h2t2.ldl.open import open_ldl
 from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
-from h2t2.node.update import measured, spread, worse
+from h2t2.node.trial import measured, spread, worse
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
 
