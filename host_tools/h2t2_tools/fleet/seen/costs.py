@@ -34,8 +34,11 @@ def of_counters(scores: list[int], answered: list[int], local_cost: list[int], p
     if not samples or not replies:
         return None
     mean = sum(local_cost) / replies
-    means = [(cost + LEAN * mean) / (n + LEAN) / UNIT for cost, n in zip(local_cost, answered)]
-    never = sum(n * cost for n, cost in zip(scores, means))
-    own = paid / ONE + sum((n - asked) * cost for n, asked, cost in zip(scores, answered, means))
-    variance = sum(n * n * cost * max(0.0, 1 - cost) / (asked + 1) for n, asked, cost in zip(scores, answered, means))
+    own, never, variance = paid / ONE, 0.0, 0.0
+    for n, asked, cost in zip(scores, answered, local_cost):  # in one loop: a dashboard does it 500 times a second
+        each = (cost + LEAN * mean) / (asked + LEAN) / UNIT
+        never += n * each
+        own += (n - asked) * each
+        if each < 1:
+            variance += n * n * each * (1 - each) / (asked + 1)
     return Costs(own / samples, beta / ONE, never / samples, math.sqrt(max(0.0, variance)) / samples)
