@@ -15,8 +15,11 @@ from support import mosquitto, until, worker
 
 from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
+from h2t2_tools.boards.kinds import KINDS, Contents, payload
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.seen.state import read
 from h2t2_tools.fleet.update import delivery
 from h2t2_tools.fleet.update.delivery import BACK, DELIVERED, KEPT, LOST, REFUSED, TRIAL, Delivery
@@ -210,3 +213,18 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
                 said = node.stderr.read()
         assert node.returncode == 0
     assert "update 7 kept" in said and "update 8 back: its scores drift" in said and "Traceback" not in said
+
+
+def test_the_microbit_has_no_room_for_it(key):
+    pair = pairs.load("breast_cancer")
+    public = str(key.private.with_suffix(".pub"))
+    config = NodeConfig(remote_shape=[30], model_id=1, policy="h2t2", update_key=public)
+    with pytest.raises(UserError, match="update_key: the micro:bit has no room for updates"):
+        payload(KINDS["microbit"], Contents(pair.folder / "ldl.h2m", config, pair.folder / "samples.bin"))
+    files = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", config))
+    assert {"h2t2/node/update.py", "h2t2/node/arrival.py", "h2t2/node/package.py", "h2t2/node/trial.py"} <= set(files)
+    assert json.loads(files["config.json"])["update"] == [key.modulus, 262144, False]
+    without = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", NodeConfig(remote_shape=[30], model_id=1)))
+    assert "h2t2/node/update.py" not in without
+    with pytest.raises(UserError, match="also give `snapshot`"):
+        NodeConfig(remote_shape=[30], model_id=1, update_key=public, snapshot="").content()

@@ -61,6 +61,8 @@ def sources(runtime: Path, board: Path, config: NodeConfig, model: Int8Model) ->
         raise UserError('the micro:bit has room for policy = "h2t2", half_life = 0 and window = 1: set these')
     if config.remote_dtype != "int8":
         raise UserError(f'remote_dtype = "{config.remote_dtype}": the micro:bit sends its recorded int8 as they are')
+    if config.update_key:
+        raise UserError("update_key: the micro:bit has no room for updates; flash it by cable")
     policy = H2T2(**{**config.arguments(), "window": 1})
     made, names = shrink.pieces(runtime, policy)
     tree = ast.parse((board / "node.py").read_text())
