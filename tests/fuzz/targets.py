@@ -4,8 +4,12 @@ True: something in them was accepted.
 seeds(name): good inputs to start from. Used by tests/test_fuzz.py (hypothesis) and by fuzz.py (atheris, for hours).
 """
 
+import io
+import json
+import os
 import re
 import sys
+import tempfile
 from binascii import crc32
 from pathlib import Path
 from struct import pack, pack_into
@@ -21,7 +25,9 @@ from h2t2.ldl import tflite_check
 from h2t2.ldl.bundle import CHECKED, Int8Model
 from h2t2.link import frames, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
-from h2t2.node import commands, snapshot
+from h2t2.node import commands, package, snapshot
+from h2t2.node.account import Account
+from h2t2.node.update import Updates
 from h2t2_tools.common import toml_file as toml
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
@@ -234,9 +240,44 @@ def tflite(data):
     return True
 
 
+KEY = (MODELS / "update.modulus").read_text().strip()  # of a key that nobody has any more
+
+
+def update(data):
+    """A package in chunks, and one chunk of anything: nothing but what is signed is written."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = {"ldl": f"{folder}/none", "snapshot": f"{folder}/s", "model_id": 1, "update": [KEY, 4096, False]}
+        updates = Updates(config, lambda line: None)
+        assert not updates.take(package.CHUNK + data, None)[1]
+        whole = False
+        number = package.id_of(data)
+        for at in range(0, len(data), package.MOST_DATA):
+            part = data[at : at + package.MOST_DATA]
+            chunk = pack("<4sIIII", package.CHUNK, number, len(data), at, crc32(part)) + part
+            answer, whole = updates.take(chunk, Running())
+            assert isinstance(json.loads(answer)["next"], int) and len(updates.arrival.first) <= package.SIGNED
+            if not json.loads(answer)["ok"]:
+                break
+        assert whole or not os.listdir(folder)
+        try:
+            package.parts(io.BytesIO(data))
+        except ValueError:
+            assert not whole
+        return whole
+
+
+class Running:
+    """As much of a service as an update looks at."""
+
+    fallbacks = unasked = unaffordable = crowded = 0
+
+    def __init__(self):
+        self.node, self.account = self, Account(4)
+
+
 TARGETS = {
     one.__name__: one
-    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, tflite)
+    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, tflite, update)
 }  # fmt: skip
 
 
@@ -276,6 +317,8 @@ def seeds(name):
         ]
     if name == "cost":
         return [b"seconds = 4\nkilobytes = 9.5\nmillijoules = 100\nwake_mj = 2\n"]
+    if name == "update":
+        return [(MODELS / "update.h2u").read_bytes()]
     if name == "broker":
         topics = [text(wire.topic("dev", leaf)) for leaf in ("reply", "command", "status")]
         publishes = [packet(0x32, topic + b"\0\1payload") for topic in topics]
