@@ -196,7 +196,7 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
     """On a Pi: within its process, with the learned state of its own, and back to the older one's when the trial fails."""
     (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "5ms"]
+        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--deadline", "20000"]
         command += ["--snapshot", str(tmp_path / "st"), "--update-key", str(tmp_path / "fleet.pub"), "--samples", "1000000"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
             try:

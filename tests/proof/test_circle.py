@@ -45,6 +45,7 @@ port = {port}
 model_id = {model}
 remote_shape = [6]
 beta = 0.2
+deadline_ms = 20000
 pair = "{pair}"
 app = "app.py"
 update_key = "{key}"
