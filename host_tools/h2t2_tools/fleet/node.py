@@ -53,17 +53,25 @@ class Runner:
             folders = path.parent, Path(config.snapshot).parent  # an update's is beside the snapshot
             sys.path[:0] = [str(folder.resolve()) for folder in folders]
             self._content["app"] = path.stem
-        self._service: Service
+        self._service: Service | None = None
+        self._ended = False
 
     def stream(self, to: Endpoint) -> dict[str, Any]:
         """Stream the samples, one JSON line each to `out` as decided; the summary. SIGTERM and SIGINT end it, nothing lost.
 
         ValueError where a snapshot does not fit, and it was to stop then.
         """
+        board.on_stop(self._stop)
         while True:
-            summary, again = self._once(to)
-            if not again:
-                return summary
+            made, again = self._once(to)
+            if not again or self._ended:
+                return made
+
+    def _stop(self) -> None:
+        """By a signal, which may come between two starts."""
+        self._ended = True
+        if self._service:
+            self._service.stop()
 
     def _once(self, to: Endpoint) -> tuple[dict[str, Any], bool]:
         """One start: its summary, and whether an update wants another."""
@@ -79,7 +87,8 @@ class Runner:
                     return {}, True
                 raise
             self._service = running
-            board.on_stop(running.stop)
+            if self._ended:
+                running.stop()
             try:
                 link.open(self.config.deadline_ms)
             except OSError as error:
@@ -94,6 +103,7 @@ class Runner:
             link.close()
 
     def _sense(self) -> tuple[Any, bytes, Tag]:
+        assert self._service
         n, index = next(self._stream)
         pair, x = self.samples.pair, self.samples.pair.x[index]
         self._due[n] = self._service.sensing.since
@@ -101,6 +111,7 @@ class Runner:
         return local.ravel().data, pair.sent(index), (n, index)
 
     def _act(self, tag: Tag, k: int, decision: int, source: int) -> None:
+        assert self._service
         n, index = tag
         node = self._service.node
         line = {"n": n, "sample": index, "bin": k, "decision": decision, "source": SOURCES[source]}
