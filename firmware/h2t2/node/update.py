@@ -163,6 +163,7 @@ class Updates:
         said = "back: %s" % why
         self.log("update %d %s" % (record["counter"], said))
         record.update(slot=record["before"], counter=record["was"], before=0, was=0)
+        said = said.replace(self.base + ".", "")  # a file's name is enough: the reason is to have room
         record.update(trial=0, starts=0, old=None, scores=None, said=said[:120])
         self._save()
         self._clear(slot)
