@@ -28,6 +28,7 @@ from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package, snapshot
 from h2t2.node.account import Account
 from h2t2.node.update import Updates
+from h2t2_tools.common import places
 from h2t2_tools.common import toml_file as toml
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
@@ -240,7 +241,7 @@ def tflite(data):
     return True
 
 
-KEY = (MODELS / "update.modulus").read_text().strip()  # of a key that nobody has any more
+KEY = (places.on_device() / "update.modulus").read_text().strip()  # of a key that nobody has any more
 
 
 def update(data):
@@ -318,7 +319,7 @@ def seeds(name):
     if name == "cost":
         return [b"seconds = 4\nkilobytes = 9.5\nmillijoules = 100\nwake_mj = 2\n"]
     if name == "update":
-        return [(MODELS / "update.h2u").read_bytes()]
+        return [(places.on_device() / "update.h2u").read_bytes()]
     if name == "broker":
         topics = [text(wire.topic("dev", leaf)) for leaf in ("reply", "command", "status")]
         publishes = [packet(0x32, topic + b"\0\1payload") for topic in topics]
