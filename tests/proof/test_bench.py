@@ -97,7 +97,11 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
         "device": {"microbit": [device], "boards": [on_pico]},
         "cuts": [cut],
-        "memory": {"boards": [memory], "policies": [{"policy": "H2T2", "heap_bytes": 1234}]},
+        "memory": {
+            "boards": [memory],
+            "policies": [{"policy": "H2T2", "heap_bytes": 1234}],
+            "update": [{"what": "code", "heap_bytes": 15_040}],
+        },
         "ldl": {
             "digits": [
                 {

@@ -176,5 +176,6 @@ def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:
             lines.append(f"{where}, b = {bits}: {kind} takes {us / mine:.2f} times as long as the tree core")
         if kind == "adaptive":
             lines.append(f"{where}, b = {bits}: {kind} takes {us / times[(where, USUAL, bits)]:.2f} times as long as {USUAL}")
-    growth = times[("CPython", "tree core", 12)] / times[("CPython", "tree core", 4)]
-    return [*lines, f"CPython: b = 12 takes {growth:.2f} times as long as b = 4"]
+    mine = {bits: us for (where, kind, bits), us in times.items() if (where, kind) == ("CPython", "tree core")}
+    least, most = min(mine), max(mine)
+    return [*lines, f"CPython: b = {most} takes {mine[most] / mine[least]:.2f} times as long as b = {least}"]
