@@ -23,6 +23,7 @@ from .package import Package
 MEET_S = 2.0  # a broker that is there tells of its devices by then
 AT_ONCE = 16  # deliveries on their way
 TURN_S = 0.2
+BURST = 500  # messages taken at a time: every device of a large fleet tells its state
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ class _Line:
                     self._session.publish(wire.topic(one.device, "command"), payload)
             progress(sum(one.done if one.step not in ENDED else size for one in every), size * len(every))
             self.listen(TURN_S, 1)
+            self.listen(0.0, BURST)
             if not self._session.up.is_set():
                 self._lost_for(30.0)
 
