@@ -43,4 +43,4 @@ def _logit(f: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.asarray(1 / (1 + np.exp(-x)))
+    return np.asarray(1 / (1 + np.exp(-np.maximum(x, -700.0))))
