@@ -46,7 +46,8 @@ def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: f
 def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
-        shutil.copy(prepared(romfs.runtime(_modules(), places.RUNTIME.parent, "armv6m")), flash)
+        node = _of_a_node()
+        shutil.copy(prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), node), flash)
         with Pico(flash) as pico, RawRepl(pico.port, pace=False) as repl:
             for name, content in {**data, "script.py": source.encode()}.items():
                 repl.write_file(name, content, check=False)
@@ -59,8 +60,11 @@ def _modules() -> list[Path]:
     return sorted(path for path in places.RUNTIME.rglob("*.py") if path.name not in ("paho.py", "tflite.py"))
 
 
-def prepared(files: dict[str, bytes]) -> Path:
-    """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept."""
+def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None) -> Path:
+    """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept.
+
+    most: those of them that another such flash holds, which it is begun with.
+    """
     digest = hashlib.sha256(PICO.firmware().read_bytes())
     for path, data in sorted(files.items()):
         digest.update(f"{path} {len(data)} ".encode() + data)
@@ -70,11 +74,15 @@ def prepared(files: dict[str, bytes]) -> Path:
         return made
     folder.mkdir(exist_ok=True)
     part = made.with_name(f"{made.name}.{os.getpid()}.part")
+    there = most or {}
+    if there:
+        shutil.copy(prepared(there), part)
     with Pico(part) as pico, RawRepl(pico.port, pace=False) as repl:
-        for above in sorted({"/".join(path.split("/")[:n]) for path in files for n in range(1, path.count("/") + 1)}):
+        for above in sorted(_folders(files) - _folders(there)):
             repl.run(f"import os\nos.mkdir({above!r})")
         for path, data in files.items():
-            repl.write_file(path, data, check=False)
+            if path not in there:
+                repl.write_file(path, data, check=False)
         wrong = repl.run(CHECK.replace("WANTED", repr({p: hashlib.sha256(d).digest() for p, d in files.items()}))).split()
     if wrong:
         raise Failure(f"the emulated Pico holds other bytes in {', '.join(wrong)}")
@@ -84,11 +92,19 @@ def prepared(files: dict[str, bytes]) -> Path:
     return made
 
 
+def _folders(files: dict[str, bytes]) -> set[str]:
+    return {"/".join(path.split("/")[:n]) for path in files for n in range(1, path.count("/") + 1)}
+
+
 def runtime_on_a_pico(flash: Path) -> None:
     """Write the flash of a Pico that holds the runtime already: compiled, whole, as it was copied there once."""
+    shutil.copy(prepared(_of_a_node()), flash)
+
+
+def _of_a_node() -> dict[str, bytes]:
+    """The part of the runtime that a node on a Pico has."""
     kind = KINDS["pico"]
-    sources = [places.RUNTIME.parent / path for path in modules(kind)]
-    shutil.copy(prepared(romfs.runtime(sources, places.RUNTIME.parent, kind.arch or "")), flash)
+    return romfs.runtime([places.RUNTIME.parent / path for path in modules(kind)], places.RUNTIME.parent, kind.arch or "")
 
 
 CHECK = """import hashlib
