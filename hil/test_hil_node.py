@@ -19,15 +19,17 @@ from h2t2_tools.proof.validate import samples
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # a chip that is computed takes its time
 @needs("node")
-def test_decisions_equal_the_hosts(board, material, rdl, figures):
-    """200 real samples: bins, decisions and where they came from, as this host decides them from the same seed."""
+def test_decisions_equal_the_hosts(board, material, rdl, figures, request):
+    """200 real samples, 100 with --quick on a slow board: bins, decisions and where they came from, as this host decides them
+    from the same seed."""
     small = board.kind == "microbit"
-    made = material(200, **({"feedback": "explored", "exploration": "epsilon"} if small else {}))
+    count = 100 if "slow" in board.features and request.config.getoption("--quick") else 200
+    made = material(count, **({"feedback": "explored", "exploration": "epsilon"} if small else {}))
     outcome = board.run(made)
     figures.update(samples=len(outcome.decisions), offloads=sum(row["source"] == "remote" for row in outcome.decisions))
-    expected = host_node(made.board_config, 200, made.model).lines() if board.kind == "pi" else made.replay()
+    expected = host_node(made.board_config, count, made.model).lines() if board.kind == "pi" else made.replay()
     assert outcome.lines() == expected, outcome.log
-    assert 10 < figures["offloads"] < 190
+    assert 10 < figures["offloads"] < count - 10
     if board.relayed:
         assert outcome.summary["requests"] == outcome.summary["replies"] == figures["offloads"]
     else:
