@@ -63,7 +63,8 @@ class Life:
         self.process = subprocess.Popen(
             command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
     def _read(self):
         for line in self.process.stdout:
@@ -81,6 +82,12 @@ class Life:
         assert until(lambda: len(self.costs) >= first + samples or self.process.poll() is not None, seconds), self.told()
         assert self.process.poll() is None, self.told()
         return float(np.mean(self.costs[first : first + samples]))
+
+    def ends(self):
+        self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
 
     def told(self):
         return f"{len(self.costs)} samples; " + "".join(self.said)[-3000:]
@@ -115,8 +122,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
             assert "thousandths" in report["devices"][0]["why"]
             assert life.lives(500) < before * 0.8  # with what it had learned
         finally:
-            life.process.kill()
-            life.process.communicate()
+            life.ends()
     print(f"cost a sample before {before:.4f}, after {after:.4f}", file=sys.stderr)
 
 
