@@ -1,8 +1,8 @@
 """The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
 
 unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
-one under qemu-arm, 32-bit objects. microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are
-built from source are in `built`.
+one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13.
+microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are built from source are in `built`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...common.places import cache
 from . import built, debian, npm
 
 # the Debian releases packages are taken from, whatever this machine runs
-RELEASE, FIRMWARE_RELEASE = "trixie", "bookworm"
+RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
 FIRMWARE = "firmware-microbit-micropython"
 PYTHON = [
@@ -54,14 +54,14 @@ class Emulator:
             target = cache() / self.name
             if self.name == "unix":
                 architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
-                debian.unpack(RELEASE, architecture, ["micropython", *LIBRARIES], target)
+                debian.unpack(RELEASES, architecture, ["micropython", *LIBRARIES], target)
             elif self.name == "arm32":
-                debian.unpack(RELEASE, "armhf", ["micropython", *LIBRARIES], target)
+                debian.unpack(RELEASES, "armhf", ["micropython", *LIBRARIES], target)
             elif self.name == "pi":
-                debian.unpack(FIRMWARE_RELEASE, "arm64", PYTHON, target)
+                debian.unpack(OLDER, "arm64", PYTHON, target)
                 _wheels(target / "site")
             elif self.name == "microbit":
-                debian.unpack(FIRMWARE_RELEASE, "amd64", [FIRMWARE], target)
+                debian.unpack(OLDER, "amd64", [FIRMWARE], target)
             else:
                 npm.unpack(WASM_PACKAGE, target)
 

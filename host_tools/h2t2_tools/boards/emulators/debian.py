@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,8 +76,23 @@ def _key() -> Path:
     return sorted(keys)[0]
 
 
-def unpack(release: str, architecture: str, packages: list[str], target: Path) -> None:
-    """The files of binary packages, in the folder `target`; what was there before goes."""
+def unpack(releases: Sequence[str], architecture: str, packages: list[str], target: Path) -> None:
+    """The files of binary packages, in the folder `target`; what was there before goes.
+
+    releases: tried in this order, for a mirror that is being updated serves for a while an index that does not match its
+    signature, and apt refuses that release until it does. Failure, with what each said, when none serves.
+    """
+    trouble = []
+    for release in releases:
+        try:
+            _unpack(release, architecture, packages, target)
+            return
+        except Failure as error:
+            trouble.append(str(error))
+    raise Failure("; ".join(dict.fromkeys(trouble)))
+
+
+def _unpack(release: str, architecture: str, packages: list[str], target: Path) -> None:
     with apt(release, architecture) as (get, folder):
         get("download", *packages)
         part = target.with_name(target.name + ".part")
