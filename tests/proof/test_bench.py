@@ -84,8 +84,9 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     cut = {"on": "emulated Pico", "system": "littlefs", "what": "a snapshot", "operations": 10, "cuts": 21, "why": ""}
     cut.update(older=11, newer=10, lost=0, ran=21)
     cost = {"cost": 0.1, "fp": 0.0, "fn": 0.0, "offload": 0.5}
-    names = ("H2T2", "no offload", "full offload", "best pair (offline)")
-    saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": dict.fromkeys(names, cost)}
+    names = ("no offload", "full offload", "best pair (offline)", "Algorithm 1, replayed", "adaptive")
+    lines = {name: {**cost, "cost": n / 10} for n, name in enumerate(names)}  # the quoted ones are found by name, not by place
+    saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": lines}
     step = {"where": "CPython", "bits": 10, "crc": 1}
     steps = [{**step, "kind": "dense NumPy matrix", "us": 90.0}, {**step, "kind": "tree core", "us": 3.0}]
     memory = {"board": "esp32", "mpy": True, "flash_bytes": 45678, "heap_bytes": None, "bundle_bytes": 300}
@@ -125,5 +126,12 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     assert page.count("\n## ") == 1 + len(every.NAMES) and all(f"h2t2 bench {name}" in page for name in every.NAMES)
     readme = every.quote(f"# A\n{every.BEGIN}\nold\n{every.END}\nB\n", measured)
     assert "old" not in readme and readme.startswith("# A\n") and readme.endswith(f"{every.END}\nB\n")
-    for figure in ("4,321 bytes", "8 of 308", "30.0 times", "45,678 of flash", "65 MB"):
+    for figure in (
+        "4,321 bytes",
+        "8 of 308",
+        "30.0 times",
+        "45,678 of flash",
+        "65 MB",
+        "0.4000; Algorithm 1, replayed 0.3000, never",
+    ):
         assert figure in readme and figure in page

@@ -182,8 +182,8 @@ def _report(
     costs = costs_of(numbers)
     mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
     label, other, beside = LINES[policy]
-    compared = {
-        label: mine,
+    compared = {label: mine} if many else {label: mine, beside: replayed(other, numbers, stream)}
+    compared |= {
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
@@ -192,7 +192,6 @@ def _report(
     if many:
         compared.update(replayed_classes(numbers, stream, costs))
     else:
-        compared[beside] = replayed(other, numbers, stream)
         compared["best pair (offline)"] = offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0)
     rows = {}
     per_sample = {}
