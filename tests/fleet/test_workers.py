@@ -266,6 +266,20 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
         link.close()
 
 
+def scheduling(pid):
+    """The policies of all threads of a process."""
+    return {os.sched_getscheduler(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()}
+
+
+@pytest.mark.slow
+def test_several_workers_let_the_broker_finish(url):
+    """They take the processor from nobody when a request wakes them; one alone does, as it has no others in its way."""
+    for many, policy in (("1", os.SCHED_OTHER), ("2", os.SCHED_BATCH)):
+        with worker(url, "digits", "--workers", many) as process:
+            for pid in children(process.pid) or [process.pid]:
+                assert scheduling(pid) == {policy}
+
+
 @pytest.mark.slow
 def test_workers_end_with_a_parent_that_was_killed(url):
     with worker(url, "digits", "--workers", "2") as process:

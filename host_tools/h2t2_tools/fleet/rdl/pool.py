@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from ...common.errors import Failure, UserError
@@ -46,7 +47,8 @@ def supervise(
 
         signal.signal(signal.SIGHUP, reload)
         for n, command in enumerate(commands):
-            workers.append(_Process([*command, "--json", f"{folder}/{n}.json"], folder / "suspects", kept, say))
+            arguments = [*command, "--json", f"{folder}/{n}.json"]
+            workers.append(_Process(arguments, folder / "suspects", kept, say, patient=len(commands) > 1))
         try:
             for worker in workers:
                 while not worker.ready.wait(0.1) and not stop:
@@ -73,11 +75,15 @@ def supervise(
 
 
 class _Process:
-    """One worker. ready: set when it says so, or ends; first, last: what it said then, and last."""
+    """One worker. ready: set when it says so, or ends; first, last: what it said then, and last.
 
-    def __init__(self, arguments: list[str], suspects: Path, kept: Path, say: Callable[[str], None]) -> None:
+    patient: it lets whoever computes finish when a request wakes it. Several workers would else take the processor from the
+    broker, and from each other, for every request, and find one at a time where a moment later there are many.
+    """
+
+    def __init__(self, arguments: list[str], suspects: Path, kept: Path, say: Callable[[str], None], patient: bool) -> None:
         self._command = [sys.executable, "-m", "h2t2_tools", "rdl", *arguments]
-        self._suspects, self._kept, self._say = suspects, kept, say
+        self._suspects, self._kept, self._say, self._patient = suspects, kept, say, patient
         self.ready = threading.Event()
         self.first = self.last = ""
         self._wait = AGAIN
@@ -98,6 +104,9 @@ class _Process:
             env={**os.environ, PARENT: str(os.getpid()), PIPE: str(theirs), FOLDER: str(self._suspects)},
         )
         os.close(theirs)
+        if self._patient and sys.platform == "linux":
+            with suppress(OSError):  # it may have ended, or the system may not allow it: then it is as it would be alone
+                os.sched_setscheduler(self.process.pid, os.SCHED_BATCH, os.sched_param(0))  # its threads will inherit it
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
         threading.Thread(target=self._watch.listen, args=(os.fdopen(ours, "rb"),), daemon=True).start()
 
