@@ -20,6 +20,7 @@ def test_bench_ldl_computes_the_same_everywhere(name, capsys):
     assert len(ours) == 1 and all(row["us"] is None or row["us"] > 0 for row in rows.values())
     if oracle.name() == "tflite_runtime":
         assert ours == {rows["TFLite reference"]["crc"]}
+    assert rows["TFLite reference"]["heap"] > 0 and rows["TFLite optimised"]["heap"] > 0  # whatever this process had free
     if UNIX.missing() is None:
         assert {"ours, MicroPython viper", "ours, MicroPython plain"} <= set(rows)
     if MICROBIT.missing() is None:

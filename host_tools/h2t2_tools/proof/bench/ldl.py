@@ -9,7 +9,9 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -26,6 +28,7 @@ from ...common import places
 from ...common.report import Report, Table
 from ...model.bundle import from_tflite
 from ...model.inspect import inspect
+from .. import usage
 from ..networks import NETWORKS
 from .on_boards import products
 
@@ -48,7 +51,7 @@ def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[
     """Rows {what, us, macs_per_second, crc, heap, instructions, operators}: the same `runs` inputs each, us of the fastest.
 
     operators: of MicroPython, {what, us, macs} a step. heap: bytes at most, beside the bundle, or None where that is not
-    measured; instructions: of the emulated board, whose time is not ours (us None there); per_mac: of them a MAC.
+    measured; of TFLite what a fresh process grows by, library and all. instructions: of the emulated board, whose time is not ours (us None there); per_mac: of them a MAC.
     """
     macs = inspect(path)["multiply_accumulates"]
     blob = from_tflite(path)
@@ -61,16 +64,16 @@ def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[
 
     for resolver in ("reference", "optimised"):
         progress(f"TFLite {resolver}")
-        before = _resident()
         model = TFLiteModel(str(path), event=0, resolver=resolver)
         inputs = _inputs(np.int8, model.input_shape, runs)
         model.run(inputs[0])
-        grown = None if before is None else max(0, (_resident() or 0) - before)
         outputs, best = [], float("inf")
         for x in inputs:
             started = time.perf_counter()
             outputs.append(model.outputs(x).tobytes())
             best = min(best, time.perf_counter() - started)
+        with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # this one has memory to give that others left free
+            grown = fresh.submit(_grown, str(path), resolver).result()
         row(f"TFLite {resolver}", best * 1e6, _crc(outputs), grown)
     progress("integer interpreter, CPython")
     tracemalloc.start()
@@ -126,12 +129,14 @@ def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
     return spent * 1000 / NANOSECONDS / runs, crc, used
 
 
-def _resident() -> int | None:
-    """Bytes of this process in memory, where the system tells."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
+def _grown(path: str, resolver: str) -> int | None:
+    """Bytes by which this process grows when TFLite opens a model and runs it once; None where the system does not tell."""
+    if not Path("/proc/self/statm").exists():
         return None
+    before = usage.rss_mb(os.getpid())
+    model = TFLiteModel(path, event=0, resolver=resolver)
+    model.run(np.zeros(model.input_shape, np.int8))
+    return round((usage.rss_mb(os.getpid()) - before) * 1e6)
 
 
 def _inputs(dtype: Any, shape: tuple[int, ...], runs: int) -> list[Any]:
