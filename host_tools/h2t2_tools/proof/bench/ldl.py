@@ -51,7 +51,8 @@ def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[
     """Rows {what, us, macs_per_second, crc, heap, instructions, operators}: the same `runs` inputs each, us of the fastest.
 
     operators: of MicroPython, {what, us, macs} a step. heap: bytes at most, beside the bundle, or None where that is not
-    measured; of TFLite what a fresh process grows by, library and all. instructions: of the emulated board, whose time is not ours (us None there); per_mac: of them a MAC.
+    measured; of TFLite what a fresh process grows by, library and all. instructions: of the emulated board, whose time
+    is not ours (us None there); per_mac: of them a MAC.
     """
     macs = inspect(path)["multiply_accumulates"]
     blob = from_tflite(path)
