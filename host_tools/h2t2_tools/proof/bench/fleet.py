@@ -51,8 +51,8 @@ def measure(
 
     A row: "nodes", "workers", and twice, of requests that come evenly ("even") and as fast as they are answered ("full"),
     "per_s" answered, "p50_ms", "p99_ms", CPU of the workers and of the broker a request, "workers_ms" and "broker_ms"; and
-    "workers_mb", "broker_mb" of memory. seconds: of each of them, in ROUNDS turns of which the best is told: the processors of
-    a shared machine are now fast, now slow.
+    "workers_mb", "broker_mb" of memory. seconds: of each of them, in ROUNDS turns of which the best is told, all rows once a
+    turn: the processors of a shared machine are now fast, now slow.
     """
     _allow(max(nodes) + FILES)
     pair = pairs.load(PAIR)
@@ -60,26 +60,24 @@ def measure(
     tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
     shape = rdl.input_shape[1:]
     size = len(wire.encode_request(MODEL, 1, 1, shape, tensors[0], DEADLINE_MS))
-    rows: list[dict[str, Any]] = []
-    connection_kb = 0.0
+    made = {(many, n): {"nodes": n, "workers": many} for many in workers for n in nodes}
     with tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
         Path(folder).chmod(0o755)
         mosquitto = broker.Mosquitto(Path(folder))
         mosquitto.start()
         try:
             alone = usage.rss_mb(mosquitto.pid)
-            for many in workers:
+            for turn, many in itertools.product(range(ROUNDS), workers):
                 with serving(["--pair", PAIR, "--broker", mosquitto.url, f"--workers={many}"]) as process:
                     pids = usage.children(process.pid) or [process.pid]
-                    made = {n: {"nodes": n, "workers": many} for n in nodes}
-                    for turn, n in itertools.product(range(ROUNDS), nodes):
+                    for n in nodes:
                         doing(f"{n} nodes, {many} worker{'s' * (many > 1)}, {turn + 1} of {ROUNDS}")
                         with _Nodes(mosquitto, n, shape, tensors) as fleet:
-                            _turn(fleet, made[n], seconds / ROUNDS, pids, mosquitto.pid)
-                    rows += made.values()
-                    connection_kb = connection_kb or 1000 * (rows[-1]["broker_mb"] - alone) / nodes[-1]
+                            _turn(fleet, made[many, n], seconds / ROUNDS, pids, mosquitto.pid)
         finally:
             mosquitto.stop()
+    rows: list[dict[str, Any]] = list(made.values())
+    connection_kb = 1000 * (made[workers[0], nodes[-1]]["broker_mb"] - alone) / nodes[-1]
     made_of = {"pair": PAIR, "payload": size, "rate": RATE, "in_flight": IN_FLIGHT}
     return {**made_of, "connection_kb": connection_kb, "rows": rows}
 
