@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...common.errors import Failure, UserError
-from .watchdog import FOLDER, PIPE, Watch
+from .watchdog import FOLDER, SHARED, Watch
 
 READY = "h2t2 rdl: ready"
 PARENT = "H2T2_RDL_PARENT"  # tells a worker whose it is: it ends when that process is gone
@@ -92,7 +92,7 @@ class _Process:
 
     def start(self) -> None:
         self._watch = Watch(self._suspects, self._kept, self._say)
-        ours, theirs = os.pipe()
+        shared = self._watch.shared
         self._began = time.monotonic()
         # a session of its own: Ctrl-C reaches the parent alone, which then ends its workers in order
         self.process = subprocess.Popen(
@@ -100,24 +100,18 @@ class _Process:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            pass_fds=(theirs,),
-            env={**os.environ, PARENT: str(os.getpid()), PIPE: str(theirs), FOLDER: str(self._suspects)},
+            pass_fds=(shared,),
+            env={**os.environ, PARENT: str(os.getpid()), SHARED: str(shared), FOLDER: str(self._suspects)},
         )
-        os.close(theirs)
+        self._watch.started()
         if self._patient and sys.platform == "linux":
             with suppress(OSError):  # it may have ended, or the system may not allow it: then it is as it would be alone
                 os.sched_setscheduler(self.process.pid, os.SCHED_BATCH, os.sched_param(0))  # its threads will inherit it
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
-        threading.Thread(target=self._watch.listen, args=(os.fdopen(ours, "rb"),), daemon=True).start()
 
     def tend(self) -> None:
         """Replace it where it has ended, or hangs."""
-        if self._watch.hung():
-            self._say("a worker hangs; replacing it")
-            self.process.kill()
-            self.process.wait()
-            self.start()
-        elif self.process.poll() is not None:
+        if self.process.poll() is not None:
             if not self._due:
                 self._wait = AGAIN if time.monotonic() - self._began > LONGEST_AGAIN else min(2 * self._wait, LONGEST_AGAIN)
                 self._say(f"a worker ended with status {self.process.returncode}; starting another in {self._wait:g} s")
@@ -125,6 +119,11 @@ class _Process:
             elif time.monotonic() >= self._due:
                 self._due = 0.0
                 self.start()
+        elif self._watch.hung():
+            self._say("a worker hangs; replacing it")
+            self.process.kill()
+            self.process.wait()
+            self.start()
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr
