@@ -40,8 +40,8 @@ class Inbox:
         """
         own = self._queues.get(item.device)
         depth = len(own) if own else 0
-        ahead = sum(min(len(queue), depth + 1) for queue in self._queues.values() if queue is not own) + depth
-        if ahead * each > MARGIN * (item.until - now - each) or now + each > item.until:
+        most = MARGIN * (item.until - now - each)  # seconds it may wait
+        if now + each > item.until or self.size * each > most and self._ahead(own, depth) * each > most:
             return item
         refused = None
         if self.size >= self.most:
@@ -58,6 +58,10 @@ class Inbox:
         own.append(item)
         self.size += 1
         return refused
+
+    def _ahead(self, own: deque[Item] | None, depth: int) -> int:
+        """How many are answered before one of a device with `depth` of its own."""
+        return sum(min(len(queue), depth + 1) for queue in self._queues.values() if queue is not own) + depth
 
     def take(self, most: int, now: float, each: float) -> tuple[list[Item], list[Item]]:
         """(what to answer next, one a device in turn; what has become too late meanwhile). Not more than half of what the most

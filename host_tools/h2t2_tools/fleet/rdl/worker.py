@@ -126,8 +126,12 @@ class Worker:
         try:
             scores = np.asarray(self.model.scores(batch), dtype=float)
             good = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
-            none = np.isnan(scores.reshape(len(scores), -1)).any(1)
-            good = good and bool((np.isnan(scores) | (scores > -ROUNDING) & (scores < 1 + ROUNDING)).all()) and not none.all()
+            none = np.zeros(len(batch), bool)
+            inside = (scores > -ROUNDING) & (scores < 1 + ROUNDING)
+            if good and not inside.all():
+                none = np.isnan(scores.reshape(len(scores), -1)).any(1)
+                good = bool((np.isnan(scores) | inside).all()) and not none.all()
+                scores = np.nan_to_num(scores)
             why = f"it gave no {len(batch)} scores in [0, 1], nor as many rows of them, one a class"
         except Exception as error:  # a model of somebody's own: the worker stays up and says so
             good, why = False, f"{type(error).__name__}: {error}"
@@ -138,7 +142,6 @@ class Worker:
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
                 self._log(f"the model failed on {len(batch)} samples: {why} (failure {self.failures})")
             return [(wire.FAILED, -1, 0)] * len(batch)
-        scores = np.nan_to_num(scores)
         best = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
         answers = zip(labels(scores).tolist(), best.tolist(), none.tolist())
         return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answers]
