@@ -26,6 +26,7 @@ SEEN = {
 
 EVEN = {"per_s": 500.0, "p50_ms": 2.0, "p99_ms": 5.0, "workers_ms": 0.5, "broker_ms": 0.1}
 FULL = {"per_s": 1500.0, "p50_ms": 40.0, "p99_ms": 60.0, "workers_ms": 0.2, "broker_ms": 0.1}
+TURNS = {"even": [EVEN] * 3, "full": [FULL] * 3}
 SERVED = {
     "pair": "breast_cancer",
     "payload": 60,
@@ -33,7 +34,7 @@ SERVED = {
     "in_flight": 64,
     "connection_kb": 4.0,
     "rows": [
-        {"nodes": nodes, "workers": workers, "even": EVEN, "full": FULL, "workers_mb": 60.0, "broker_mb": 9.0}
+        {"nodes": nodes, "workers": workers, "even": EVEN, "full": FULL, "turns": TURNS, "workers_mb": 60.0, "broker_mb": 9.0}
         for workers in (1, 4)
         for nodes in (10, 1000)
     ],

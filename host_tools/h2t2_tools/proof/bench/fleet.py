@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,9 @@ def measure(
 
     A row: "nodes", "workers", and twice, of requests that come evenly ("even") and as fast as they are answered ("full"),
     "per_s" answered, "p50_ms", "p99_ms", CPU of the workers and of the broker a request, "workers_ms" and "broker_ms"; and
-    "workers_mb", "broker_mb" of memory. seconds: of each of them, in ROUNDS turns of which the best is told, all rows once a
-    turn: the processors of a shared machine are now fast, now slow.
+    "workers_mb", "broker_mb" of memory; "turns": the same of each turn. seconds: of each of them, in ROUNDS turns of which the
+    best is told. The processors of a shared machine are now fast, now slow: rows are compared turn by turn, and the median
+    counts.
     """
     _allow(max(nodes) + FILES)
     pair = pairs.load(PAIR)
@@ -60,7 +62,9 @@ def measure(
     tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
     shape = rdl.input_shape[1:]
     size = len(wire.encode_request(MODEL, 1, 1, shape, tensors[0], DEADLINE_MS))
-    made = {(many, n): {"nodes": n, "workers": many} for many in workers for n in nodes}
+    made: dict[tuple[int, int], dict[str, Any]] = {
+        (many, n): {"nodes": n, "workers": many, "turns": {what: [] for what in HOW}} for many in workers for n in nodes
+    }
     with tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
         Path(folder).chmod(0o755)
         mosquitto = broker.Mosquitto(Path(folder))
@@ -76,19 +80,18 @@ def measure(
                             _turn(fleet, made[many, n], seconds / ROUNDS, pids, mosquitto.pid)
         finally:
             mosquitto.stop()
-    rows: list[dict[str, Any]] = list(made.values())
+    rows = list(made.values())
     connection_kb = 1000 * (made[workers[0], nodes[-1]]["broker_mb"] - alone) / nodes[-1]
     made_of = {"pair": PAIR, "payload": size, "rate": RATE, "in_flight": IN_FLIGHT}
     return {**made_of, "connection_kb": connection_kb, "rows": rows}
 
 
 def _turn(fleet: _Nodes, row: dict[str, Any], seconds: float, pids: list[int], of_broker: int) -> None:
-    """Measure a row's loads, and keep of each the turn in which a request cost least."""
+    """Measure a row's loads; the best of its turns so far is the one in which a request cost least."""
     for what, rate in (("even", RATE), ("full", 0.0)):
         fleet.ask(rate, 0.5)
-        made = _watched(fleet, rate, seconds, pids, of_broker)
-        if what not in row or _cost(made) < _cost(row[what]):
-            row[what] = made
+        row["turns"][what].append(_watched(fleet, rate, seconds, pids, of_broker))
+        row[what] = min(row["turns"][what], key=_cost)
     row["workers_mb"] = sum(map(usage.rss_mb, pids))
     row["broker_mb"] = usage.rss_mb(of_broker)
 
@@ -211,22 +214,29 @@ def broken(measured: dict[str, Any]) -> list[str]:
     few, many = nodes[0], nodes[-1]
     for n in workers:
         for what, how in HOW.items():
-            growth = _cost(rows[many, n][what]) / _cost(rows[few, n][what])
+            growth = _times(rows[many, n], rows[few, n], what, _cost)
             if growth > GROWTH:
                 told = f"a request of {many} nodes costs {growth:.2f} times one of {few}, not {GROWTH:g}"
                 made.append(f"{n} worker{'s' * (n > 1)}, {how}: {told}")
     for n in nodes:
-        one, most = rows[n, workers[0]]["full"], rows[n, workers[-1]]["full"]
-        if most["per_s"] < one["per_s"]:
-            made.append(
-                f"{n} nodes: {workers[-1]} workers answer {most['per_s']:,.0f}/s, {workers[0]} answers {one['per_s']:,.0f}/s"
-            )
+        faster = _times(rows[n, workers[-1]], rows[n, workers[0]], "full", _answers)
+        if faster < 1:
+            made.append(f"{n} nodes: {workers[-1]} workers answer {faster:.2f} times what {workers[0]} answers")
     return made
 
 
-def _cost(row: dict[str, float]) -> float:
+def _times(row: dict[str, Any], other: dict[str, Any], what: str, value: Callable[[dict[str, float]], float]) -> float:
+    """How many times the other row's value a row's is under that load: the median of the turns."""
+    return median(value(a) / value(b) for a, b in zip(row["turns"][what], other["turns"][what]))
+
+
+def _cost(load: dict[str, float]) -> float:
     """CPU of a request, ms: the workers' and the broker's."""
-    return row["workers_ms"] + row["broker_ms"]
+    return load["workers_ms"] + load["broker_ms"]
+
+
+def _answers(load: dict[str, float]) -> float:
+    return load["per_s"]
 
 
 def report(measured: dict[str, Any]) -> Report:
@@ -242,8 +252,18 @@ def report(measured: dict[str, Any]) -> Report:
             cells.append([f"{row['nodes']:,}", str(row["workers"]), *numbers, f"{row['broker_mb']:.0f}"])
         title = f"{how}; {measured['payload']} bytes each, one Mosquitto and all nodes on this machine, the best of {ROUNDS}"
         made.append(Table(title, dict.fromkeys((*names, "and broker"), "right"), cells))
+    made.append(_compared(measured))
     made.append(_larger(measured))
     return [*made, *(broken(measured) or ["every goal is met"])]
+
+
+def _compared(measured: dict[str, Any]) -> Table:
+    """Answers a second of more workers, as fast as they are answered, against the fewest."""
+    rows = {(row["nodes"], row["workers"]): row for row in measured["rows"]}
+    nodes, (one, *more) = (sorted({row[what] for row in measured["rows"]}) for what in ("nodes", "workers"))
+    cells = [[f"{n:,}", *(f"{_times(rows[n, many], rows[n, one], 'full', _answers):.2f}" for many in more)] for n in nodes]
+    title = f"times the answers a second that {one} worker gives, the median of {ROUNDS} turns, each compared within itself"
+    return Table(title, dict.fromkeys(("nodes", *(f"{many} workers" for many in more)), "right"), cells)
 
 
 def _larger(measured: dict[str, Any]) -> Table:
