@@ -25,6 +25,7 @@ from h2t2_tools.boards.targets import Repl
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
+from h2t2_tools.proof.children import rest
 
 pytestmark = [
     pytest.mark.slow,
@@ -109,7 +110,7 @@ def test_in_words_for_who_has_no_use_for_python(tmp_path):
         assert [line["event"] for line in told] == ["ready", "pin", "pin", "time"] and told[2]["level"] == 1
     finally:
         process.terminate()
-        out, trouble = process.communicate(timeout=20)
+        trouble = rest(process, 20)[1]
     assert not (tmp_path / "pico").is_symlink() and "Traceback" not in trouble
     with pytest.raises(Failure, match="has ended"):
         stopped = Pico()

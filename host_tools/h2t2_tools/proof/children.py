@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +32,23 @@ def child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def rest(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
+    """What a process some of whose lines were read still says, on stdout and stderr, until it ends; "" where there is no pipe.
+
+    `communicate` reads past the pipes' buffers, and loses what the reading of a line had taken along with it.
+    subprocess.TimeoutExpired where it does not end within so many seconds; it is killed then.
+    """
+    with ThreadPoolExecutor(2) as readers:
+        said = [readers.submit(pipe.read) for pipe in (process.stdout, process.stderr) if pipe]
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    told = iter(said)
+    return next(told).result() if process.stdout else "", next(told).result() if process.stderr else ""
 
 
 def _wait_ready(worker: subprocess.Popen[str]) -> None:
