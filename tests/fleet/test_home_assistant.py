@@ -76,6 +76,13 @@ def test_its_parser_shows_classes_by_name_and_what_is_not_known_yet():
     assert made["decision"]["value"] == made["cost"]["value"] == "None" and made["decision"]["device_class"] is None
 
 
+@pytest.mark.slow
+def test_a_node_that_takes_updates_shows_its_local_models_version():
+    told = {**state(), "update": {"counter": 7, "tried": 8, "trial": 0, "said": "back: its scores drift"}}
+    made = json.loads(parsed(["motion"], told)["model"]["value"])
+    assert made == {"installed_version": "7", "latest_version": "7", "release_summary": "back: its scores drift"}
+
+
 @contextmanager
 def home(one):
     """Home Assistant's place on a broker: what is said on its topics, and what it says."""

@@ -58,12 +58,10 @@ def discovery(device: str, names, state) -> str:
             "val_tpl": "{{ 'ON' if value_json.paused else 'OFF' }}",
             "pl_on": '{"pause": %d}' % LONGEST_PAUSE, "pl_off": '{"pause": 0}', "stat_on": "ON", "stat_off": "OFF",
         }  # fmt: skip
-    if "model" in state:
-        parts["model"] = {
-            "p": "update", "name": "Model", "ent_cat": "diagnostic",
-            "val_tpl": "{{ {'installed_version': value_json.model | string, 'latest_version': value_json.model | string}"
-            " | tojson }}",
-        }  # fmt: skip
+    if "update" in state:  # in brackets: value_json.update would be the method of Python's dict
+        parts["model"] = _version("Local model", "['update'].counter", ", 'release_summary': value_json['update'].said")
+    elif "model" in state:
+        parts["model"] = _version("Model", ".model")
     own = identity(device)
     for name in parts:
         parts[name]["uniq_id"] = "%s-%s" % (own, name)
@@ -95,6 +93,13 @@ def _decision(names):
 def _sensor(name, value, **more):
     more.update(p="sensor", name=name, val_tpl=value)
     return more
+
+
+def _version(name, entry, more=""):
+    """A version that Home Assistant shows and cannot change: no newer one is known there."""
+    value = "value_json%s | string" % entry
+    value = "{{ {'installed_version': %s, 'latest_version': %s%s} | tojson }}" % (value, value, more)
+    return {"p": "update", "name": name, "val_tpl": value, "ent_cat": "diagnostic"}
 
 
 def _number(cost, command):
