@@ -38,4 +38,5 @@ SERVED = {
         for workers in (1, 4)
         for nodes in (10, 1000)
     ],
+    "alone": [{"workers": 4, "rate": 125.0, "workers_ms": 0.45, "turns": [EVEN] * 3}],
 }  # by `h2t2 bench fleet`

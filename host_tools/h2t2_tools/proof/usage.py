@@ -1,15 +1,17 @@
-"""What a process has used, as /proc tells it (Linux)."""
+"""What a process has used, as Linux tells it."""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+
+CPU_CLOCK = 2  # of a process, clock_getcpuclockid(3): the others count ticks
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of a processor that a process has had."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of a processor that a process has had, to the nanosecond: /proc counts in ticks of ten milliseconds."""
+    return time.clock_gettime((~pid << 3) | CPU_CLOCK)
 
 
 def rss_mb(pid: int) -> float:

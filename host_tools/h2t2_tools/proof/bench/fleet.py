@@ -8,7 +8,9 @@ import select
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,7 +35,8 @@ RATE = 500.0  # requests a second of all nodes together
 IN_FLIGHT = 64  # requests of all nodes together that wait for an answer, where the next one goes out for each that comes
 WINDOW = 8  # of them a node's at most: as many as a node may have
 DEADLINE_MS = 5000
-ROUNDS = 4
+ROUNDS = 8
+WARM_S = 0.3  # of each load before it is measured
 LOOK_S = 5.0  # each link is looked at so often, for its keep-alive
 GROWTH = 1.2  # the goal: CPU a request of the most nodes against the fewest
 LARGER, EACH_S, SHARE, STATE_S = (1_000, 10_000, 100_000), 10, 0.2, 60
@@ -47,14 +50,16 @@ FILES = 200  # descriptors beside those of the links
 def measure(
     doing: Callable[[str], None], seconds: float = 6.0, nodes: tuple[int, ...] = NODES, workers: tuple[int, ...] = WORKERS
 ) -> dict[str, Any]:
-    """{"payload", "rate", "in_flight", "connection_kb", "rows"}: a row for each number of nodes and workers; connection_kb: of
-    the broker's memory. nodes, workers: ascending. Needs mosquitto, and Linux.
+    """{"payload", "rate", "in_flight", "connection_kb", "rows", "alone"}: a row for each number of nodes and workers;
+    connection_kb: of the broker's memory. nodes, workers: ascending. Needs mosquitto, and Linux.
 
     A row: "nodes", "workers", and twice, of requests that come evenly ("even") and as fast as they are answered ("full"),
     "per_s" answered, "p50_ms", "p99_ms", CPU of the workers and of the broker a request, "workers_ms" and "broker_ms"; and
     "workers_mb", "broker_mb" of memory; "turns": the same of each turn. seconds: of each of them, in ROUNDS turns of which the
-    best is told. The processors of a shared machine are now fast, now slow: rows are compared turn by turn, and the median
-    counts.
+    best is told. The processors of a shared machine are now fast, now slow: all workers are up at once, each number of them
+    behind a broker of its own, and measured one right after the other; rows are compared turn by turn, and the median counts.
+    "alone": of each other number of workers, "workers", what a request costs the fewest where they are asked no more often than
+    each of those: "rate" a second and "workers_ms", of each turn in "turns".
     """
     _allow(max(nodes) + FILES)
     pair = pairs.load(PAIR)
@@ -65,40 +70,59 @@ def measure(
     made: dict[tuple[int, int], dict[str, Any]] = {
         (many, n): {"nodes": n, "workers": many, "turns": {what: [] for what in HOW}} for many in workers for n in nodes
     }
+    fewest, *more = workers
+    alone: list[dict[str, Any]] = [{"workers": n, "rate": RATE * fewest / n, "turns": []} for n in more]
+    with ExitStack() as stack:
+        up = {many: stack.enter_context(_served(many)) for many in workers}
+        empty = usage.rss_mb(up[fewest].broker.pid)
+        for turn, n in itertools.product(range(ROUNDS), nodes):
+            for many in workers:
+                doing(f"{n} nodes, {many} worker{'s' * (many > 1)}, {turn + 1} of {ROUNDS}")
+                with _Nodes(up[many].broker, n, shape, tensors) as fleet:
+                    _turn(fleet, made[many, n], seconds / ROUNDS, up[many])
+                    for row in alone if (many, n) == (fewest, nodes[0]) else ():
+                        row["turns"].append(_watched(fleet, row["rate"], seconds / ROUNDS, up[many]))
+    for row in alone:
+        row["workers_ms"] = min(row["turns"], key=_cost)["workers_ms"]
+    connection_kb = 1000 * (made[fewest, nodes[-1]]["broker_mb"] - empty) / nodes[-1]
+    made_of = {"pair": PAIR, "payload": size, "rate": RATE, "in_flight": IN_FLIGHT}
+    return {**made_of, "connection_kb": connection_kb, "rows": list(made.values()), "alone": alone}
+
+
+@dataclass(frozen=True)
+class _Served:
+    """A broker, and the processes of its workers."""
+
+    broker: broker.Mosquitto
+    pids: list[int]
+
+
+@contextmanager
+def _served(workers: int) -> Iterator[_Served]:
     with tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
         Path(folder).chmod(0o755)
         mosquitto = broker.Mosquitto(Path(folder))
         mosquitto.start()
         try:
-            alone = usage.rss_mb(mosquitto.pid)
-            for turn, many in itertools.product(range(ROUNDS), workers):
-                with serving(["--pair", PAIR, "--broker", mosquitto.url, f"--workers={many}"]) as process:
-                    pids = usage.children(process.pid) or [process.pid]
-                    for n in nodes:
-                        doing(f"{n} nodes, {many} worker{'s' * (many > 1)}, {turn + 1} of {ROUNDS}")
-                        with _Nodes(mosquitto, n, shape, tensors) as fleet:
-                            _turn(fleet, made[many, n], seconds / ROUNDS, pids, mosquitto.pid)
+            with serving(["--pair", PAIR, "--broker", mosquitto.url, f"--workers={workers}"]) as process:
+                yield _Served(mosquitto, usage.children(process.pid) or [process.pid])
         finally:
             mosquitto.stop()
-    rows = list(made.values())
-    connection_kb = 1000 * (made[workers[0], nodes[-1]]["broker_mb"] - alone) / nodes[-1]
-    made_of = {"pair": PAIR, "payload": size, "rate": RATE, "in_flight": IN_FLIGHT}
-    return {**made_of, "connection_kb": connection_kb, "rows": rows}
 
 
-def _turn(fleet: _Nodes, row: dict[str, Any], seconds: float, pids: list[int], of_broker: int) -> None:
+def _turn(fleet: _Nodes, row: dict[str, Any], seconds: float, up: _Served) -> None:
     """Measure a row's loads; the best of its turns so far is the one in which a request cost least."""
     for what, rate in (("even", RATE), ("full", 0.0)):
-        fleet.ask(rate, 0.5)
-        row["turns"][what].append(_watched(fleet, rate, seconds, pids, of_broker))
+        fleet.ask(rate, WARM_S)
+        row["turns"][what].append(_watched(fleet, rate, seconds, up))
         row[what] = min(row["turns"][what], key=_cost)
-    row["workers_mb"] = sum(map(usage.rss_mb, pids))
-    row["broker_mb"] = usage.rss_mb(of_broker)
+    row.setdefault("workers_mb", sum(map(usage.rss_mb, up.pids)))
+    row.setdefault("broker_mb", usage.rss_mb(up.broker.pid))  # before more nodes have been there
 
 
-def _watched(fleet: _Nodes, rate: float, seconds: float, pids: list[int], of_broker: int) -> dict[str, float]:
+def _watched(fleet: _Nodes, rate: float, seconds: float, up: _Served) -> dict[str, float]:
     def cpu() -> tuple[float, float]:
-        return sum(map(usage.cpu_s, pids)), usage.cpu_s(of_broker)
+        return sum(map(usage.cpu_s, up.pids)), usage.cpu_s(up.broker.pid)
 
     before = cpu()
     times, took = fleet.ask(rate, seconds)
@@ -253,6 +277,8 @@ def report(measured: dict[str, Any]) -> Report:
         title = f"{how}; {measured['payload']} bytes each, one Mosquitto and all nodes on this machine, the best of {ROUNDS}"
         made.append(Table(title, dict.fromkeys((*names, "and broker"), "right"), cells))
     made.append(_compared(measured))
+    if measured["alone"]:
+        made.append(_alone(measured))
     made.append(_larger(measured))
     return [*made, *(broken(measured) or ["every goal is met"])]
 
@@ -264,6 +290,20 @@ def _compared(measured: dict[str, Any]) -> Table:
     cells = [[f"{n:,}", *(f"{_times(rows[n, many], rows[n, one], 'full', _answers):.2f}" for many in more)] for n in nodes]
     title = f"times the answers a second that {one} worker gives, the median of {ROUNDS} turns, each compared within itself"
     return Table(title, dict.fromkeys(("nodes", *(f"{many} workers" for many in more)), "right"), cells)
+
+
+def _alone(measured: dict[str, Any]) -> Table:
+    """What being woken rarely costs, whoever else there is: requests that come evenly, of the fewest nodes."""
+    rows = {(row["nodes"], row["workers"]): row for row in measured["rows"]}
+    nodes, fewest = (min(row[what] for row in measured["rows"]) for what in ("nodes", "workers"))
+    cells = []
+    for one in measured["alone"]:
+        many = rows[nodes, one["workers"]]
+        costs = (f"{load['workers_ms']:.3f}" for load in (many["even"], one))
+        cells.append([str(many["workers"]), f"{one['rate'] / fewest:g}", *costs])
+    names = ("workers", "requests/s of each", "CPU ms a request", f"of {fewest} alone, asked as often")
+    title = f"a worker that is woken rarely spends more on a request, alone or not: {nodes} nodes, evenly, the best of {ROUNDS}"
+    return Table(title, dict.fromkeys(names, "right"), cells)
 
 
 def _larger(measured: dict[str, Any]) -> Table:
