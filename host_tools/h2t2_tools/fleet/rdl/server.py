@@ -283,11 +283,14 @@ class Server:
         batch, late = self._inbox.take(self.options.batch, started, self._each())
         for item in late:
             self._refuse(item.device, item.payload, wire.BUSY)
-        self.session.hold(True)
+        together = len(batch) + len(late) > 1  # one alone goes out at once: its device waits for nothing else
+        if together:
+            self.session.hold(True)
         if batch:
             self._answer(batch)
         self._acknowledge()
-        self.session.hold(False)
+        if together:
+            self.session.hold(False)
         if len(self._inbox) >= UNACKNOWLEDGED:
             self.session.drain()
         if batch and self._inbox:
@@ -295,7 +298,7 @@ class Server:
             self._pace += (min(took, SURGE * self._each()) - self._pace) / 8
         else:
             self._pace = self.worker.each
-        return 0
+        return 0 if self._inbox else IDLE_MS
 
     def _tell(self) -> None:
         """Say how it does, where it is time for that."""
