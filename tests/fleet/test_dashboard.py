@@ -81,7 +81,7 @@ def test_the_fleet_on_a_page(said, browser, tmp_path):
     said.session.publish(wire.presence(3, "one"), b"1", 1, True)
     with dashboard(said.url, tmp_path) as address:
         browser.get(address)
-        shows(browser, "3 devices, 2 with alarms, 1 workers", "unanswered", "namesakes")
+        shows(browser, "3 devices, 2 with alarms, 1 worker", "unanswered", "namesakes")
         names = browser.execute_script("return [...document.querySelectorAll('tbody tr a')].map(a => a.innerText)")
         assert names == ["hall", "attic", "kitchen"]  # the gravest alarm first
         cells = row(browser, "kitchen")
@@ -179,7 +179,7 @@ def test_it_commands_only_those_who_know_the_token(said, browser, tmp_path):
         shows(browser, "that is not it")
         browser.find_element(By.CSS_SELECTOR, "input[type=password]").send_keys("open sesame")
         browser.find_element(By.XPATH, "//button[contains(., 'Open')]").click()
-        shows(browser, "1 devices")
+        shows(browser, "1 device,")
         browser.get(address + "device/kitchen?token=open%20sesame")
         shows(browser, "1000 samples")
         assert "sesame" not in browser.current_url

@@ -1,4 +1,4 @@
-"""The pages: the fleet, a device, the workers. Each asks the watcher once a second and sends the browser what has changed."""
+"""The pages: the fleet, a device, the workers. Each looks whether the watcher has, and sends the browser what has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import pictures
 from .answering import Answering
 from .watcher import Watcher
 
-EACH_S = 1.0
+LOOK_S = 0.2  # the watcher looks at the fleet once a second: a page a second of its own would be another one late
 PICTURES_S = 5.0
 SPANS = {"an hour": 3600, "a day": 86400, "a week": 604800, "all": 1e12}
 NARROW = ["device", "asked", "cost", "alarms"]  # the columns of a table on a telephone
@@ -42,6 +42,19 @@ class Pages:
         ui.page("/device/{name}", title="Device")(self._device)
         if self._answering:
             ui.page("/answer", title="Answer")(self._answer)
+
+    def _follow(self, look: Callable[[], None]) -> None:
+        """Call it now, and each time that the watcher has looked at the fleet."""
+        shown = self._watcher.seen
+        look()
+
+        def news() -> None:
+            nonlocal shown
+            if shown is not self._watcher.seen:
+                shown = self._watcher.seen
+                look()
+
+        ui.timer(LOOK_S, news)
 
     @contextmanager
     def _frame(self, title: str) -> Iterator[None]:
@@ -84,7 +97,9 @@ class Pages:
         def look() -> None:
             seen = self._watcher.seen
             troubled = sum(bool(one["alarms"]) for one in seen["devices"])
-            summary.text = f"{len(seen['devices'])} devices, {troubled} with alarms, {len(seen['workers'])} workers"
+            counts = ((len(seen["devices"]), "device"), (len(seen["workers"]), "worker"))
+            devices, workers = (f"{n} {what}{'s' * (n != 1)}" for n, what in counts)
+            summary.text = f"{devices}, {troubled} with alarms, {workers}"
             _fill(table, matching())
 
         def first() -> None:
@@ -94,8 +109,7 @@ class Pages:
 
         wanted.on_value_change(look)
         wanted.on("keydown.enter", first)
-        look()
-        ui.timer(EACH_S, look)
+        self._follow(look)
 
     def _workers(self) -> None:
         with self._frame("Workers"):
@@ -104,8 +118,7 @@ class Pages:
         def look() -> None:
             _fill(table, [_cells(report.WORKER_COLUMNS, report.worker_row(one)) for one in self._watcher.seen["workers"]])
 
-        look()
-        ui.timer(EACH_S, look)
+        self._follow(look)
 
     def _answer(self) -> None:
         with self._frame("Answer"):
@@ -155,9 +168,8 @@ class Pages:
                 _draw(charts["waits"], pictures.waits(state["waits"] or []))
 
         span.on_value_change(draw)
-        look()
         draw()
-        ui.timer(EACH_S, look)
+        self._follow(look)
         ui.timer(PICTURES_S, draw)
 
     def _panel(self, name: str) -> None:

@@ -74,13 +74,13 @@ class Watcher:
             self._history.note(made["devices"], now)
             while fleet.events:
                 self._history.say(*fleet.events.popleft(), now)
-        self.seen = made
         self.by_name = {one["device"]: one for one in made["devices"]}
         with self._lock:
             self._changes(now)
             if now - self._pruned > PRUNE_S:
                 self._pruned = now
                 self._history.prune(now)
+        self.seen = made  # last: the pages look again when it is another
         self.took = time.perf_counter() - began
 
     def _changes(self, now: float) -> None:
