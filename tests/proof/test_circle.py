@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
+from h2t2_tools.fleet.samples import store
 
 BETA, FALSE_ALARM, MISSED = 0.2, 0.7, 1.0
-LIVED = 1500  # samples before the first update
+LIVED = 1500  # samples before the first update, at least
+KEPT = 300  # of them asked about: how many of so many depends on the node's draws, and a quarter must be enough to judge by
 MEASURED = 2000
 APP = """import json
 
@@ -110,6 +113,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
         life = Life(emulator, board, labels)
         try:
             life.lives(LIVED - 500)
+            assert until(lambda: kept(tmp_path) >= KEPT, 500), (kept(tmp_path), life.told())
             before = life.lives(500)
             better = tmp_path / "better"
             assert main(["retrain", str(weak.folder), "--samples", str(tmp_path / "kept"), "--out", str(better)]) == 0
@@ -124,6 +128,12 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
         finally:
             life.ends()
     print(f"cost a sample before {before:.4f}, after {after:.4f}", file=sys.stderr)
+
+
+def kept(folder):
+    """How many samples the worker has kept so far."""
+    with closing(store.opened(folder / "kept")) as base:
+        return sum(1 for _ in store.read(base))
 
 
 def put(folder, pair, broker, board, x):
