@@ -75,7 +75,7 @@ $(SERVERS)/.done: $(LOCKS)/servers.txt $(SETUP)
 system: setup
 	sh host_tools/system.sh $(BIN)/h2t2
 
-# the lock files: every version and hash, for Python 3.10 to 3.13; no address of any index. Needs uv (pip install uv)
+# the lock files: every version and hash, for Python 3.10 to 3.14; no address of any index. Needs uv (pip install uv)
 LOCKED := --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 COMPILE := uv pip compile pyproject.toml $(LOCKED)
 lock:
