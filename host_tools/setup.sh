@@ -1,12 +1,12 @@
 #!/bin/sh
 # Puts the packages of the lock file $2 and this project into the virtual environment $1, made where there is none yet.
-# Needs python3 3.10 to 3.13.
+# Needs python3 3.10 to 3.14.
 set -eu
 venv=$1
 lock=$2
 python=${PYTHON:-python3}
-"$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || {
-    echo "h2t2 setup: $python is $("$python" --version 2>&1); Python 3.10 to 3.13 is needed (set PYTHON=...)" >&2
+"$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' || {
+    echo "h2t2 setup: $python is $("$python" --version 2>&1); Python 3.10 to 3.14 is needed (set PYTHON=...)" >&2
     exit 2
 }
 
@@ -31,8 +31,9 @@ make_venv() {
     fi
 }
 
+# made anew for another Python, or where the lock has changed: what only the old one held would stay
 same='import sys; print(sys.version_info[:2])'
-[ "$("$venv/bin/python" -c "$same" 2>/dev/null)" = "$("$python" -c "$same")" ] || make_venv
+cmp -s "$lock" "$venv/.lock" && [ "$("$venv/bin/python" -c "$same" 2>/dev/null)" = "$("$python" -c "$same")" ] || make_venv
 here=$(dirname "$0")
 
 # uv takes seconds where pip takes minutes. It reads no configuration of pip's: where that names an index, or there is no uv for
@@ -44,3 +45,4 @@ fast() {
 }
 fast || "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$lock"
 "$venv/bin/python" -m pip install -q --no-deps --no-build-isolation --no-index -e "$here/.."
+cp "$lock" "$venv/.lock"

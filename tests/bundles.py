@@ -14,4 +14,4 @@ SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
 
 def need_oracle():
     if oracle.name() != "tflite_runtime":
-        pytest.skip("the oracle is tflite-runtime 2.14, which this Python has not")
+        pytest.skip("byte for byte beside a Pi's interpreter: with tflite-runtime 2.14 alone, as `make test-all` has it")

@@ -313,7 +313,10 @@ class Maker(Builder):
             if o.name in WEIGHTED and len(o.inputs) > 2 and o.inputs[2] >= 0:
                 scale = self.tensors[o.inputs[0]].scale * self.tensors[o.inputs[1]].scale
                 self.tensors[o.inputs[2]] = replace(self.tensors[o.inputs[2]], scale=scale, zero=np.zeros(1, np.int64))
-        self.begun = [replace(t, dtype="uint8", data=(t.data.astype(np.int16) + 128).astype(np.uint8)) for t in self.begun]
+        self.begun = [
+            replace(t, dtype="uint8", data=(t.data.astype(np.int16) + 128).astype(np.uint8), zero=t.zero + 128)
+            for t in self.begun
+        ]
 
     def bytes(self, y):
         others = ()

@@ -160,7 +160,7 @@ def test_another_core_is_compiled_anew(tmp_path):
         for name, text in more.pop("changed", {}).items():
             (tmp_path / "h2t2/core" / name).write_text(text)
         given = {"PYTHONPATH": f"{tmp_path}:{ROOT / 'host_tools'}", "XDG_CACHE_HOME": str(tmp_path), **more}
-        words = [sys.executable, "-c", "import numba, h2t2_tools.lab.simulation.jit; print(numba.config.CACHE_DIR)"]
+        words = [sys.executable, "-c", "import numba, h2t2_tools.common.jit; print(numba.config.CACHE_DIR)"]
         environment = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
         return subprocess.run(words, env={**environment, **given}, capture_output=True, text=True, check=True).stdout.strip()
 

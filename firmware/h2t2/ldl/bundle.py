@@ -50,14 +50,14 @@ class Int8Model:
         self.checksum = head[4]
         if head[5] > ARENA_MAX:
             raise ValueError("bundle: an arena of %d bytes" % head[5])
-        self.input, self.input_size, self.output, self.classes, self.scores = head[6:]
+        self.input, self.input_size, self.output, self.classes, self.table_at = head[6:]
         self.event = 0 if self.classes == 1 else event
         if not 0 <= self.event < self.classes:
             raise ValueError("bundle: no class %d among %d outputs" % (event, self.classes))
         inside(self.input, self.input_size, head[5])
         inside(self.output, self.classes, head[5])
-        inside(self.scores, 256, len(blob))
-        self.table = blob[self.scores : self.scores + 256]
+        inside(self.table_at, 256, len(blob))
+        self.table = blob[self.table_at : self.table_at + 256]
         self.arena = bytearray(head[5])
         self.bits = bits
         self.steps = []
@@ -121,7 +121,9 @@ class Int8Model:
         return unpack_from(ENDS, self.blob[HEADER_SIZE - 8 : HEADER_SIZE], 0)
 
     def run(self, x) -> int:
-        """int8 input tensor (bytes or array of the input's size, signed) to the event's int8 output, -128..127."""
+        """int8 input tensor (array or list of the input's size, signed) to the event's int8 output, -128..127."""
+        if hasattr(x, "tolist"):  # NumPy's int8 cannot hold 128
+            x = x.tolist()
         if len(x) != self.input_size:
             raise ValueError("sample of %d numbers: the model takes %d" % (len(x), self.input_size))
         arena = self.arena

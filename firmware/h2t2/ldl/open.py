@@ -26,7 +26,8 @@ class CallableModel:
 
 
 def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False):
-    """An LDL from a .tflite (by tflite-runtime; resolver: its kernels), a .h2m bundle (integer interpreter) or a callable.
+    """An LDL from a .tflite (by LiteRT or tflite-runtime; resolver: its kernels), a .h2m bundle (integer interpreter) or a
+    callable.
 
     stream: a bundle's weights are read from its file, a layer at a time, at every inference: less RAM, and slower. One that
     lies in flash anyway (ROMFS) is used from there.

@@ -1,4 +1,4 @@
-# LDL back end for a Pi or a desktop: a full-int8 .tflite through tflite-runtime, or ai-edge-litert where it has no wheel.
+# LDL back end for a Pi or a desktop: a full-int8 .tflite through LiteRT (ai-edge-litert), or tflite-runtime where that is.
 # Set-up may use floats (scales); from sample to bin at run time everything is integers. Not for microcontrollers.
 import numpy as np
 
@@ -6,6 +6,10 @@ from .quantise import local_input
 from .tflite_check import check
 
 try:
+    if (
+        int(np.__version__.split(".")[0]) > 1
+    ):  # tflite-runtime was built against NumPy 1, and fails with another once a model is opened
+        raise ImportError
     from tflite_runtime.interpreter import Interpreter, OpResolverType
 except ImportError:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType

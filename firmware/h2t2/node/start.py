@@ -38,12 +38,15 @@ def size_of(shape) -> int:
     return size
 
 
-def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="", updates=None) -> Service:
+def service(
+    config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="", updates=None, opener=open_ldl
+) -> Service:
     """The service of a configuration (dict) on an open or opening link.
 
     act(tag, k, decision, source): called once a sample. sensor: as Sensing's, None for the program or the recorded samples that
     the configuration names; with a program, act is told of what its own act() was told, tag: its samples' numbers. cause: why
-    this start was. updates: of in_force(). ValueError, naming it, for an entry that is missing or does not fit the model.
+    this start was. updates: of in_force(). opener: opens the local model, as open_ldl() does.
+    ValueError, naming it, for an entry that is missing or does not fit the model.
     """
     for name in WANTED:
         if name not in config:
@@ -51,7 +54,7 @@ def service(config, link, act=show, sensor=None, watchdog=lambda: None, log=prin
     arguments = config["arguments"]
     policy = policies.make(config["policy"], arguments)
     resolver = config.get("resolver", "reference")
-    ldl = open_ldl(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
+    ldl = opener(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
     if updates:
         updates.test(ldl)
     memory = None

@@ -79,15 +79,31 @@ def _node(args: argparse.Namespace) -> None:
     order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
     samples = None if args.app else node.Samples(pair, order)
     with node.output(args.out) as out:
-        runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out)
+        runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out, _opener(args.resolver))
         print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
 
 
-def _model_options(parser: argparse.ArgumentParser) -> None:
-    """What a node and a worker have in common."""
+def _opener(resolver: str) -> Callable[..., Any]:
+    """What opens the local model of a node."""
+    from h2t2.ldl.open import open_ldl
+
+    def exact(model: str, event: int, bits: int, *how: Any) -> Any:
+        from ..model.exact import open_exact
+
+        return open_exact(Path(model), event, bits) if model.endswith(".tflite") else open_ldl(model, event, bits, *how)
+
+    return exact if resolver == "exact" else open_ldl
+
+
+def _model_options(parser: argparse.ArgumentParser, *also: str) -> None:
+    """What a node and a worker have in common. also: resolvers beside TFLite's."""
     parser.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
+    exact = "; exact: the integer interpreter, bit for bit as boards" if also else ""
     parser.add_argument(
-        "--resolver", choices=["reference", "optimised"], default="reference", help="TFLite kernels (reference)"
+        "--resolver",
+        choices=["reference", "optimised", *also],
+        default="reference",
+        help=f"TFLite's kernels (reference){exact}",
     )
     add_endpoint_options(parser)
 
@@ -102,7 +118,7 @@ def _add_node(commands: Any) -> None:
         "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
         "h2t2 node --broker mqtts://broker.lan --ca ca.crt --user kitchen --password-file kitchen.secret --device kitchen",
     )
-    _model_options(p)
+    _model_options(p, "exact")
     p.add_argument("--ldl", metavar="FILE", help="an LDL .tflite or .h2m bundle in place of the pair's own")
     p.add_argument("--device", default="node", type=device_name, help="name in the topics (node)")
     p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")

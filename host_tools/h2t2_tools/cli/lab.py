@@ -135,10 +135,12 @@ def _add_replay(commands: Any) -> None:
 
 def _score(args: argparse.Namespace) -> None:
     from ..lab import scoring, traces
+    from ..model.exact import open_local
 
     with progress() as bar:
         task = bar.add_task("scoring")
         made = scoring.score(
+            open_local(Path(args.model)),
             Path(args.model),
             args.dataset,
             args.data and Path(args.data),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from h2t2.clock import ticks_diff, ticks_ms
+from h2t2.ldl.open import open_ldl
 from h2t2.ldl.quantise import local_input
 from h2t2.link.paho import PahoLink
 from h2t2.node import board, start
@@ -37,8 +38,16 @@ class Runner:
     """A node of a configuration, an LDL file and TFLite's kernels, or a bundle, on a stream of test samples; or, where the
     configuration has an app, on what that measures (samples: None)."""
 
-    def __init__(self, config: NodeConfig, ldl: str, resolver: str, samples: Samples | None, out: TextIO) -> None:
-        self.config, self.out = config, out
+    def __init__(
+        self,
+        config: NodeConfig,
+        ldl: str,
+        resolver: str,
+        samples: Samples | None,
+        out: TextIO,
+        opener: Callable[..., Any] = open_ldl,
+    ) -> None:
+        self.config, self.out, self._opener = config, out, opener
         self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
         self._decided: Callable[..., None] = self._show
@@ -81,7 +90,9 @@ class Runner:
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
         try:
             try:
-                running = start.service(content, link, self._decided, self._sensor, log=_say, updates=updates)
+                running = start.service(
+                    content, link, self._decided, self._sensor, log=_say, updates=updates, opener=self._opener
+                )
             except Exception as error:
                 if updates and updates.failed(error):
                     return {}, True

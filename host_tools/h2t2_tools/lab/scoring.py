@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
-
 from ..common.errors import UserError
 from ..common.finite import finite
 from . import datasets, traces
@@ -18,6 +16,7 @@ from .traces import Trace
 
 
 def score(
+    ldl: Any,
     model: Path,
     data: str,
     folder: Path | None,
@@ -26,7 +25,8 @@ def score(
     scale: float | None,
     progress: Callable[[int, int], None],
 ) -> Trace:
-    """The trace of the data's test part. data: a data set's name, or an .npz of x and y; scale: what x is divided by.
+    """The trace of the data's test part. ldl: the opened model; model: its file. data: a data set's name, or an .npz of x and
+    y; scale: what x is divided by.
 
     A model of two outputs (or `event` given) gives the scores of class 1; one of more gives all class scores.
     """
@@ -42,7 +42,6 @@ def score(
         if x.ndim != 2 or not all(0 <= c < x.shape[1] for c in columns):
             raise UserError(f"--columns: {data} has samples of shape {x.shape[1:]}")
         x = x[:, columns]
-    ldl = TFLiteModel(str(model), event=0)
     want = int(np.prod(ldl.input_shape))
     if len(x) != len(y) or int(np.prod(x.shape[1:])) != want:
         raise UserError(

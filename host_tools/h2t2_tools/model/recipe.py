@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
-
 from ..lab import traces
 from ..lab.scoring import confusion
 from .convert.from_keras import to_int8
+from .exact import open_local
 from .pair.job import Job
 from .pair.make import make
 
@@ -61,7 +60,7 @@ def arguments(about: str, folder: Path, epochs: int) -> argparse.Namespace:
 
 def scored(model: Path, x: np.ndarray, event: int) -> np.ndarray:
     """The int8 model's scores of class 1, in [0, 1], for float inputs x (n, ...)."""
-    ldl = TFLiteModel(str(model), event=event)
+    ldl = open_local(model, event)
     return np.array([ldl.score(ldl.run(ldl.quantise(row))) for row in x], np.float32)
 
 

@@ -59,6 +59,7 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, Any]]] = {
     "SPACE_TO_DEPTH": {"block": (0, "<i", 0)},
     "RESIZE_BILINEAR": {"align_corners": (2, "<b", 0), "half_pixel_centers": (3, "<b", 0)},
     "RESIZE_NEAREST_NEIGHBOR": {"align_corners": (0, "<b", 0), "half_pixel_centers": (1, "<b", 0)},
+    "SHAPE": {"out_type": (0, "<b", 0)},
     "BATCH_MATMUL": {"adjoint_x": (0, "<b", 0), "adjoint_y": (1, "<b", 0)},
     "VAR_HANDLE": {"name": (1, _TEXT, "")},
     "CALL_ONCE": {"graph": (0, "<i", 0)},

@@ -39,6 +39,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "SPACE_TO_DEPTH": ("SpaceToDepthOptions", {"block": "blockSize"}),
     "RESIZE_BILINEAR": ("ResizeBilinearOptions", _CENTRES),
     "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _CENTRES),
+    "SHAPE": ("ShapeOptions", {"out_type": "outType"}),
     "BATCH_MATMUL": ("BatchMatMulOptions", {"adjoint_x": "adjX", "adjoint_y": "adjY"}),
     "VAR_HANDLE": ("VarHandleOptions", {"name": "sharedName"}),
     "CALL_ONCE": ("CallOnceOptions", {"graph": "initSubgraphIndex"}),

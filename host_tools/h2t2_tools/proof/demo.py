@@ -18,7 +18,6 @@ from rich.table import Table
 
 from h2t2.core.pairwise import Pairwise
 from h2t2.core.rules import CalibratedMulticlass
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2.units import q15
 
 from ..common import pairs, policies
@@ -30,6 +29,7 @@ from ..lab.simulation.policies import offline_pair, offline_single
 from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
+from ..model.exact import open_local
 from .children import child, serving
 
 # a policy's line in tables and pictures, and that of the policy replayed beside it
@@ -175,7 +175,7 @@ def _report(
     index = np.array([line["sample"] for line in lines])
     remote, truth = remote_all[index], pair.y[index]
     many = pair.about.classes > 2
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"), bits=numbers["bits"])
+    ldl = open_local(pair.ldl, pair.about.output_of("ldl"))
     outputs = np.array([ldl.scores(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x])[index]
     scores = outputs.max(1) if many else outputs[:, ldl.event]
     stream = Stream(outputs if many else scores, remote, np.full(len(lines), numbers["beta"]))

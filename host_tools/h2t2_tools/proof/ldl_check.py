@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 
 from ..common.errors import UserError
-from ..model.bundle import write
+from ..model.exact import ExactModel
 from ..model.plan import Plan, plan
 from ..model.tflite import load
 from . import oracle
@@ -30,8 +29,7 @@ def compare(
     whole = load(path)
     made = plan(whole)
     graph = made.graph
-    blob = write(made)
-    model = Int8Model(blob, event=0)
+    model = ExactModel(made)
     interpreter = oracle.interpreter(path, layers)
     real = whole.inputs != graph.inputs  # its ends are float: the same numbers are given as such
     optimised = None if real else TFLiteModel(str(path), event=model.classes - 1, resolver="optimised")
@@ -52,9 +50,9 @@ def compare(
         interpreter.reset_all_variables()  # an LSTM's state: each sample by itself, as a board has it. Others are kept
         interpreter.invoke()
         arena = model.arena
-        arena[model.input : model.input + model.input_size] = (x.ravel().astype(np.int16) + 128).astype(np.uint8).tobytes()
-        for number, (step, (run, p, k)) in enumerate(zip(made.steps, model.steps)):
-            run(arena, model.blob, p, k)
+        model.put(x)
+        for number, step in enumerate(made.steps):
+            model.run_step(number)
             written = step.tensor not in {later.tensor for later in made.steps[number + 1 :]}  # all parts of a CONCATENATION
             if layers and written and step.tensor not in made.states and not _overwritten(interpreter, made, step.tensor):
                 wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[step.tensor])
@@ -79,7 +77,7 @@ def compare(
         "differ": int(differ),
         "first": first,
         "bins": int(bins),
-        "bundle_bytes": len(blob),
+        "bundle_bytes": len(model.blob),
         "arena_bytes": made.arena,
         "steps": len(made.steps),
     }

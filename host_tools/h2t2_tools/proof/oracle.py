@@ -40,7 +40,11 @@ def interpreter(path: Path, layers: bool) -> Any:
 
 
 def stepwise(graph: Graph) -> Graph:
-    """The graph with what the reference kernels compute wrongly written as what they compute rightly.
+    """The graph with what the reference kernels compute otherwise written as what they compute alike, or rightly.
+
+    LiteRT's FULLY_CONNECTED rounds once, where tflite-runtime 2.14 and boards round twice: it becomes a CONV_2D of one pixel,
+    which rounds twice everywhere. Its multiplier is the same double: the product of both scales in float32 is given as the
+    input's scale, the weights' is 1.
 
     A FULLY_CONNECTED over a sequence whose weights have a scale a channel (2.14 computes the first step only; NumPy and the
     optimised kernels compute them all) becomes a CONV_2D of one pixel over a picture of one row: the same multipliers, the
@@ -51,7 +55,7 @@ def stepwise(graph: Graph) -> Graph:
     for operator in graph.operators:
         if operator.name == "SUM":
             _sum(made, graph, operator)
-        elif operator.name == "FULLY_CONNECTED" and _over_a_sequence(graph, operator):
+        elif operator.name == "FULLY_CONNECTED" and (name() == "ai_edge_litert" or _over_a_sequence(graph, operator)):
             _dense(made, graph, operator)
         else:
             made.operators.append(operator)
@@ -96,12 +100,18 @@ def _dense(made: _Rewritten, graph: Graph, operator: Operator) -> None:
     outputs, inputs = w.shape
     rows = x.size // inputs
     assert w.data is not None
-    filters = made.put(w, shape=(outputs, 1, 1, inputs), data=w.data.reshape(outputs, 1, 1, inputs), axis=0)
+    scale, picture = w.scale, x
+    if len(scale) == 1:
+        picture = replace(x, scale=x.scale[:1].astype(np.float32) * scale.astype(np.float32))
+        scale = np.ones(1, np.float32)
+    data = w.data.reshape(outputs, 1, 1, inputs)
+    filters = made.put(w, shape=data.shape, data=data, axis=0, scale=scale)
     bias = operator.inputs[2] if len(operator.inputs) > 2 else -1
-    if bias < 0:  # which a convolution must have
-        bias = made.constant(np.zeros(outputs, np.int32), x.scale[0] * w.scale)
+    values = np.zeros(outputs, np.int32) if bias < 0 else graph.tensors[bias].data  # which a convolution must have
+    assert values is not None
+    sums = made.constant(values, picture.scale[0] * scale)
     shapes = (1, 1, rows, inputs), (1, 1, rows, outputs)
-    made.convolved("CONV_2D", (x, y), shapes, (filters, bias), fused=operator.options.get("fused", 0))
+    made.convolved("CONV_2D", (picture, y), shapes, (filters, sums), fused=operator.options.get("fused", 0))
 
 
 def _sum(made: _Rewritten, graph: Graph, operator: Operator) -> None:

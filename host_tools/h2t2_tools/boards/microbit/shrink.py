@@ -357,9 +357,9 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
     fixed = _same_in_all(model, layouts)
     sources = [minified(_Renamed(mapping).visit(_Constant(fixed.get(name, {})).visit(parts[name]))) for name in wanted]
     sources.sort(key=len, reverse=True)
-    table = bytes(model.blob[model.scores : model.scores + 256])
+    table = bytes(model.blob[model.table_at : model.table_at + 256])
     exact = table == bytes(range(256))  # an output of scale 1/256 is the score itself
-    base = model.scores + 256 * exact  # constants begin with the score table
+    base = model.table_at + 256 * exact  # constants begin with the score table
     listed = []
     for step, p, k in model.steps:
         values = list(p)

@@ -6,6 +6,7 @@ import base64
 import csv
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def _npz(samples: list[Sample], path: Path) -> int:
     kinds = {(one.dtype, one.shape if one.dtype != wire.RAW else ()) for one in samples}
     if len(kinds) > 1:
         raise UserError(f"{path}: samples of {len(kinds)} shapes or types in one file; pick a device or a model")
-    columns = {name: np.array([getattr(one, name) for one in samples]) for name in ABOUT}
+    columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in samples]) for name in ABOUT}
     data = [tensor(one) for one in samples]
     x = np.array(data, dtype=object) if kinds and next(iter(kinds))[0] == wire.RAW else np.array(data)
     if x.dtype == object:  # bytes of many lengths, without pickle: one after the other, and where each begins

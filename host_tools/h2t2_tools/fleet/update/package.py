@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.ldl.quantise import local_input
 from h2t2.node import package
 from h2t2.node.account import PLACES
 
@@ -128,11 +128,10 @@ def shares(scores: np.ndarray, weight: np.ndarray) -> list[int]:
 
 def _test(pair: Pair, blob: bytes, count: int) -> bytes:
     """CRC-32 of the bundle's outputs, then the inputs."""
-    host = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
     ldl = Int8Model(blob, pair.about.output_of("ldl"))
     inputs, crc = b"", 0
     for sample in pair.x[:count]:
-        x = host.quantise(pair.view(sample, "ldl")).astype(np.int8).tobytes()
+        x = local_input(ldl, pair.view(sample, "ldl")).tobytes()
         ldl.reset()
         ldl.run(memoryview(x).cast("b"))
         crc = crc32(bytes(ldl.arena[ldl.output : ldl.output + ldl.classes]), crc)

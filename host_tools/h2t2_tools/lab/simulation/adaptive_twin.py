@@ -9,8 +9,8 @@ import numpy as np
 
 from h2t2.core import adaptive, budget, forecaster, miss_rate
 
+from ...common.jit import compiled, njit, njit_alone
 from . import tree_twin as trees
-from .jit import compiled, njit, njit_alone
 from .tree_twin import divided, draw, exp2, times
 from .twin import ASKED, LOSE
 from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import njit_alone
+from ...common.jit import njit_alone
 
 
 @njit_alone

@@ -6,8 +6,8 @@ import numpy as np
 
 from h2t2.core import adaptive_classes, class_forecaster
 
+from ...common.jit import compiled, njit, njit_alone
 from .adaptive_twin import fade, square_root, weigh
-from .jit import compiled, njit, njit_alone
 from .tree_twin import divided, draw, exp2, times
 from .twin import ASKED, LOSE
 from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see

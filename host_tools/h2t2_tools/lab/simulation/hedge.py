@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import njit, njit_alone
+from ...common.jit import njit, njit_alone
 
 
 @njit

@@ -9,7 +9,7 @@ import numpy as np
 
 from h2t2.core import experts, numbers
 
-from .jit import compiled, njit
+from ...common.jit import compiled, njit
 
 ONE, NONE, FINE = numbers.ONE, numbers.NONE, numbers.FINE
 CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST

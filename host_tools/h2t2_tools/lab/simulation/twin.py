@@ -6,8 +6,8 @@ import numpy as np
 
 from h2t2.core import numbers, pairwise, rng, rules
 
+from ...common.jit import compiled, njit, njit_alone
 from . import tree_twin as trees
-from .jit import compiled, njit, njit_alone
 from .tree_twin import draw, times
 
 ONE, ONE_Q29 = numbers.ONE, numbers.ONE_Q29

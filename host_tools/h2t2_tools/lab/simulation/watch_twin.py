@@ -6,7 +6,7 @@ import numpy as np
 
 from h2t2.core import watch
 
-from .jit import compiled, njit
+from ...common.jit import compiled, njit
 
 YEAR, QUIET, SEEN, FLOOR = watch.YEAR, watch.QUIET, watch.SEEN, watch.FLOOR
 GAMMA, MEMORIES, SHARE, STEP = watch.GAMMA, watch.MEMORIES, watch.SHARE, watch.STEP

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
-
 from ...common import prior_file
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
 from ...lab import prior
 from .. import bundle
+from ..exact import open_local
 from ..inspect import inspect
 from . import calibration, judge, report
 from .open import open_source
@@ -70,7 +69,7 @@ def _convert(job: Job, made_in: Path, progress: Callable[[str], None]) -> dict[s
     progress("quantising")
     made, about = _write(job, made_in, source.quantise(source.prepared(samples.x)))
     progress("running the int8 model")
-    ldl = TFLiteModel(str(made["tflite"]), event=exact.event)
+    ldl = open_local(made["tflite"], exact.event)
     rounded = np.array([ldl.scores(ldl.quantise(row))[exact.event] for row in source.prepared(exact.judged.x)])
     progress("comparing the policy's decisions")
     if job.test and exact.judged.y is not None:  # what labels it was not made with say of the int8 model's own bins

@@ -118,7 +118,7 @@ def write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, An
         "test_samples": len(samples.y),
     }
     (job.out / "pair.json").write_text(json.dumps(about, indent=1) + "\n")
-    raw = {} if samples.raw is None else {"raw": samples.raw}
+    raw: dict[str, Any] = {} if samples.raw is None else {"raw": samples.raw}
     np.savez_compressed(job.out / "test.npz", x=samples.x, y=samples.y.astype(np.uint8), **raw)
     traces.save(job.out / "trace.npz", traces.Trace(name, ldl.score.astype(np.float32), rdl.says))
     files = ["pair.json", "ldl.tflite", *_file(rdl), "test.npz", "trace.npz"]

@@ -18,6 +18,7 @@ from ...common.pairs import Prepared
 from ...fleet.rdl import models
 from .. import tflite
 from ..convert.open import open_source
+from ..exact import open_local
 from .job import Job, Samples, view
 
 UNLIKE = 8.0  # how many times wider one number's range may be than another's before each is scaled by itself
@@ -84,7 +85,7 @@ def converted(side: str, path: Path, job: Job, samples: Samples) -> Side:
             prepared = _prepared(source.factor, source.offset, source.shape)
     graph = tflite.load(out)
     event = _event(samples, int(np.prod(graph.tensors[graph.outputs[0]].shape[1:])), str(path))
-    model = TFLiteModel(str(out), event=event or 0)
+    model = open_local(out, event or 0) if side == "ldl" else TFLiteModel(str(out), event=event or 0)
     scale, zero_point = model.input_quantisation()
     made = int8(view(samples.x, job, side, model.input_shape[1:], str(path)), prepared, scale, zero_point)
     score = models.picked(np.array([model.scores(row) for row in made]), event)

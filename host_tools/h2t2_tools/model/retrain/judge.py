@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
-
 from ...common.pairs import Pair
 from ...common.policies import DEFAULTS
 from ...fleet.rdl import models
@@ -18,6 +16,7 @@ from ...lab.simulation.policies.base import Policy
 from ...lab.simulation.stream import Costs
 from ...lab.simulation.sweep import Job, sweep
 from ...lab.traces import Trace
+from ..exact import open_local
 from .kept import Kept
 
 PLAYED, RUNS = 5000, 10  # samples of a replay, and how many replays
@@ -40,7 +39,7 @@ class Judged:
 def scores(pair: Pair, x: np.ndarray) -> np.ndarray:
     """The int8 local model's, (n,) of class 1, or (n, K)."""
     event = None if pair.about.costs else pair.about.output_of("ldl")
-    ldl = TFLiteModel(str(pair.ldl), event=event or 0)
+    ldl = open_local(pair.ldl, event or 0)
     made = [ldl.scores(np.asarray(ldl.quantise(pair.view(row, "ldl"))).reshape(ldl.input_shape[1:])) for row in x]
     return models.picked(np.array(made), event)
 

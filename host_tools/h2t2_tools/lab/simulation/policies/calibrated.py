@@ -4,7 +4,7 @@ import numpy as np
 
 from h2t2.core.rules import CalibratedMulticlass
 
-from ..jit import njit_alone
+from ....common.jit import njit_alone
 from ..stream import Costs, Stream
 from ..twin import expected
 from .base import Policy

@@ -1,4 +1,4 @@
-"""The compiler of the simulated policies, numba, and where it keeps what it compiled: by what was compiled.
+"""The compiler of the runtime's integer code on a host, numba, and where it keeps what it compiled: by what was compiled.
 
 numba itself looks at the file of a function alone, not at those it calls, and a change of the runtime's core would go on with
 the old one.
@@ -7,21 +7,22 @@ the old one.
 from __future__ import annotations
 
 import zlib
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import numba
 
-from ...common import places
+from . import places
 
 
 def _keep() -> None:
     """Have it kept in a folder named after the sources, unless the user has named one or there is no room for one."""
     if numba.config.CACHE_DIR:
         return
+    sources = [*(places.RUNTIME / "core").glob("*.py"), *(places.RUNTIME / "ldl").glob("*.py")]
+    sources += [*(places.PACKAGE / "lab/simulation").rglob("*.py"), *(places.PACKAGE / "model").glob("compiled.py")]
     stamp = 0
-    for path in sorted([*(places.RUNTIME / "core").glob("*.py"), *Path(__file__).parent.rglob("*.py")]):
+    for path in sorted(sources):
         stamp = zlib.crc32(path.read_bytes(), stamp)
     folder = places.cache() / "numba" / f"{stamp:08x}"
     try:
