@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...common.errors import UserError
+from . import recurrent
 from .quiet import quiet
 from .source import Source
 
@@ -49,16 +51,20 @@ def _without_scaling(tf: Any, model: Any, shape: tuple[int, ...]) -> tuple[Any, 
 
     They stay outside: one int8 scale cannot serve unlike numbers, and a board need not multiply what quantising multiplies.
     """
-    factor, offset, last = np.ones(shape), np.zeros(shape), None
+    factor, offset, count = np.ones(shape), np.zeros(shape), 0
+    chain = isinstance(model, tf.keras.Sequential)  # Keras 3 calls its layers anew with each that is added: nodes tell nothing
     layers = [layer for layer in model.layers if not isinstance(layer, tf.keras.layers.InputLayer)]
     for layer in layers[:-1]:
-        made = _scaling(tf, layer, shape)
-        if made is None or len(layer._outbound_nodes) != 1 or (last is not None and layer.input is not last.output):
+        scaling = _scaling(tf, layer, shape)
+        alone = chain or (len(layer._outbound_nodes) == 1 and (not count or layer.input is layers[count - 1].output))
+        if scaling is None or not alone:
             break
-        factor, offset, last = factor * made[0], offset * made[0] + made[1], layer
-    if last is None:
+        factor, offset, count = factor * scaling[0], offset * scaling[0] + scaling[1], count + 1
+    if not count:
         return model, 1.0, 0.0
-    return tf.keras.Model(last.output, model.outputs), factor, offset
+    if chain:
+        return tf.keras.Sequential([tf.keras.Input(shape), *layers[count:]]), factor, offset
+    return tf.keras.Model(layers[count - 1].output, model.outputs), factor, offset
 
 
 def _scaling(tf: Any, layer: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -111,13 +117,15 @@ def _shape(path: Path, inputs: list[Any], outputs: list[Any]) -> tuple[int, ...]
 def to_int8(model: Any, calibration: np.ndarray) -> bytes:
     """Full-integer int8 .tflite (int8 in and out) of a Keras model; calibration: (n, ...) float32 inputs."""
     tf = _tensorflow()
+    # one sample at a time, as a device has it
+    spec = tf.TensorSpec([1, *model.inputs[0].shape[1:]], tf.float32)
+    if any(isinstance(layer, tf.keras.layers.RNN) for layer in model._flatten_layers()):
+        with quiet(), recurrent.one_operator_each(tf, model), tempfile.TemporaryDirectory(prefix="h2t2-keras-") as folder:
+            recurrent.save(tf, model, spec, folder)
+            return _converted(tf, tf.lite.TFLiteConverter.from_saved_model(folder), calibration)
     with quiet():  # traced, as from_keras_model() would save the model first, which takes ten times as long
-        # one sample at a time, as a device has it: an LSTM of any other number of them becomes a loop, which nothing small runs
-        spec = tf.TensorSpec([1, *model.inputs[0].shape[1:]], tf.float32)
         traced = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-        recurrent = any(isinstance(layer, tf.keras.layers.RNN) for layer in model._flatten_layers())
-        # which asks for the model as well, and takes ten times as long
-        converter = tf.lite.TFLiteConverter.from_concrete_functions([traced], *([model] if recurrent else []))
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([traced])
     return _converted(tf, converter, calibration)
 
 
