@@ -91,6 +91,8 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     steps = [{**step, "kind": "dense NumPy matrix", "us": 90.0}, {**step, "kind": "tree core", "us": 3.0}]
     memory = {"board": "esp32", "mpy": True, "flash_bytes": 45678, "heap_bytes": None, "bundle_bytes": 300}
     row = {"bits": 4, "mode": "paper", "rounds": 77, "differ": 2, "worst_error": 1e-4, "margin": 1e-6}
+    kernel = {"pair": "p", "library": "ai_edge_litert", "resolver": "reference", "samples": 5, "outputs": 10, "farthest": 1}
+    kernel.update(decisions=20, decided=0)
     measured = {
         "machine": every.machine(),
         "saving": [saved],
@@ -107,13 +109,14 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
             "digits": [
                 {
                     "what": "ref",
-                    **dict.fromkeys(("heap", "instructions", "per_mac", "operators")),
+                    **dict.fromkeys(("heap", "instructions", "per_mac", "operators", "ratio")),
                     "us": 2.0,
                     "macs_per_second": 1.0,
                     "crc": 1,
                 }
             ]
         },
+        "kernels": [{**kernel, "differ": 3}],
         "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
         "overload": MET,
         "dashboard": SEEN,

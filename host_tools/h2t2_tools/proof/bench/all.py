@@ -24,6 +24,7 @@ NAMES = (
     "device",
     "memory",
     "ldl",
+    "kernels",
     "cuts",
     "offload",
     "overload",

@@ -27,6 +27,7 @@ from ...boards.emulators.microbit import NANOSECONDS, Microbit
 from ...common import places
 from ...common.report import Report, Table
 from ...model.bundle import from_tflite
+from ...model.exact import compiler, open_exact
 from ...model.inspect import inspect
 from .. import usage
 from ..networks import NETWORKS
@@ -48,11 +49,11 @@ def made(model: str) -> Iterator[Path]:
 
 
 def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[dict[str, Any]]:
-    """Rows {what, us, macs_per_second, crc, heap, instructions, operators}: the same `runs` inputs each, us of the fastest.
+    """Rows {what, us, macs_per_second, crc, heap, instructions, operators, ratio}: the same `runs` inputs each, us of the best.
 
     operators: of MicroPython, {what, us, macs} a step. heap: bytes at most, beside the bundle, or None where that is not
     measured; of TFLite what a fresh process grows by, library and all. instructions: of the emulated board, whose time
-    is not ours (us None there); per_mac: of them a MAC.
+    is not ours (us None there); per_mac: of them a MAC. ratio: of the compiled one, to plain CPython.
     """
     macs = inspect(path)["multiply_accumulates"]
     blob = from_tflite(path)
@@ -61,7 +62,7 @@ def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[
     def row(what: str, us: float | None, crc: int, heap: int | None, **more: Any) -> None:
         speed = macs / us * 1e6 if us else None
         numbers = {"us": us, "macs_per_second": speed, "crc": crc, "heap": heap}
-        rows.append({"what": what, **numbers, "instructions": None, "per_mac": None, "operators": None, **more})
+        rows.append({"what": what, **numbers, "instructions": None, "per_mac": None, "operators": None, "ratio": None, **more})
 
     for resolver in ("reference", "optimised"):
         progress(f"TFLite {resolver}")
@@ -88,6 +89,16 @@ def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[
         best = min(best, time.perf_counter() - started)
         outputs.append(bytes((u - 128) & 255 for u in board.arena[board.output : board.output + board.classes]))
     row("ours, CPython", best * 1e6, _crc(outputs), heap)
+    if compiler():
+        progress("integer interpreter, compiled")
+        exact = open_exact(path)
+        outputs, fastest = [], float("inf")
+        for x in _inputs(np.int8, exact.input_shape, runs):
+            started = time.perf_counter()
+            exact.run(x)
+            fastest = min(fastest, time.perf_counter() - started)
+            outputs.append(exact.outputs(x).tobytes())
+        row("ours, compiled by numba", fastest * 1e6, _crc(outputs), None, ratio=best / fastest)
     if UNIX.missing() is None:
         progress("integer interpreter, MicroPython")
         with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +176,7 @@ def report(rows: list[dict[str, Any]], name: str, runs: int = 3) -> Report:
 
     cells = [
         [
-            row["what"],
+            row["what"] + (f" ({row['ratio']:,.0f} times plain CPython)" if row["ratio"] else ""),
             cell(row["us"], ",.0f"),
             cell(row["us"] and row["us"] / rows[0]["us"], ".2f"),
             cell(row["us"] and row["macs_per_second"] / 1e6, ",.2f"),
