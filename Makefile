@@ -1,30 +1,67 @@
-# make demo: set up what the demo needs and run it. make test: set up everything and run every check. make docs: the pages.
+# make demo: set up what the demo needs and run it. make test: the quick suite, some minutes. make test-all: the rest, which needs
+# compilers, TensorFlow, a browser, other Pythons, time. make docs: the pages.
 VENV := .venv
 BIN := $(VENV)/bin
 TRAIN := .venv-train
 DOCS := .venv-docs
 ASSISTANT := .venv-assistant
 SERVERS := .venv-servers
+ORACLE := .venv-oracle
 LOCKS := host_tools/locks
 SETUP := pyproject.toml host_tools/setup.sh
+
+# where no temporary file can be put, one folder here takes them
+ifneq ($(shell test -w "$${TMPDIR:-/tmp}" && echo yes),yes)
+export TMPDIR := $(CURDIR)/.tmp
+$(shell mkdir -p $(TMPDIR))
+endif
 
 # The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test units test-train fuzz lint setup system docs lock pages walkthrough pictures clean
+.PHONY: demo test test-all units whole coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
+	walkthrough pictures clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
 	$(BIN)/h2t2 demo
 
 # side by side what waits for the network and what computes
-test: setup lint
-	$(MAKE) -j2 system $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done $(SERVERS)/.done
-	$(MAKE) -j2 units test-train
-	$(MAKE) -j2 fuzz docs
+test: setup
+	$(MAKE) -j2 system lint
+	$(MAKE) units
 
+test-all: setup
+	$(MAKE) -j2 system-whole $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done $(SERVERS)/.done oracle
+	$(MAKE) whole
+	$(MAKE) -j2 test-train test-oracle
+	$(MAKE) -j2 fuzz docs
+	$(MAKE) coverage
+	$(MAKE) pythons
+
+PYTEST := pytest -n auto --dist worksteal --quick
 units: setup
-	$(BIN)/pytest -n auto --dist worksteal --quick
+	$(BIN)/$(PYTEST) -m "not whole"
+
+whole: setup
+	$(BIN)/$(PYTEST) -m whole
+
+# which lines the tests that take less than a second run
+coverage: setup
+	$(BIN)/$(PYTEST) -q -m "not slow" --cov=h2t2 --cov=h2t2_tools --cov-report=term:skip-covered | tail -n 60
+
+# the quick suite on every other Python of this machine
+pythons:
+	sh host_tools/pythons.sh $(BIN)/python $(LOCKS)/dev.txt
+
+# tflite-runtime 2.14, which has wheels for Python 3.10 and 3.11, beside the integer interpreter, byte for byte
+oracle:
+	if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 12))'; then $(MAKE) $(ORACLE)/.done; fi
+
+test-oracle: oracle
+	if [ -e $(ORACLE)/.done ]; then $(ORACLE)/bin/pytest -q tests/ldl tests/proof/test_ldl_check.py tests/node/test_memory.py \
+		tests/model/test_inspect.py tests/model/test_convert.py; \
+	else echo "h2t2 oracle: left out: tflite-runtime 2.14 has no wheel for $$($(BIN)/python --version)"; fi
 
 # Keras sources and the training recipes: TensorFlow lives in an environment of its own
 test-train: $(TRAIN)/.done
@@ -72,8 +109,15 @@ $(SERVERS)/.done: $(LOCKS)/servers.txt $(SETUP)
 	sh host_tools/setup.sh $(SERVERS) $<
 	touch $@
 
+$(ORACLE)/.done: $(LOCKS)/oracle.txt $(SETUP)
+	sh host_tools/setup.sh $(ORACLE) $<
+	touch $@
+
 system: setup
-	sh host_tools/system.sh $(BIN)/h2t2
+	sh host_tools/system.sh $(BIN)/h2t2 quick
+
+system-whole: setup
+	sh host_tools/system.sh $(BIN)/h2t2 whole
 
 # the lock files: every version and hash, for Python 3.10 to 3.14; no address of any index. Needs uv (pip install uv)
 LOCKED := --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
@@ -86,6 +130,7 @@ lock:
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
 	$(COMPILE) --group build --group assistant -o host_tools/locks/assistant.txt
 	$(COMPILE) --group build --group servers -o host_tools/locks/servers.txt
+	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
 # what is written by a command and committed: package.json of every board, the command reference, the operators
 pages: setup
@@ -103,4 +148,4 @@ pictures: setup
 	H2T2_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -q tests/proof/test_fleet_demo.py
 
 clean:
-	rm -rf $(VENV) $(TRAIN) $(DOCS) $(ASSISTANT) $(SERVERS) results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* $(TRAIN) $(DOCS) $(ASSISTANT) $(SERVERS) $(ORACLE) .tmp results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

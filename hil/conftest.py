@@ -12,6 +12,7 @@ from rig import ENTRIES, Board, Material
 from h2t2_tools.fleet import broker
 
 ROOT = Path(__file__).parents[1]
+QUICK = ("unix", "arm32", "wasm")  # the emulated boards of `make test`
 sys.path.insert(0, str(ROOT / "tests"))
 
 
@@ -47,13 +48,19 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("round_of", range(repeat))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests for which none of the chosen boards has what they need: pytest would report each as skipped."""
+    """Leave out the tests for which none of the chosen boards has what they need: pytest would report each as skipped. Boards
+    that are slow, or are built from source, are for the whole suite."""
     params = [(item, item.callspec.params if hasattr(item, "callspec") else {}) for item in items]
     empty = [item for item, given in params if "board" in given and not isinstance(given["board"], dict)]
     if empty:
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if item not in empty]
+    for item, given in params:
+        if isinstance(given.get("board"), dict) and given["board"].get("emulator", "") not in QUICK:
+            item.add_marker("whole")
+            item.add_marker("slow")
 
 
 @pytest.fixture

@@ -172,7 +172,7 @@ def test_noise_on_the_serial_line(board, material, rdl, figures):
     assert is_subsequence([row["bin"] for row in outcome.decisions], bins)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("serial")
 def test_ctrl_c_in_a_late_reply_does_not_stop_the_program(board, material, rdl, figures):
     """No reply comes in time; what comes later holds the byte of Ctrl-C, as a frame may. Every sample is decided."""

@@ -13,9 +13,19 @@ settings.register_profile("no clock", deadline=None)  # a busy machine may take 
 settings.load_profile("no clock")
 
 
+# what needs a browser or somebody else's server is for the whole suite
+HEAVY = {"browser", "mlserver"}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """The emulated Pico's tests first: each keeps a core busy for minutes, and the other would idle beside the last of them."""
     items.sort(key=lambda item: "pico" not in item.nodeid)
+    for item in items:
+        if HEAVY & set(item.fixturenames):
+            item.add_marker("whole")
+        if item.get_closest_marker("whole"):
+            item.add_marker("slow")
 
 
 @pytest.fixture(params=["amqtt", "mosquitto"])

@@ -4,9 +4,20 @@ import os
 import select
 import tty
 
+import pytest
+
+from h2t2_tools.boards.emulators import terminals
+
+
+def need():
+    """Skip, with the reason, where the system has none."""
+    if terminals.absent():
+        pytest.skip(terminals.absent())
+
 
 class Pty:
     def __init__(self):
+        need()
         self.end, other = os.openpty()
         tty.setraw(other)
         os.set_blocking(self.end, False)

@@ -6,6 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+from interpreters import need
 from support import ROOT
 
 from h2t2_tools.boards import flash, kinds, targets
@@ -36,8 +37,7 @@ def put(model, folder, **changes):
 
 @pytest.mark.slow
 def test_flash_copies_only_what_changed(model, tmp_path):
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     first = put(model, tmp_path / "device")
     assert first["copied"] == len(first["files"]) and first["found"]["platform"] == "linux"
     assert put(model, tmp_path / "device")["copied"] == 0
@@ -50,8 +50,7 @@ def test_flash_copies_only_what_changed(model, tmp_path):
 @pytest.mark.slow
 def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     """Cut off while copying: the old runtime is whole, repeating copies only the rest. Cut at the end: main.py finishes it."""
-    if UNIX.missing():
-        pytest.skip(UNIX.missing())
+    need(UNIX)
     device = tmp_path / "device"
     put(model, device)
     old = {path: path.read_bytes() for path in device.rglob("*") if path.is_file()}
@@ -193,6 +192,7 @@ APP = "def sense(): return None\n\n\ndef act(decision): pass\n"
 
 @pytest.mark.slow
 def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
+    need(UNIX)
     pair = ROOT / "models/breast_cancer"
     text = (ROOT / "firmware/boards/unix/config.toml").read_text()
     (tmp_path / "c.toml").write_text(text.replace('pair = ""', f'pair = "{pair}"'))

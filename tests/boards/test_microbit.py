@@ -15,7 +15,7 @@ from h2t2_tools.model import bundle
 from h2t2_tools.proof.validate import samples
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "options, unit", [({}, 0), ({"feedback": "all", "exploration": "anytime"}, 0), ({"half_life": 20}, 0), ({}, 2)]
 )

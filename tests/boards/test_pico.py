@@ -28,7 +28,7 @@ from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.proof.children import rest
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.whole,
     # seconds of the chip's time, each of which takes a core of its own five, and a busy machine more
     pytest.mark.timeout(1200),
     pytest.mark.skipif(PICO.missing() is not None, reason=str(PICO.missing())),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from interpreters import need
 
 from h2t2_tools.boards import flash, kinds, project
 from h2t2_tools.boards.emulators import catalogue
@@ -61,6 +62,7 @@ def test_nothing_is_written_over(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
+    need(catalogue.UNIX)
     made, device = new(tmp_path / "mine"), tmp_path / "device"
     device.mkdir()
     put = lambda **options: flash.flash(  # noqa: E731
@@ -110,10 +112,9 @@ def test_what_is_no_project_is_said(tmp_path, capsys, words, said):
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_an_app_that_never_measures_ends_the_run_with_its_reason(tmp_path, capsys):
-    if catalogue.UNIX.missing():
-        pytest.skip(catalogue.UNIX.missing())
+    need(catalogue.UNIX)
     assert main(["new", str(tmp_path / "mine"), "--from", "breast_cancer"]) == 0
     app = (tmp_path / "mine/app.py").read_text()
     (tmp_path / "mine/app.py").write_text(app.replace("line = lines.readline()", "return [1, 2]"))

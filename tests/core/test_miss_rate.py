@@ -49,7 +49,7 @@ def test_a_limit_that_does_not_bind_changes_next_to_nothing(seed):
     assert 0.93 * 22938 < policy.fp <= 22938 and 0.93 * 13107 < policy.fee <= 13107
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_interval_holds_the_share_that_was_missed():
     """Two standard errors: of 12 runs at least 10 hold it, and it narrows as labels come."""
     held = 0

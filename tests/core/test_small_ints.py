@@ -181,7 +181,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @settings(max_examples=60)
 @given(
     beta=q15, fp=q15, fn=q15, limit=st.sampled_from([1, 33, 655, 32768]), rates=st.sampled_from([(0, 0), (1000, 2000)]),
@@ -294,7 +294,7 @@ def test_the_core_of_h2t2_stays_under_600_lines_of_code():
     assert lines < 600, lines
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(200)
 def test_no_drift_in_a_million_rounds():
     """After 10^6 charges the region probabilities still are those of the exactly accumulated losses."""

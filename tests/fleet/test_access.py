@@ -157,7 +157,7 @@ def run(fleet, *words, password=None, timeout=280):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_worker_without_certificate_or_password_cannot_connect(fleet):
     """`h2t2 rdl` itself: status 1 and a reason, no traceback, no password told."""
     url = f"mqtts://localhost:{fleet.workers}"

@@ -70,6 +70,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.whole
 def test_a_picture_is_asked_about(tmp_path):
     """A JPEG as it came, numbers as a PNG; the score is of the first token's probabilities, of all the ways to write it."""
     said = completion("Yes.", [("\n", {"\n": 1}), ("Yes", {"Yes": 0.5, " yes": 0.1, "No": 0.3, "n": 0.05, "maybe": 0.05})])

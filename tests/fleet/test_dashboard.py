@@ -17,7 +17,7 @@ from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.whole
 __all__ = ["browser"]
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import pseudo_terminal
 import pytest
 from command_line import h2t2
 from support import hears_ctrl_c, mosquitto, until, worker
@@ -33,7 +34,7 @@ def decided(path):
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_it_shows_what_nodes_say_and_what_is_wrong(tmp_path):
     outs = {name: tmp_path / name for name in ("kitchen", "hall")}
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
@@ -74,6 +75,7 @@ def test_it_shows_what_nodes_say_and_what_is_wrong(tmp_path):
 
 @pytest.mark.slow
 def test_on_a_terminal_it_is_live_until_ctrl_c(tmp_path):
+    pseudo_terminal.need()
     with mosquitto(tmp_path) as broker, node(broker.url, "kitchen", tmp_path / "out") as kitchen:
         ours, theirs = pty.openpty()
         fleet = subprocess.Popen(

@@ -20,6 +20,7 @@ from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.seen.costs import of_counters
 
+pytestmark = pytest.mark.whole
 PYTHON = ROOT / ".venv-assistant/bin/python"
 NAME = "Wohnküche 2"
 

@@ -96,6 +96,7 @@ print(json.dumps({"ours": ours, "theirs": theirs, "same": body[head:] == mine[le
 """
 
 
+@pytest.mark.whole
 def test_tensors_as_bytes_are_what_tritons_client_writes_and_reads():
     """The package index has no Triton: its own client builds the request that ours must equal, and reads the answer."""
     if not PYTHON.exists():

@@ -9,7 +9,7 @@ import venv
 import pytest
 from support import ROOT, mosquitto
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.whole
 
 
 def run(*command, **options):

@@ -125,7 +125,7 @@ def test_metrics_are_explained():
     assert not missing, missing
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_prometheus_scrapes_a_real_fleet(tmp_path):
     port = free_port()
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):

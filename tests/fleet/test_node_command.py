@@ -44,7 +44,7 @@ def test_a_node_keeps_to_its_budget():
     assert run.returncode == 2 and "want a share" in run.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_node_tells_what_it_misses(tmp_path):
     """A limit for misses, its estimate and interval in the summary, and kept over a restart; another policy has none."""
     size = "--pair", "digits", "--samples", 300, "--beta", 0.3, "--miss-rate", 0.01, "--snapshot", tmp_path / "state"

@@ -103,7 +103,7 @@ def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
         assert len(files["samples.bin"]) == 200 * (2 + 4 * wire.ITEM[code])
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 def test_from_a_node_to_the_worker_and_back(trained, tmp_path, dtype):
     folder, big = trained

@@ -114,7 +114,7 @@ def test_at_a_terminal(tmp_path):
     assert '"ok": 2' in (tmp_path / "counts.json").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_at_the_dashboard(browser, tmp_path):
     """By key and by button; the page asks for the token, and has the picture."""
     with mosquitto(tmp_path) as broker:

@@ -23,7 +23,7 @@ def node(url, *options, **named):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **named)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
     """Window 1, an eager policy, 12 s: no worker, a stopped one, no broker: at least 95 % of a healthy node's decisions."""
     rate = ["--samples", str(SAMPLES), "--every", f"{1000 // RATE}ms"]

@@ -90,6 +90,7 @@ def report(tmp_path):
     return json.loads((tmp_path / "report.json").read_text())
 
 
+@pytest.mark.whole
 def test_to_one_a_tenth_and_all(tmp_path, key, capsys, monkeypatch):
     monkeypatch.setattr(delivery, "AGAIN_S", 0.3)
     names = [f"s-{n:02}" for n in range(20)]
@@ -115,6 +116,7 @@ def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
         assert told["devices"][1]["why"] == "9 exceptions" and made.devices["s-05"].updates.report()["tried"] == 0
 
 
+@pytest.mark.whole
 def test_those_that_do_not_answer_or_refuse(tmp_path, key):
     with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
         assert updated(broker, tmp_path, key, "a", "--patience", "4") == 1
@@ -192,6 +194,7 @@ def test_signing_refuses_what_cannot_be(tmp_path, key, capsys):
     assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").about.model_id and told["prior"]
 
 
+@pytest.mark.whole
 def test_h2t2_node_starts_again_with_it(tmp_path, key):
     """On a Pi: within its process, with the learned state of its own, and back to the older one's when the trial fails."""
     (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())

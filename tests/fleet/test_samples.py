@@ -147,7 +147,7 @@ def test_what_they_say_of_the_local_model(tmp_path):
     assert sum(row["samples"] for row in rows) == 100
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_whole_way_and_a_kill(tmp_path, capsys):
     """A node offloads to a worker that keeps; the worker is killed: what it answered a second ago is there, and is exported."""
     if broker.mosquitto() is None:

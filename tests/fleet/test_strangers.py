@@ -110,7 +110,7 @@ print(json.dumps({"summary": start.summary(running)}))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_a_hundred_thousand_malformed_messages(tmp_path):
     if broker.mosquitto() is None or UNIX.missing():

@@ -167,7 +167,7 @@ def test_what_was_taken_is_answered_before_the_end(url, tmp_path):
         link.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_model_is_replaced_under_load_without_losing_a_request(url, tmp_path):
     """By a changed file, by SIGHUP; a broken file leaves the old model in service."""
     path = tmp_path / "model.py"
@@ -363,7 +363,7 @@ def test_a_worker_waits_for_its_broker(tmp_path):
             rest(process, 10)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_worker_outlives_a_broker_that_is_away_for_long(tmp_path):
     """Fifteen seconds, longer than a silent worker is let live: the same process answers afterwards."""
     with mosquitto(tmp_path) as one, worker(one.url, "digits") as process:
@@ -387,7 +387,7 @@ def model(x):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
     """One poison request among good ones, asked until answered: health tells, the good get labels, the poison is refused."""
     (tmp_path / "hangs.py").write_text(HANGS)
@@ -429,7 +429,7 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
         link.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_worker_that_is_stopped_is_replaced(url):
     with worker(url, "digits") as process:
         (stopped,) = children(process.pid)
@@ -458,7 +458,7 @@ def test_two_models_on_one_broker_do_not_steal_from_each_other(url):
             link.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_metrics_serve_a_bounded_number_of_connections(url):
     port = broker.free_port()
     with worker(url, "digits", "--metrics", str(port)) as process:

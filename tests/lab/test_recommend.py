@@ -30,7 +30,7 @@ def asked(tmp_path, capsys):
     return ask
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
     report = asked("phishing")
     cost = {row["what"]: row for row in report["rows"]}

@@ -83,7 +83,7 @@ def test_replay_prints_writes_and_draws(tmp_path, capsys):
     assert "H2T2 all + anytime" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_replay_of_many_classes_and_of_a_traces_own_costs(tmp_path, capsys):
     size = ("--runs", 2, "--samples", 300, "--out", tmp_path, "--json", "-")
     assert h2t2("replay", "digits_4", "--beta", ".2", *size) == 0
@@ -199,7 +199,7 @@ def test_a_users_folder_comes_first(tmp_path):
         catalogue.find("breakhis", tmp_path / "nowhere")
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(1200)  # a minute and a half of computing alone, and whatever a busy machine makes of it
 def test_experiments_draw_and_the_page_is_written(tmp_path, capsys):
     """All of them, quick, from what the product ships; then the page, which names every claim and no missing number."""

@@ -38,7 +38,7 @@ def test_learning_pays():
     assert learned < min(cost["no offload"], cost["full offload"], cost["HI single threshold"])
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_sweep_is_the_same_on_a_dask_cluster():
     distributed = pytest.importorskip("distributed", reason="the test's cluster: pip install distributed")
     jobs = grid(made_up(), [policies.make("h2t2-all", 4), policies.make("single", 4)], [0.1, 0.4], COSTS.matrix, 500, 2, 0)

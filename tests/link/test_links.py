@@ -239,7 +239,7 @@ def test_workers_come_and_go(kind, mosquitto):
         one.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @both
 def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
     """Each takes the other's connection away: both say so, and from then on wait long between two attempts."""

@@ -133,7 +133,7 @@ def play(tmp_path, name, broker, **config):
             return decided, starts, lines[-1]["summary"], device
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slept(tmp_path):
     if catalogue.UNIX.missing():
         pytest.skip(catalogue.UNIX.missing())

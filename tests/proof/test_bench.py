@@ -15,7 +15,7 @@ from h2t2_tools.proof.bench import on_boards
 from h2t2_tools.proof.bench import policy as bench
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, capsys):
     if MICROBIT.missing():
         pytest.skip(MICROBIT.missing())
@@ -29,7 +29,7 @@ def test_bench_device_counts_on_the_emulated_microbit(tmp_path, monkeypatch, cap
         assert 3_000 < row["heap_bytes"] <= (5_120 if paper else 5_632)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
     """Steps, a snapshot, cryptography and every operator of two models; instructions are exact: twice the same."""
     if built.CORTEX_M3.missing():
@@ -44,7 +44,7 @@ def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
     assert sum(macs for what, macs in products.items() if what.startswith("chest_xray")) == found
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_bench_policy_compares_all_forms_in_one_run(monkeypatch, capsys):
     monkeypatch.setattr(bench, "BITS", (4, 8))
     assert main(["bench", "policy", "--json", "-"]) == 0

@@ -13,7 +13,7 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import dashboard
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_small_fleet_is_seen():
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")

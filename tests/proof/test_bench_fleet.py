@@ -11,7 +11,7 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import fleet
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_more_nodes_and_more_workers_are_measured():
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")

@@ -10,7 +10,7 @@ from h2t2_tools.common import places
 from h2t2_tools.proof import oracle
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["digits", "breast_cancer"])
 def test_bench_ldl_computes_the_same_everywhere(name, capsys):
     """A convolution with softmax, and a dense layer with logistic: here, on MicroPython and on the emulated micro:bit."""

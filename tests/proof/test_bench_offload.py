@@ -10,7 +10,7 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import offload
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")

@@ -11,7 +11,7 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import overload
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_an_overloaded_worker_answers_most_of_what_it_can_and_starves_nobody():
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")

@@ -15,7 +15,7 @@ from h2t2_tools.proof.chaos.report import LONG, NEVER, figures
 from h2t2_tools.proof.chaos.subjects import Subject
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(900)
 def test_everything_that_goes_wrong(tmp_path):
     """Both nodes, 5,000 samples each, every kind of fault as often as in the long run: exit status 0."""

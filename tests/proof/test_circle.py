@@ -96,7 +96,7 @@ class Life:
         return f"{len(self.costs)} samples; " + "".join(self.said)[-3000:]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=["unix", "arm32"])
 def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):

@@ -11,7 +11,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.proof.bench import cuts
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_every_operation_is_cut_and_littlefs_loses_nothing(monkeypatch):
     """In memory: each of many snapshots, lines of the log, updates by `h2t2 flash` and over MQTT, at every operation of a
     whole write."""
@@ -26,7 +26,7 @@ def test_every_operation_is_cut_and_littlefs_loses_nothing(monkeypatch):
     assert all(row["lost"] for row in rows if row["system"] == "FAT")  # what is looked for can be found
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(1200)  # some ten starts of the chip, seconds of its time each
 def test_a_pico_boots_after_each_cut_and_its_node_runs(monkeypatch, capsys):
     """On the chip's own flash, some cuts of a snapshot and of an update; `h2t2 bench cuts --full` makes them all."""

@@ -64,7 +64,7 @@ def test_the_corollary_sets_the_papers_parameters(tmp_path):
     assert numbers["eta"] == pytest.approx(0.009883, abs=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_same_seed_gives_the_same_decisions(tmp_path):
     runs = []
     for name in ("a", "b"):

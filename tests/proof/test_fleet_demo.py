@@ -19,7 +19,7 @@ __all__ = ["browser"]
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_the_three_in_trouble_are_seen(browser, tmp_path):
     port = free_port()

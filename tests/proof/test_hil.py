@@ -12,7 +12,7 @@ from support import ROOT
 QUICK, NEEDS = "a_model_unlike", "heap"
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.timeout(700)
 @pytest.mark.parametrize("name", [entry["id"] for entry in ENTRIES])
 def test_a_board_alone(name, tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..boards.kinds import KINDS, Contents
-from ..common.errors import UserError
+from ..common.errors import Failure, UserError
 from ..common.report import Table
 from .options import (
     add_endpoint_options,
@@ -29,19 +29,27 @@ from .options import (
 def _emulators(args: argparse.Namespace) -> None:
     from ..boards.emulators import built, catalogue
 
+    chosen = [board for board in catalogue.ALL if not args.board or board.name in args.board]
+    if args.needs:
+        lacking = [board.packages() for board in chosen if isinstance(board, built.Built) and not board.firmware().exists()]
+        print(" ".join(dict.fromkeys(package for packages in lacking for package in packages)))
+        return
     trouble: dict[str, str] = {}
     if args.install:
         with progress() as bar:
             task = bar.add_task("looking", total=len(catalogue.FETCHED) + built.STEPS)
-            trouble = catalogue.install(catalogue.ALL, lambda what: bar.update(task, description=what, advance=1))
-    rows = []
-    for board in catalogue.ALL:
+            trouble = catalogue.install(chosen, lambda what: bar.update(task, description=what, advance=1))
+    rows: list[dict[str, Any]] = []
+    for board in chosen:
         missing = board.missing()
         rows.append({"name": board.name, "about": board.about, "missing": missing and trouble.get(board.name, missing)})
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
             print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
+    absent = [row["name"] for row in rows if row["missing"]]
+    if args.install and absent:
+        raise Failure(f"not there after --install: {', '.join(absent)}; each says why above")
 
 
 def _add_emulators(commands: Any) -> None:
@@ -52,8 +60,13 @@ def _add_emulators(commands: Any) -> None:
         "The MicroPython builds this machine can run in place of a board, and why one cannot.",
         "h2t2 emulators",
         "h2t2 emulators --install   # fetch or build what is missing, into ~/.cache/h2t2; no root needed",
+        "h2t2 emulators unix arm32 --install",
     )
+    p.add_argument("board", nargs="*", metavar="NAME", help="these alone (all)")
     p.add_argument("--install", action="store_true", help="fetch what is missing, and build what no package has")
+    p.add_argument(
+        "--needs", action="store_true", help="print the Debian packages that building them still needs, and nothing else"
+    )
     json_option(p)
 
 

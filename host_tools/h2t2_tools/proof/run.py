@@ -39,12 +39,12 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
     board: of EMULATED. url: a broker with a remote model behind it, "": both are started. fresh: forget earlier runs, which a
     board otherwise remembers. UserError where the emulator is missing, saying how to get it.
     """
-    reason = EMULATED[board].missing()
-    if reason:
-        raise UserError(f"{board}: {reason}")
     config = project.contents.config
     if board == "microbit" and project.contents.records is None:
         raise UserError("the micro:bit has no room for an app: h2t2 new --board microbit makes a project with recorded samples")
+    reason = EMULATED[board].missing()
+    if reason:
+        raise UserError(f"{board}: {reason}")
     device = project.folder / f"run-{board}"  # the file system of a board that is a program here
     if fresh:
         shutil.rmtree(device, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...common.places import cache
-from . import npm, source
+from . import npm, source, terminals
 
 RP2040JS = "rp2040js@1.4.1"
 
@@ -27,6 +27,10 @@ class Built:
         self.program = program
         self.package = package
 
+    def packages(self) -> list[str]:
+        """The Debian packages that building its firmware lacks here."""
+        return source.packages(self.name)
+
     def firmware(self) -> Path:
         return source.firmware(self.name)
 
@@ -37,7 +41,7 @@ class Built:
             return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
         if self.name == source.PICO and not rp2040js().exists():
             return "not fetched; run: h2t2 emulators --install"
-        return None
+        return terminals.absent()
 
 
 QEMU_ARM, QEMU_RV32 = "qemu-system-arm", "qemu-system-riscv32"

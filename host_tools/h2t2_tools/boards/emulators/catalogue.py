@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
-from . import built, debian, npm
+from . import built, debian, npm, terminals
 
 # the Debian releases packages are taken from, whatever this machine runs
 RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
@@ -159,7 +159,7 @@ def _microbit_missing() -> str | None:
         return "no qemu-system-arm; run: sudo apt-get install qemu-system-arm"
     if not microbit_firmware().exists():
         return "no firmware; run: h2t2 emulators --install"
-    return None
+    return terminals.absent()
 
 
 def _pi_missing() -> str | None:

@@ -20,7 +20,7 @@ RELEASE = "trixie"
 SOURCES = ("micropython", "mbedtls")
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
-HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build"}
+HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
     "/usr/lib/arm-none-eabi/newlib/libstdc++.a": "libstdc++-arm-none-eabi-newlib",
@@ -38,11 +38,15 @@ def firmware(name: str) -> Path:
     return cache() / name / FIRMWARE[name]
 
 
+def packages(name: str) -> list[str]:
+    """The Debian packages that are not here, of those that a board's firmware is built with."""
+    return [package for what, package in NEEDS[name].items() if not _there(what)]
+
+
 def lacking(name: str) -> str | None:
     """Why a board's firmware cannot be built here, or None."""
-    packages = [package for what, package in NEEDS[name].items() if not _there(what)]
-    if packages:
-        return f"not built, and no compiler for it; run: sudo apt-get install {' '.join(packages)}"
+    if packages(name):
+        return f"not built, and no compiler for it; run: sudo apt-get install {' '.join(packages(name))}"
     return debian.absent()
 
 
