@@ -28,7 +28,6 @@ from h2t2_tools.common import pairs
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle
-from h2t2_tools.proof import oracle
 from h2t2_tools.proof.children import rest
 
 ROOT = Path(__file__).parents[1]
@@ -255,13 +254,13 @@ def node_command(config: NodeConfig, samples: int) -> list[str]:
     return [
         "node", "--pair", PAIR, "--broker", f"mqtt://{c.broker}:{c.port}", "--device", c.device, "--samples", str(samples),
         "--bits", str(c.bits), "--beta", str(c.beta), "--seed", "5", "--deadline", str(c.deadline_ms),
+        "--resolver", "exact",
     ]  # fmt: skip
 
 
-def host_node(config: NodeConfig, samples: int, bundle_file: Path, seconds: float = 120) -> Outcome:
-    """The same `h2t2 node` on this machine; where its Python has no tflite-runtime 2.14, with the bundle, of equal bytes."""
-    model = None if oracle.name() == "tflite_runtime" else bundle_file
-    command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples), *(["--ldl", str(model)] if model else [])]
+def host_node(config: NodeConfig, samples: int, seconds: float = 120) -> Outcome:
+    """The same `h2t2 node` on this machine."""
+    command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=dict(os.environ))
     assert done.returncode == 0, done.stderr[-800:]
     return parse(done.stdout)

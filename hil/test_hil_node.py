@@ -27,7 +27,7 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures, request):
     made = material(count, **({"feedback": "explored", "exploration": "epsilon"} if small else {}))
     outcome = board.run(made)
     figures.update(samples=len(outcome.decisions), offloads=sum(row["source"] == "remote" for row in outcome.decisions))
-    expected = host_node(made.board_config, count, made.model).lines() if board.kind == "pi" else made.replay()
+    expected = host_node(made.board_config, count).lines() if board.kind == "pi" else made.replay()
     assert outcome.lines() == expected, outcome.log
     assert 10 < figures["offloads"] < count - 10
     if board.relayed:

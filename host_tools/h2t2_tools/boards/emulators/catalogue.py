@@ -29,7 +29,8 @@ PYTHON = [
     "zlib1g", "libexpat1", "libffi8", "liblzma5", "libbz2-1.0", "libsqlite3-0", "libuuid1", "libcrypt1", "libgomp1",
 ]  # fmt: skip
 # what `h2t2 node` imports on a Pi, as aarch64 wheels for its Python 3.11
-WHEELS = ["numpy==1.26.4", "tflite-runtime==2.14.0", "paho-mqtt>=2.1", "pydantic>=2.9"]
+# LiteRT 2.2 and newer end in a segmentation fault in QEMU 7.2, when a model is opened; no real Pi was at hand to try them on
+WHEELS = ["numpy>=2,<2.5", "ai-edge-litert>=2.0,<2.2", "paho-mqtt>=2.1", "pydantic>=2.9"]
 WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
 
 
@@ -165,7 +166,7 @@ def _microbit_missing() -> str | None:
 def _pi_missing() -> str | None:
     if not shutil.which("qemu-aarch64"):
         return "no qemu-aarch64; run: sudo apt-get install qemu-user"
-    if not (cache() / "pi/site/tflite_runtime").exists():
+    if not (cache() / "pi/site/ai_edge_litert").exists():
         return "not fetched; run: h2t2 emulators --install"
     return None
 
@@ -177,7 +178,7 @@ _MISSING = {
 
 def _wheels(target: Path) -> None:
     """The Python packages of a Pi, unpacked by pip for that platform."""
-    platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_28", "manylinux_2_34")
+    platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28", "manylinux_2_34")
                  for word in ("--platform", f"{tag}_aarch64")]  # fmt: skip
     command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms]
     debian.run([*command, "--implementation", "cp", "--only-binary=:all:", *WHEELS], Path("/"))

@@ -20,7 +20,7 @@ RELEASE = "trixie"
 SOURCES = ("micropython", "mbedtls")
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
-HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils"}
+HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
     "/usr/lib/arm-none-eabi/newlib/libstdc++.a": "libstdc++-arm-none-eabi-newlib",
