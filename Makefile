@@ -20,7 +20,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all units whole coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
-	walkthrough pictures clean
+	walkthrough pictures times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -40,11 +40,16 @@ test-all: setup
 	$(MAKE) pythons
 
 PYTEST := pytest -n auto --dist worksteal --quick
+MINOR = $$($(BIN)/python -c 'import sys; print("3.%d" % sys.version_info[1])')
 units: setup
-	$(BIN)/$(PYTEST) -m "not whole"
+	$(BIN)/$(PYTEST) -m "not whole" --junitxml=results/suites/quick-$(MINOR).xml
 
 whole: setup
-	$(BIN)/$(PYTEST) -m whole
+	$(BIN)/$(PYTEST) -m whole --junitxml=results/suites/whole-$(MINOR).xml
+
+# docs/testing.md: what the suites last took here, and what they skipped
+times: setup
+	$(BIN)/python host_tools/suite_times.py
 
 # which lines the tests that take less than a second run
 coverage: setup

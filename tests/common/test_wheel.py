@@ -42,15 +42,17 @@ def installed(wheel, tmp_path_factory):
     versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
     (folder / "constraints.txt").write_text("\n".join(versions) + "\n")
     venv.create(folder / "venv")
-    uv = shutil.which("uv", path=os.path.dirname(sys.executable))
-    words = (
-        [uv, "pip", "install", "--no-config"] if uv else [sys.executable, "-m", "pip", "--python", folder / "venv/bin/python"]
-    )
-    words += ["-q", "--python", folder / "venv/bin/python"] if uv else ["install", "-q", "--no-compile"]
-    command = [*words, f"{wheel}[{EXTRAS}]", "-c", folder / "constraints.txt"]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, cwd=folder)
-    assert done.returncode == 0, done.stderr[-2000:]
+    install(folder / "venv/bin", f"{wheel}[{EXTRAS}]", "-c", folder / "constraints.txt")
     return folder / "venv/bin"
+
+
+def install(programs, *words):
+    uv = shutil.which("uv", path=os.path.dirname(sys.executable))
+    python = programs / "python"
+    command = [uv, "pip", "install", "--no-config", "-q", "--python", python] if uv else [sys.executable, "-m", "pip"]
+    command += [] if uv else ["--python", python, "install", "-q", "--no-compile"]
+    done = subprocess.run([*map(str, (*command, *words))], capture_output=True, text=True, cwd=programs)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def h2t2(installed, folder, *words):
@@ -73,3 +75,11 @@ def test_it_holds_every_trace_and_pair_of_the_source_tree(wheel):
 def test_what_it_offers_by_name_runs(installed, words, tmp_path):
     done = h2t2(installed, tmp_path, *words)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+
+
+def test_pandas_beside_it_breaks_nothing(installed, tmp_path):
+    """Whatever NumPy pandas brings along: the local model, the policy and the pictures still run."""
+    install(installed, "pandas")
+    done = h2t2(installed, tmp_path, "demo", "--samples", "100", "--broker", "amqtt")
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    assert h2t2(installed, tmp_path, "prior", "digits").returncode == 0

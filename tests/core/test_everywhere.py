@@ -2,15 +2,15 @@
 
 import json
 import os
-import shutil
 import subprocess
-from pathlib import Path
+import sys
 
 import pytest
 from interpreters import need
 from support import ROOT
 
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX, WASM
+from h2t2_tools.common import pythons
 
 VECTORS = ROOT / "tests/vectors/core.jsonl"
 
@@ -32,22 +32,12 @@ def test_vectors_on_micropython(emulator):
     assert [json.loads(line) for line in out.splitlines()] == expected()
 
 
-def pythons():
-    """CPython 3.10 to 3.13, as far as this machine has them: on the PATH or in pyenv."""
-    found = {}
-    for minor in (10, 11, 12, 13):
-        name = f"python3.{minor}"
-        homes = sorted(Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/{name}"))
-        path = str(homes[-1]) if homes else shutil.which(name)
-        found[name] = path
-    return found
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name, path", pythons().items())
-def test_vectors_on_cpython(name, path):
+@pytest.mark.parametrize("minor", pythons.MINORS)
+def test_vectors_on_cpython(minor):
+    path = sys.executable if minor == sys.version_info[1] else pythons.others().get(f"3.{minor}")
     if path is None:
-        pytest.skip(f"no {name} on this machine")
+        pytest.skip(f"no python3.{minor} on this machine")
     env = {**os.environ, "PYTHONPATH": str(ROOT / "firmware")}
     run = subprocess.run([path, str(REPLAY)], capture_output=True, text=True, env=env, timeout=280)
     assert run.returncode == 0, run.stderr

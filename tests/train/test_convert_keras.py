@@ -129,3 +129,16 @@ def test_an_lstm_stays_one_and_runs_on_a_board(tmp_path, capsys):
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in {row["name"] for row in json.loads(capsys.readouterr().out)["operators"]}
     assert main(["ldl-check", str(tmp_path / "out/m_int8.tflite"), "--samples", "20", "--layers", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["differ"] == 0
+
+
+@pytest.mark.parametrize("layer", ["GRU", "LSTM"])
+def test_what_would_stay_a_loop_is_refused(layer, tmp_path, capsys):
+    """TensorFlow's calibration of a loop ends the process: it is refused before, with what to do instead."""
+    layers = tf.keras.layers
+    made = layers.GRU(4) if layer == "GRU" else layers.LSTM(4, go_backwards=True)
+    tf.keras.Sequential([tf.keras.Input((6, 3)), made, layers.Dense(2, activation="softmax")]).save(tmp_path / "m.keras")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(3).random((20, 6, 3), np.float32), y=np.arange(20) % 2)
+    words = ["convert", str(tmp_path / "m.keras"), "--calibration", str(tmp_path / "data.npz"), "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert f"({layer}) becomes a loop" in err and "unroll=True" in err and "Traceback" not in err

@@ -18,7 +18,7 @@ SIMPLE = {
     "memory": "Flash and heap that runtime and a small local model take on each kind of board; heap of each policy alone.",
     "fidelity": "Decisions of the integer core that differ from float64, every mode, b from 4 to 10.",
     "kernels": "What LiteRT's kernels on a Pi change in scores and decisions, against the integer interpreter of boards.",
-    "install": "Size of the base install, library by library.",
+    "install": "Size of the base install, library by library, and on each Python of this machine.",
     "saving": "What the policy saves on the demo's streams, against never asking, always asking and hindsight.",
 }
 

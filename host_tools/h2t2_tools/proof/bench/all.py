@@ -90,7 +90,7 @@ def headlines(measured: dict[str, Any]) -> list[str]:
     device = measured["device"]["microbit"][0]
     board = next(row for row in measured["memory"]["boards"] if row["mpy"])
     heap = "" if board["heap_bytes"] is None else f"{board['heap_bytes']:,} bytes of heap, "
-    size = sum(row["bytes"] for row in measured["install"]) / 1e6
+    size = sum(row["bytes"] for row in measured["install"]["libraries"]) / 1e6
     cells = [
         (
             "average cost of a sample on the demo's stream",

@@ -1,0 +1,39 @@
+"""The Pythons of this machine that the project runs on. `python -m h2t2_tools.common.pythons` prints the others, one a line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+MINORS = range(10, 15)
+SAY = "import sys; print('%d.%d' % sys.version_info[:2])"
+
+
+def others() -> dict[str, str]:
+    """Version ("3.12") -> program, of the Pythons beside this one: on the path, or kept by pyenv."""
+    found = {}
+    for minor in MINORS:
+        if minor != sys.version_info[1]:
+            program = next((p for p in _candidates(f"python3.{minor}") if _says(p) == f"3.{minor}"), None)
+            if program:
+                found[f"3.{minor}"] = program
+    return found
+
+
+def _candidates(name: str) -> list[str]:
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    on_path = shutil.which(name)
+    return [*([on_path] if on_path else []), *map(str, sorted(root.glob(f"versions/*/bin/{name}")))]
+
+
+def _says(program: str) -> str:
+    """Its version; "" for a stand-in with nothing behind it."""
+    return subprocess.run([program, "-c", SAY], capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    for path in others().values():
+        print(path)
