@@ -6,7 +6,7 @@ import h2t2.clock
 import h2t2.node.node
 import h2t2.node.sensing
 from h2t2.link import wire
-from h2t2.link.presence import Namesakes, Presence
+from h2t2.link.link import Link as Interface
 from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
 from h2t2.node.sensing import Sensing
@@ -15,21 +15,18 @@ from h2t2.node.service import Service
 BOOT = 9
 
 
-class Link:
+class Link(Interface):
     """Answers every offload at once with `label`; commands are what a test puts there.
 
     up: connected; there: workers that have announced themselves; answers: whether they answer.
     """
 
-    boot = BOOT
-    connections = oversize = dropped = refused = 0
-
     def __init__(self):
-        self.up, self.there, self.answers, self.trouble = True, 1, True, ""
+        super().__init__(BOOT)
+        self.up, self.there, self.answers = True, 1, True
         self.label, self.status = 1, wire.OK
         self.sent, self.commands, self.waiting, self.renewed = [], [], [], 0
         self.reported, self.answered, self.retained, self.also = [], [], [], []
-        self.presence, self.namesakes = Presence(), Namesakes(BOOT)
 
     def is_connected(self):
         return self.up

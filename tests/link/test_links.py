@@ -13,7 +13,7 @@ from support import children, until, worker
 import h2t2.clock
 import h2t2.link.mqtt
 from h2t2.link import wire
-from h2t2.link.backoff import FIRST_MS, LONGEST_MS, Backoff
+from h2t2.link.backoff import FIRST_MS, LONGEST_MS, STEADY_MS, Backoff
 from h2t2.link.mqtt import MqttLink
 from h2t2.link.paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
 from h2t2_tools.common import pairs
@@ -161,8 +161,41 @@ def test_a_packet_too_large_is_refused_before_memory_is_taken(kind, mosquitto, p
         assert until(lambda n=n: link.receive(20) is None and link.oversize == n + 1)
         assert connected(link)
     publish(wire.topic("dev", "reply"), b"small")
+    assert link.receive(5000) == b"small" and link.connections == 1
+    link.close()
+
+
+@pytest.mark.slow
+@both
+@pytest.mark.parametrize("name, size", [("desk", 400), ("w" * 400, 40), ("w" * 400, 4000)])
+def test_a_retained_message_too_large_takes_nobody_off_the_broker(kind, mosquitto, name, size):
+    """On a topic that every device of the model listens to: its payload, its worker's name, or both are too long."""
+    client = make_client("stranger")
+    client.connect(mosquitto.host, mosquitto.port)
+    client.loop_start()
+    client.publish(wire.presence(MODEL, name), bytes(size), qos=1, retain=True).wait_for_publish(5)
+    client.publish(wire.presence(MODEL, "good"), b"{}", qos=1, retain=True).wait_for_publish(5)
+    link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
+    link.open()
+    assert until(lambda: link.receive(20) is None and link.workers() == 1 and link.oversize == 1)
+    assert not until(lambda: link.receive(20) is None and link.connections > 1, 3)
+    client.publish(wire.topic("dev", "reply"), b"small", qos=1)
     assert link.receive(5000) == b"small"
     link.close()
+    client.disconnect()
+    client.loop_stop()
+
+
+def test_a_connection_that_ends_within_seconds_does_not_end_the_waits():
+    waits = Backoff(1)
+    for _ in range(5):
+        waits.draw()
+        waits.ended(STEADY_MS - 1, False)
+    assert waits.draw() >= 16 * FIRST_MS // 2
+    waits.ended(STEADY_MS, False)
+    assert waits.draw() <= FIRST_MS
+    waits.ended(STEADY_MS, True)
+    assert waits.draw() >= LONGEST_MS // 2
 
 
 @both
@@ -203,8 +236,7 @@ def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
     for n in range(60):
         publish(wire.topic("dev", "reply"), bytes(100 + n))
         assert until(lambda n=n: link.receive(5) is None and link.oversize > n and link.is_connected(), 30)
-        if kind is PahoLink and n == 2:
-            break  # it ends the connection for each instead, and makes another
+    assert link.connections == 1
     publish(wire.topic("dev", "reply"), b"small")
     assert link.receive(5000) == b"small"
     link.close()

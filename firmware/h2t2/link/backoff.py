@@ -2,6 +2,7 @@
 from ..core.rng import Rng
 
 FIRST_MS, LONGEST_MS = 500, 30000
+STEADY_MS = 10000  # a connection that ends sooner did not work
 
 
 class Backoff:
@@ -13,12 +14,18 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """After a connection that worked: the next wait is the first one again."""
+        """After an attempt that worked: the next wait is the first one again."""
         self.wait_ms = FIRST_MS
 
-    def slow(self) -> None:
-        """The next wait is the longest: another device of this name takes every connection away."""
-        self.wait_ms = LONGEST_MS
+    def ended(self, lasted_ms, taken) -> None:
+        """A connection has ended after so long. taken: another device of this name took it, as it takes every one.
+
+        After a steady connection the next wait is the first one again; after one that was taken it is the longest.
+        """
+        if taken:
+            self.wait_ms = LONGEST_MS
+        elif lasted_ms >= STEADY_MS:
+            self.reset()
 
     def draw(self) -> int:
         """The next wait, milliseconds."""

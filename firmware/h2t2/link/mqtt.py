@@ -9,7 +9,7 @@ import socket
 from ..clock import remaining, ticks_add, ticks_diff, ticks_ms
 from . import wire
 from .backoff import LONGEST_MS, Backoff
-from .presence import Namesakes, Presence
+from .link import Link
 
 DOWN, CONNECTING, GREETING, SUBSCRIBING, UP = 0, 1, 2, 3, 4
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
@@ -19,6 +19,7 @@ UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is ref
 FAREWELL_MS = 1000
 MEET_MS = 300  # a broker that is there tells of its workers by then
 AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
+NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP numbers it otherwise (64), and says so; the unix port names none
 
 
 def packet(kind: int, body) -> bytes:
@@ -38,7 +39,7 @@ def text(s) -> bytes:
     return bytes([len(data) >> 8, len(data) & 255]) + data
 
 
-class MqttLink:
+class MqttLink(Link):
     """Requests out, replies in, for one device; PahoLink's interface. Connects and reconnects by itself while polled.
 
     model: the remote model whose workers it looks out for. boot: this start's number, told in its status. seed: of the waits
@@ -53,13 +54,11 @@ class MqttLink:
     ):  # fmt: skip
         """tls: None, or a context of tls.context(). deadline_ms: for one attempt, first packet to subscription. also: a topic
         beside its own that it listens to."""
+        Link.__init__(self, boot)
         self.host = host
         self.port = port
         self.device = device
         self.model = model
-        self.boot = boot
-        self.presence = Presence()
-        self.namesakes = Namesakes(boot)
         self.user = user
         self.password = password
         self.keep_ms = keep_alive * 1000
@@ -69,6 +68,8 @@ class MqttLink:
         self.buffer = bytearray(buffer)
         self.have = 0  # bytes in it
         self.skip = 0  # bytes of a packet too large, still to come
+        self.id_in = -2  # how many of them come before its packet id, -1: its second byte is the next; -2: none to acknowledge
+        self.id_high = 0
         leaves = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
         self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")] + ([also] if also else [])]
         self.also = also.encode()
@@ -83,12 +84,14 @@ class MqttLink:
         self.packet_id = self.failed = 0  # failed: attempts in a row
         self.unacknowledged = 0
         self.since = ticks_ms()  # when the state began, or when the next attempt is due
-        self.heard = self.said = self.since
-        self.connections = self.oversize = self.dropped = self.refused = 0
-        self.trouble = ""  # why the last attempt failed
+        self.heard = self.pinged = self.since
 
     def is_connected(self) -> bool:
         return self.state == UP
+
+    def is_connecting(self) -> bool:
+        """Whether an attempt is under way: a device that sleeps now would never end it."""
+        return DOWN < self.state < UP
 
     def workers(self) -> int:
         """How many workers serve the model, as far as they have announced themselves."""
@@ -209,7 +212,8 @@ class MqttLink:
                     raise OSError("no answer in %d ms" % self.deadline_ms)
             elif ticks_diff(now, self.heard) > self.keep_ms + self.keep_ms // 2:
                 raise OSError("nothing heard for %d ms" % ticks_diff(now, self.heard))
-            elif ticks_diff(now, self.said) > self.keep_ms // 2:
+            elif ticks_diff(now, self.pinged) > self.keep_ms // 2:  # whatever is sent meanwhile: it need not be answered
+                self.pinged = now
                 self._write(packet(0xC0, b""))
         except (OSError, ValueError) as error:  # ValueError: MicroPython's TLS, of a certificate
             self._drop(str(error).strip())
@@ -217,6 +221,7 @@ class MqttLink:
     def _start(self):
         self.since = ticks_ms()
         self.have = self.skip = self.unacknowledged = 0
+        self.id_in = -2
         self.pending = []
         try:
             if self.address is None:
@@ -238,7 +243,7 @@ class MqttLink:
         if event & (select.POLLHUP | select.POLLERR):
             raise OSError("the connection is refused")
         try:
-            self.sock.setsockopt(6, 1, 1)  # TCP_NODELAY: without it every round trip waits 44 ms
+            self.sock.setsockopt(6, NODELAY, 1)  # without it every round trip waits 44 ms
         except (OSError, AttributeError):
             pass
         if self.tls:  # shakes hands while it is read and written
@@ -267,10 +272,7 @@ class MqttLink:
         self.trouble = why
         if self.state == UP:
             self.failed = 0
-            if self.namesakes.found():
-                self.backoff.slow()
-            else:
-                self.backoff.reset()
+            self.backoff.ended(ticks_diff(ticks_ms(), self.since), self.namesakes.found())
         else:
             self.failed += 1
             if not self.failed & 3:
@@ -280,7 +282,6 @@ class MqttLink:
 
     def _write(self, data):
         self.pending.append(memoryview(data))
-        self.said = ticks_ms()
         try:
             self._flush()
         except (OSError, ValueError) as error:
@@ -327,6 +328,7 @@ class MqttLink:
         while at < self.have:
             if self.skip:
                 n = min(self.skip, self.have - at)
+                self._pass_over(at, n)
                 self.skip -= n
                 at += n
                 continue
@@ -343,10 +345,8 @@ class MqttLink:
             if buffer[body - 1] & 128:
                 raise OSError("a packet without an end")
             if body - at + size > len(buffer):
-                if not self._pass_over(at, body):
+                if not self._too_large(at, body, size):
                     break
-                self.oversize += 1
-                self.skip = body - at + size
                 continue
             if body + size > self.have:
                 break
@@ -358,22 +358,28 @@ class MqttLink:
             buffer[: self.have - at] = buffer[at : self.have]
             self.have -= at
 
-    def _pass_over(self, at, body):
-        """Acknowledge a packet that is too large: a broker sends no more where too many are not.
-
-        False: its start is not here yet.
-        """
+    def _too_large(self, at, body, size):
+        """Begin to pass over a packet; False: the length of its topic is not here yet."""
         buffer = self.buffer
-        if buffer[at] & 0xF0 != 0x30 or not buffer[at] & 6:
-            return True
-        if body + 2 <= self.have:
-            body += 2 + (buffer[body] << 8 | buffer[body + 1])
-            if body + 2 > len(buffer) - at:
-                raise OSError("a message on a topic that is none of ours")
-            if body + 2 <= self.have:
-                self._write(packet(0x40, bytes(buffer[body : body + 2])))
-                return True
-        return False
+        if buffer[at] & 0xF0 == 0x30 and buffer[at] & 6:
+            if body + 2 > self.have:
+                return False
+            self.id_in = body - at + 2 + (buffer[body] << 8 | buffer[body + 1])
+        self.oversize += 1
+        self.skip = body - at + size
+        return True
+
+    def _pass_over(self, at, n):
+        """Let n bytes go by, and acknowledge their packet: a broker sends no more where too many are not acknowledged."""
+        if self.id_in < -1:
+            return
+        if 0 <= self.id_in < n:
+            self.id_high = self.buffer[at + self.id_in]
+        if self.id_in + 1 < n:
+            self._write(packet(0x40, bytes([self.id_high, self.buffer[at + self.id_in + 1]])))
+            self.id_in = -2
+        else:
+            self.id_in = -1 if self.id_in < n else self.id_in - n
 
     def _take(self, kind, body):
         kind_of = kind & 0xF0
@@ -391,6 +397,7 @@ class MqttLink:
             if len(body) != 2 + len(self.topics) or max(body[2:]) & 0x80:
                 raise OSError("the broker refuses the subscription")
             self.state = UP
+            self.since = self.pinged = ticks_ms()
             self.connections += 1
             self.trouble = ""
             self._publish("status", self._status("online"), 0, True)

@@ -12,7 +12,7 @@ from paho.mqtt.properties import Properties
 
 from . import wire
 from .backoff import Backoff
-from .presence import Namesakes, Presence
+from .link import Link
 
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 IDLE_MS = 200  # a session's longest wait for the network
@@ -22,11 +22,15 @@ FEW = 4  # packets of a turn that show that nothing was held back
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 MEET_S = 0.3  # a broker that is there tells of its workers by then
 WORKERS = 1024  # remembered
+BEGINNING, PIECE = 1 << 17, 1 << 16  # bytes kept of a message too large: any topic and its number; read at once of the rest
 CORK = getattr(socket, "TCP_CORK", None)  # Linux
 
 
 class Client(mqtt.Client):
-    """paho takes the memory a packet claims; this one ends the connection instead where that is more than `limit` bytes."""
+    """paho takes the memory that a packet claims; of a message above `limit` bytes this one keeps the beginning alone.
+
+    Such a message is counted in `oversize`, acknowledged, and told to nobody. Another packet of that size ends the connection.
+    """
 
     limit = 1 << 20
     oversize = 0
@@ -43,10 +47,24 @@ class Client(mqtt.Client):
             return super().loop_write()
 
     def _sock_recv(self, bufsize):
-        if bufsize > self.limit:
+        packet = self._in_packet
+        if packet["remaining_length"] <= self.limit:
+            return super()._sock_recv(bufsize)
+        if packet["command"] & 0xF0 != mqtt.PUBLISH:
             self.oversize += 1
-            raise ConnectionError("a packet of %d bytes" % bufsize)
-        return super()._sock_recv(bufsize)
+            raise ConnectionError("a packet of %d bytes" % packet["remaining_length"])
+        room = BEGINNING - len(packet["packet"])
+        if room > 0:
+            return super()._sock_recv(min(bufsize, room))
+        data = super()._sock_recv(min(bufsize, PIECE))
+        packet["to_process"] -= max(0, len(data) - 1)  # of each piece its last byte is kept, which paho counts itself
+        return data[-1:]
+
+    def _handle_on_message(self, message):
+        if self._in_packet["remaining_length"] > self.limit:
+            self.oversize += 1
+        else:
+            super()._handle_on_message(message)
 
 
 def make_client(
@@ -91,7 +109,7 @@ class Session:
         self.host = host
         self.port = port
         self.connections = 0
-        self.oversize = 0  # packets above a client's limit
+        self._oversize = 0  # of the connections before
         self.trouble = ""  # why the last attempt failed or the last connection ended
         self.up = Event()
         self.tried = Event()  # the first attempt has ended, well or not
@@ -106,6 +124,7 @@ class Session:
         self._work = work or (lambda: IDLE_MS)
         self._gather = gather_ms / 1000
         self._refusal = ""
+        self._since = 0.0  # when it was up
         self.slow = False  # wait longest after each connection: somebody takes them away
         self._read = 0  # packets that the last turn read
         self._sent = self._acknowledged = 0
@@ -118,6 +137,12 @@ class Session:
         """Begin; apart from the constructor, as its callbacks may need what it is assigned to."""
         self._thread.start()
         return self
+
+    @property
+    def oversize(self) -> int:
+        """Packets above a client's limit, of all connections."""
+        client = self.client
+        return self._oversize + (client.oversize if client else 0)
 
     def open(self, wait_ms: int = 0) -> None:
         """Wait for the first connection, at most wait_ms (0: the deadline): OSError, saying why, without it. Trying goes on."""
@@ -184,14 +209,11 @@ class Session:
                 # such a socket is read and written by one thread: what another publishes waits for this one
                 client.on_socket_register_write = self._wake
             self.trouble = self._connection(client)
-            self.oversize += client.oversize
             self.client = None
+            self._oversize += client.oversize
             if self.up.is_set():
                 self.up.clear()
-                if self.slow:
-                    self._backoff.slow()
-                else:
-                    self._backoff.reset()
+                self._backoff.ended((monotonic() - self._since) * 1000, self.slow)
             self.tried.set()
             self._closing.wait(self._backoff.draw() / 1000)
 
@@ -270,6 +292,7 @@ class Session:
             self._refusal = "the broker refuses the subscription"
             return
         self.connections += 1
+        self._since = monotonic()
         self.up.set()
         if self._on_up:
             self._on_up(self)
@@ -279,7 +302,7 @@ class Session:
         self._acknowledged += 1
 
 
-class PahoLink:
+class PahoLink(Link):
     """Requests out, replies in, for one device. Connects, reconnects and resubscribes by itself; status has a last will.
 
     Counters: `connections`, `oversize`, `dropped` (replies never taken), `refused` (sends while down or full).
@@ -291,16 +314,13 @@ class PahoLink:
     ):  # fmt: skip
         """As MqttLink; model: None looks out for workers of every model.
 
-        buffer: bytes an incoming packet may have; a longer one ends the connection, no memory taken.
+        buffer: bytes an incoming packet may have; a longer message is passed over.
         """
+        Link.__init__(self, boot, WORKERS)
         self.host = host
         self.port = port
         self.device = device
         self.model = model
-        self.boot = boot
-        self.presence = Presence(WORKERS)
-        self.namesakes = Namesakes(boot)
-        self.dropped = self.refused = 0
         self._reply, self._command, self._status = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
         self._made = "h2t2-" + device, mqtt.MQTTv311, tls, user, password, buffer
         self._replies: deque[bytes] = deque()
@@ -407,23 +427,27 @@ class PahoLink:
         session.publish(self._status, wire.status("offline", self.boot), 0, True)
 
     def _on_message(self, _client, _data, message):
-        if message.topic == self._reply:
+        try:
+            topic = message.topic
+        except UnicodeDecodeError:  # no text at all: nothing of ours
+            return
+        if topic == self._reply:
             if len(self._replies) >= QUEUE:
                 self._replies.popleft()
                 self.dropped += 1
             self._replies.append(message.payload)
             self._came.set()
-        elif message.topic == self._command:
+        elif topic == self._command:
             if message.retain:
                 return
             if len(self._commands) >= QUEUE:
                 self._commands.popleft()
                 self.dropped += 1
             self._commands.append(message.payload)
-        elif message.topic == self._status:
+        elif topic == self._status:
             self.namesakes.take(message.payload, self.connections > self.is_connected())
             self._session.slow = self.namesakes.found()
-        elif message.topic == self._also:
+        elif topic == self._also:
             self._also_said = message.payload
-        elif self.presence.take(message.topic, message.payload, message.retain) and self.workers():
+        elif self.presence.take(topic, message.payload, message.retain) and self.workers():
             self._met.set()

@@ -4,12 +4,12 @@ from struct import pack
 
 from ..clock import remaining, ticks_add, ticks_ms
 from . import frames
-from .presence import Namesakes, Presence
+from .link import Link
 
 QUEUE = 16
 
 
-class SerialLink:
+class SerialLink(Link):
     """stream: `read()` gives what has come (bytes, or None), without waiting; `wait(ms)` waits for more, so long at most;
     `write(bytes)` sends; `close()` ends its use. device: told in hello. boot: this start's number.
 
@@ -17,27 +17,14 @@ class SerialLink:
     """
 
     def __init__(self, stream, device, boot=0, limit=256):
+        Link.__init__(self, boot)
         self.stream = stream
         self.device = device
-        self.boot = boot
-        self.trouble = ""
         self.decoder = frames.Decoder(limit)
         self.queue = []
         self.commands = []
         self.connections = 1
-        self.oversize = self.dropped = self.refused = 0
-        self.presence = Presence()
-        self.namesakes = Namesakes(boot)
         self._send(frames.HELLO, device.encode())
-
-    def open(self, wait_ms: int = 0) -> None:
-        """Nothing to wait for: who is at the other end, nobody knows."""
-
-    def is_connected(self) -> bool:
-        return True
-
-    def workers(self) -> int:
-        return 1
 
     def _send(self, kind, payload):
         try:
@@ -89,9 +76,6 @@ class SerialLink:
     def ended(self, message: str) -> None:
         """Tell that the node has come to its end, with its summary (JSON text)."""
         self._send(frames.END, message.encode())
-
-    def renew(self) -> None:
-        """Nothing to make anew: a line has no connection."""
 
     def close(self) -> None:
         self.stream.close()

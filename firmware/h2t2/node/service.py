@@ -109,7 +109,7 @@ class Service:
         """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
         sleep = self.sleep
         node = self.node
-        if not sleep or not node.samples or node.pending or not sleep.worth(ms):
+        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms):
             return False
         if sleep.deep:
             self.keeper.save()

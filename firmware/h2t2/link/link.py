@@ -1,0 +1,68 @@
+# The interface of every link: what a node asks of it. All of ours derive from it; one of your own does too.
+from .presence import Namesakes, Presence
+
+
+class Link:
+    """Requests out, replies in, for one device.
+
+    boot: the number of this start. workers: how many remote workers `presence` remembers at most.
+    A link of your own overrides send() and receive() at least; every other member has the answer of a line that is always up.
+    No member may wait, but receive() for at most its argument, open() and close().
+
+    presence: what is known of the workers. namesakes: whether another device bears this name. trouble: why there is no
+    connection, in words. Counters: `connections`; `oversize`, messages too large; `dropped`, replies never taken; `refused`,
+    sends while down or full.
+    """
+
+    trouble = ""
+    connections = oversize = dropped = refused = 0
+
+    def __init__(self, boot, workers=32):
+        self.boot = boot
+        self.presence = Presence(workers)
+        self.namesakes = Namesakes(boot)
+
+    def open(self, wait_ms: int = 0) -> None:
+        """Wait for the first connection, at most wait_ms (0: a time of its own). OSError, saying why, without one."""
+
+    def is_connected(self) -> bool:
+        """Whether a request can be sent now."""
+        return True
+
+    def is_connecting(self) -> bool:
+        """Whether an attempt to connect is under way: a device that sleeps now would never end it."""
+        return False
+
+    def workers(self) -> int:
+        """How many workers serve the model, as far as they have announced themselves."""
+        return 1
+
+    def send(self, payload: bytes) -> bool:
+        """Send a request (wire.encode_request). False where it cannot be sent; nothing is queued then."""
+        raise NotImplementedError
+
+    def receive(self, wait_ms: int) -> bytes | None:
+        """The next reply (wire.decode_reply reads it), or None when none has come after wait_ms (0: do not wait)."""
+        raise NotImplementedError
+
+    def command(self) -> bytes | None:
+        """The next command's payload (JSON, not checked), or None."""
+
+    def also_heard(self) -> bytes | None:
+        """The last payload on the topic that the link listens to beside the device's own, once; None when there is none."""
+
+    def retain(self, topic: str, message: str) -> bool:
+        """Publish a retained message on any topic. False where it cannot be published."""
+        return False
+
+    def report(self, message: str) -> None:
+        """Publish the device's state (JSON text), retained; left out where it cannot be published."""
+
+    def answer(self, message: str) -> None:
+        """Publish the answer to a command (JSON text); left out where it cannot be published."""
+
+    def renew(self) -> None:
+        """End the connection and make another."""
+
+    def close(self) -> None:
+        """Say farewell and end it for good."""
