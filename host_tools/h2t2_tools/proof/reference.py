@@ -165,7 +165,7 @@ class FloatAdaptive(FactoredH2T2):
 
     def believe(self, k: int) -> tuple[float, float, float, float]:
         """(p, low, high, labels): of bin k."""
-        w = np.exp2(-6 * (self.losses - self.losses.min()))
+        w = np.exp2(-6 * (self.losses - np.min(self.losses)))
         w /= w.sum()
         each = self.forecasts(k)
         p = float((w * each).sum())

@@ -75,7 +75,7 @@ def _mean(below: float, spread: float) -> float:
 
 def _half(rng: np.random.Generator, mean: float, spread: float, count: int, above: bool) -> np.ndarray:
     """`count` draws of the Gaussian cut to (0, 1/2) or [1/2, 1), by rejection."""
-    kept = np.zeros(0)
+    kept: np.ndarray = np.zeros(0)
     while len(kept) < count:
         draws = rng.normal(mean, spread, 4 * count + 100)
         inside = (draws >= 0.5) & (draws < 1) if above else (draws > 0) & (draws < 0.5)

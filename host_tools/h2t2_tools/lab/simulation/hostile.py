@@ -57,7 +57,8 @@ def make(name: str, samples: int, seed: int, beta: float) -> Stream:
     k, u = rng.integers(0, BINS, samples), rng.random(samples)
     drawn = _Drawn(np.arange(samples), k, u, (u < (k + 0.5) / BINS).astype(int), rng.integers(0, 4, samples))
     bins, labels = MADE[name](drawn)
-    betas, delay = np.full(samples, beta), None
+    betas: np.ndarray = np.full(samples, beta)
+    delay: np.ndarray | None = None
     if name == "beta that swings":
         betas = np.clip(beta * (1 + 0.9 * np.sin(drawn.t / 300)), 0, 1)
     elif "late" in name:

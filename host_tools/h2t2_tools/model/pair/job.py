@@ -143,7 +143,7 @@ def _features(windows: np.ndarray, window: pairs.Windowed) -> np.ndarray:
     """(n, numbers) float32, as a device makes them: of whole numbers in integers, as a sensor that gives such."""
     whole = windows.astype(np.int64) if (windows == np.round(windows)).all() else windows
     try:
-        return np.array([window.numbers(rows) for rows in whole], np.float32)
+        return np.array([window.numbers(whole[n]) for n in range(len(whole))], np.float32)
     except ValueError as error:
         raise UserError(f"--window {window.size}: {error}") from None
 
