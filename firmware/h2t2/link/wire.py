@@ -17,7 +17,8 @@ STATUS = (
     "no worker serves this model", "larger than the model takes", "another version of the wire format",
 )  # fmt: skip
 MAX_DATA = 262144  # bytes; checked before any memory is taken
-MAX_DIMENSIONS = 6
+MAX_DIMENSIONS, MAX_LENGTH = 6, 65535  # of a tensor, and along each of them
+MAX_BIN = 255
 MAX_MEDIA = 64  # bytes of a media type
 MAX_DEVICE = 64  # bytes of a device's name
 
@@ -114,6 +115,15 @@ def size_of(dtype: int, shape) -> int:
     return size
 
 
+def checked_shape(shape, dtype: int = INT8):
+    """A tensor's shape, or ValueError where no request can say it."""
+    longest = MAX_DATA if dtype == RAW else MAX_LENGTH
+    if not 0 < len(shape) <= MAX_DIMENSIONS or max(shape) > longest or size_of(dtype, shape) < 0:
+        limits = MAX_DIMENSIONS, longest, MAX_DATA
+        raise ValueError("shape %s: want 1 to %d dimensions of 1 to %d, at most %d bytes" % ((shape,) + limits))
+    return shape
+
+
 def encode_request(
     model: int, boot: int, sequence: int, shape, data, left: int = 0, chance: int = 0, k: int = 0, dtype: int = INT8, media=""
 ) -> bytes:
@@ -121,7 +131,8 @@ def encode_request(
 
     ValueError where they do not fit.
     """
-    if len(shape) > MAX_DIMENSIONS or size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA:
+    checked_shape(shape, dtype)
+    if size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA or not 0 <= k <= MAX_BIN:
         raise ValueError("data of %d bytes do not fit dtype %d and shape %s" % (len(data), dtype, shape))
     head = pack(_REQUEST, VERSION, 0, model, boot, sequence, left, min(chance, 32768), k, dtype, len(shape))
     for n in shape:

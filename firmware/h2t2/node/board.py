@@ -36,6 +36,13 @@ def watchdog(ms: int):
     return lambda: None
 
 
+def rest() -> None:
+    """Do nothing for a tenth of a second."""
+    from time import sleep
+
+    sleep(0.1)
+
+
 def restart() -> None:
     """Reset a board, so that it begins with an empty heap; where there is none, nothing."""
     try:

@@ -59,6 +59,8 @@ class Node:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
         if not 1 <= window <= 8:
             raise ValueError("window %r is not in 1..8" % window)
+        if policy.options[0] > 8:
+            raise ValueError("a policy of %d bits: a node's scores have 8" % policy.options[0])
         self.policy = policy
         self.ldl = ldl
         self.link = link
@@ -159,7 +161,12 @@ class Node:
         else:
             self._charge(asks)
             self.changing = True
-            action = policy.decide(seen)
+            try:
+                action = policy.decide(seen)
+            except Exception as error:  # no memory: it stays as it is, half changed, and whoever runs the node begins anew
+                self.complain("policy", error)
+                self._act(tag, k, self._blind(), FALLBACK)
+                return
             self.changing = False
             if action == OFFLOAD:
                 self._offload(k, shape, remote, tag, since, left if asks else 0)
@@ -188,7 +195,7 @@ class Node:
                 payload = wire.encode_request(
                     self.model, self.boot, ticket, shape, remote, left, policy.asked(), k, self.dtype, self.media
                 )
-            except ValueError as error:  # what the sensor gave does not fit
+            except Exception as error:  # what the sensor gave does not fit, or there is no room for a copy of it
                 self.complain("request", error)
         now = ticks_ms()
         self.pending[ticket] = (tag, k, policy.local, since, now, len(payload))
@@ -301,23 +308,30 @@ class Node:
             waited = ticks_diff(ticks_ms(), entry[SENT])
             beta = self._measure(waited, entry[SIZE])
             del self.pending[ticket]
-            self.changing = True
-            self.policy.learn(ticket, label, beta)
-            self.changing = False
             self.replies += 1
-            self.account.learned(self.policy, entry[BIN], entry[CLASS], label, waited)
+            if self._learned(ticket, label, beta):
+                self.account.learned(self.policy, entry[BIN], entry[CLASS], label, waited)
             self._act(entry[TAG], entry[BIN], label, REMOTE)
+        elif self._learned(ticket, label, -1):
+            self.late += 1
         else:
-            self.changing = True
-            if self.policy.learn(ticket, label):
-                self.late += 1
-            else:
-                self.strangers += 1
-            self.changing = False
+            self.strangers += 1
+
+    def _learned(self, ticket, label, beta):
+        """Whether a label has taught. A policy that fails stays half changed (`changing`), and is not to be saved."""
+        self.changing = True
+        try:
+            taught = self.policy.learn(ticket, label, beta)
+        except Exception as error:
+            self.complain("policy", error)
+            return False
+        self.changing = False
+        return taught
 
     def _give_up(self, ticket):
         """Decide an offload locally; no label will come."""
-        self.policy.lose(ticket)
+        if not self.changing:
+            self.policy.lose(ticket)
         self._fall_back(ticket)
 
     def _fall_back(self, ticket):

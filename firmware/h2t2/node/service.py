@@ -74,9 +74,9 @@ class Service:
         self._report()
 
     def end(self) -> None:
-        """Decide what is in flight and save what was learned, unless it is just being changed."""
+        """Decide what is in flight and save what was learned, unless that is half changed."""
+        self.node.drop()
         if not self.node.changing:
-            self.node.drop()
             self.keeper.save()
 
     def _turn(self):
@@ -97,6 +97,10 @@ class Service:
         x, remote, tag = given
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
+        if node.changing:
+            self.log("the policy failed half way through a change: starting again from what was saved last")
+            self._start_again()
+            return
         self.keeper.look()
 
     def _outside(self, n):
@@ -120,7 +124,6 @@ class Service:
 
     def _caught(self, error):
         self.errors += 1
-        self.node.changing = False
         self.node.complain("error", error)
 
     def _look(self):

@@ -70,8 +70,8 @@ def service(
         from ..ldl.classes import Classes
 
         ldl = Classes(ldl, policy.classes)
-    shape = tuple(config["remote_shape"])
     payload = (config.get("remote_dtype", 0), config.get("remote_media", ""), config.get("remote_limit", wire.MAX_DATA))
+    shape = wire.checked_shape(tuple(config["remote_shape"]), payload[0])
     app = None
     if sensor is None and config.get("app"):
         app = open_app(config, act)
@@ -79,6 +79,8 @@ def service(
         act = app.act
     waits = sensor is None or (app is not None and app.patient)  # samples that are there as long as need be
     if sensor is None:
+        if "records" not in config:
+            raise ValueError("config.json: no entry app, and no entry records: there is nothing to decide about")
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[payload[0]])
     node = Node(
         policy,
@@ -254,6 +256,7 @@ def main(path: str = "config.json") -> None:
         watch = Stopwatch()
         while watch.seconds() < wait:
             feed()
+            board.rest()
         wait = min(2 * wait, LONGEST_S)
         gc.collect()
 

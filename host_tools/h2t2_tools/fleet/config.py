@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
@@ -103,6 +103,11 @@ class NodeConfig(BaseModel):
     app: str = ""
     pair: str = ""
     folder: Path = Field(Path("."), exclude=True)  # what ca, cert and key are relative to: where the file is
+
+    @model_validator(mode="after")
+    def _sendable(self) -> NodeConfig:
+        wire.checked_shape(tuple(self.remote_shape), wire.DTYPES.index(self.remote_dtype))
+        return self
 
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
