@@ -74,7 +74,7 @@ def test_a_huge_shape_is_refused_before_it_is_believed():
 
 @pytest.mark.parametrize("shape, tensor", [((2,), b"a"), ((0,), b""), ((1,) * 7, b"a")])
 def test_a_tensor_that_does_not_fit_its_shape_is_not_sent(shape, tensor):
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="not fit"):
         wire.encode_request(1, 2, 3, shape, tensor)
 
 

@@ -32,13 +32,13 @@ def test_a_policy_of_more_bits_than_a_score_has_is_refused():
 
 @pytest.mark.parametrize("shape", [(65536,), (1,) * 7, (0,), (65535, 5), ()])
 def test_a_shape_that_no_request_can_say_is_refused_before_the_first_sample(shape):
-    with pytest.raises(ValueError, match="want 1 to 6 dimensions"):
+    with pytest.raises(ValueError, match="does not fit a request"):
         wire.checked_shape(shape)
     config = {"policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "window": 1}
-    with pytest.raises(ValueError, match="want 1 to 6 dimensions"):
+    with pytest.raises(ValueError, match="does not fit a request"):
         start.service({**config, "deadline_ms": 1000, "remote_shape": list(shape), "records": "none"}, Link())
     if 0 < len(shape) <= 6:
-        with pytest.raises((UserError, ValueError), match="want 1 to 6 dimensions"):
+        with pytest.raises((UserError, ValueError), match="does not fit a request"):
             NodeConfig(device="d", broker="b", event=1, remote_shape=list(shape), model_id=1)
 
 
@@ -71,7 +71,7 @@ def test_a_policy_that_fails_half_way_decides_and_is_not_saved(fails):
     service.run()
     assert service.again and not saved and len(calls) == 3
     assert len(decisions) == node.samples and not node.pending
-    assert any("starting again from what was saved last" in line for line in said)
+    assert any("starting again from what was saved" in line for line in said)
     assert (decisions[-1][3] == FALLBACK) == (fails == "decide")
 
 
@@ -89,7 +89,7 @@ def test_an_offload_for_which_there_is_no_memory_is_decided(monkeypatch):
 def test_a_configuration_without_samples_says_so_once():
     """A KeyError of `records` made a board start again for ever."""
     config = {"policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "window": 1}
-    with pytest.raises(ValueError, match="no entry app, and no entry records"):
+    with pytest.raises(ValueError, match="no entry app or records"):
         start.service({**config, "deadline_ms": 1000, "remote_shape": [1]}, Link())
 
 

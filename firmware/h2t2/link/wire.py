@@ -18,7 +18,6 @@ STATUS = (
 )  # fmt: skip
 MAX_DATA = 262144  # bytes; checked before any memory is taken
 MAX_DIMENSIONS, MAX_LENGTH = 6, 65535  # of a tensor, and along each of them
-MAX_BIN = 255
 MAX_MEDIA = 64  # bytes of a media type
 MAX_DEVICE = 64  # bytes of a device's name
 
@@ -117,10 +116,8 @@ def size_of(dtype: int, shape) -> int:
 
 def checked_shape(shape, dtype: int = INT8):
     """A tensor's shape, or ValueError where no request can say it."""
-    longest = MAX_DATA if dtype == RAW else MAX_LENGTH
-    if not 0 < len(shape) <= MAX_DIMENSIONS or max(shape) > longest or size_of(dtype, shape) < 0:
-        limits = MAX_DIMENSIONS, longest, MAX_DATA
-        raise ValueError("shape %s: want 1 to %d dimensions of 1 to %d, at most %d bytes" % ((shape,) + limits))
+    if not 0 < len(shape) <= MAX_DIMENSIONS or size_of(dtype, shape) < 0 or (dtype != RAW and max(shape) > MAX_LENGTH):
+        raise ValueError("shape %s does not fit a request" % (shape,))
     return shape
 
 
@@ -132,8 +129,8 @@ def encode_request(
     ValueError where they do not fit.
     """
     checked_shape(shape, dtype)
-    if size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA or not 0 <= k <= MAX_BIN:
-        raise ValueError("data of %d bytes do not fit dtype %d and shape %s" % (len(data), dtype, shape))
+    if size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA or k > 255:
+        raise ValueError("%d bytes do not fit dtype %d and shape %s" % (len(data), dtype, shape))
     head = pack(_REQUEST, VERSION, 0, model, boot, sequence, left, min(chance, 32768), k, dtype, len(shape))
     for n in shape:
         head += pack("<H", n) if dtype != RAW else pack("<HH", n & 65535, n >> 16)

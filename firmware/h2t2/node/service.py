@@ -98,7 +98,7 @@ class Service:
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
         if node.changing:
-            self.log("the policy failed half way through a change: starting again from what was saved last")
+            self.log("policy half changed: starting again from what was saved")
             self._start_again()
             return
         self.keeper.look()

@@ -80,7 +80,7 @@ def service(
     waits = sensor is None or (app is not None and app.patient)  # samples that are there as long as need be
     if sensor is None:
         if "records" not in config:
-            raise ValueError("config.json: no entry app, and no entry records: there is nothing to decide about")
+            raise ValueError("config.json: no entry app or records")
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[payload[0]])
     node = Node(
         policy,
