@@ -106,9 +106,12 @@ class Maker(Builder):
             if which == "SLICE":
                 return self.operator(which, (x, self.numbers(*begin), self.numbers(*size)), like(size))
             steps = [1, *(int(rng.integers(1, 3)) for _ in range(3))]
-            made = [-(-n // step) for n, step in zip(size, steps)]
             ends = [at + n for at, n in zip(begin, size)]
             masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_mask"), 0)
+            masks |= {name: int(rng.integers(8)) << 1 for name in ("begin_mask", "end_mask") if rng.random() < 0.4}
+            firsts = [0 if masks["begin_mask"] >> n & 1 else at for n, at in enumerate(begin)]
+            lasts = [shape[n] if masks["end_mask"] >> n & 1 else end for n, end in enumerate(ends)]
+            made = [-(-(last - first) // step) for first, last, step in zip(firsts, lasts, steps)]
             return self.operator(which, (x, *(self.numbers(*v) for v in (begin, ends, steps))), like(made), **masks)
         axis = int(rng.integers(1, 4))
         if which in ("SPLIT", "SPLIT_V"):

@@ -278,3 +278,34 @@ def test_a_large_picture_padded_in_a_small_model_is_no_absurd_work(tmp_path):
     path = tmp_path / "made.tflite"
     path.write_bytes(make.bytes(y))
     assert compared(path, 1, True)["differ"] == 0
+
+
+@pytest.mark.parametrize("begin_mask", range(0, 16, 5))
+@pytest.mark.parametrize("shrink_mask", [0, 2, 4, 6])
+def test_a_strided_slice_begins_where_tflite_does(begin_mask, shrink_mask, tmp_path):
+    """A masked beginning is 0, also along an axis that goes; a negative one counts from the end."""
+    make = random_models.Maker(3, (4, 5, 3))
+    begin, ends, steps = (0, 2, -2, 1), (1, 4, 5, 3), (1, 1, 1, 2)
+    shape = []
+    for n, size in enumerate(make.shape(make.first)):
+        first = 0 if begin_mask >> n & 1 else begin[n] % size
+        if not shrink_mask >> n & 1:
+            shape.append(len(range(first, ends[n], steps[n])))
+    x = make.tensors[make.first]
+    y = make.tensor(shape, float(x.scale[0]), int(x.zero[0]))
+    masks = {"begin_mask": begin_mask, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_mask": shrink_mask}
+    path = tmp_path / "made.tflite"
+    inputs = (make.first, *(make.numbers(*values) for values in (begin, ends, steps)))
+    path.write_bytes(make.bytes(make.operator("STRIDED_SLICE", inputs, y, **masks)))
+    assert compared(path, 5, True)["differ"] == 0
+
+
+def test_a_factor_that_is_not_above_0_is_refused(tmp_path):
+    """LEAKY_RELU with a negative alpha ran with an alpha of 0."""
+    make = random_models.Maker(3, (16,))
+    x = make.tensors[make.first]
+    y = make.tensor(x.shape, float(x.scale[0]), int(x.zero[0]))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(make.operator("LEAKY_RELU", (make.first,), y, alpha=-0.3)))
+    with pytest.raises(UserError, match="a multiplier of -0.3"):
+        bundle.from_tflite(path)

@@ -57,9 +57,12 @@ class Step:
 
 
 def multiplier(real: float) -> tuple[int, int]:
-    """TFLite's QuantizeMultiplier: real = m 2^(exponent - 31), m of 31 bits, rounded half up."""
-    if real <= 0:
-        return 0, 0
+    """TFLite's QuantizeMultiplier: real = m 2^(exponent - 31), m of 31 bits, rounded half up.
+
+    Raises ValueError for a number that is not above 0, which the kernels cannot multiply by.
+    """
+    if not real > 0:
+        raise ValueError(f"a multiplier of {real:g}: scales above 0 give one above 0")
     fraction, exponent = math.frexp(real)
     m = math.floor(fraction * 2**31 + 0.5)
     if m == 2**31:

@@ -53,7 +53,8 @@ def _tanh(operator: Operator, x: Tensor, y: Tensor) -> Function:
 
 def _leaky_relu(operator: Operator, x: Tensor, y: Tensor) -> Function:
     above = multiplier(in_float32(x.scale[0], over=y))
-    below = multiplier(in_float32(x.scale[0], operator.options["alpha"], over=y))
+    alpha = operator.options["alpha"]
+    below = multiplier(in_float32(x.scale[0], alpha, over=y)) if alpha else (0, 0)
     return lambda q: times(q, *(above if q >= 0 else below))
 
 

@@ -83,8 +83,10 @@ def strided_slice(graph: Graph, operator: Operator) -> list[Step]:
     for n, size in enumerate(x.shape):
         taken = range(size)
         if n < len(begin):
-            if o["shrink_mask"] >> n & 1:
-                at = begin[n] % size
+            if o["shrink_mask"] >> n & 1:  # one place: the first, where begin is masked
+                at = 0 if o["begin_mask"] >> n & 1 else begin[n] + size * (begin[n] < 0)
+                if not 0 <= at < size:
+                    raise ValueError(f"place {begin[n]} of {size} along axis {n}")
                 taken = range(at, at + 1)
             else:
                 first = None if o["begin_mask"] >> n & 1 else begin[n]
