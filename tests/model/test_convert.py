@@ -230,6 +230,24 @@ def test_a_float_model_without_a_signature_or_names(tmp_path, capsys):
     assert (tmp_path / "bare/bare.h2m").read_bytes() == (tmp_path / "cnn/cnn.h2m").read_bytes()
 
 
+@pytest.mark.slow
+def test_a_file_of_an_older_converter(tmp_path, capsys):
+    """It has its operators' codes in the deprecated field alone, where the quantizer reads each of them as ADD."""
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(CNN.read_bytes(), 0)
+    for code in model.operatorCodes:
+        assert 0 < code.builtinCode < 127
+        code.deprecatedBuiltinCode, code.builtinCode = code.builtinCode, 0
+    older = tmp_path / "cnn.tflite"
+    older.write_bytes(tflite_write._packed(model))
+    images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
+    np.savez(tmp_path / "images.npz", x=images)
+    for name, path in (("older", older), ("newer", CNN)):
+        converted(path, "--calibration", tmp_path / "images.npz", "--out", tmp_path / name, capsys=capsys)
+    assert (tmp_path / "older/cnn.h2m").read_bytes() == (tmp_path / "newer/cnn.h2m").read_bytes()
+
+
 def test_an_error_leaves_no_file(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(from_tflite, "quantised", lambda content, *_: content)
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)

@@ -69,16 +69,19 @@ def write(graph: Graph) -> bytes:
 def plain(content: bytes) -> bytes:
     """The same .tflite as every interpreter and tool takes it: constants that lie behind the flatbuffer (large ones may; older
     interpreters do not look there) are in it; its ends have a signature, and its tensors names of their own, which is how the
-    quantizer finds them."""
+    quantizer finds them; operators' codes stand where newer tools look (older files have them in the deprecated field alone)."""
     schema = _schema()
     model = schema.ModelT.InitFromPackedBuf(content, 0)
+    aged = [code for code in model.operatorCodes if code.builtinCode < code.deprecatedBuiltinCode]
+    for code in aged:
+        code.builtinCode = code.deprecatedBuiltinCode
     outside = [buffer for buffer in model.buffers if buffer.offset > 1]
     for buffer in outside:
         buffer.data = np.frombuffer(content, np.uint8, buffer.size, buffer.offset)
         buffer.offset = buffer.size = 0
     tensors = [tensor for graph in model.subgraphs for tensor in graph.tensors]
     named = len({tensor.name for tensor in tensors} - {b"", None}) == len(tensors)
-    if not outside and named and model.signatureDefs:
+    if not outside and named and model.signatureDefs and not aged:
         return content
     if not named:
         for n, tensor in enumerate(tensors):
