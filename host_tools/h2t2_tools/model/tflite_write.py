@@ -69,7 +69,7 @@ def write(graph: Graph) -> bytes:
 def plain(content: bytes) -> bytes:
     """The same .tflite as every interpreter and tool takes it: constants that lie behind the flatbuffer (large ones may; older
     interpreters do not look there) are in it; its ends have a signature, and its tensors names of their own, which is how the
-    quantizer finds them; operators' codes stand where newer tools look (older files have them in the deprecated field alone)."""
+    quantizer finds them; operators' codes stand where newer tools look (older files have a deprecated field)."""
     schema = _schema()
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     aged = [code for code in model.operatorCodes if code.builtinCode < code.deprecatedBuiltinCode]
