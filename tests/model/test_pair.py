@@ -243,7 +243,7 @@ def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, m
     np.savez(tmp_path / "nan.npz", x=holes, y=y)
     if "--test" in more:
         more = (*more, "--calibration", more[1])
-    assert make(folder, tmp_path, "big.joblib", *(str(word).format(tmp_path) for word in more)) == 2
+    assert make(folder, tmp_path / "pair", "big.joblib", *(str(word).format(tmp_path) for word in more)) == 2
     errors = capsys.readouterr().err
     assert words in errors and "Traceback" not in errors
 
@@ -265,3 +265,18 @@ def test_a_description_with_a_key_missing_is_refused_by_its_name(trained, tmp_pa
     (tmp_path / "pair.json").write_text(json.dumps(about))
     with pytest.raises(pairs.UserError, match=r"pair\.json: remote\.scale: Field required"):
         pairs.load(str(tmp_path))
+
+
+def test_a_folder_with_something_in_it_is_not_written_over(trained, capsys):
+    """`--out .` took a user's README.md and test.npz; a run that fails leaves no folder behind."""
+    folder, _ = trained
+    out = folder / "kept"
+    out.mkdir()
+    (out / "README.md").write_text("mine")
+    assert make(folder, out, "big.joblib") == 2
+    assert "not empty" in capsys.readouterr().err and [path.name for path in out.iterdir()] == ["README.md"]
+    assert (out / "README.md").read_text() == "mine"
+    assert make(folder, out, "big.joblib", "--force") == 0
+    assert (out / "pair.json").exists() and str(out) in (out / "README.md").read_text() + (out / "report.json").read_text()
+    assert make(folder, folder / "never", "nothing.joblib") == 2 and not (folder / "never").exists()
+    assert not list(folder.glob(".h2t2-pair-*"))

@@ -105,7 +105,7 @@ def _add_convert(commands: Any) -> None:
 def _pair(args: argparse.Namespace) -> None:
     from ..common import toml_file
     from ..model.pair.job import Card, Job
-    from ..model.pair.make import make
+    from ..model.pair.make import make_new
     from ..model.pair.report import markdown
 
     columns = {"ldl": args.ldl_columns, "rdl": args.rdl_columns}
@@ -118,7 +118,7 @@ def _pair(args: argparse.Namespace) -> None:
     )  # fmt: skip
     with progress() as bar:
         task = bar.add_task("making the pair", total=None)
-        report = make(job, lambda what: bar.update(task, description=what))
+        report = make_new(job, args.force, lambda what: bar.update(task, description=what))
     write_json(args.json, report)
     if args.json != "-":
         from rich.console import Console
@@ -206,7 +206,8 @@ def _add_pair(commands: Any) -> None:
     p.add_argument("rdl", help="remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL (TensorFlow Serving's predict)")
     p.add_argument("--test", required=True, metavar="FILE", help=".npz of x (n, ...) and y (n,), classes from 0")
     p.add_argument("--calibration", metavar="FILE", help=".npz or .npy of x, to quantise by (the test samples)")
-    p.add_argument("--out", default="pair", metavar="DIR", help="the pair's folder (pair)")
+    p.add_argument("--out", default="pair", metavar="DIR", help="the pair's folder, new or empty (pair)")
+    p.add_argument("--force", action="store_true", help="write over what the folder holds under the same names")
     p.add_argument(
         "--ldl-columns", type=int, nargs="+", metavar="N", help="which numbers of a sample the local model reads (all)"
     )

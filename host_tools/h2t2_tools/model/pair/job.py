@@ -44,7 +44,8 @@ class Job:
     none of which is the event: what saying the second costs when it is the first. scale: what x is divided by (None: 255 for
     bytes, else 1). window: the samples are windows of measurements (n, size) or (n, size, channels), whose features the models
     read. picture: the samples are pictures (n, height, width, channels) of whole numbers, made smaller. payload: what offloads
-    send. card: what else its README is to say, such as data, licence, ldl, rdl, made by.
+    send. card: what else its README is to say, such as data, licence, ldl, rdl, made by. place: where the folder `out` is
+    moved when it is whole.
     """
 
     ldl: Path
@@ -63,6 +64,12 @@ class Job:
     picture: pairs.Pictured | None = None
     payload: Payload = field(default_factory=Payload)
     card: dict[str, str] = field(default_factory=dict)
+    place: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the pair will be."""
+        return self.place or self.out
 
 
 @dataclass(frozen=True)

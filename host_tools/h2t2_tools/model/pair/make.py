@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy as np
 from h2t2.link import wire
 
 from ...common import pairs, prior_file
+from ...common.errors import UserError
 from ...common.functions import is_function
 from ...common.policies import DEFAULTS
 from ...fleet import commented
@@ -28,6 +31,24 @@ from .sides import Side, converted, encoder, kept
 
 BOARDS = ("unix", "esp32", "pico", "pico_w", "microbit")
 RECORDS = 1000  # samples in samples.bin, at most
+
+
+def make_new(job: Job, force: bool, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
+    """As make(), in a folder that is there once it is whole: a run that fails leaves nothing.
+
+    UserError where the folder is there and is not empty; force: what it holds under the same names is replaced then.
+    """
+    if job.out.exists() and not (force or (job.out.is_dir() and not any(job.out.iterdir()))):
+        raise UserError(f"{job.out}: is there and not empty; name a new folder with --out, or say --force to write over it")
+    parent = job.out.resolve().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".h2t2-pair-", dir=parent) as name:
+        made = Path(name) / job.out.resolve().name
+        report = make(replace(job, out=made, place=job.out), progress)
+        job.out.mkdir(exist_ok=True)
+        for path in made.iterdir():
+            path.replace(job.out / path.name)
+    return report
 
 
 def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[str, Any]:
@@ -49,7 +70,7 @@ def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[
 def described(job: Job, samples: Samples, ldl: Side, rdl: Side) -> dict[str, Any]:
     """The report on two models that lie in the folder."""
     says = rdl.says
-    made: dict[str, Any] = {"name": _name(job), "folder": str(job.out), "samples": len(samples.y), "beta": job.beta}
+    made: dict[str, Any] = {"name": _name(job), "folder": str(job.folder), "samples": len(samples.y), "beta": job.beta}
     for name, side in (("ldl", ldl), ("rdl", rdl)):
         size = sum((job.out / file).stat().st_size for file in _file(side))
         row: dict[str, Any] = {"kind": side.kind, "file": side.file, "bytes": size}
