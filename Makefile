@@ -53,7 +53,8 @@ times: setup
 
 # which lines the tests that take less than a second run
 coverage: setup
-	$(BIN)/$(PYTEST) -q -m "not slow" --cov=h2t2 --cov=h2t2_tools --cov-report=term:skip-covered | tail -n 60
+	$(BIN)/$(PYTEST) -q -m "not slow" --cov=h2t2 --cov=h2t2_tools --cov-report=
+	$(BIN)/coverage report --skip-covered --sort=cover | tail -n 40
 
 # the quick suite on every other Python of this machine
 pythons:
