@@ -6,9 +6,8 @@ from .quantise import local_input
 from .tflite_check import check
 
 try:
-    if (
-        int(np.__version__.split(".")[0]) > 1
-    ):  # tflite-runtime was built against NumPy 1, and fails with another once a model is opened
+    # tflite-runtime was built against NumPy 1, and fails with another once a model is opened
+    if int(np.__version__.split(".")[0]) > 1:
         raise ImportError
     from tflite_runtime.interpreter import Interpreter, OpResolverType
 except ImportError:

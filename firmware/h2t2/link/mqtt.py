@@ -221,7 +221,6 @@ class MqttLink(Link):
     def _start(self):
         self.since = ticks_ms()
         self.have = self.skip = self.unacknowledged = 0
-        self.id_in = -2
         self.pending = []
         try:
             if self.address is None:
@@ -329,6 +328,8 @@ class MqttLink(Link):
             if self.skip:
                 n = min(self.skip, self.have - at)
                 self._pass_over(at, n)
+                if self.state == DOWN:
+                    return
                 self.skip -= n
                 at += n
                 continue
@@ -361,6 +362,7 @@ class MqttLink(Link):
     def _too_large(self, at, body, size):
         """Begin to pass over a packet; False: the length of its topic is not here yet."""
         buffer = self.buffer
+        self.id_in = -2
         if buffer[at] & 0xF0 == 0x30 and buffer[at] & 6:
             if body + 2 > self.have:
                 return False

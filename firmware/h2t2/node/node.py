@@ -60,7 +60,7 @@ class Node:
         if not 1 <= window <= 8:
             raise ValueError("window %r is not in 1..8" % window)
         if policy.options[0] > 8:
-            raise ValueError("a policy of %d bits: a node's scores have 8" % policy.options[0])
+            raise ValueError("policy of %d bits: scores have 8" % policy.options[0])
         self.policy = policy
         self.ldl = ldl
         self.link = link
