@@ -134,7 +134,7 @@ lock:
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
-	$(COMPILE) --group build --group assistant -o host_tools/locks/assistant.txt
+	uv pip compile $(LOCKED) --no-config --group pyproject.toml:build --group pyproject.toml:assistant -o host_tools/locks/assistant.txt
 	$(COMPILE) --group build --group servers -o host_tools/locks/servers.txt
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
