@@ -8,7 +8,7 @@ from replayed import SETTLED
 from support import mosquitto, worker
 
 import h2t2.node.sleep
-from h2t2.node import board, snapshot
+from h2t2.node import board, store
 from h2t2.node.sleep import Sleep
 from h2t2_tools.boards import flash, kinds, project
 from h2t2_tools.boards.emulators import catalogue
@@ -144,5 +144,5 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000
-    states = [snapshot.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
+    states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
     assert states[0] == states[1] == states[2]  # bit for bit

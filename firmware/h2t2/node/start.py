@@ -16,8 +16,8 @@ from .node import Node
 from .recorded import Recorded
 from .sensing import Sensing
 from .service import SOURCES, Service
-from .snapshot import file_store
 from .state import summary
+from .store import file_store
 
 WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
 FIRST_S, LONGEST_S = 1, 60  # between two starts after an exception

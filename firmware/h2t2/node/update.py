@@ -9,7 +9,7 @@ from struct import unpack_from
 
 from . import package
 from .arrival import Arrival, folder, remove
-from .snapshot import file_store
+from .store import file_store
 from .trial import in_words, measured, worse
 
 STARTS = 3  # of a trial; one more is a sign that the node does not survive it

@@ -14,7 +14,7 @@ from h2t2.ldl.open import open_ldl
 from h2t2.node import package
 from h2t2.node.account import Account
 from h2t2.node.board import Log
-from h2t2.node.snapshot import file_store
+from h2t2.node.store import file_store
 from h2t2.node.update import Updates
 
 SECTOR, PAGE, COUNT = 4096, 256, 40

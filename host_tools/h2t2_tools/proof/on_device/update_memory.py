@@ -9,7 +9,7 @@ from struct import pack
 
 from h2t2.node.account import Account
 from h2t2.node.commands import Limit
-from h2t2.node.snapshot import file_store
+from h2t2.node.store import file_store
 
 
 def used():
