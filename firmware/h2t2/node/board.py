@@ -1,5 +1,6 @@
 # What the hardware under a node gives, where it gives it: why it started, a watchdog, the time of day, a log that outlives a
 # reset. Where there is none (CPython, MicroPython's unix port), these do nothing.
+import gc
 import os
 import sys
 
@@ -34,6 +35,13 @@ def watchdog(ms: int):
         except (ImportError, AttributeError):
             pass
     return lambda: None
+
+
+def settled() -> None:
+    """A node is put together: from now on a board collects garbage when it has to."""
+    gc.collect()
+    if hasattr(gc, "threshold"):
+        gc.threshold(-1)
 
 
 def rest() -> None:

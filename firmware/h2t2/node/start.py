@@ -279,6 +279,7 @@ def _run(config, feed, log, cause):
         except OSError as error:
             log("%s; deciding locally until it answers" % error)
         log("ready, device %s" % config["device"])
+        board.settled()
         running.run()
         if not running.again:
             ended(json.dumps(summary(running)))
