@@ -89,7 +89,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     monkeypatch.setattr(targets.Folder, "replace", half)
     with pytest.raises(Failure):
         put(model, device)
-    command = UNIX.command(device / "main.py", [])
+    command = UNIX.node(device / "main.py")
     run = subprocess.run(command, cwd=device, env=UNIX.environment(device), capture_output=True, text=True, timeout=280)
     assert '"summary"' in run.stdout  # it booted, and has decided about its one sample
     assert not list(device.rglob("*.new")) and not (device / "flash.todo").exists()
@@ -126,7 +126,7 @@ def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, tmp_p
     config.write_text(text.replace('wifi_name = "network"', 'wifi_name = "home"'))
     records.write_bytes(bytes(35))
     command = ["flash", "--board", name, "--model", str(model), "--config", str(config), "--records", str(records)]
-    command += ["--dry-run", "--mpy", "--json", "-"]
+    command += ["--dry-run", "--json", "-"]
     assert main(command) == 0
     out = capsys.readouterr().out
     report = json.loads(out)

@@ -193,7 +193,7 @@ def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
     assert "watchdog_ms = 8000" in toml.read_text()
     toml.write_text(re.sub(r"deadline_ms = \d+", "deadline_ms = 400", toml.read_text()))
     contents = project.load(folder).contents
-    contents = type(contents)(contents.model, contents.config, None, contents.own, mpy=True)
+    contents = type(contents)(contents.model, contents.config, None, contents.own)
     image = tmp_path / "flash.bin"
     drive.runtime_on_a_pico(image)
     events = []

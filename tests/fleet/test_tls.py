@@ -223,7 +223,7 @@ def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certifi
                 **UNIX.environment(board), "LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(board / "now"),
                 "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }  # fmt: skip
-            command = UNIX.command(board / "main.py", [])
+            command = UNIX.node(board / "main.py")
             run = subprocess.run(command, capture_output=True, text=True, cwd=board, env=environment, timeout=280)
             assert run.stdout.startswith(said), run.stdout + run.stderr
             assert not ntp or int(run.stdout.split()[-1]) > datetime.datetime.now().timestamp() - 100

@@ -123,7 +123,7 @@ def play(tmp_path, name, broker, **config):
     flash.flash(kinds.KINDS["unix"], str(device), own, False, lambda *_: None)
     decided, starts = [], 0
     while True:
-        command, env = emulator.command(device / "main.py", []), emulator.environment(device)
+        command, env = emulator.node(device / "main.py"), emulator.environment(device)
         ran = subprocess.run(command, cwd=device, env=env, capture_output=True, text=True, timeout=280)
         assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr[-500:]
         lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]

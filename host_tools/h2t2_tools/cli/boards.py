@@ -129,7 +129,7 @@ def _contents(args: argparse.Namespace) -> Contents:
     if args.project:
         if args.config or args.model or args.app or args.records:
             raise UserError("a project has its own configuration, model and app: leave --config, --model, --app, --records out")
-        return replace(project.load(Path(args.project)).contents, mpy=args.mpy)
+        return replace(project.load(Path(args.project)).contents, mpy=not args.source)
     if not args.config or not args.model:
         raise UserError("name a project (h2t2 new makes one), or give --model and --config")
     config = board_config.load(Path(args.config))
@@ -138,7 +138,7 @@ def _contents(args: argparse.Namespace) -> Contents:
     model = Path(args.model)
     if not model.is_file():
         raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
-    return Contents(model, config, Path(args.records) if args.records else None, mpy=args.mpy)
+    return Contents(model, config, Path(args.records) if args.records else None, mpy=not args.source)
 
 
 def _flash(args: argparse.Namespace) -> None:
@@ -199,7 +199,9 @@ def _add_flash(commands: Any) -> None:
     p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
     p.add_argument("--app", metavar="FILE", help="your own program: sense(), act(decision); `pair` in the configuration")
     p.add_argument("--replace-app", action="store_true", help="put it and its files over others on the board")
-    p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
+    p.add_argument(
+        "--source", action="store_true", help="copy the runtime as .py: the board compiles it, and needs more memory"
+    )
     p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
     json_option(p)
 

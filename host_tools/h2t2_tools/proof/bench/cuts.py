@@ -112,7 +112,7 @@ def _on_pico(progress: Callable[[str], None], cuts: int) -> list[dict[str, Any]]
         )
         zeros = bytes(3 * Contents(folder / "ldl.h2m", config).record_size)
         (folder / "samples.bin").write_bytes(zeros)
-        contents = Contents(folder / "ldl.h2m", config, folder / "samples.bin", mpy=True)
+        contents = Contents(folder / "ldl.h2m", config, folder / "samples.bin")
         image = folder / "flash.bin"
         drive.runtime_on_a_pico(image)
         progress("the Pico's first node")
