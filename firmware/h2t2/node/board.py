@@ -80,21 +80,6 @@ def set_clock(server: str, feed, log) -> bool:
     return unix_now() > 0
 
 
-def on_stop(stop) -> None:
-    """Have SIGTERM and SIGINT call stop(), where the system has signals; a second one ends the program as usual."""
-    try:
-        import signal
-    except ImportError:
-        return
-
-    def handle(number, _):
-        signal.signal(number, signal.SIG_DFL)
-        stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-
-
 class Log:
     """Prints lines, and keeps the last ones in a file, with the time: at most `most` bytes there and as many in <path>.old.
 
