@@ -97,15 +97,19 @@ def service(
         _budget(config.get("budget")),
         payload,
     )
+    sleep = None
+    if config.get("sleep"):
+        from .sleep import configured
+
+        sleep = configured(config, node.budget, cause)
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")
     keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log, memory)
-    if node.budget and keeper.restored:
+    if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # what was spent before is not known: nothing is taken on trust
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
-    sleep = _sleep(config)
     shown = _assistant(config, link, cause)
     telemetry_s = config.get("telemetry_s", 10)
     return Service(node, sensing, shape, keeper, telemetry_s, watchdog, log, cause, app, sleep, shown, updates)
@@ -139,16 +143,6 @@ def _budget(arguments):
     from ..core.budget import Budget
 
     return Budget(*arguments)
-
-
-def _sleep(config):
-    """The Sleep of a configuration, or None."""
-    if not config.get("sleep"):
-        return None
-    from .sleep import Sleep
-
-    kind, power = config["sleep"]
-    return Sleep(kind, board.sleeper(kind), power=power, at_once=config.get("watchdog_ms", 0) // 2)
 
 
 def _assistant(config, link, cause):
@@ -242,8 +236,8 @@ def main(path: str = "config.json") -> None:
         try:
             if not _run(config, feed, log, cause):
                 return
-            board.restart()
-            cause = "update"
+            cause = board.UPDATED
+            board.restart(cause)
             continue
         except (ValueError, ImportError):  # it would not start the next time either
             raise
