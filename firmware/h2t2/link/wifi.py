@@ -1,25 +1,225 @@
-# Joins a wireless network, on ports that have one (esp32, Pico W).
+# The radio of a board with Wi-Fi: one supervisor joins the network, sets the clock, then lets MqttLink connect, and has the
+# radio off while the board sleeps. Nothing here waits: every call does what can be done now. Ports that have one: esp32, rp2.
 import network
 
-from ..clock import remaining, ticks_add, ticks_ms
+from ..clock import longest, ticks_add, ticks_diff, ticks_ms
+from . import mqtt
+from .backoff import LONGEST_MS, Backoff
+
+OFF, RESTING, JOINING, JOINED = 0, 1, 2, 3
+JOIN_MS = 20000  # for one attempt
+SETTLE_MS = 200  # between disconnect() and connect(), which an ESP32 refuses while it still ends the connection before
+STALE_MS = 8000  # an ESP32 tells the status of the attempt before, until this one has an end; it has one by then
+LOOK_MS = 100  # between two looks at the station
+LEAD_MS = 4000  # what joining and connecting take, before it was ever measured
+REASONS = (  # names of module network's constants, without STAT_
+    ("NO_AP_FOUND", "no such network"),
+    ("WRONG_PASSWORD", "wrong password"),
+    ("CONNECT_FAIL", "the access point refuses"),
+    ("BEACON_TIMEOUT", "the access point is gone"),
+    ("ASSOC_FAIL", "the access point refuses"),
+    ("HANDSHAKE_TIMEOUT", "wrong password, or a bad connection"),
+)
 
 
-def join(name: str, password: str, feed, log, deadline_ms: int = 20000) -> bool:
-    """Connect as a station; True when there is an address within the deadline. The radio goes on trying by itself.
+class Station:
+    """One wireless network, joined again whenever it is lost: no port does that by itself as it should.
 
-    feed: called while it waits (a watchdog's). log: told when the network does not answer.
+    power: name of network.WLAN's power saving, such as PM_NONE. seed: of the waits between attempts. log: told of each new
+    reason. `trouble`: why the last attempt failed or the connection ended, "" since the radio was last switched on or joined.
     """
-    from time import sleep_ms  # type: ignore[attr-defined]
 
-    station = network.WLAN(network.STA_IF)
-    station.active(True)
-    if not station.isconnected():
-        station.connect(name, password)
-    end = ticks_add(ticks_ms(), deadline_ms)
-    while not station.isconnected():
-        if not remaining(end, deadline_ms):
-            log("no answer from the network yet; deciding locally")
+    def __init__(self, name, password, seed, power="PM_NONE", log=print):
+        self.name = name
+        self.password = password
+        self.power = power
+        self.log = log
+        self.backoff = Backoff(seed)
+        self.wlan = network.WLAN(network.STA_IF)
+        self.state = OFF
+        self.trouble = ""
+        self.since = ticks_ms()  # when the state began; of OFF and RESTING: when it ends
+        self.looked = self.since
+        self.stale = None
+
+    def is_joining(self) -> bool:
+        """Whether an attempt is under way, or the first one about to begin."""
+        return self.state == JOINING or (self.state != JOINED and not self.trouble)
+
+    def advance(self) -> bool:
+        """Do what is due. Whether there is a connection and an address."""
+        now = ticks_ms()
+        if self.state < JOINING:
+            left = ticks_diff(self.since, now)
+            if 0 < left <= LONGEST_MS:  # a longer one is a clock that has jumped
+                pass
+            elif self.state == OFF:
+                self._switch_on(now)
+            else:
+                self._begin(now)
+        elif not 0 <= ticks_diff(now, self.looked) < LOOK_MS:
+            self.looked = now
+            self._look(now)
+        return self.state == JOINED
+
+    def off(self) -> None:
+        """Switch the radio off; the next advance() switches it on again."""
+        if self.state != OFF:
+            self._disconnect()
+            try:
+                self.wlan.active(False)
+                if hasattr(self.wlan, "deinit"):  # cyw43: the chip itself
+                    self.wlan.deinit()
+            except (OSError, RuntimeError):
+                pass
+        self.state = OFF
+        self.since = ticks_ms()
+        self.trouble = ""
+
+    def _switch_on(self, now):
+        try:
+            self.wlan.active(True)
+            for name, value in (("pm", getattr(network.WLAN, self.power, None)), ("reconnects", 0)):
+                if value is not None:
+                    try:
+                        self.wlan.config(**{name: value})
+                    except (ValueError, TypeError):  # cyw43 knows no reconnects
+                        pass
+        except (OSError, RuntimeError) as error:
+            self._end(now, str(error))
+            self.state = OFF
+            return
+        self._disconnect()  # what a soft reset has left
+        self.state = RESTING
+        self.since = ticks_add(now, SETTLE_MS)
+
+    def _begin(self, now):
+        try:
+            self.wlan.connect(self.name, self.password)
+        except (OSError, RuntimeError) as error:
+            self._end(now, str(error))
+            return
+        self.state = JOINING
+        self.since = self.looked = now
+        self.stale = self.wlan.status()
+
+    def _look(self, now):
+        """See what became of the attempt or the connection."""
+        passed = ticks_diff(now, self.since)
+        if self.wlan.isconnected():
+            if self.state == JOINING:
+                self.state = JOINED
+                self.since = now
+                self.trouble = ""
+            return
+        status = self.wlan.status()
+        if self.state == JOINED:
+            self.backoff.ended(passed, False)
+            self._end(now, "the connection is lost (%s)" % reason(status))
+        elif failed(status) and (status != self.stale or passed > STALE_MS):
+            self._end(now, reason(status))
+        elif not 0 <= passed < JOIN_MS:
+            self._end(now, "no answer in %d s" % (JOIN_MS // 1000))
+
+    def _end(self, now, why):
+        """No connection: the next attempt is due after a wait that doubles."""
+        trouble = "Wi-Fi %s: %s" % (self.name, why)
+        if trouble != self.trouble:
+            self.log(trouble)
+        self.trouble = trouble
+        self._disconnect()
+        self.state = RESTING
+        self.since = ticks_add(now, max(SETTLE_MS, self.backoff.draw()))
+
+    def _disconnect(self):
+        try:
+            self.wlan.disconnect()
+        except (OSError, RuntimeError):
+            pass
+
+
+def failed(status) -> bool:
+    """Whether a station's status ends an attempt: cyw43's are negative then; an ESP32's are its reasons, numbers below IDLE."""
+    return status < network.STAT_IDLE
+
+
+def reason(status) -> str:
+    """A station's status in words."""
+    for name, words in REASONS:
+        if getattr(network, "STAT_" + name, None) == status:
+            return words
+    return "status %d" % status
+
+
+class Radio(mqtt.MqttLink):
+    """MqttLink on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
+
+    station: a Station. time_server: a TimeServer, or None.
+    """
+
+    def __init__(self, station, time_server, *arguments, **options):
+        mqtt.MqttLink.__init__(self, *arguments, **options)
+        self.station = station
+        self.time_server = time_server
+        self.outlives_ms = self.keep_ms >> 1
+        self.lead_ms = LEAD_MS
+        self.began = None  # when the radio was switched on; None: it is off, or what it took is measured
+        self.joined = False
+
+    def is_connecting(self) -> bool:
+        if self.station.is_joining() or mqtt.MqttLink.is_connecting(self):
+            return True
+        return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
+
+    def close(self) -> None:
+        """Say farewell, and switch the radio off. The next call of another member switches it on again."""
+        mqtt.MqttLink.close(self)
+        self.station.off()
+        self.joined = False
+        self.began = None
+        self.trouble = ""
+
+    def _advance(self, wait_ms):
+        if self._is_ready():
+            mqtt.MqttLink._advance(self, wait_ms)
+            if self.state == mqtt.UP and self.began is not None:
+                self.lead_ms = longest(self.lead_ms, self.began)
+                self.began = None
+            return
+        if self.state != mqtt.DOWN:
+            self._drop(self.trouble)
+        if wait_ms:
+            mqtt._sleep(min(wait_ms, 20))
+
+    def _is_ready(self):
+        """Whether MqttLink may go on: else `trouble` says why not, "" while it may come yet."""
+        station = self.station
+        if self.began is None and station.state == OFF:
+            self.began = ticks_ms()
+        if not station.advance():
+            self.joined = False
+            self.trouble = station.trouble
             return False
-        feed()
-        sleep_ms(100)
-    return True
+        if not self.joined:
+            self.joined = True
+            self.trouble = ""
+            self.backoff.reset()
+            self.since = ticks_ms()
+        server = self.time_server
+        if server and not server.advance() and self.tls:
+            self.trouble = server.trouble
+            return False
+        return True
+
+
+def radio(config, woken, feed, log, arguments, options):
+    """The Radio of a configuration. woken: this start ends a deep sleep. arguments, options: MqttLink's."""
+    seed = options["seed"]
+    power = "PM_" + config.get("wifi_power_save", "none").upper()
+    station = Station(config["wifi_name"], config["wifi_password"], seed >> 1, power, log)
+    server = None
+    if config.get("ntp"):
+        from .ntp import TimeServer
+
+        server = TimeServer(config["ntp"], seed >> 2, woken, feed, log)
+    return Radio(station, server, *arguments, **options)

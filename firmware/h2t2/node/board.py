@@ -8,7 +8,6 @@ from ..clock import unix_now
 WOKEN, UPDATED = "deepsleep", "update"  # causes of a start: the end of a deep sleep, a restart for an update
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
 PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
-TRIES = 3  # of a time server
 
 
 def start_cause() -> str:
@@ -71,24 +70,6 @@ def restart(cause: str) -> None:
         return
     _mark(machine, 1 if cause == WOKEN else 2)
     reset()
-
-
-def set_clock(server: str, feed, log) -> bool:
-    """Set a board's clock from an NTP server, before a certificate is looked at. True where it is set; a failure is said."""
-    try:
-        import ntptime  # type: ignore[import-not-found]
-    except ImportError:  # an operating system sets its own
-        return unix_now() > 0
-    ntptime.host = server
-    for _ in range(TRIES):
-        feed()
-        try:
-            ntptime.settime()
-            return True
-        except (OSError, OverflowError) as error:
-            why = error
-    log("the clock is not set: %s: %s" % (server, why))
-    return unix_now() > 0
 
 
 class Log:

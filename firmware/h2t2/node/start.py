@@ -5,7 +5,7 @@ import gc
 import json
 import os
 
-from ..clock import Stopwatch
+from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..core import policies
 from ..ldl.open import open_ldl
 from ..link import wire
@@ -21,7 +21,8 @@ from .state import summary
 
 WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
 FIRST_S, LONGEST_S = 1, 60  # between two starts after an exception
-OPEN_MS = 3000  # waited for a broker before the loop begins: nobody feeds the watchdog meanwhile
+OPEN_MS = 1000  # waited for a broker before the loop begins
+PATIENT_MS = 25000  # waited instead where no sample is missed meanwhile: recorded samples, and a board that has just woken
 LONG_S = 600  # a start that lasted so long was a good one
 
 
@@ -168,46 +169,36 @@ def boot_number() -> int:
     return int.from_bytes(os.urandom(4), "little") >> 2
 
 
-def mqtt_link(config, feed=lambda: None, log=print):
-    """The MQTT link of a config; joins the wireless network first where it names one, then sets the clock for TLS.
+def mqtt_link(config, feed=lambda: None, log=print, cause=""):
+    """The MQTT link of a config, which connects by itself while polled; with `wifi_name`, of a radio that joins that network.
 
-    feed: a watchdog's. ValueError for a bad certificate.
+    feed: a watchdog's. cause: why this start was. ValueError for a bad certificate.
     """
-    if config.get("wifi_name"):
-        from ..link.wifi import join
-
-        join(config["wifi_name"], config["wifi_password"], feed, log)
     tls = None
-    if config.get("ntp"):
-        board.set_clock(config["ntp"], feed, log)
     if config.get("ca"):
         from ..link.tls import context
 
         tls = context(config["ca"], config.get("cert"), config.get("key"))
+    seed = int.from_bytes(os.urandom(4), "little") >> 4
+    login = config.get("user"), config.get("password"), config.get("keep_alive", 30)
+    arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
+    options = {"seed": seed, "tls": tls, "also": beside(config)}
+    if config.get("wifi_name"):
+        from ..link.wifi import radio
+
+        return radio(config, cause == board.WOKEN, feed, log, arguments, options)
     from ..link.mqtt import MqttLink
 
-    return MqttLink(
-        config["broker"],
-        config["port"],
-        config["device"],
-        config["model_id"],
-        boot_number(),
-        config.get("user"),
-        config.get("password"),
-        config.get("keep_alive", 30),
-        seed=int.from_bytes(os.urandom(4), "little") >> 4,
-        tls=tls,
-        also=beside(config),
-    )
+    return MqttLink(*arguments, **options)
 
 
-def open_link(config, feed=lambda: None, log=print):
+def open_link(config, feed=lambda: None, log=print, cause=""):
     """(link, what shows a decision, what tells the summary, JSON text) of a config.
 
     MQTT, or, with `link`: "serial", frames on the line that the REPL is on.
     """
     if config.get("link") != "serial":
-        return mqtt_link(config, feed, log), show, _print_summary
+        return mqtt_link(config, feed, log, cause), show, _print_summary
     from ..link.serial import SerialLink
     from ..link.stdio import Stdio
 
@@ -255,11 +246,25 @@ def main(path: str = "config.json") -> None:
         gc.collect()
 
 
+def _connect(link, wait_ms, feed, log):
+    """Wait for the link while it may come, at most so long; the watchdog is fed."""
+    end = ticks_add(ticks_ms(), wait_ms)
+    while True:
+        feed()
+        try:
+            link.open(min(OPEN_MS, wait_ms))
+            return
+        except OSError as error:
+            if not link.is_connecting() or not remaining(end, wait_ms):
+                log("%s; deciding locally until it answers" % error)
+                return
+
+
 def _run(config, feed, log, cause):
     """One start, to the end of its samples or an exception; what was learned is saved either way. True: start again, an update
     wants it."""
     config, updates = in_force(config, log)
-    link, shown, ended = open_link(config, feed, log)
+    link, shown, ended = open_link(config, feed, log, cause)
     running = None
     try:
         try:
@@ -268,10 +273,7 @@ def _run(config, feed, log, cause):
             if updates and updates.failed(error):
                 return True
             raise
-        try:
-            link.open(min(config["deadline_ms"], OPEN_MS))
-        except OSError as error:
-            log("%s; deciding locally until it answers" % error)
+        _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else OPEN_MS, feed, log)
         log("ready, device %s" % config["device"])
         running.run()
         if not running.again:
