@@ -8,7 +8,7 @@ import uselect  # type: ignore[import-not-found]
 import utime  # type: ignore[import-not-found]
 from ports.world import NAMES, World, date, unix_seconds
 
-KEPT = ("now", "scratch", "cause", "clock", "set", "slept", "resets", "asked", "utc")
+KEPT = ("now", "scratch", "cause", "clock", "slept", "resets", "asked", "utc")
 REAL_MS = 2  # really waited for a socket at most, whatever the program wants to wait
 
 
@@ -33,7 +33,6 @@ class Lasting(World):
         self.boot = self.now
         if self.chip != "esp32":
             self.clock = 1609459200000 - self.now
-            self.set = False
         self.cause = cause
         self.save()
         os.system("kill -KILL $PPID")  # what a reset leaves undone is left undone
@@ -45,30 +44,16 @@ class Lasting(World):
 
 
 class Time:
-    """Module `time`, of a world."""
-
-    ticks_add, ticks_diff, mktime = utime.ticks_add, utime.ticks_diff, utime.mktime
+    """Module `time`, of a world. Its members are no methods: MicroPython imports none of an object."""
 
     def __init__(self, world):
-        self._world = world
-
-    def ticks_ms(self):
-        return self._world.ticks()
-
-    def sleep_ms(self, ms):
-        self._world.pass_ms(ms)
-
-    def sleep(self, seconds):
-        self._world.pass_ms(int(seconds * 1000))
-
-    def time(self):
-        return self._world.unix_ms() // 1000
-
-    def time_ns(self):
-        return self._world.unix_ms() * 1000000
-
-    def gmtime(self, seconds=None):
-        return date(self.time() if seconds is None else seconds)
+        self.ticks_add, self.ticks_diff, self.mktime = utime.ticks_add, utime.ticks_diff, utime.mktime
+        self.ticks_ms = lambda: world.ticks()
+        self.sleep_ms = lambda ms: world.pass_ms(ms)
+        self.sleep = lambda seconds: world.pass_ms(int(seconds * 1000))
+        self.time = lambda: world.unix_ms() // 1000
+        self.time_ns = lambda: world.unix_ms() * 1000000
+        self.gmtime = lambda seconds=None: date(self.time() if seconds is None else seconds)
 
 
 class Select:

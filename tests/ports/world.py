@@ -40,10 +40,10 @@ class World:
 
     chip: RP2040, RP2350 or ESP32. utc: Unix milliseconds at its first start. up: (from, to) pairs of milliseconds in which its
     access point is there. name, password: of the access point. early: how many times lightsleep() returns at once.
-    joins, asked: what its radio was asked for, as (milliseconds, call). slept: milliseconds of sleep. resets: their causes.
+    is_set: its clock is set. asked: what its radio was asked for, as (milliseconds, call). slept: milliseconds of sleep. resets: their causes.
     """
 
-    def __init__(self, chip=RP2040, utc=1800000000000, up=((0, LONG),), name="home", password="secret"):
+    def __init__(self, chip=RP2040, utc=1800000000000, up=((0, LONG),), name="home", password="secret", is_set=False):
         self.chip = chip
         self.utc = utc
         self.now = self.boot = 1000
@@ -57,6 +57,8 @@ class World:
         self.slept = 0
         self.scratch = 0
         self.power_on()
+        if is_set:
+            self.clock = utc
 
     def power_on(self):
         """Power comes: nothing is left but the flash."""
@@ -70,7 +72,6 @@ class World:
         self.fed = self.now
         if self.chip != ESP32 or cause == "pwron":
             self.clock = UNSET[self.chip] * 1000 - self.now  # Unix ms = now + clock
-        self.set = self.clock + self.now > 1735689600000
         self.machine = Machine(self)
         self.network = Network(self)
 
@@ -143,7 +144,6 @@ class Machine:
                     raise NotImplementedError("the tests only set it")
                 year, month, day, _, hour, minute, second, _ = fields
                 world.clock = unix_seconds(year, month, day, hour, minute, second) * 1000 - world.now
-                world.set = True
 
         self.WDT = WDT
         self.RTC = RTC
