@@ -100,3 +100,15 @@ def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
     assert 10 <= remote <= 12, lines
     assert summary["asleep_s"] == pytest.approx(30 * 600, rel=0.03) and summary["duty"] < 20
     assert set(world["resets"]) == {"hard" if chip == RP2040 else "deepsleep"}
+
+
+@pytest.mark.parametrize("chip", [RP2040, ESP32])
+def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
+    """A sample every minute: longer than half the keep-alive, and an ESP32's radio is off. It wakes in time to connect."""
+    config = {"every": "1min", "sleep": "light", "watchdog_ms": 8000}
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, chip, 12, {}, **config)
+    assert starts == 1 and not world["resets"] and len(lines) == 12
+    assert [line["source"] for line in lines].count("remote") >= 11, (lines, summary)
+    assert summary["connections"] >= 11
+    assert summary["asleep_s"] == pytest.approx(world["slept"] / 1000, abs=2) and summary["asleep_s"] > 11 * 50

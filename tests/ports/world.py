@@ -39,8 +39,9 @@ class World:
     """One board and what is around it.
 
     chip: RP2040, RP2350 or ESP32. utc: Unix milliseconds at its first start. up: (from, to) pairs of milliseconds in which its
-    access point is there. name, password: of the access point. early: how many times lightsleep() returns at once.
-    is_set: its clock is set. asked: what its radio was asked for, as (milliseconds, call). slept: milliseconds of sleep. resets: their causes.
+    access point is there. name, password: of the access point. is_set: the board's clock is set.
+    early: how many times lightsleep() returns at once. asked: what its radio was asked for, as (milliseconds, call). slept:
+    milliseconds of sleep. resets: their causes.
     """
 
     def __init__(self, chip=RP2040, utc=1800000000000, up=((0, LONG),), name="home", password="secret", is_set=False):

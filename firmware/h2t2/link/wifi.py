@@ -11,7 +11,8 @@ JOIN_MS = 20000  # for one attempt
 SETTLE_MS = 200  # between disconnect() and connect(), which an ESP32 refuses while it still ends the connection before
 STALE_MS = 8000  # an ESP32 tells the status of the attempt before, until this one has an end; it has one by then
 LOOK_MS = 100  # between two looks at the station
-LEAD_MS = 4000  # what joining and connecting take, before it was ever measured
+CONNECT_MS = 4000  # what joining and connecting take, before it was ever measured
+SPARE_MS = 1000  # a sleeping board wakes so much sooner: joining may take longer, and workers tell of themselves last
 REASONS = (  # names of module network's constants, without STAT_
     ("NO_AP_FOUND", "no such network"),
     ("WRONG_PASSWORD", "wrong password"),
@@ -162,7 +163,8 @@ class Radio(mqtt.MqttLink):
         self.station = station
         self.time_server = time_server
         self.outlives_ms = self.keep_ms >> 1
-        self.lead_ms = LEAD_MS
+        self.connect_ms = CONNECT_MS
+        self.lead_ms = CONNECT_MS + SPARE_MS
         self.began = None  # when the radio was switched on; None: it is off, or what it took is measured
         self.joined = False
 
@@ -183,7 +185,8 @@ class Radio(mqtt.MqttLink):
         if self._is_ready():
             mqtt.MqttLink._advance(self, wait_ms)
             if self.state == mqtt.UP and self.began is not None:
-                self.lead_ms = longest(self.lead_ms, self.began)
+                self.connect_ms = longest(self.connect_ms, self.began)
+                self.lead_ms = self.connect_ms + SPARE_MS
                 self.began = None
             return
         if self.state != mqtt.DOWN:
