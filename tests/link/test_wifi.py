@@ -7,6 +7,8 @@ import pytest
 from ports.played import Broker, play
 from ports.world import ESP32, LONG, RP2040
 
+from h2t2.clock import ticks_diff
+
 pytestmark = pytest.mark.timeout(60)
 CHIPS = [RP2040, ESP32]
 
@@ -17,7 +19,7 @@ def station(monkeypatch, chip, password="secret", **options):
     from h2t2.link.wifi import Station
 
     said = []
-    return world, Station("home", password, 1, log=said.append), said
+    return world, Station("home", password, 1, world.network.WLAN.PM_NONE, said.append), said
 
 
 def advance(world, station, seconds, each=lambda: None):
@@ -82,7 +84,7 @@ def test_the_radio_saves_no_power_unless_it_is_told_to(monkeypatch):
     advance(world, radio, 1)
     assert world.network.station.options == {"pm": world.network.WLAN.PM_NONE}
     world, radio, _ = station(monkeypatch, ESP32)
-    radio.power = "PM_POWERSAVE"
+    radio.power = world.network.WLAN.PM_POWERSAVE
     advance(world, radio, 1)
     assert world.network.station.options == {"pm": world.network.WLAN.PM_POWERSAVE, "reconnects": 0}
 
@@ -276,3 +278,37 @@ def test_closed_it_is_off_and_connects_again_when_it_is_polled(monkeypatch, tmp_
     while not link.is_connected():
         link.receive(20)
     assert world.now - began < 3000 and link.lead_ms < lead  # measured
+
+
+def test_a_radio_of_a_configuration(monkeypatch, tmp_path):
+    world, *_ = time_server(monkeypatch, tmp_path)
+    from h2t2.node import start
+
+    config = {
+        "broker": "b",
+        "port": 1,
+        "device": "d",
+        "model_id": 1,
+        "wifi_name": "home",
+        "wifi_password": "",
+        "ntp": "time.lan",
+    }
+    link = start.mqtt_link(config, cause="pwron")
+    assert link.station.power == world.network.WLAN.PM_NONE and link.time_server.host == "time.lan"
+    link = start.mqtt_link({**config, "wifi_power_save": "powersave", "ntp": ""})
+    assert link.station.power == world.network.WLAN.PM_POWERSAVE and link.time_server is None
+    assert type(start.mqtt_link({**config, "wifi_name": ""})).__name__ == "MqttLink"
+
+
+def test_a_radio_off_after_a_failure_tries_again_no_sooner(monkeypatch):
+    """A board that sleeps between samples must not spend its battery on a network that is not there."""
+    world, radio, _ = station(monkeypatch, RP2040, up=())
+    while not (radio.state == 1 and ticks_diff(radio.since, world.ticks()) > 5000):  # it rests for longer than that
+        advance(world, radio, 1)
+    attempts = len([call for _, call in world.asked if call == "connect"])
+    radio.off()
+    assert radio.trouble and not radio.is_joining()
+    advance(world, radio, 3)
+    assert len([call for _, call in world.asked if call == "connect"]) == attempts
+    advance(world, radio, 40)
+    assert len([call for _, call in world.asked if call == "connect"]) > attempts

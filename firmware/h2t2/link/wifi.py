@@ -13,26 +13,17 @@ STALE_MS = 8000  # an ESP32 tells the status of the attempt before, until this o
 LOOK_MS = 100  # between two looks at the station
 CONNECT_MS = 4000  # what joining and connecting take, before it was ever measured
 SPARE_MS = 1000  # a sleeping board wakes so much sooner: joining may take longer, and workers tell of themselves last
-REASONS = (  # names of module network's constants, without STAT_
-    ("NO_AP_FOUND", "no such network"),
-    ("WRONG_PASSWORD", "wrong password"),
-    ("CONNECT_FAIL", "the access point refuses"),
-    ("BEACON_TIMEOUT", "the access point is gone"),
-    ("ASSOC_FAIL", "the access point refuses"),
-    ("HANDSHAKE_TIMEOUT", "wrong password, or a bad connection"),
-)
 
 
 class Station:
     """One wireless network, joined again whenever it is lost: no port does that by itself as it should.
 
-    power: name of network.WLAN's power saving, such as PM_NONE. seed: of the waits between attempts. log: told of each new
-    reason. `trouble`: why the last attempt failed or the connection ended, "" since the radio was last switched on or joined.
+    power: network.WLAN's number for its power saving, None: as the port has it. seed: of the waits between attempts. log: told
+    of each new reason. `trouble`: why the last attempt failed or the connection ended, "" before that and while joined.
     """
 
-    def __init__(self, name, password, seed, power="PM_NONE", log=print):
-        self.name = name
-        self.password = password
+    def __init__(self, name, password, seed, power=None, log=print):
+        self.network = name, password
         self.power = power
         self.log = log
         self.backoff = Backoff(seed)
@@ -44,65 +35,51 @@ class Station:
         self.stale = None
 
     def is_joining(self) -> bool:
-        """Whether an attempt is under way, or the first one about to begin."""
-        return self.state == JOINING or (self.state != JOINED and not self.trouble)
+        """Whether an attempt is under way or about to begin: a device that sleeps now would never end it."""
+        return self.state == JOINING or (self.state < JOINING and ticks_diff(self.since, ticks_ms()) <= SETTLE_MS)
 
     def advance(self) -> bool:
         """Do what is due. Whether there is a connection and an address."""
         now = ticks_ms()
-        if self.state < JOINING:
-            left = ticks_diff(self.since, now)
-            if 0 < left <= LONGEST_MS:  # a longer one is a clock that has jumped
-                pass
-            elif self.state == OFF:
-                self._switch_on(now)
-            else:
-                self._begin(now)
-        elif not 0 <= ticks_diff(now, self.looked) < LOOK_MS:
-            self.looked = now
-            self._look(now)
+        try:
+            if self.state < JOINING:
+                left = ticks_diff(self.since, now)
+                if left <= 0 or left > LONGEST_MS:  # longer than any wait: the clock has jumped
+                    self._begin(now)
+            elif not 0 <= ticks_diff(now, self.looked) < LOOK_MS:
+                self.looked = now
+                self._look(now)
+        except (OSError, RuntimeError) as error:  # of an ESP32's radio, in words
+            self._end(now, error)
         return self.state == JOINED
 
     def off(self) -> None:
-        """Switch the radio off; the next advance() switches it on again."""
-        if self.state != OFF:
-            self._disconnect()
-            try:
-                self.wlan.active(False)
-                if hasattr(self.wlan, "deinit"):  # cyw43: the chip itself
-                    self.wlan.deinit()
-            except (OSError, RuntimeError):
-                pass
-        self.state = OFF
-        self.since = ticks_ms()
-        self.trouble = ""
-
-    def _switch_on(self, now):
-        try:
-            self.wlan.active(True)
-            for name, value in (("pm", getattr(network.WLAN, self.power, None)), ("reconnects", 0)):
-                if value is not None:
-                    try:
-                        self.wlan.config(**{name: value})
-                    except (ValueError, TypeError):  # cyw43 knows no reconnects
-                        pass
-        except (OSError, RuntimeError) as error:
-            self._end(now, str(error))
-            self.state = OFF
+        """Switch the radio off; advance() switches it on again, when an attempt is due."""
+        if self.state == OFF:
             return
-        self._disconnect()  # what a soft reset has left
-        self.state = RESTING
-        self.since = ticks_add(now, SETTLE_MS)
+        self._tell("disconnect")
+        self._tell("active", False)
+        self._tell("deinit")  # cyw43: the chip itself
+        if self.state != RESTING:  # else the next attempt is due when it was
+            self.since = ticks_ms()
+            self.trouble = ""
+        self.state = OFF
 
     def _begin(self, now):
-        try:
-            self.wlan.connect(self.name, self.password)
-        except (OSError, RuntimeError) as error:
-            self._end(now, str(error))
+        """Switch the radio on, or begin an attempt."""
+        wlan = self.wlan
+        if self.state == OFF:
+            wlan.active(True)
+            self._tell("config", pm=self.power)
+            self._tell("config", reconnects=0)  # an ESP32 would go on by itself, and refuse to begin anew
+            self._tell("disconnect")  # what a soft reset has left
+            self.state = RESTING
+            self.since = ticks_add(now, SETTLE_MS)
             return
+        wlan.connect(*self.network)
         self.state = JOINING
         self.since = self.looked = now
-        self.stale = self.wlan.status()
+        self.stale = wlan.status()
 
     def _look(self, now):
         """See what became of the attempt or the connection."""
@@ -114,42 +91,37 @@ class Station:
                 self.trouble = ""
             return
         status = self.wlan.status()
+        if status == network.STAT_NO_AP_FOUND:
+            reason = "no such network"
+        elif status == network.STAT_WRONG_PASSWORD:
+            reason = "wrong password"
+        else:
+            reason = "status %d" % status
         if self.state == JOINED:
             self.backoff.ended(passed, False)
-            self._end(now, "the connection is lost (%s)" % reason(status))
-        elif failed(status) and (status != self.stale or passed > STALE_MS):
-            self._end(now, reason(status))
+            self._end(now, "the connection is lost (%s)" % reason)
+        elif status < network.STAT_IDLE and (status != self.stale or passed > STALE_MS):  # cyw43's IDLE is 0, an ESP32's 1000
+            self._end(now, reason)
         elif not 0 <= passed < JOIN_MS:
             self._end(now, "no answer in %d s" % (JOIN_MS // 1000))
 
-    def _end(self, now, why):
+    def _end(self, now, reason):
         """No connection: the next attempt is due after a wait that doubles."""
-        trouble = "Wi-Fi %s: %s" % (self.name, why)
+        trouble = "Wi-Fi %s: %s" % (self.network[0], reason)
         if trouble != self.trouble:
             self.log(trouble)
         self.trouble = trouble
-        self._disconnect()
-        self.state = RESTING
+        self._tell("disconnect")
+        if self.state != OFF:
+            self.state = RESTING
         self.since = ticks_add(now, max(SETTLE_MS, self.backoff.draw()))
 
-    def _disconnect(self):
+    def _tell(self, call, *arguments, **options):
+        """Call a member of the station's that a port may lack or refuse."""
         try:
-            self.wlan.disconnect()
-        except (OSError, RuntimeError):
+            getattr(self.wlan, call)(*arguments, **options)
+        except (AttributeError, OSError, RuntimeError, TypeError, ValueError):
             pass
-
-
-def failed(status) -> bool:
-    """Whether a station's status ends an attempt: cyw43's are negative then; an ESP32's are its reasons, numbers below IDLE."""
-    return status < network.STAT_IDLE
-
-
-def reason(status) -> str:
-    """A station's status in words."""
-    for name, words in REASONS:
-        if getattr(network, "STAT_" + name, None) == status:
-            return words
-    return "status %d" % status
 
 
 class Radio(mqtt.MqttLink):
@@ -169,7 +141,7 @@ class Radio(mqtt.MqttLink):
         self.joined = False
 
     def is_connecting(self) -> bool:
-        if self.station.is_joining() or mqtt.MqttLink.is_connecting(self):
+        if self.station.is_joining() or mqtt.DOWN < self.state < mqtt.UP:
             return True
         return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
 
@@ -179,7 +151,7 @@ class Radio(mqtt.MqttLink):
         self.station.off()
         self.joined = False
         self.began = None
-        self.trouble = ""
+        self.trouble = self.station.trouble
 
     def _advance(self, wait_ms):
         if self._is_ready():
@@ -199,15 +171,15 @@ class Radio(mqtt.MqttLink):
         station = self.station
         if self.began is None and station.state == OFF:
             self.began = ticks_ms()
-        if not station.advance():
-            self.joined = False
-            self.trouble = station.trouble
-            return False
-        if not self.joined:
-            self.joined = True
+        joined = station.advance()
+        if joined != self.joined:
+            self.joined = joined
             self.trouble = ""
             self.backoff.reset()
             self.since = ticks_ms()
+        if not joined:
+            self.trouble = station.trouble
+            return False
         server = self.time_server
         if server and not server.advance() and self.tls:
             self.trouble = server.trouble
@@ -218,7 +190,7 @@ class Radio(mqtt.MqttLink):
 def radio(config, woken, feed, log, arguments, options):
     """The Radio of a configuration. woken: this start ends a deep sleep. arguments, options: MqttLink's."""
     seed = options["seed"]
-    power = "PM_" + config.get("wifi_power_save", "none").upper()
+    power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
     station = Station(config["wifi_name"], config["wifi_password"], seed >> 1, power, log)
     server = None
     if config.get("ntp"):
