@@ -8,6 +8,7 @@ from ports.played import Broker, play
 from ports.world import ESP32, LONG, RP2040
 
 from h2t2.clock import ticks_diff
+from h2t2.link.mqtt import MqttLink
 
 pytestmark = pytest.mark.timeout(60)
 CHIPS = [RP2040, ESP32]
@@ -209,7 +210,7 @@ def radio(monkeypatch, tmp_path, chip=RP2040, tls=False, **options):
     world, server, new, _ = time_server(monkeypatch, tmp_path, chip)
     for name, value in options.items():
         setattr(world, name, value)
-    from h2t2.link.wifi import Radio, Station
+    from h2t2.link.wifi import Station, over
 
     class Tls:
         def wrap_socket(self, sock, **_):
@@ -217,7 +218,7 @@ def radio(monkeypatch, tmp_path, chip=RP2040, tls=False, **options):
 
     broker = Broker(world).install(monkeypatch)
     station = Station("home", "secret", 1, log=lambda _: None)
-    link = broker.link = Radio(station, new(), "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
+    link = broker.link = over(MqttLink)(station, new(), "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
     return world, broker, server, link
 
 

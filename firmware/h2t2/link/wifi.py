@@ -1,10 +1,12 @@
 # The radio of a board with Wi-Fi: one supervisor joins the network, sets the clock, then lets MqttLink connect, and has the
 # radio off while the board sleeps. Nothing here waits: every call does what can be done now. Ports that have one: esp32, rp2.
+from time import sleep
+
 import network
 
 from ..clock import longest, ticks_add, ticks_diff, ticks_ms
-from . import mqtt
 from .backoff import LONGEST_MS, Backoff
+from .mqtt import DOWN, UP
 
 OFF, RESTING, JOINING, JOINED = 0, 1, 2, 3
 JOIN_MS = 20000  # for one attempt
@@ -93,7 +95,7 @@ class Station:
         status = self.wlan.status()
         if status == network.STAT_NO_AP_FOUND:
             reason = "no such network"
-        elif status == network.STAT_WRONG_PASSWORD:
+        elif status in (network.STAT_WRONG_PASSWORD, 15, 204):  # an ESP32's: no answer in the handshake
             reason = "wrong password"
         else:
             reason = "status %d" % status
@@ -124,70 +126,75 @@ class Station:
             pass
 
 
-class Radio(mqtt.MqttLink):
-    """MqttLink on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
+def over(MqttLink):
+    """The Radio that has this MqttLink, mqtt's or one that adds to it, connect."""
 
-    station: a Station. time_server: a TimeServer, or None.
-    """
+    class Radio(MqttLink):  # type: ignore[valid-type, misc]
+        """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
 
-    def __init__(self, station, time_server, *arguments, **options):
-        mqtt.MqttLink.__init__(self, *arguments, **options)
-        self.station = station
-        self.time_server = time_server
-        self.outlives_ms = self.keep_ms >> 1
-        self.connect_ms = CONNECT_MS
-        self.lead_ms = CONNECT_MS + SPARE_MS
-        self.began = None  # when the radio was switched on; None: it is off, or what it took is measured
-        self.joined = False
+        station: a Station. time_server: a TimeServer, or None.
+        """
 
-    def is_connecting(self) -> bool:
-        if self.station.is_joining() or mqtt.DOWN < self.state < mqtt.UP:
+        def __init__(self, station, time_server, *arguments, **options):
+            MqttLink.__init__(self, *arguments, **options)
+            self.station = station
+            self.time_server = time_server
+            self.outlives_ms = self.keep_ms >> 1
+            self.connect_ms = CONNECT_MS
+            self.lead_ms = CONNECT_MS + SPARE_MS
+            self.began = None  # when the radio was switched on; None: it is off, or what it took is measured
+            self.joined = False
+
+        def is_connecting(self) -> bool:
+            if self.station.is_joining() or DOWN < self.state < UP:
+                return True
+            return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
+
+        def close(self) -> None:
+            """Say farewell, and switch the radio off. The next call of another member switches it on again."""
+            MqttLink.close(self)
+            self.station.off()
+            self.joined = False
+            self.began = None
+            self.trouble = self.station.trouble
+
+        def _advance(self, wait_ms):
+            if self._is_ready():
+                MqttLink._advance(self, wait_ms)
+                if self.state == UP and self.began is not None:
+                    self.connect_ms = longest(self.connect_ms, self.began)
+                    self.lead_ms = self.connect_ms + SPARE_MS
+                    self.began = None
+                return
+            if self.state != DOWN:
+                self._drop(self.trouble)
+            if wait_ms:
+                sleep(min(wait_ms, 20) / 1000)
+
+        def _is_ready(self):
+            """Whether MqttLink may go on: else `trouble` says why not, "" while it may come yet."""
+            station = self.station
+            if self.began is None and station.state == OFF:
+                self.began = ticks_ms()
+            joined = station.advance()
+            if joined != self.joined:
+                self.joined = joined
+                self.trouble = ""
+                self.backoff.reset()
+                self.since = ticks_ms()
+            if not joined:
+                self.trouble = station.trouble
+                return False
+            server = self.time_server
+            if server and not server.advance() and self.tls:
+                self.trouble = server.trouble
+                return False
             return True
-        return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
 
-    def close(self) -> None:
-        """Say farewell, and switch the radio off. The next call of another member switches it on again."""
-        mqtt.MqttLink.close(self)
-        self.station.off()
-        self.joined = False
-        self.began = None
-        self.trouble = self.station.trouble
-
-    def _advance(self, wait_ms):
-        if self._is_ready():
-            mqtt.MqttLink._advance(self, wait_ms)
-            if self.state == mqtt.UP and self.began is not None:
-                self.connect_ms = longest(self.connect_ms, self.began)
-                self.lead_ms = self.connect_ms + SPARE_MS
-                self.began = None
-            return
-        if self.state != mqtt.DOWN:
-            self._drop(self.trouble)
-        if wait_ms:
-            mqtt._sleep(min(wait_ms, 20))
-
-    def _is_ready(self):
-        """Whether MqttLink may go on: else `trouble` says why not, "" while it may come yet."""
-        station = self.station
-        if self.began is None and station.state == OFF:
-            self.began = ticks_ms()
-        joined = station.advance()
-        if joined != self.joined:
-            self.joined = joined
-            self.trouble = ""
-            self.backoff.reset()
-            self.since = ticks_ms()
-        if not joined:
-            self.trouble = station.trouble
-            return False
-        server = self.time_server
-        if server and not server.advance() and self.tls:
-            self.trouble = server.trouble
-            return False
-        return True
+    return Radio
 
 
-def radio(config, woken, feed, log, arguments, options):
+def radio(MqttLink, config, woken, feed, log, arguments, options):
     """The Radio of a configuration. woken: this start ends a deep sleep. arguments, options: MqttLink's."""
     seed = options["seed"]
     power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
@@ -197,4 +204,4 @@ def radio(config, woken, feed, log, arguments, options):
         from .ntp import TimeServer
 
         server = TimeServer(config["ntp"], seed >> 2, woken, feed, log)
-    return Radio(station, server, *arguments, **options)
+    return over(MqttLink)(station, server, *arguments, **options)

@@ -183,12 +183,12 @@ def mqtt_link(config, feed=lambda: None, log=print, cause=""):
     login = config.get("user"), config.get("password"), config.get("keep_alive", 30)
     arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
     options = {"seed": seed, "tls": tls, "also": beside(config)}
+    from ..link.mqtt import MqttLink
+
     if config.get("wifi_name"):
         from ..link.wifi import radio
 
-        return radio(config, cause == board.WOKEN, feed, log, arguments, options)
-    from ..link.mqtt import MqttLink
-
+        return radio(MqttLink, config, cause == board.WOKEN, feed, log, arguments, options)
     return MqttLink(*arguments, **options)
 
 
