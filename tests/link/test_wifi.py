@@ -2,6 +2,8 @@
 
 import errno
 import struct
+import sys
+import types
 
 import pytest
 from ports.played import Broker, play
@@ -162,6 +164,40 @@ def test_a_clock_is_set_once_a_server_answers_however_late(monkeypatch, tmp_path
     server.answers = True
     advance(world, clock, 900)
     assert clock.is_set and clock.trouble == "" and abs(world.unix_ms() - world.utc - world.now) < 2000
+
+
+def test_its_name_is_looked_up_without_waiting_where_the_board_can(monkeypatch, tmp_path):
+    """A name server that is silent takes none of the time; one that knows no such name is told of."""
+    world, server, new, _ = time_server(monkeypatch, tmp_path)
+    looked_up = []
+
+    class Lookup:
+        found = None
+
+        def __init__(self, host):
+            looked_up.append(host)
+            self.sock = server
+
+        def address(self, wait_ms):
+            assert wait_ms == 0
+            if isinstance(self.found, OSError):
+                raise self.found
+            return self.found
+
+    monkeypatch.setitem(sys.modules, "h2t2.link.names", types.SimpleNamespace(Lookup=Lookup))
+    clock = new()
+    advance(world, clock, 10)
+    assert clock.trouble.endswith("time.lan: no answer") and not server.looked_up
+    Lookup.found = OSError("no address")
+    advance(world, clock, 40)
+    assert clock.trouble.endswith("no address")
+    Lookup.found = "1.2.3.4"
+    advance(world, clock, 120)
+    assert clock.is_set and server.looked_up == 1 and len(looked_up) >= 3
+    clock = new()
+    clock.host = "192.168.1.1"
+    advance(world, clock, 2)
+    assert clock.is_set and server.looked_up == 2
 
 
 @pytest.mark.parametrize(

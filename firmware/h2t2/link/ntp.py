@@ -1,5 +1,5 @@
-# Sets a board's clock from a time server (SNTP, RFC 5905), and keeps asking until it is set. Nothing here waits, but a name
-# look-up. A certificate can be judged only by a clock that is set.
+# Sets a board's clock from a time server (SNTP, RFC 5905), and keeps asking until it is set: a certificate can be judged only
+# then. Nothing here waits, but the look-up of a name on a port that tells of no name server.
 import errno
 import os
 import socket
@@ -26,7 +26,7 @@ class TimeServer:
         self.log = log
         self.backoff = Backoff(seed, FIRST_MS, LONGEST_MS)
         self.trouble = ""
-        self.sock = None
+        self.sock = self.lookup = None
         self.nonce = b""
         self.wait_ms = 0  # until the next question, or for an answer
         self.due = ticks_ms()
@@ -36,35 +36,52 @@ class TimeServer:
 
     def is_asking(self) -> bool:
         """Whether an answer may come soon."""
-        return self.sock is not None or not (self.is_set or self.trouble)
+        return bool(self.sock or self.lookup) or not (self.is_set or self.trouble)
 
     def advance(self) -> bool:
         """Do what is due, while there is a network. Whether the clock is set."""
-        if self.sock is None:
-            if not remaining(self.due, self.wait_ms):
-                self._ask()
-        else:
-            try:
+        try:
+            if self.sock:
                 self._answer(self.sock.recv(64))
-            except OSError as error:
-                if error.args[0] != errno.EAGAIN or not remaining(self.due, self.wait_ms):
-                    self._fail("no answer")
+            elif self.lookup:
+                address = self.lookup.address(0)
+                if address:
+                    self._send(address)
+            elif not remaining(self.due, self.wait_ms):
+                self._ask()
+        except OSError as error:
+            if error.args[0] != errno.EAGAIN:
+                self._fail(error)
+        if (self.sock or self.lookup) and not remaining(self.due, self.wait_ms):
+            self._fail("no answer")
         return self.is_set
 
     def _ask(self):
-        self.feed()
-        try:
-            address = socket.getaddrinfo(self.host, PORT, 0, socket.SOCK_DGRAM)[0]
-            self.sock = socket.socket(address[0], socket.SOCK_DGRAM)
-            self.sock.setblocking(False)
-            self.sock.connect(address[-1])
-            self.nonce = os.urandom(8)
-            self.sock.send(b"\x23" + bytes(39) + self.nonce)  # version 4, a client's; the server sends our time back
-        except OSError as error:
-            self._fail(str(error))
-            return
-        self.wait_ms = ANSWER_MS
-        self.due = ticks_add(ticks_ms(), ANSWER_MS)
+        """Ask for the server's address where it has a name, without waiting if the board has names.py; else for the time."""
+        if self.host > ":":  # it does not begin with a digit
+            try:
+                from .names import Lookup
+
+                self.lookup = Lookup(self.host)
+                self._wait(ANSWER_MS)
+                return
+            except (ImportError, AttributeError):
+                self.feed()
+        self._send(self.host)
+
+    def _send(self, host):
+        self._close()
+        address = socket.getaddrinfo(host, PORT, 0, socket.SOCK_DGRAM)[0]
+        self.sock = socket.socket(address[0], socket.SOCK_DGRAM)
+        self.sock.setblocking(False)
+        self.sock.connect(address[-1])
+        self.nonce = os.urandom(8)
+        self.sock.send(b"\x23" + bytes(39) + self.nonce)  # version 4, a client's; the server sends our time back
+        self._wait(ANSWER_MS)
+
+    def _wait(self, ms):
+        self.wait_ms = ms
+        self.due = ticks_add(ticks_ms(), ms)
 
     def _answer(self, data):
         """Set the clock by an answer. One that is another's, or of a server that is not right itself, counts as none."""
@@ -90,22 +107,21 @@ class TimeServer:
     def _hold(self, age_s):
         """Ask again when the clock is no longer right."""
         if 0 <= age_s < HOLD_S:
-            self.wait_ms = (HOLD_S - age_s) * 1000
-            self.due = ticks_add(ticks_ms(), self.wait_ms)
+            self._wait((HOLD_S - age_s) * 1000)
 
     def _fail(self, why):
         self._close()
-        self.wait_ms = self.backoff.draw()
-        self.due = ticks_add(ticks_ms(), self.wait_ms)
+        self._wait(self.backoff.draw())
         if not self.is_set:
             if not self.trouble:
                 self.log("the clock is not set: %s: %s; asking again" % (self.host, why))
             self.trouble = "the clock is not set: %s: %s" % (self.host, why)
 
     def _close(self):
-        if self.sock:
-            self.sock.close()
-        self.sock = None
+        for sock in (self.sock, self.lookup and self.lookup.sock):
+            if sock:
+                sock.close()
+        self.sock = self.lookup = None
 
 
 def kept() -> int:
