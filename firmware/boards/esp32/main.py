@@ -1,4 +1,4 @@
-# Starts the node of config.json: joins the network, then LDL, policy, MQTT link, recorded or own sensor.
+# Starts the node of config.json: LDL, policy, recorded or own sensor, and a link that joins the network by itself.
 import os
 
 if "flash.todo" in os.listdir():

@@ -47,6 +47,7 @@ class Service:
         self.said = -telemetry_s  # seconds of `watch` at the last report; the first is due at once
         self.pause_end = -1  # seconds of `watch`
         self.standing = UP
+        self.trouble = ""  # why the broker was away the last time
         self.namesakes = False
         self.stopping = False
 
@@ -113,13 +114,12 @@ class Service:
         """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
         sleep = self.sleep
         node = self.node
-        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms):
+        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms, node.link):
             return False
         if sleep.deep:
             self.keeper.save()
             self._report()
-            node.link.close()
-        sleep.nap(ms, node.offloads, self.watchdog)
+        sleep.nap(ms, node, self.watchdog)
         return True
 
     def _caught(self, error):
@@ -144,8 +144,9 @@ class Service:
             node.paused = False
             changed = True
         standing = node.standing()
+        why = node.link.trouble if standing == DOWN else ""
+        self.trouble = why or self.trouble
         if standing != self.standing:
-            why = node.link.trouble if standing == DOWN else ""
             self.log("from now on: %s%s" % (STANDINGS[standing], why and " (%s)" % why))
             self.standing = standing
             changed = True

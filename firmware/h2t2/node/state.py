@@ -22,6 +22,7 @@ def state(running) -> dict:
         skipped=running.sensing.skipped,
         budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
+        trouble=running.trouble,
         namesakes=running.namesakes,
         paused=node.paused,
         last=node.last,

@@ -12,7 +12,8 @@ from typing import Any
 from serial.tools import list_ports
 
 from h2t2.link import frames
-from h2t2.node.start import size_of
+from h2t2.node.ports import PORTS
+from h2t2.node.start import PATIENT_MS, size_of
 
 from ..common.errors import Failure, UserError
 from . import rehearsal
@@ -25,6 +26,8 @@ from .targets import Folder, Found, Repl, Target, wait_hello
 PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
 LITTLEFS = "format it as littlefs, MicroPython's own choice (how: its folder in firmware/boards)"
 Progress = Callable[[str, int, int], None]
+BOOT_S = 60  # from reset to a node: a slow chip compiles the runtime, checks the model and what was learned
+LOOK_UP_S = 15  # a wait for a connection that ends in a look-up of a name: two name servers that say nothing
 SMALLER = "leave the weights in flash (stream = true), take a smaller model, or another board"
 
 
@@ -163,6 +166,14 @@ def refuse(kind: Kind, contents: Contents) -> None:
     config = contents.config
     if not config.app and contents.records is None:
         raise UserError("nothing to decide about: give --app (your own program) or --records (recorded samples)")
+    port = PORTS.get(kind.chip)
+    if port and config.watchdog_ms > port.watchdog_ms:
+        raise UserError(
+            f"watchdog_ms = {config.watchdog_ms}: the watchdog of a {kind.name} takes at most {port.watchdog_ms:,} ms; with "
+            "more the board would not start"
+        )
+    if config.sleep == "deep" and not config.app:
+        raise UserError('sleep = "deep": each waking starts the program anew, and recorded samples at the first: give --app')
     if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
         raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
     if config.app:
@@ -175,6 +186,11 @@ def refuse(kind: Kind, contents: Contents) -> None:
                     f"pair = {config.pair!r}: its {name} model takes {given} numbers, "
                     + (f"{contents.model} {size}" if name == "local" else f"remote_shape = {config.remote_shape} is {size}")
                 )
+
+
+def longest_start(kind: Kind) -> float:
+    """Seconds until a board's hello, at most: it says so once it has a connection, or has waited for one in vain."""
+    return BOOT_S + (PATIENT_MS / 1000 + LOOK_UP_S if "mqtt" in kind.links else 0)
 
 
 def flash(
@@ -203,7 +219,7 @@ def flash(
         if start and not dry:
             target.restart()
             mark = frames.encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
-            wait_hello(repl.read, mark, 30)
+            wait_hello(repl.read, mark, longest_start(kind))
             report["hello"] = contents.config.device
     return report
 

@@ -27,7 +27,7 @@ class Kind:
     """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
 
     links: how it reaches its remote model, of LINKS; app: has room for a user's own program; arch: mpy-cross's name for its
-    code; paced: its REPL's line has no flow control.
+    code; paced: its REPL's line has no flow control; chip: its name in h2t2.node.ports, "" where that says nothing of it.
     """
 
     name: str
@@ -38,15 +38,16 @@ class Kind:
     app: bool = True
     arch: str | None = None
     paced: bool = False
+    chip: str = ""
 
 
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("unix", "linux", 4 << 20, arch="x64"),
-        Kind("esp32", "esp32", 110 << 10, links=("mqtt", "wifi"), arch="xtensawin", paced=True),
-        Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m"),
-        Kind("pico_w", "rp2", 180 << 10, links=("mqtt", "wifi"), arch="armv6m"),
+        Kind("esp32", "esp32", 110 << 10, links=("mqtt", "wifi"), arch="xtensawin", paced=True, chip="esp32"),
+        Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m", chip="rp2040"),
+        Kind("pico_w", "rp2", 180 << 10, links=("mqtt", "wifi"), arch="armv6m", chip="rp2040"),
         Kind("microbit", "microbit", 9000, oldest=(1, 9), links=(), app=False, paced=True),
     )
 }
@@ -54,8 +55,8 @@ KINDS = {
 
 LINKS = ("mqtt", "serial", "wifi")
 NETWORK = (  # entries of a configuration that are of no use to a board at a gateway's line
-    "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password", "ntp",
-    "home_assistant",
+    "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password",
+    "wifi_power_save", "ntp", "home_assistant",
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 # entries of a configuration that need modules of their own; and an operator that does

@@ -14,7 +14,7 @@ from h2t2.clock import ticks_diff, ticks_ms
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.quantise import local_input
 from h2t2.link.paho import PahoLink
-from h2t2.node import board, start
+from h2t2.node import signals, start
 from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
@@ -70,7 +70,7 @@ class Runner:
 
         ValueError where a snapshot does not fit, and it was to stop then.
         """
-        board.on_stop(self._stop)
+        signals.on_stop(self._stop)
         while True:
             made, again = self._once(to)
             if not again or self._ended:
