@@ -34,6 +34,9 @@ class Built:
     def firmware(self) -> Path:
         return source.firmware(self.name)
 
+    def fetch(self, progress: Callable[[str], None]) -> None:
+        """Fetch what it runs with, beside its firmware."""
+
     def missing(self) -> str | None:
         if not shutil.which(self.program):
             return f"no {self.program}; run: sudo apt-get install {self.package}"
@@ -51,7 +54,7 @@ PICO = Built(
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
 ALL = [PICO, CORTEX_M3, RV32]
-STEPS = len(ALL) + 3  # that install() tells of at most
+STEPS = len(ALL) + 5  # that install() tells of at most, with those of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
@@ -59,6 +62,8 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     wanted = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
     if wanted:
         source.build(wanted, progress)
+    for board in boards:
+        board.fetch(progress)
     if PICO in boards and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)
