@@ -190,7 +190,10 @@ def mqtt_link(config, feed=lambda: None, log=print):
         from ..link.tls import context
 
         tls = context(config["ca"], config.get("cert"), config.get("key"))
-    from ..link.mqtt import MqttLink
+    if config["broker"] < ":":  # it begins with a digit: an address
+        from ..link.mqtt import MqttLink
+    else:
+        from ..link.names import MqttLink
 
     return MqttLink(
         config["broker"],
