@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from interpreters import need
+from name_server import NameServer
 from rig import Board, Material, parse
 from support import mosquitto, worker
 
@@ -99,3 +100,19 @@ def test_a_missing_broker_delays_no_decision(board, material, broker):
     outcome = board.run(material(100, snapshot=""))
     assert decided(outcome, 100) and outcome.summary["replies"] == outcome.summary["connections"] == 0
     assert outcome.summary["errors"] == 0 and "deciding locally" in outcome.log
+
+
+def test_a_silent_name_server_delays_no_decision(board, material, broker):
+    """It falls silent before the first sample, for as long as a Pico W's own look-up takes to give up on a server; then it
+    answers, and the node is there. Each sample is decided when it is due."""
+    made = material(160, broker="broker.test", every="50ms", deadline_ms=400, snapshot="")
+    with worker(broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
+        names.silent = True
+        with running(board, made, names) as process:
+            said = board.heard(process, '"n": 100,')
+            asked, names.silent = names.asked, False
+            outcome = finished(process, said)
+    assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
+    assert 3 <= asked <= 12 and outcome.summary["replies"] > 0
+    sources = [row["source"] for row in outcome.decisions]
+    assert "remote" not in sources[:100]
