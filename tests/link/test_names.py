@@ -45,8 +45,11 @@ def test_what_is_no_answer_to_the_question_is_passed_over(data):
     assert names.answer(data, QUERY) is None
 
 
-@pytest.mark.parametrize("data", [answer(b"", count=0), answer(b"", 0x8183, 0), answer(b"", count=9), answer(b"\xff" * 90, count=4),
-                                  answer(ADDRESS[:-1]), answer(ADDRESS[:6])])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [answer(b"", count=0), answer(b"", 0x8183, 0), answer(b"", count=9), answer(b"\xff" * 90, count=4), answer(ADDRESS[:-1]),
+     answer(ADDRESS[:6])],
+)  # fmt: skip
 def test_an_answer_without_an_address_ends_the_attempt(data):
     with pytest.raises(OSError, match="knows no address"):
         names.answer(data, QUERY)

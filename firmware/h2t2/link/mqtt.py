@@ -1,9 +1,9 @@
 # MQTT 3.1.1 link on a bare socket, for MicroPython's network ports; runs on CPython too. QoS 1, one subscription a topic.
-# Two things block, both while there is no connection and a node has nothing in flight: a step of TLS's handshake, for as long as
-# the processor computes with keys; and the look-up of a broker's name, which names.py does without (there is none for a broker
-# named by its address): at the first attempt and after every fourth that failed. The service feeds the watchdog before and after.
-# Every other call does what can be done now. What was in flight when a connection ends is not sent again: the node decides it at
-# once.
+# Two things block, both while there is no connection and a node has nothing in flight: a step of TLS's handshake, for as long
+# as the processor computes with keys; and the look-up of a broker's name, which names.py does without (a broker named by its
+# address has none): at the first attempt and after every fourth that failed. The service feeds the watchdog before and after.
+# Every other call does what can be done now. What was in flight when a connection ends is not sent again: the node decides it
+# at once.
 import errno
 import select
 import socket

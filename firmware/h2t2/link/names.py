@@ -1,5 +1,5 @@
-# A link to a broker named by a name, which is looked up in DNS without waiting for the answer where the port tells of its name
-# server: getaddrinfo() of lwIP waits 7 s for each name server that is silent, and two of them take longer than a watchdog allows.
+# A link to a broker named by a name, which is looked up in DNS without waiting for the answer where the port tells of its
+# name server: getaddrinfo() of lwIP waits 7 s for each name server that is silent, two of them longer than a watchdog allows.
 import errno
 import os
 import select
@@ -68,8 +68,8 @@ def answer(data: bytes, query: bytes) -> str | None:
 
 
 class MqttLink(mqtt.MqttLink):
-    """The MqttLink that looks up its broker's name without blocking, where the port lets it. Without an answer it goes on with the
-    address that it had. A name that ends in .local is nobody's but getaddrinfo()'s."""
+    """The MqttLink that looks up its broker's name without blocking, where the port lets it. Without an answer it goes on with
+    the address that it had. Names that end in .local are left to getaddrinfo()."""
 
     lookup = None
     known = None  # the address that was found last
@@ -95,7 +95,7 @@ class MqttLink(mqtt.MqttLink):
         try:
             address = self.lookup.address(wait_ms)
             if address:
-                self.sock.close()
+                self.lookup.sock.close()
                 self.lookup = None
                 self.known = self.address = socket.getaddrinfo(address, self.port, 0, socket.SOCK_STREAM)[0]
                 mqtt.MqttLink._start(self)
