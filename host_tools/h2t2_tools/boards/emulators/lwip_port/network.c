@@ -28,6 +28,7 @@ uint16_t network_dns_port = 53;
 static int line = -1;
 static struct netif slip;
 static bool polling;
+static bool heard; // something since the last wait: what a chip's WFE instruction remembers
 
 void network_poll(void) {
     if (polling) {
@@ -43,6 +44,10 @@ void network_poll(void) {
 
 // Wait for the line, a signal, or the end of the time.
 void network_wait(long timeout_ms) {
+    if (heard) {
+        heard = false;
+        return;
+    }
     struct pollfd wanted = { .fd = line, .events = POLLIN };
     if (timeout_ms < 0 || timeout_ms > LONGEST_WAIT_MS) {
         timeout_ms = LONGEST_WAIT_MS;
@@ -96,6 +101,7 @@ u32_t sio_tryread(sio_fd_t fd, u8_t *data, u32_t size) {
         ssize_t n = read(line, buffer, sizeof(buffer));
         start = 0;
         end = n > 0 ? n : 0;
+        heard = heard || n > 0;
     }
     u32_t n = size < end - start ? size : end - start;
     memcpy(data, buffer + start, n);
