@@ -42,7 +42,7 @@ class Built:
             return f"no {self.program}; run: sudo apt-get install {self.package}"
         if not self.firmware().exists():
             return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
-        if self.name == source.PICO and not rp2040js().exists():
+        if self.program == "node" and not rp2040js().exists():
             return "not fetched; run: h2t2 emulators --install"
         return terminals.absent()
 
@@ -53,6 +53,7 @@ PICO = Built(
 )
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
+PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs npm")
 ALL = [PICO, CORTEX_M3, RV32]
 STEPS = len(ALL) + 5  # that install() tells of at most, with those of lwip.py
 
@@ -64,6 +65,6 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
         source.build(wanted, progress)
     for board in boards:
         board.fetch(progress)
-    if PICO in boards and not rp2040js().exists() and shutil.which("npm"):
+    if {PICO, PICO_TLS} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)

@@ -20,7 +20,7 @@ RELEASE = "trixie"
 SOURCES = {"micropython": "mp", "mbedtls": "mbedtls", "lwip": "lwip"}  # package: folder
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
-LWIP = "lwip"
+LWIP, PICO_TLS = "lwip", "pico-tls"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
@@ -32,7 +32,14 @@ RISCV = {
 }
 # what must be there: the package it is of
 NEEDS = {PICO: {**HOST, **ARM}, CORTEX_M3: {**HOST, **ARM}, RV32: {**HOST, **RISCV}, LWIP: HOST}
-FIRMWARE = {PICO: "firmware.bin", CORTEX_M3: "firmware.elf", RV32: "firmware.elf", LWIP: "micropython"}
+NEEDS[PICO_TLS] = NEEDS[PICO]
+FIRMWARE = {
+    PICO: "firmware.bin",
+    CORTEX_M3: "firmware.elf",
+    RV32: "firmware.elf",
+    LWIP: "micropython",
+    PICO_TLS: "firmware.bin",
+}
 
 
 def firmware(name: str) -> Path:
@@ -68,7 +75,7 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
         tree.run("mpy-cross", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
         for name in names:
             progress(name)
-            made = tree.pico() if name == PICO else tree.lwip() if name == LWIP else tree.qemu(name)
+            made = tree.pico(name) if name in (PICO, PICO_TLS) else tree.lwip() if name == LWIP else tree.qemu(name)
             target = firmware(name)
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_name(target.name + ".part")
@@ -115,28 +122,33 @@ class Tree:
         (library / "micropython-lib").mkdir(exist_ok=True)
         (library / "micropython-lib/README.md").touch()  # what the build looks for to know that it is there
 
-    def pico(self) -> Path:
-        """The Pico's firmware as the chip's flash holds it from its first byte on.
+    def pico(self, name: str) -> Path:
+        """The Pico's firmware as the chip's flash holds it from its first byte on; PICO_TLS: with TLS, as a Pico W's has it.
 
         The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
         """
         port = self.folder / "mp/ports/rp2"
         lists = port / "CMakeLists.txt"
         lists.write_text(compilers_floats(lists.read_text()))
+        board = port / "boards" / name
+        shutil.copytree(port / "boards/RPI_PICO", board)
+        if name == PICO_TLS:
+            with (board / "mpconfigboard.h").open("a") as header:
+                header.write("#define MICROPY_PY_SSL (1)\n")
         (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
         libraries = self.folder / "root/usr/src"
         options = {
             "MICROPY_BOARD": "RPI_PICO",
-            "MICROPY_BOARD_DIR": port / "boards/RPI_PICO",
+            "MICROPY_BOARD_DIR": board,
             "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
             "PICO_NO_PICOTOOL": 1,
             "PICO_SDK_PATH": libraries / "pico-sdk",
             "PICO_TINYUSB_PATH": libraries / "tinyusb",
         }
         set_to = [f"-D{name}={value}" for name, value in options.items()]
-        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
-        self.run("pico", ["ninja", "-C", "pico"])
-        return self.folder / "pico/firmware.bin"
+        self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", name, "-GNinja", *set_to])
+        self.run(name, ["ninja", "-C", name])
+        return self.folder / name / "firmware.bin"
 
     def lwip(self) -> Path:
         """MicroPython's unix port with the variant that lies beside this file."""

@@ -1,5 +1,6 @@
 # Round trips of MqttLink with one offload in flight, for so many milliseconds: prints the microseconds of each, and of all.
 # It finds FOLDER, HOST, PORT, MODEL, SHAPE, MS, and a file of tensors.
+# ruff: noqa: F821, UP031
 from time import ticks_diff, ticks_us
 
 from h2t2.link import wire
