@@ -20,7 +20,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2_tools.boards import flash, gateway
-from h2t2_tools.boards.emulators import catalogue, drive
+from h2t2_tools.boards.emulators import catalogue, drive, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
@@ -130,6 +130,10 @@ class Board:
             return self.emulator.missing()
         return None if self.port else f"{self.id} is a real board: name its line with --port"
 
+    def broker(self, address: str) -> str:
+        """Where the board finds a broker of this machine."""
+        return lwip.HOST if self.emulator is lwip.LWIP and address == "127.0.0.1" else address
+
     def prepare(self, material: Material) -> None:
         """Put the material onto a unix port's folder. Others are flashed when they run."""
         if self.kind == "unix":
@@ -144,7 +148,7 @@ class Board:
 
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
         """A running node of the unix port, in the material's folder."""
-        assert isinstance(self.emulator, catalogue.Emulator)
+        assert isinstance(self.emulator, (catalogue.Emulator, lwip.Port))
         command = self.emulator.node(material.folder / script)
         env = self.emulator.environment(material.folder)
         return subprocess.Popen(

@@ -25,7 +25,7 @@ from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
 from h2t2.ldl import tflite_check
 from h2t2.ldl.bundle import CHECKED, Int8Model
-from h2t2.link import frames, wire
+from h2t2.link import frames, names, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package, snapshot
 from h2t2.node.account import Account
@@ -230,6 +230,19 @@ def broker(data):
     return len(link.queue)
 
 
+QUERY = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x06broker\x03lan\0\0\x01\0\x01"
+
+
+def name_server(data):
+    """What a name server says to a board."""
+    try:
+        address = names.answer(data, QUERY)
+    except OSError:
+        return
+    assert address is None or re.fullmatch(r"(\d{1,3}\.){3}\d{1,3}", address)
+    return address is not None
+
+
 def tflite(data):
     """A .tflite file: refused, or fit for the interpreter's own reading."""
     try:
@@ -276,7 +289,7 @@ class Running:
 
 TARGETS = {
     one.__name__: one
-    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, tflite, update)
+    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, name_server, tflite, update)
 }  # fmt: skip
 
 
@@ -316,6 +329,10 @@ def seeds(name):
         ]
     if name == "cost":
         return [b"seconds = 4\nkilobytes = 9.5\nmillijoules = 100\nwake_mj = 2\n"]
+    if name == "name_server":
+        alias = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x05\x02pi\xc0\x13"
+        address = b"\x02pi\xc0\x13\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\x02\x02"
+        return [QUERY[:2] + b"\x81\x80\0\x01\0\x02\0\0\0\0" + QUERY[12:] + alias + address]
     if name == "update":
         return [(places.on_device() / "update.h2u").read_bytes()]
     if name == "broker":

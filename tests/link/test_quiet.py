@@ -80,7 +80,7 @@ def quiet(monkeypatch):
     broker = Broker(now)
     set_clock(monkeypatch, lambda: now[0] % 2**30)
     monkeypatch.setattr(mqtt, "ticks_ms", lambda: now[0] % 2**30)
-    monkeypatch.setattr(mqtt, "_sleep", lambda ms: now.__setitem__(0, now[0] + ms))
+    monkeypatch.setattr(mqtt, "sleep", lambda s: now.__setitem__(0, now[0] + round(1000 * s)))
     names = {name: getattr(select, name) for name in ("POLLIN", "POLLOUT", "POLLHUP", "POLLERR")}
     monkeypatch.setattr(mqtt, "select", types.SimpleNamespace(poll=lambda: broker, **names))
     fake = types.SimpleNamespace(socket=broker.socket, getaddrinfo=lambda *_: [(0, 0, 0, "", ("b", 1))], SOCK_STREAM=1)

@@ -183,7 +183,10 @@ def mqtt_link(config, feed=lambda: None, log=print, cause=""):
     login = config.get("user"), config.get("password"), config.get("keep_alive", 30)
     arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
     options = {"seed": seed, "tls": tls, "also": beside(config)}
-    from ..link.mqtt import MqttLink
+    if config["broker"] < ":":  # it begins with a digit: an address
+        from ..link.mqtt import MqttLink
+    else:
+        from ..link.names import MqttLink
 
     if config.get("wifi_name"):
         from ..link.wifi import radio

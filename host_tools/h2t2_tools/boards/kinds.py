@@ -59,8 +59,10 @@ NETWORK = (  # entries of a configuration that are of no use to a board at a gat
     "wifi_power_save", "ntp", "home_assistant",
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
-# entries of a configuration that need modules of their own; and an operator that does
-PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "update_key", "lstm")
+# entries of a configuration that need modules of their own; an operator, and a broker's name, that do
+PARTS = (
+    "budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "update_key", "lstm", "names",
+)  # fmt: skip
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
@@ -120,6 +122,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
     wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
+    wanted += ["names"] if config.broker > ":" else []  # as start.py asks
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()

@@ -34,12 +34,15 @@ class Built:
     def firmware(self) -> Path:
         return source.firmware(self.name)
 
+    def fetch(self, progress: Callable[[str], None]) -> None:
+        """Fetch what it runs with, beside its firmware."""
+
     def missing(self) -> str | None:
         if not shutil.which(self.program):
             return f"no {self.program}; run: sudo apt-get install {self.package}"
         if not self.firmware().exists():
             return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
-        if self.name == source.PICO and not rp2040js().exists():
+        if self.program == "node" and not rp2040js().exists():
             return "not fetched; run: h2t2 emulators --install"
         return terminals.absent()
 
@@ -50,8 +53,9 @@ PICO = Built(
 )
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
+PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs npm")
 ALL = [PICO, CORTEX_M3, RV32]
-STEPS = len(ALL) + 3  # that install() tells of at most
+STEPS = len(ALL) + 5  # that install() tells of at most, with those of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
@@ -59,6 +63,8 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     wanted = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
     if wanted:
         source.build(wanted, progress)
-    if PICO in boards and not rp2040js().exists() and shutil.which("npm"):
+    for board in boards:
+        board.fetch(progress)
+    if {PICO, PICO_TLS} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)

@@ -15,6 +15,7 @@ from ..repl import RawRepl
 from . import romfs
 from .built import PICO, Built
 from .catalogue import Emulator
+from .lwip import Port
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
 
@@ -27,7 +28,7 @@ def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: f
     count: it finds T() too, a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock
     that counts instructions. Failure, with the board's words, where it raises.
     """
-    if isinstance(board, Emulator):
+    if isinstance(board, (Emulator, Port)):
         with tempfile.TemporaryDirectory() as folder:
             for name, content in data.items():
                 (Path(folder) / name).write_bytes(content)

@@ -1,5 +1,5 @@
 """MicroPython built for boards that no package has a firmware for, from Debian 13's source packages with Debian's compilers:
-the Raspberry Pi Pico's own firmware, and QEMU's Cortex-M3 and 32-bit RISC-V boards."""
+the Raspberry Pi Pico's own firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, a Pico W's network stack on this machine."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from . import debian
 
 # MicroPython 1.25.0: the qemu and rp2 ports are in its source, the libraries they use are packages of their own
 RELEASE = "trixie"
-SOURCES = ("micropython", "mbedtls")
+SOURCES = {"micropython": "mp", "mbedtls": "mbedtls", "lwip": "lwip"}  # package: folder
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
+LWIP, PICO_TLS = "lwip", "pico-tls"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
@@ -29,8 +30,16 @@ RISCV = {
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf",
     "/usr/lib/picolibc/riscv64-unknown-elf/lib/libc.a": "picolibc-riscv64-unknown-elf",
 }
-NEEDS = {PICO: {**HOST, **ARM}, CORTEX_M3: {**HOST, **ARM}, RV32: {**HOST, **RISCV}}  # what must be there: the package it is of
-FIRMWARE = {PICO: "firmware.bin", CORTEX_M3: "firmware.elf", RV32: "firmware.elf"}
+# what must be there: the package it is of
+NEEDS = {PICO: {**HOST, **ARM}, CORTEX_M3: {**HOST, **ARM}, RV32: {**HOST, **RISCV}, LWIP: HOST}
+NEEDS[PICO_TLS] = NEEDS[PICO]
+FIRMWARE = {
+    PICO: "firmware.bin",
+    CORTEX_M3: "firmware.elf",
+    RV32: "firmware.elf",
+    LWIP: "micropython",
+    PICO_TLS: "firmware.bin",
+}
 
 
 def firmware(name: str) -> Path:
@@ -66,7 +75,7 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
         tree.run("mpy-cross", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
         for name in names:
             progress(name)
-            made = tree.pico() if name == PICO else tree.qemu(name)
+            made = tree.pico(name) if name in (PICO, PICO_TLS) else tree.lwip() if name == LWIP else tree.qemu(name)
             target = firmware(name)
             target.parent.mkdir(parents=True, exist_ok=True)
             part = target.with_name(target.name + ".part")
@@ -96,39 +105,63 @@ class Tree:
             get("download", *LIBRARIES)
             for package in downloads.glob("*.deb"):
                 debian.run(["dpkg", "-x", str(package), str(self.folder / "root")], downloads)
-            for source, folder in zip(SOURCES, ("mp", "mbedtls")):
+            for source, folder in SOURCES.items():
                 (self.folder / folder).mkdir()
                 (archive,) = (p for p in downloads.glob(f"{source}_*.orig.tar.*") if p.suffix != ".asc")
                 debian.run(["tar", "-xf", str(archive), "-C", str(self.folder / folder), "--strip-components=1"], downloads)
         library = self.folder / "mp/lib"
-        for name, path in (("pico-sdk", "root/usr/src/pico-sdk"), ("tinyusb", "root/usr/src/tinyusb"), ("mbedtls", "mbedtls")):
+        packages = {
+            "pico-sdk": "root/usr/src/pico-sdk",
+            "tinyusb": "root/usr/src/tinyusb",
+            "mbedtls": "mbedtls",
+            "lwip": "lwip",
+        }
+        for name, path in packages.items():
             shutil.rmtree(library / name, ignore_errors=True)
             (library / name).symlink_to(self.folder / path)
         (library / "micropython-lib").mkdir(exist_ok=True)
         (library / "micropython-lib/README.md").touch()  # what the build looks for to know that it is there
 
-    def pico(self) -> Path:
-        """The Pico's firmware as the chip's flash holds it from its first byte on.
+    def pico(self, name: str) -> Path:
+        """The Pico's firmware as the chip's flash holds it from its first byte on; PICO_TLS: with TLS, as a Pico W's has it.
 
         The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
         """
         port = self.folder / "mp/ports/rp2"
         lists = port / "CMakeLists.txt"
         lists.write_text(compilers_floats(lists.read_text()))
+        board = port / "boards" / name
+        shutil.copytree(port / "boards/RPI_PICO", board)
+        if name == PICO_TLS:
+            with (board / "mpconfigboard.h").open("a") as header:
+                header.write("#define MICROPY_PY_SSL (1)\n")
         (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
         libraries = self.folder / "root/usr/src"
         options = {
             "MICROPY_BOARD": "RPI_PICO",
-            "MICROPY_BOARD_DIR": port / "boards/RPI_PICO",
+            "MICROPY_BOARD_DIR": board,
             "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
             "PICO_NO_PICOTOOL": 1,
             "PICO_SDK_PATH": libraries / "pico-sdk",
             "PICO_TINYUSB_PATH": libraries / "tinyusb",
         }
         set_to = [f"-D{name}={value}" for name, value in options.items()]
-        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
-        self.run("pico", ["ninja", "-C", "pico"])
-        return self.folder / "pico/firmware.bin"
+        self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", name, "-GNinja", *set_to])
+        self.run(name, ["ninja", "-C", name])
+        return self.folder / name / "firmware.bin"
+
+    def lwip(self) -> Path:
+        """MicroPython's unix port with the variant that lies beside this file."""
+        port = self.folder / "mp/ports/unix"
+        shutil.copytree(Path(__file__).parent / "lwip_port", port / "variants/lwip")
+        header = port / "mphalport.h"
+        header.write_text(waits_for_the_network(header.read_text()))
+        self.run(LWIP, ["make", "-j2", "-C", str(port), "VARIANT=lwip"])
+        slirp = Path(__file__).parent / "slirp_preload/nodelay.c"
+        preload = firmware(LWIP).with_name("nodelay.so")
+        preload.parent.mkdir(parents=True, exist_ok=True)
+        self.run("slirp", ["gcc", "-shared", "-fPIC", "-O1", "-o", str(preload), str(slirp), "-ldl"])
+        return port / "build-lwip/micropython"
 
     def qemu(self, name: str) -> Path:
         """The firmware of one of QEMU's boards."""
@@ -150,6 +183,11 @@ def _environment() -> dict[str, str]:
     return {
         key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS", "LDFLAGS")
     }
+
+
+def waits_for_the_network(header: str) -> str:
+    """mphalport.h of MicroPython's unix port, whose waits end when the network's line has something."""
+    return header.replace("mp_hal_delay_us(500)", "network_wait(TIMEOUT_MS)")
 
 
 def compilers_floats(lists: str) -> str:
