@@ -12,6 +12,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import bundle, tflite
+from h2t2_tools.model.tflite import Operator
 from h2t2_tools.proof import ldl_check, networks
 
 
@@ -45,7 +46,7 @@ def test_random_models_over_every_operator(first, tmp_path):
 def test_float_ends_are_left_to_the_host(seed, tmp_path):
     """A QUANTIZE at the start and a DEQUANTIZE at the end, as converters leave them, are not the board's."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
-    from h2t2_tools.model.tflite import Operator, Tensor
+    from h2t2_tools.model.tflite import Tensor
     from h2t2_tools.model.tflite_write import write
 
     path = tmp_path / "made.tflite"
@@ -101,6 +102,9 @@ def sequence(steps, inputs, outputs, **changed):
     y = make.dense(make.first, outputs)
     if changed:
         w = make.operators[0].inputs[1]
+        if changed.get("data", ...) is None:
+            given = make.tensor((outputs, inputs), 0.01, 0, make.tensors[w].data)
+            make.operators.insert(0, Operator("QUANTIZE", 1, (given,), (w,), {}))
         make.tensors[w] = replace(make.tensors[w], **changed)
     return make, make.bytes(y)
 
@@ -131,8 +135,8 @@ def test_every_step_of_a_sequence_is_computed(tmp_path):
     "changed, why",
     [
         ({"zero": np.array([0, 3, 0, 0])}, "have a zero point of 3: only 0 is run"),
-        ({"dtype": "float32", "data": np.zeros((4, 9), np.float32)}, "is float32: convert"),
-        ({"data": None}, "are computed by the model"),
+        ({"dtype": "float32", "data": np.zeros((4, 9), np.float32)}, "are float32, want int8"),
+        ({"data": None, "scale": np.full(1, 0.01), "zero": np.zeros(1, np.int64)}, "are computed by the model"),
     ],
 )
 def test_weights_that_are_not_int8_around_zero_are_refused(changed, why, tmp_path):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite_check import _File as Raw
 from h2t2.ldl.tflite_check import check
+from h2t2.ldl.tflite_flat import FlatFile
 
 from ..common.errors import UserError
 from .operator_names import NAMES
@@ -135,7 +135,7 @@ def load(path: Path) -> Graph:
 
 class _Reader:
     def __init__(self, content: bytes) -> None:
-        self.raw = Raw(content)
+        self.raw = FlatFile(content)
         self.content = content
 
     def value(self, table: int, field: int, code: str, default: Any) -> Any:

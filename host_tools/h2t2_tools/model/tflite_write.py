@@ -169,6 +169,8 @@ def _code(schema: Any, name: str, version: int) -> Any:
 
 
 def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
+    if tensor.dtype not in _TYPES:
+        raise UserError(f"tensor {tensor.name} is of a type that is not written here")
     made = schema.TensorT()
     made.name, made.shape, made.type = tensor.name.encode(), list(tensor.shape), _TYPES[tensor.dtype]
     made.buffer, made.isVariable = 0, tensor.variable

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import Interpreter, OpResolverType
+from h2t2.ldl.tflite_library import Interpreter
+from h2t2.ldl.tflite_trial import open_interpreter, try_first
 
 from ..common.errors import UserError
 from ..model.operators.windows import reduced
@@ -27,16 +28,10 @@ def interpreter(path: Path, layers: bool) -> Any:
     rewritten = stepwise(graph)
     content = path.read_bytes() if rewritten is graph else write(rewritten)
     try:
-        made = Interpreter(
-            model_content=content,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-            experimental_preserve_all_tensors=layers,
-            num_threads=1,
-        )
-        made.allocate_tensors()
+        try_first(content, "BUILTIN_REF", layers)
+        return open_interpreter(content, "BUILTIN_REF", layers)
     except (RuntimeError, ValueError) as error:
         raise UserError(f"{path}: {name()} cannot open this model: {' '.join(str(error).split())[:300]}") from None
-    return made
 
 
 def stepwise(graph: Graph) -> Graph:
