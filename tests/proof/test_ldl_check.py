@@ -190,6 +190,17 @@ def test_a_dead_channel_is_folded_to_its_constant(kind, tmp_path):
         make.tensors[bias.index] = replace(bias, data=np.array([value, *bias.data[1:]], np.int32))
         path.write_bytes(make.bytes(y))
         assert compared(path, 20, True)["differ"] == 0
+    weights = make.tensors[operator.inputs[1]]
+    data = weights.data.copy()
+    data[(..., 0) if kind == "depthwise" else 0] = 0
+    make.tensors[weights.index] = replace(weights, data=data)
+    scale = weights.scale.copy()
+    scale[0] = scale[0] * 1e-6  # as the quantizer leaves one; its bias saturates
+    make.tensors[weights.index] = replace(weights, data=data, scale=scale)
+    for value in (2**31 - 1, -(2**31)):
+        make.tensors[bias.index] = replace(bias, data=np.array([value, *bias.data[1:]], np.int32))
+        path.write_bytes(make.bytes(y))
+        assert compared(path, 20, True)["differ"] == 0
 
 
 def test_all_that_is_refused_is_said_at_once_by_name(tmp_path):

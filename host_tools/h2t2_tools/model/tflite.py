@@ -122,13 +122,18 @@ def load(path: Path) -> Graph:
     """The model's graph, and with it any others. UserError for a file that is none, or is damaged."""
     try:
         content = path.read_bytes()
-        check(content)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (ValueError, OSError) as error:
+    except OSError as error:
         raise UserError(f"{path}: {error}") from None
+    return read(content, str(path))
+
+
+def read(content: bytes, path: str = "model") -> Graph:
+    """load() of bytes; path: what the model is called in messages."""
     try:
-        return _Reader(content).graph(str(path))
+        check(content)
+        return _Reader(content).graph(path)
     except (UserError, ValueError, IndexError, OverflowError, StructError) as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -91,6 +91,19 @@ def plain(content: bytes) -> bytes:
     return _packed(model)
 
 
+def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
+    """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
+    schema = _schema()
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    for n, (data, scales) in changes.items():
+        tensor = model.subgraphs[0].tensors[n]
+        tensor.buffer = len(model.buffers)  # its own: others may share the one it had
+        model.buffers.append(schema.BufferT())
+        model.buffers[-1].data = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+        tensor.quantization.scale = [float(scale) for scale in scales]
+    return _packed(model)
+
+
 def with_ends(content: bytes, source: int, output: int, constants: dict[int, np.ndarray], operators: list[int]) -> bytes:
     """The same .tflite with one input and one output, these operators alone (by number), and constants in some tensors."""
     schema = _schema()

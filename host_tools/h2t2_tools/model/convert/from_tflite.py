@@ -12,6 +12,7 @@ from h2t2.ldl.tflite_trial import open_interpreter, try_first
 from ...common.errors import UserError
 from ..tflite import load
 from ..tflite_write import plain
+from .biases import bounded
 from .quiet import quiet
 from .source import Source
 
@@ -84,4 +85,4 @@ def quantised(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
             made = quantizer.Quantizer(content, chosen).quantize(watched.get_model_qsvs())
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
             raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
-    return plain(bytes(made.quantized_model))
+    return plain(bounded(bytes(made.quantized_model), content))
