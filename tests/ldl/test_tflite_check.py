@@ -208,7 +208,7 @@ def test_a_trial_that_hangs_is_killed(monkeypatch):
     event = threading.Event()
     monkeypatch.setattr(tflite_trial, "_trial", lambda *_: event.wait())
     monkeypatch.setattr(tflite_trial, "WAIT_S", 0)
-    assert "no answer in 0 s" in tflite_trial._forked(b"", "AUTO", False)
+    assert "no answer in 0 s" in tflite_trial._forked(b"", "AUTO")
 
 
 def test_a_model_is_tried_once_in_a_process(monkeypatch):

@@ -2,6 +2,7 @@
 # that each common operator (tflite_rules.py) has the tensors it wants. The structure must hold (tflite_check.py).
 from math import isfinite
 
+from .tflite_flat import FlatFile
 from .tflite_rules import GRAPHS, RULES, check_operator
 
 # type -> bits of a number, and struct's code of those that rules read; what has no entry is of no fixed size
@@ -193,3 +194,17 @@ def _order(operator, tensors, computed, inputs):
         if tensors[n].constant or tensors[n].variable or n in inputs or (n in computed and tensors[n].size):
             raise ValueError("its output %s is a constant, an input, or computed before" % tensors[n].name)
         computed.add(n)
+
+
+def with_axes_inside(content):
+    """The model with the axis of scales along which a bias has none as 0: older converters wrote its filter's, and newer
+    interpreters refuse that. The structure must hold."""
+    file = FlatFile(content)
+    changed = bytearray(content)
+    for graph in file.tables(file.number(0), 2):
+        for tensor in file.tables(graph, 0):
+            quantisation = file.table(tensor, 4)
+            at = file.field(quantisation, 6) if quantisation else 0
+            if at and len(file.numbers(tensor, 0, "<i")) == 1 and file.number(at, "<i") > 0:
+                changed[at : at + 4] = bytes(4)
+    return content if changed == content else bytes(changed)

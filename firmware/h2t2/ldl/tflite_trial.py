@@ -11,48 +11,48 @@ from hashlib import sha256
 import numpy as np
 
 from .tflite_library import Interpreter, OpResolverType
+from .tflite_meaning import with_axes_inside
 
 WAIT_S = 180  # for a trial; a process that hangs is killed
 LONGEST = 2000  # bytes of an error's text
-ENDED = "the interpreter ends on it (%s): the file is damaged, or no interpreter should open it"
+ENDED = "the interpreter ends on it (%s): the file is damaged, or its kernels cannot compute this model"
 _known = set()  # type: set[tuple]  # digests of what passed in this process
 
 
-def open_interpreter(content, resolver, preserve=False):
-    """An interpreter, its tensors allocated. resolver: the name of an OpResolverType; preserve: it keeps every tensor."""
-    settings = {"model_content": content, "experimental_op_resolver_type": OpResolverType[resolver], "num_threads": 1}
-    if preserve:
-        settings["experimental_preserve_all_tensors"] = True
-    interpreter = Interpreter(**settings)
+def open_interpreter(content, resolver):
+    """An interpreter of one thread, its tensors allocated. resolver: the name of an OpResolverType."""
+    content = with_axes_inside(content)
+    kind = OpResolverType[resolver]
+    interpreter = Interpreter(model_content=content, experimental_op_resolver_type=kind, num_threads=1)
     interpreter.allocate_tensors()
     return interpreter
 
 
-def try_first(content, resolver, preserve=False) -> None:
+def try_first(content, resolver) -> None:
     """Run a model, the first time it is seen, in another process. Arguments as open_interpreter()'s.
 
     Raises ValueError, saying why, where the interpreter refuses it, fails, ends or hangs.
     """
-    digest = sha256(content).digest(), resolver, preserve
+    digest = sha256(content).digest(), resolver
     if digest in _known:
         return
     # a process of several threads cannot be forked safely; one under an emulator may not be able to start another program
     if threading.active_count() > 1:
         try:
-            reason = _started(content, resolver, preserve)
+            reason = _started(content, resolver)
         except OSError:
-            reason = _forked(content, resolver, preserve)
+            reason = _forked(content, resolver)
     else:
-        reason = _forked(content, resolver, preserve)
+        reason = _forked(content, resolver)
     if reason:
         raise ValueError(reason)
     _known.add(digest)
 
 
-def _trial(content, resolver, preserve):
+def _trial(content, resolver):
     """Two inferences, on numbers at random and on the greatest there are; what the interpreter says against it, or ""."""
     try:
-        interpreter = open_interpreter(content, resolver, preserve)
+        interpreter = open_interpreter(content, resolver)
         rng = np.random.default_rng(1)
         for greatest in (False, True):
             for detail in interpreter.get_input_details():
@@ -99,7 +99,7 @@ def _confine():
         pass
 
 
-def _forked(content, resolver, preserve):
+def _forked(content, resolver):
     """The trial in a fork of this process; why the model cannot be used, or ""."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -108,7 +108,7 @@ def _forked(content, resolver, preserve):
         try:
             os.close(reader)
             _confine()
-            reason = _trial(content, resolver, preserve)
+            reason = _trial(content, resolver)
             os.write(writer, reason.encode()[:LONGEST])
             status = 0
         finally:
@@ -136,11 +136,11 @@ def _read(reader):
     return None
 
 
-def _started(content, resolver, preserve):
+def _started(content, resolver):
     """As _forked(), in a new interpreter of Python's. OSError where none can be started."""
     if not sys.executable:
         raise OSError("this process does not know its Python")
-    command = [sys.executable, "-c", "from h2t2.ldl.tflite_trial import main; main()", resolver, str(int(preserve))]
+    command = [sys.executable, "-c", "from h2t2.ldl.tflite_trial import main; main()", resolver]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([path for path in sys.path if path])}
     try:
         run = subprocess.run(
@@ -166,4 +166,4 @@ def main() -> None:
     content = sys.stdin.buffer.read()
     writer = os.dup(1)
     _confine()
-    os.write(writer, _trial(content, sys.argv[1], sys.argv[2] == "1").encode()[:LONGEST])
+    os.write(writer, _trial(content, sys.argv[1]).encode()[:LONGEST])
