@@ -340,6 +340,20 @@ class Maker(Builder):
         return Graph("begin", 0, tuple(tensors), tuple(operators), (), ())
 
 
+def stepless(kind):
+    """A model that a board has nothing to do for: its input is its output, or is reshaped once or twice."""
+    make = Maker(1, (2, 3))
+    y = make.first
+    if kind != "nothing":
+        y = make.flat(y)
+    if kind == "twice":
+        y = make.operator("RESHAPE", (y, make.numbers(1, 3, 2)), make.tensor((1, 3, 2), make.scale(y), make.zero(y)))
+    return make.bytes(y)
+
+
+STEPLESS = ("nothing", "once", "twice")
+
+
 def random_model(seed):
     """2 to 5 operators on an image, then a head; or layers on a vector or on a sequence. Some have ends of uint8."""
     rng = np.random.default_rng(seed)

@@ -129,6 +129,15 @@ def test_what_is_computed_in_place_behind_a_reshape_is_compared_too(tmp_path):
     assert report["differ"] == 0 and report["bytes"] == 5 * 3 * 60
 
 
+@pytest.mark.parametrize("kind", random_models.STEPLESS)
+def test_a_model_without_a_step_is_compared_by_its_output(kind, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    path.write_bytes(random_models.stepless(kind))
+    report = compared(path, 4, True)
+    assert report["differ"] == 0 and report["bytes"] == 4 * 6
+
+
 def test_an_axis_that_older_converters_wrote(tmp_path):
     """As in person_detect: the bias has its filter's axis, along which it has no numbers. Interpreters of today refuse that."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
