@@ -403,6 +403,36 @@ def test_a_strided_slice_begins_where_tflite_does(begin_mask, shrink_mask, tmp_p
     assert compared(path, 5, True)["differ"] == 0
 
 
+@pytest.mark.slow
+def test_random_models_that_no_board_may_run_are_refused(tmp_path):
+    """Negative alphas, and scales that are negative or 0: no bundle, and a reason in words."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    things = set()
+    for seed in range(120):
+        content, thing = random_models.refused_model(seed)
+        things.add(" ".join(thing.split()[:2]))
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="scale|a multiplier of -"):
+            bundle.from_tflite(path)
+    assert things == {"a negative", "a scale"}
+
+
+def test_random_models_draw_every_mask():
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    masks, negative, factors = set(), 0, 0
+    for seed in range(150):
+        graph = tflite.read(random_models.random_model(seed))
+        for operator in graph.operators:
+            if operator.name == "STRIDED_SLICE":
+                masks |= {name for name, value in operator.options.items() if value}
+                negative += int((graph.tensors[operator.inputs[1]].data < 0).any())
+            if operator.name == "PRELU":
+                factor = graph.tensors[operator.inputs[1]]
+                factors += int((factor.data < factor.zero[0]).any())
+    assert masks == {"begin_mask", "end_mask", "shrink_mask"} and negative and factors
+
+
 def test_a_factor_that_is_not_above_0_is_refused(tmp_path):
     """LEAKY_RELU with a negative alpha ran with an alpha of 0."""
     make = random_models.Maker(3, (16,))

@@ -56,6 +56,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype in ("int8", "uint8") and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
+        if len(tensor.scale) and not tensor.scale.min() > 0:
+            return f"tensor {tensor.name} has a scale of {tensor.scale.min():g}: scales are above 0"
         if SUPPORTED[operator.name].picture and tensor.data is None and (len(tensor.shape) != 4 or tensor.shape[0] != 1):
             return f"tensor {tensor.name} is of the shape {tensor.shape}: only one picture (1, height, width, channels) is run"
     if operator.name in SIGNED and graph.tensors[operator.inputs[0]].dtype == "uint8":
