@@ -3,7 +3,7 @@
 from math import isfinite
 
 from .tflite_flat import FlatFile
-from .tflite_rules import GRAPHS, RULES, check_operator
+from .tflite_rules import GRAPHS, RULES, check_operator, type_name
 
 # type -> bits of a number, and struct's code of those that rules read; what has no entry is of no fixed size
 BITS = {
@@ -62,7 +62,7 @@ class Tensor:
     def _data(self, file, sparsity, buffer):
         """Whether it is a constant. ValueError where its bytes do not fill its shape."""
         if not 0 <= self.type < TYPES or len(self.shape) > AXES or min(self.shape, default=0) < -1:
-            raise ValueError("tensor %s: type %d, shape %s" % (self.name, self.type, list(self.shape)))
+            raise ValueError("tensor %s: %s, shape %s" % (self.name, type_name(self), list(self.shape)))
         size = 1
         for n in self.shape:
             size *= max(n, 1)
@@ -78,7 +78,7 @@ class Tensor:
             return False
         if bits and not sparsity and count != (self.size * bits + 7) // 8:
             words = "tensor %s: %d bytes of data do not fill the shape %s" % (self.name, count, list(self.shape))
-            raise ValueError("%s of type %d" % (words, self.type))
+            raise ValueError("%s of %s" % (words, type_name(self)))
         if self.type in READ and self.size <= 64:
             code = READ[self.type]
             self.values = [file.number(start + n * bits // 8, "<" + code, bits // 8) for n in range(self.size)]
@@ -141,8 +141,7 @@ def check_meaning(file) -> None:
     if not graphs:
         raise ValueError("a model without a graph")
     sizes = [len(file.tables(graph, 0)) for graph in graphs]
-    for number, graph in enumerate(graphs):
-        _graph(file, number, graph, codes, buffers, len(graphs))
+    _end([_graph(file, graph, codes, buffers, len(graphs)) for graph in graphs])
     for signature in file.tables(model, 7):
         number = file.scalar(signature, 4, "<I")
         if number >= len(graphs):
@@ -155,7 +154,20 @@ def check_meaning(file) -> None:
             raise ValueError("its metadata refer to a buffer that is not there")
 
 
-def _graph(file, number, table, codes, buffers, graphs):
+def _end(calls):
+    """ValueError where graphs call each other in a circle; calls: of each the set of those it calls."""
+    waiting = dict(enumerate(calls))
+    while waiting:
+        ending = [number for number, others in waiting.items() if not others & set(waiting)]
+        if not ending:
+            raise ValueError("its graphs call each other in a circle")
+        for number in ending:
+            del waiting[number]
+
+
+def _graph(file, table, codes, buffers, graphs):
+    """Check one graph; the numbers of the graphs that it calls."""
+    calls = set()  # type: set[int]
     tensors = [Tensor(file, each, buffers) for each in file.tables(table, 0)]
     inputs, outputs = file.numbers(table, 1, "<i"), file.numbers(table, 2, "<i")
     for indices, words in ((inputs, "input"), (outputs, "output")):
@@ -171,8 +183,10 @@ def _graph(file, number, table, codes, buffers, graphs):
         try:
             operator = Operator(file, each, tensors, codes)
             _order(operator, tensors, computed, set(inputs))
-            if operator.code in GRAPHS and not all(number < operator.option(slot) < graphs for slot in GRAPHS[operator.code]):
-                raise ValueError("it calls a graph that is not there, or one that would call it")
+            for slot in GRAPHS.get(operator.code, ()):
+                calls.add(operator.option(slot))
+            if calls and not 0 <= min(calls) <= max(calls) < graphs:
+                raise ValueError("it calls a graph that is not there")
             if operator.rule:
                 check_operator(operator)
         except ValueError as error:
@@ -181,6 +195,7 @@ def _graph(file, number, table, codes, buffers, graphs):
     for n in outputs:
         if n not in computed:
             raise ValueError("the graph's output %s is never computed" % tensors[n].name)
+    return calls
 
 
 def _order(operator, tensors, computed, inputs):
@@ -200,11 +215,16 @@ def with_axes_inside(content):
     """The model with the axis of scales along which a bias has none as 0: older converters wrote its filter's, and newer
     interpreters refuse that. The structure must hold."""
     file = FlatFile(content)
-    changed = bytearray(content)
+    places = []
     for graph in file.tables(file.number(0), 2):
         for tensor in file.tables(graph, 0):
             quantisation = file.table(tensor, 4)
             at = file.field(quantisation, 6) if quantisation else 0
             if at and len(file.numbers(tensor, 0, "<i")) == 1 and file.number(at, "<i") > 0:
-                changed[at : at + 4] = bytes(4)
-    return content if changed == content else bytes(changed)
+                places.append(at)
+    if not places:
+        return content
+    changed = bytearray(content)
+    for at in places:
+        changed[at : at + 4] = bytes(4)
+    return bytes(changed)

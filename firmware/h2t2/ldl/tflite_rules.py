@@ -47,9 +47,9 @@ def _want(holds, words, *values):
         raise ValueError(words % values)
 
 
-def _name(tensor):
+def type_name(tensor):
     """Its type in words."""
-    return NAMES[tensor.type] if tensor.type < len(NAMES) else "type %d" % tensor.type
+    return NAMES[tensor.type] if 0 <= tensor.type < len(NAMES) else "type %d" % tensor.type
 
 
 def _known(*tensors):
@@ -73,13 +73,14 @@ def _rank(tensor, rank, words):
 
 def _same_type(*tensors):
     types = {tensor.type for tensor in tensors}
-    _want(len(types) == 1, "its tensors are of %s, want one type", " and ".join([_name(tensor) for tensor in tensors]))
+    _want(len(types) == 1, "its tensors are of %s, want one type", " and ".join([type_name(tensor) for tensor in tensors]))
 
 
 def _scaled(*tensors):
-    """Each that is quantised has one scale, which arithmetic can use."""
+    """Each that is quantised has one scale, which arithmetic can use; int16 may be plain numbers."""
+    plain = not any(tensor.scales for tensor in tensors)
     for tensor in tensors:
-        if tensor.type in QUANTISED:
+        if tensor.type in QUANTISED and not (plain and tensor.type == 7):
             good = len(tensor.scales) == 1 and SCALES[0] <= tensor.scales[0] <= SCALES[1]
             _want(good, "tensor %s has the scales %s, want one above 0", tensor.name, list(tensor.scales))
 
@@ -115,11 +116,11 @@ def _windows(x, y, padding, sizes, strides, dilations=(1, 1)):
 def _weights(x, w, y, bias, channels):
     """Types and scales of what has weights."""
     if x.type in FLOAT:
-        _want(w.type in (*FLOAT, *INT8), "its weights, tensor %s, are %s", w.name, _name(w))
+        _want(w.type in (*FLOAT, *INT8), "its weights, tensor %s, are %s", w.name, type_name(w))
         _same_type(x, y)
     else:
-        _want(x.type in QUANTISED and y.type in QUANTISED, "its input is %s, its output %s", _name(x), _name(y))
-        _want(w.type in INT8, "its weights, tensor %s, are %s, want int8", w.name, _name(w))
+        _want(x.type in QUANTISED and y.type in QUANTISED, "its input is %s, its output %s", type_name(x), type_name(y))
+        _want(w.type in INT8, "its weights, tensor %s, are %s, want int8", w.name, type_name(w))
         _scaled(x, y)
         _want(len(w.scales) in (1, channels), "%d scales for %d channels", len(w.scales), channels)
         _want(max(w.scales) <= SCALES[1], "a scale of %g", max(w.scales))
@@ -192,13 +193,13 @@ def _unary(o):
 
 def _quantize(o):
     _elementwise(o)
-    _want(o.outputs[0].type in (*QUANTISED, 2, 17), "its output is %s", _name(o.outputs[0]))
+    _want(o.outputs[0].type in (*QUANTISED, 2, 17), "its output is %s", type_name(o.outputs[0]))
     _scaled(o.inputs[0], o.outputs[0])
 
 
 def _dequantize(o):
     _elementwise(o)
-    _want(o.outputs[0].type in FLOAT, "its output is %s", _name(o.outputs[0]))
+    _want(o.outputs[0].type in FLOAT, "its output is %s", type_name(o.outputs[0]))
 
 
 def _softmax(o):
@@ -208,7 +209,7 @@ def _softmax(o):
     _want(isfinite(beta) and 0 < beta < 1e6, "a beta of %g", beta)
     _want(len(x.shape) > 0, "a number by itself")
     if x.type in QUANTISED:
-        _want(y.type in QUANTISED, "its output is %s", _name(y))
+        _want(y.type in QUANTISED, "its output is %s", type_name(y))
         _scaled(x, y)
     else:
         _same_type(x, y)
@@ -221,7 +222,7 @@ def _pair(o):
     if o.code in (0, 18, 41, 42):
         _fused(o, 0)
         _scaled(one, two, y)
-    if o.code in (0, 41) and y.type in QUANTISED:
+    if o.code in (0, 41) and y.type in QUANTISED and y.scales:
         _want(
             2 * max(one.scales[0], two.scales[0]) < 2**15 * y.scales[0], "its output's steps of %g are too small", y.scales[0]
         )
@@ -271,7 +272,7 @@ def _pad(o):
 
 def _reduced(o):
     x = o.inputs[0]
-    _want(o.inputs[1].type == 2, "its axes are %s", _name(o.inputs[1]))
+    _want(o.inputs[1].type == 2, "its axes are %s", type_name(o.inputs[1]))
     _same_type(x, o.outputs[0])
     if o.code in (40, 74):
         _scaled(x, o.outputs[0])
@@ -412,7 +413,7 @@ def _lstm(o):
         w = o.inputs[n]
         if w is not None:
             _shape(w, [cells, width if n < 5 else hidden], "a weight")
-            _want(x.type in FLOAT or (w.type in INT8 and len(w.scales) == 1), "a weight is %s", _name(w))
+            _want(x.type in FLOAT or (w.type in INT8 and len(w.scales) == 1), "a weight is %s", type_name(w))
     for n in (12, 13, 14, 15):
         bias = o.inputs[n]
         if bias is not None:
@@ -431,7 +432,7 @@ def _gather(o):
 
 
 def _assign(o):
-    _want(o.inputs[0].type in (2, 13), "a variable's handle is %s", _name(o.inputs[0]))
+    _want(o.inputs[0].type in (2, 13), "a variable's handle is %s", type_name(o.inputs[0]))
 
 
 COMPARISONS = (58, 61, 62, 63, 71, 72)
