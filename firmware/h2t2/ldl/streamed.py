@@ -33,7 +33,7 @@ class Streamed(Int8Model):
         self.places = []  # type: list[tuple[int, int]]
         Int8Model.__init__(self, FileBytes(file), event, bits)
         self.file = file
-        self.weights = memoryview(take(max([size for _, size in self.places])))
+        self.weights = memoryview(take(max([0] + [size for _, size in self.places])))
         self.views = [self.weights[:size] for _, size in self.places]
 
     def _keep(self, p, size):
