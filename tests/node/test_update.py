@@ -2,6 +2,7 @@
 
 import builtins
 import errno
+import hashlib
 import io
 import itertools
 import os
@@ -15,6 +16,7 @@ from node_updates import BLOB, OTHER, Device, made_key, service, signed
 from h2t2.ldl.open import open_ldl
 from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
+from h2t2.node import start
 from h2t2.node.trial import measured, spread, worse
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
@@ -225,7 +227,42 @@ def test_a_program_where_none_is_allowed(key, tmp_path):
     assert "does not allow that" in device.bring(signed(key, app=app))[0]["why"] and device.start() == device.config
     device = Device(tmp_path, key, app=True)
     assert device.bring(signed(key, 8, app=app))[1]
-    assert device.start()["app"] == "app_u1" and (tmp_path / "app_u1.py").read_bytes() == app.read_bytes()
+    name = device.start()["app"]
+    assert name.startswith("app_u1_") and (tmp_path / f"{name}.py").read_bytes() == app.read_bytes()
+
+
+def program(folder, version, text=""):
+    """The source of an app, in a file, that says its version."""
+    path = folder / f"version{version}.py"
+    path.write_text(f"version = {version}\ndef sense():\n    return [0.0] * 30\ndef act(decision):\n    pass\n{text}")
+    return path
+
+
+def test_each_package_runs_its_own_program(key, tmp_path, monkeypatch):
+    """One process, as on a Pi: versions 1, 2 and 3 alternate between two slots, each runs and the state says which."""
+    monkeypatch.syspath_prepend(tmp_path)
+    first = program(tmp_path, 0)
+    device = Device(tmp_path, key, app=True, measured=measured_config(), deadline_ms=100)
+    for version in (1, 2, 3, 4):
+        source = program(tmp_path, version, "def setup(config):\n    raise OSError('no sensor')\n" if version == 3 else "")
+        assert device.bring(signed(key, version, app=source))[1]
+        config = device.start()
+        try:
+            app = start.open_app(config, None)
+        except OSError as error:
+            assert version == 3 and device.updates.failed(error)  # and version 4, in the same slot, is not version 3
+            continue
+        assert app.program.version == version
+        assert app.report()["program"] == hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+        device.updates.look(service())
+        assert device.updates.report()["counter"] == version
+    assert [path.name[:7] for path in tmp_path.glob("app_u*")] == ["app_u1_"] and first.exists()
+    assert not list(tmp_path.glob("__pycache__/app_u2*"))
+
+
+def measured_config():
+    """A node's `measured`: 30 numbers that are int8 already."""
+    return {name: [None, [1] * 30, [0] * 30, [0] * 30] for name in ("local", "remote")}
 
 
 def test_a_full_disk(key, tmp_path, monkeypatch):

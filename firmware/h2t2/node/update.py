@@ -14,7 +14,7 @@ from .trial import in_words, measured, worse
 
 STARTS = 3  # of a trial; one more is a sign that the node does not survive it
 ERRORS = 3  # exceptions of a trial
-SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot
+SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot, beside its program
 
 
 class Updates:
@@ -227,18 +227,22 @@ class Updates:
         made["event"] = more["event"]
         if "measured" in more and "measured" in made:
             made["measured"] = more["measured"]
-        path = self._file(slot, package.APP)
         if self.app and more.get("app"):
-            os.stat(path)
-            made["app"] = path[len(folder(path)) : -3]
+            programs = _named(folder(self.base), "app_u%d" % slot)
+            if not programs:
+                raise ValueError("its program is not there")
+            made["app"] = programs[0][:-3]
+            _notice_new_modules()
         return made
 
     def _name(self, slot):
         return "%s.u%d" % (self.base, slot)
 
     def _file(self, slot, tag):
+        """The file of a part that is being installed. A program has its package's id in its name: a process that has imported
+        another package's program does not import this one by that name."""
         if tag == package.APP:
-            return "%sapp_u%d.py" % (folder(self.base), slot)
+            return "%sapp_u%d_%08x.py" % (folder(self.base), slot, self.arrival.id)
         return self._name(slot) + SUFFIXES[package.TAGS.index(tag)]
 
     def _clear(self, slot):
@@ -246,7 +250,9 @@ class Updates:
         if slot:
             for suffix in SUFFIXES:
                 remove(self._name(slot) + suffix)
-            remove(self._file(slot, package.APP))
+            for place in (folder(self.base), folder(self.base) + "__pycache__/"):
+                for name in _named(place, "app_u%d" % slot):
+                    remove(place + name)
 
     def _save(self):
         """What cannot be written holds until the next start, which then sees the one before."""
@@ -254,6 +260,23 @@ class Updates:
             self.store.save(json.dumps(self.record).encode())
         except OSError as error:
             self.log("the record of updates cannot be written: %s" % error)
+
+
+def _named(place, start) -> list:
+    """The files in a folder ("" or with a slash at its end) whose names start so."""
+    try:
+        return [name for name in os.listdir(place or ".") if name.startswith(start)]
+    except OSError:
+        return []
+
+
+def _notice_new_modules():
+    """CPython remembers which modules a folder has."""
+    try:
+        from importlib import invalidate_caches
+    except ImportError:  # MicroPython does not
+        return
+    invalidate_caches()
 
 
 def identity(path: str) -> list:

@@ -75,6 +75,7 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Count | None = None
     snapshot_age_s: int = -1
+    program: Words = ""
     update: Update | None = None
 
 
