@@ -13,10 +13,12 @@ from types import SimpleNamespace
 import pytest
 from node_updates import BLOB, OTHER, Device, made_key, service, signed
 
+import h2t2.clock
 from h2t2.ldl.open import open_ldl
 from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
 from h2t2.node import start
+from h2t2.node.node import DOWN, NOBODY, UP
 from h2t2.node.trial import measured, spread, worse
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
@@ -30,7 +32,9 @@ def key(tmp_path_factory):
 def test_an_update_is_tried_and_kept(key, tmp_path):
     device = Device(tmp_path, key)
     answer, again = device.bring(signed(key, costs={"beta": 1234}))
-    assert again and answer["ok"] and device.updates.report() == {"counter": 7, "tried": 7, "trial": 50, "said": "on trial"}
+    assert again and answer["ok"] and device.updates.report() == {
+        "counter": 7, "tried": 7, "trial": 50, "seconds": 0, "said": "on trial"
+    }  # fmt: skip
     assert device.updates.look(service()) is False  # what runs now is the old one still
     made = device.start()
     assert made["ldl"] == f"{tmp_path}/state.u1.h2m" and made["snapshot"] == f"{tmp_path}/state.u1"
@@ -53,7 +57,9 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     assert device.updates.look(service(errors=3)) is True
     assert "back: 3 exceptions" in device.said[-1]
     assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
-    assert device.updates.report() == {"counter": 0, "tried": 7, "trial": 0, "said": "back: 3 exceptions"}
+    assert device.updates.report() == {
+        "counter": 0, "tried": 7, "trial": 0, "seconds": 0, "said": "back: 3 exceptions"
+    }  # fmt: skip
     answer, again = device.bring(signed(key))
     assert not again and "package 7; 7 has been tried here already" in answer["why"]
 
@@ -62,7 +68,14 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     "before, after, why",
     [
         ({"samples": 1000, "answered": 30}, {"samples": 1000, "cost": 400, "answered": 30}, "a sample costs"),
-        ({"away": 10}, {"away": 40}, "400 of 1000 samples fall back, 100 did before"),
+        ({"missed": 10}, {"missed": 40}, "400 of 1000 offloads have no answer, 100 before"),
+        ({"missed": 90}, {"missed": 100}, ""),
+        ({"missed": 1}, {"missed": 20, "asked": 20}, ""),  # too few that asked
+        ({}, {"sensor_errors": 6}, "sense() failed 6 times in 106 tries, 0 of 1000 before"),
+        ({}, {"sensor_errors": 5}, ""),
+        ({"sensor_errors": 10}, {"sensor_errors": 20}, ""),  # ten were at the start, as may be now
+        ({"act_errors": 10}, {"act_errors": 16}, "act() failed 16 times in 100, 100 of 1000 before"),
+        ({"act_errors": 10}, {"act_errors": 13}, ""),
         ({}, {"lost": 30}, "the local model failed on 30 of 100 samples"),
         ({"cost": 100, "answered": 2}, {"cost": 110, "answered": 2}, ""),
         ({"cost": -1, "answered": 0}, {"cost": 900}, ""),  # nothing to hold it against
@@ -71,11 +84,137 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
 def test_what_a_trial_is_judged_by(key, tmp_path, before, after, why):
     device = Device(tmp_path, key)
     made = signed(key)
+    device.updates.look(service(**before))
     for offset in range(0, len(made.content), packages.MOST_DATA):
         device.take(made.chunk(offset), service(**before))
     device.start()
     assert device.updates.look(service(**after)) == bool(why)
     assert why in device.updates.report()["said"]
+
+
+class Clock:
+    """Seconds that a test lets go by."""
+
+    def __init__(self, monkeypatch):
+        self.ns = 10**9
+        monkeypatch.setattr(h2t2.clock, "monotonic_ns", lambda: self.ns)
+
+    def wait(self, seconds):
+        self.ns += seconds * 10**9
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def tried(device, key, clock, samples_before=1000, seconds_before=1000, gap=1, **options):
+    """A device on trial, whose model before had a sample each second or so."""
+    for n in range(0, seconds_before, gap):
+        clock.wait(gap)
+        device.updates.look(service(samples_before * n // seconds_before + 1))
+    made = signed(key, **options)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(samples_before))
+    device.start()
+
+
+def test_a_fast_node_s_trial_lasts_its_time(key, tmp_path, clock):
+    """After 560 samples, which took less than a second, the program fails for good."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=600)
+    assert not device.updates.look(service(560)) and device.updates.report()["trial"] == 50
+    for errors in range(1, 16):
+        clock.wait(1)
+        if device.updates.look(service(560, sensor_errors=errors)):
+            break
+    assert device.updates.report()["said"] == "back: sense() failed 15 times in 575 tries, 0 of 1000 before"
+
+
+def test_a_trial_ends_by_time_and_by_samples(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=600)
+    for samples in range(1, 580, 20):
+        clock.wait(20)
+        assert not device.updates.look(service(samples)) and device.updates.report()["trial"] == 50
+    clock.wait(20)
+    assert not device.updates.look(service(600)) and device.updates.report()["said"].startswith("kept")
+
+
+def test_a_package_says_how_long_a_trial_lasts_and_ten_minutes_are_usual(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=package.Options(1).seconds)
+    assert device.updates.report()["seconds"] == 600
+    clock.wait(30)
+    assert not device.updates.look(service(10**6)) and device.updates.trying
+    with pytest.raises(UserError, match="a trial of -1 s: want 0 to 4194304"):
+        signed(key, 8, seconds=-1)
+
+
+@pytest.mark.parametrize("gap, seconds", [(1, 60), (100, 400)])
+def test_no_samples_end_a_trial(key, tmp_path, clock, gap, seconds):
+    """A minute, or four times what was usual; and the next package is taken."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock, gap=gap)
+    clock.wait(seconds)
+    assert not device.updates.look(service(0, asked=0))
+    clock.wait(10)
+    assert device.updates.look(service(0, asked=0))
+    assert device.updates.report()["said"] == f"back: no sample for {seconds + 10} s, after 0"
+    device.start()
+    assert device.bring(signed(key, 8))[1]
+
+
+def test_samples_of_which_nothing_is_known_may_be_rare(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds_before=10)
+    clock.wait(600)
+    assert not device.updates.look(service(0, asked=0))
+    clock.wait(1)
+    assert device.updates.look(service(0, asked=0))
+
+
+def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock)
+    running = service(1)
+    running.sensing.every_us = 300 * 10**6
+    clock.wait(1200)
+    assert not device.updates.look(running)
+
+
+def test_a_sensor_that_fails_at_once_ends_a_trial(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock)
+    assert not device.updates.look(service(0, sensor_errors=3, asked=0))
+    assert device.updates.look(service(0, sensor_errors=4, asked=0))
+    assert device.updates.report()["said"] == "back: sense() failed 4 times in 4 tries, 0 of 1000 before"
+
+
+def test_without_answers_there_is_no_verdict_and_in_the_end_no_package(key, tmp_path, clock):
+    """A cost was known before: below 30 answers the trial goes on, and after four times as long as usual the node goes back."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock)
+    for n in range(1, 362):
+        clock.wait(10)
+        over = device.updates.look(service(20 * n, answered=1))
+        assert over == (n == 361)
+    assert device.updates.report()["said"] == "back: 7220 samples and 16 answers in 3610 s: too few to judge by"
+
+
+def test_only_samples_that_could_be_answered_are_compared(key, tmp_path, clock):
+    """A start has many samples before the broker and its workers are there; the old model had few beside its others."""
+    device = Device(tmp_path, key)
+    device.updates.look(service(10_000, missed=10, asked=1000))
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(10_000, missed=10, asked=1000))
+    device.start()
+    for standing, samples, missed, asked in ((DOWN, 40, 40, 40), (NOBODY, 45, 45, 45), (UP, 100, 45, 100)):
+        running = service(samples, missed=missed, asked=asked)
+        running.standing = standing
+        assert not device.updates.look(running)
+    assert device.updates.report()["said"].startswith("kept")
 
 
 def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
@@ -94,7 +233,7 @@ def test_costs_are_those_the_fleet_s_owner_sees():
 
     account = service(1000, 300, 20).node.account
     account.paid = 40 * 6554
-    node = SimpleNamespace(account=account, fallbacks=0, unasked=0, unaffordable=0, crowded=0)
+    node = SimpleNamespace(account=account)
     mine = of_counters(account.scores, account.answered, account.local_cost, account.paid, 6554)
     told = measured(node)
     assert abs(told["cost"] - 1000 * mine.own) < 3 and abs(told["variance"] - 1e6 * mine.error**2) < 20
@@ -457,5 +596,5 @@ def test_parts_of_a_package():
 
 
 def test_worse_without_anything_to_compare_with():
-    now = {"away": 900, "cost": 900, "variance": 0, "samples": 10}
+    now = {"asked": 900, "missed": 900, "cost": 900, "variance": 0, "samples": 10}
     assert worse(now, [1] * 16, {"old": None, "scores": None}) == ""

@@ -10,7 +10,7 @@ from struct import unpack_from
 from . import package
 from .arrival import Arrival, folder, remove
 from .snapshot import file_store
-from .trial import in_words, measured, worse
+from .trial import SECONDS, Stretch, in_words, worse
 
 STARTS = 3  # of a trial; one more is a sign that the node does not survive it
 ERRORS = 3  # exceptions of a trial
@@ -37,8 +37,8 @@ class Updates:
         self.arrival = Arrival(self.base + ".part", key, most, self._admit)
         flashed = identity(config["ldl"])
         self.record = {
-            "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "starts": 0, "flashed": flashed,
-            "said": "", "old": None, "scores": None,
+            "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,
+            "flashed": flashed, "said": "", "old": None, "scores": None,
         }  # type: dict  # fmt: skip
         try:
             blob = self.store.load()
@@ -51,12 +51,14 @@ class Updates:
             known = {"tried": known["tried"]}
         self.record.update(known)
         self.trying = self.record["trial"] > 0  # what runs since this start is on trial
+        self.stretch = Stretch()
+        self.result = None  # what the stretch came to at the end of a trial
 
     def report(self) -> dict:
-        """For the state: counter of the package in force (0: what was flashed) and of the last one that was tried, samples of a
-        trial, what came of the last."""
+        """For the state: counter of the package in force (0: what was flashed) and of the last one that was tried, samples and
+        seconds of a trial, what came of the last."""
         record = self.record
-        return {name: record[name] for name in ("counter", "tried", "trial", "said")}
+        return {name: record[name] for name in ("counter", "tried", "trial", "seconds", "said")}
 
     def begin(self) -> dict:
         """The configuration that is in force, at a start; one of a trial is counted."""
@@ -123,33 +125,43 @@ class Updates:
         return json.dumps({"id": "u%08x" % number, "ok": not why, "why": why, "next": done}), whole
 
     def look(self, running) -> bool:
-        """Whether a trial is over, or cannot go on; True: the node is to start again, with the model before."""
-        record = self.record
+        """Once a turn: whether a trial is over, or cannot go on; True: the node is to start again, with the model before."""
+        self.stretch.look(running)
         if not self.trying:
             return False
-        node = running.node
-        why = ""
-        unscored = node.samples - sum(node.account.scores)
-        if running.errors >= ERRORS:
-            why = "%d exceptions" % running.errors
-        elif unscored > 3 + (node.samples >> 4):
-            why = "the local model failed on %d of %d samples" % (unscored, node.samples)
-        elif node.samples < record["trial"]:
+        why = self._verdict(running)
+        if why is None:
             return False
-        why = why or worse(measured(node), node.account.scores, record)
         if why:
             self._back(why)
             return True
-        self._keep(node)
+        self._keep()
+        running.report()  # who waits for the verdict has it at once, however rarely the node tells its state
         return False
 
-    def _keep(self, node):
+    def _verdict(self, running):
+        """None while a trial goes on; why the node goes back, "" where it keeps the package."""
+        record = self.record
+        node = running.node
+        unscored = node.samples - sum(node.account.scores)
+        if running.errors >= ERRORS:
+            return "%d exceptions" % running.errors
+        if unscored > 3 + (node.samples >> 4):
+            return "the local model failed on %d of %d samples" % (unscored, node.samples)
+        why = self.stretch.failing(running, record)
+        if why:
+            return why
+        if not self.stretch.over(running, record):
+            return None
+        self.result = self.stretch.measured(running)
+        return worse(self.result, node.account.scores, record)
+
+    def _keep(self):
         record = self.record
         before = record["before"]
-        now = measured(node)
         self.trying = False
-        record.update(trial=0, starts=0, before=0, was=0, old=None, scores=None)
-        record["said"] = "kept: %s" % in_words(now)
+        record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None)
+        record["said"] = "kept: %s" % in_words(self.result)
         self._save()
         self.log("update %d %s" % (record["counter"], record["said"]))
         if before:
@@ -164,7 +176,7 @@ class Updates:
         self.log("update %d %s" % (record["counter"], said))
         record.update(slot=record["before"], counter=record["was"], before=0, was=0)
         said = said.replace(self.base + ".", "")  # a file's name is enough: the reason is to have room
-        record.update(trial=0, starts=0, old=None, scores=None, said=said[:120])
+        record.update(trial=0, seconds=0, starts=0, old=None, scores=None, said=said[:120])
         self._save()
         self._clear(slot)
 
@@ -197,10 +209,11 @@ class Updates:
                 for tag, offset, size in found:
                     package.copy(file, offset, size, self._file(slot, tag))
             with open(name + ".json") as file:
-                scores = json.load(file).get("scores")
+                more = json.load(file)
             made = dict(record)
             made.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
-            made.update(trial=head.trial, starts=0, old=measured(running.node), scores=scores, said="on trial")
+            made.update(trial=head.trial, seconds=more.get("seconds", SECONDS), starts=0, said="on trial")
+            made.update(old=self.stretch.measured(running), scores=more.get("scores"))
             self.store.save(json.dumps(made).encode())
         except (ValueError, OSError, MemoryError):
             self._clear(slot)
@@ -208,7 +221,7 @@ class Updates:
             raise
         self.record = made
         self.arrival.drop()
-        self.log("update %d is here; on trial for %d samples" % (head.counter, head.trial))
+        self.log("update %d is here; on trial for %d samples and %d s" % (head.counter, head.trial, made["seconds"]))
 
     def _in_force(self, slot):
         """The configuration with what an update replaces."""

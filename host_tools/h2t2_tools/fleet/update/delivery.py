@@ -21,7 +21,8 @@ ENDED = KEPT, BACK, REFUSED, LOST
 @dataclass
 class Delivery:
     """patience: seconds in which it must get on. trial: seconds for its trial. step: where it is; why: in words. done: bytes
-    that have arrived."""
+    that have arrived. brought: whether anything was to be done; else the device had it already. state: the device's, as it was
+    kept."""
 
     package: Package
     device: str
@@ -34,6 +35,8 @@ class Delivery:
     again: int = -1  # where it was sent a chunk a second time
     asked: float = 0.0
     sent: int = 0
+    brought: bool = True
+    state: State | None = None
 
     def begin(self, state: State | None, now: float) -> None:
         """By what a device says of itself, before anything is sent."""
@@ -46,6 +49,7 @@ class Delivery:
             )
         elif told.counter == counter or told.tried == counter:
             self.saw(state, now)
+            self.brought = self.step not in ENDED
         elif state.model != self.package.head.model:
             self._end(REFUSED, f"it asks model {state.model}, the package is of model {self.package.head.model}")
         elif told.tried > counter:
@@ -69,11 +73,12 @@ class Delivery:
             self._end(BACK, told.said.removeprefix("back: "))
         elif not told.trial:
             self._end(KEPT, told.said.removeprefix("kept: "))
+            self.state = state
         else:
             if self.step != TRIAL:
                 self.heard = now
             self.step, self.done = TRIAL, len(self.package.content)
-            self.why = f"{state.samples} of {told.trial} samples"
+            self.why = f"{state.samples} of {told.trial} samples, {state.uptime_s} of {told.seconds} s"
 
     def answered(self, payload: bytes, now: float) -> None:
         """It has answered something, perhaps a chunk of ours."""

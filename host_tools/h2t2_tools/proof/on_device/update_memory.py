@@ -9,6 +9,7 @@ from struct import pack
 
 from h2t2.node.account import Account
 from h2t2.node.commands import Limit
+from h2t2.node.complaints import Complaints
 from h2t2.node.snapshot import file_store
 
 
@@ -21,9 +22,10 @@ class Running:
     """As much of a service as an update looks at."""
 
     def __init__(self):
-        self.node = self
-        self.fallbacks = self.unasked = self.unaffordable = self.crowded = 0
+        self.node = self.sensing = self
+        self.samples = self.errors = self.every_us = 0
         self.account = Account(4)
+        self.complain = Complaints(print)
 
 
 def bring(look):
