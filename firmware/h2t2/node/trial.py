@@ -21,8 +21,8 @@ class Stretch:
     """What the node has done since its start, as far as a trial is compared by it. look() once a turn.
 
     Offloads while nobody can be asked (no broker, no worker) do not count for `asked` and `missed`: they say nothing of a
-    model, and a start has many of them. A policy that has yet to learn asks more often than one that has learned, and finds its window
-    full more often; so the share without an answer is taken of the offloads, not of all samples.
+    model, and a start has many of them. A policy that has yet to learn asks more often than one that has learned, and finds
+    its window full more often; so the share without an answer is taken of the offloads, not of all samples.
     """
 
     def __init__(self):
