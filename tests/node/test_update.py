@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
+from zlib import crc32
 
 import pytest
 from node_updates import BLOB, OTHER, Device, made_key, service, signed
@@ -341,6 +342,43 @@ def test_chunks_from_a_stranger(key, tmp_path):
     )
     answer, again = device.bring(made)  # and the owner's comes through
     assert again and answer["next"] == len(made.content)
+
+
+def chunk(number, size, offset, data):
+    return pack("<4sIIII", b"H2UC", number, size, offset, crc32(data)) + data
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["the owner sends", "the owner was silent for a minute"])
+def test_a_stranger_s_chunk_costs_a_package_that_half_arrived_nothing(key, tmp_path, clock, silent):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    half = 192 * (len(made.content) // 384)
+    for offset in range(0, half, 192):
+        assert device.take(made.chunk(offset))[0]["ok"]
+    clock.wait(70 if silent else 1)
+    size = len(made.content)
+    for junk in (
+        chunk(5, 100, 0, b"x" * 100),  # too small for a package
+        chunk(5, 1 << 30, 0, b"x" * 100),
+        chunk(5, size, 0, b"x" * 192), chunk(5, size, 192, b"x" * 192),  # a head that is none
+        chunk(made.id, size + 1, 0, b"x" * 192),
+        chunk(made.id, size, 0, b"x" * 192),  # in place of what has arrived
+        chunk(made.id, half + 100, half, b"x" * 192),
+    ):  # fmt: skip
+        device.take(junk)
+    assert device.take(made.question())[0]["next"] == half and (tmp_path / "state.part").stat().st_size >= half - 4096
+    answer, again = device.bring(made, half)
+    assert again and answer["ok"]
+
+
+def test_a_chunk_beyond_the_end_is_refused_and_no_more(key, tmp_path):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    last = (len(made.content) - 1) // 192 * 192
+    for offset in range(0, last, 192):
+        device.take(made.chunk(offset))
+    assert "goes beyond the package's end" in device.take(chunk(made.id, len(made.content), last, b"x" * 192))[0]["why"]
+    assert device.bring(made, last)[1]
 
 
 def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):

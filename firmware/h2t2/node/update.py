@@ -121,7 +121,7 @@ class Updates:
             whole = False
             self.log("update refused: %s" % why)
         number, size = package.named(payload)
-        done = size if whole else self.arrival.have
+        done = size if whole else self.arrival.next
         return json.dumps({"id": "u%08x" % number, "ok": not why, "why": why, "next": done}), whole
 
     def look(self, running) -> bool:

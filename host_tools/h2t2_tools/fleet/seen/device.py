@@ -90,9 +90,8 @@ class Device:
         if self.state and _counter(self.state) != _counter(state):
             self.usual = None  # another model's scores are spread in another way
             self._scores.clear()
-            self._left = state.boot  # it runs from the next start on; what this one has counted is of the model before
-            if state.boot != self.state.boot:
-                self._left = -1
+            # it runs from the next start on: what this one has counted is of the model before
+            self._left = state.boot if state.boot == self.state.boot else -1
         self.state = state
         self._histogram(state)
 
