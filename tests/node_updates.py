@@ -46,8 +46,13 @@ class Device:
             try:
                 self.updates.test(open_ldl(made["ldl"], made["event"]))
                 return made
-            except ValueError as error:
-                assert self.updates.failed(error)
+            except Exception as error:
+                assert self.updates.failed(error), error
+
+    def begun(self):
+        """The configuration that a start begins with, which may not come to anything."""
+        self.updates = Updates(self.config, self.said.append)
+        return self.updates.begin()
 
     def take(self, payload, running=None):
         """(answer, whether it starts again)."""

@@ -168,6 +168,17 @@ def test_how_a_device_does_that_has_kept_a_package(key, tmp_path, before, since,
 
 
 @pytest.mark.whole
+def test_another_package_with_the_same_counter_is_no_success(tmp_path, key):
+    with field(tmp_path, key, ["a"]) as (broker, made):
+        assert updated(broker, tmp_path, key, "a") == 0 == updated(broker, tmp_path, key, "a")
+        (tmp_path / "other.h2u").write_bytes(signed(key, 7, tests=8).content)
+        command = ["update", "a", str(tmp_path / "other.h2u"), "--broker", broker.url]
+        assert main([*command, "--json", str(tmp_path / "report.json")]) == 1
+        (row,) = report(tmp_path)["devices"]
+    assert (row["outcome"], row["why"]) == (REFUSED, OTHER)
+
+
+@pytest.mark.whole
 def test_those_that_do_not_answer_or_refuse(tmp_path, key):
     with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
         assert updated(broker, tmp_path, key, "a", "--patience", "4") == 1
@@ -175,6 +186,9 @@ def test_those_that_do_not_answer_or_refuse(tmp_path, key):
         assert updated(broker, tmp_path, made_key(tmp_path, "stranger"), "b") == 1
         assert report(tmp_path)["devices"][0]["why"] == "the package is not signed with the key that this node trusts"
         assert updated(broker, tmp_path, key, "nobody") == 2
+
+
+OTHER = "it knows another package with the counter 7: sign this one again, with a higher one"
 
 
 def told(**entries):
@@ -194,6 +208,9 @@ def test_what_stands_in_the_way_is_said_before_anything_is_sent(key):
         ),
         ({"update": {"counter": 0, "tried": 0, "trial": 0, "said": ""}, "bits": 6}, "6 score bits"),
         ({"update": {"counter": 0, "tried": 7, "trial": 0, "said": "back: 3 exceptions"}}, "3 exceptions"),
+        ({"update": {"counter": 7, "id": "00000001", "tried": 7, "trial": 0, "said": "kept"}}, OTHER),
+        ({"update": {"counter": 0, "tried": 7, "tried_id": "00000001", "trial": 0, "said": "back: 3 exceptions"}}, OTHER),
+        ({"update": {"counter": 7, "id": "00000001", "tried": 9, "tried_id": "00000002", "trial": 0, "said": ""}}, OTHER),
     ):
         one = Delivery(made, "d", 10, 10)
         one.begin(told(**{"model": 1, **change}), 0.0)

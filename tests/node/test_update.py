@@ -5,13 +5,17 @@ import errno
 import hashlib
 import io
 import itertools
+import json
 import os
+import re
 from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from node_updates import BLOB, OTHER, Device, made_key, service, signed
 
 import h2t2.clock
@@ -32,9 +36,11 @@ def key(tmp_path_factory):
 
 def test_an_update_is_tried_and_kept(key, tmp_path):
     device = Device(tmp_path, key)
-    answer, again = device.bring(signed(key, costs={"beta": 1234}))
+    made = signed(key, costs={"beta": 1234})
+    package_id = f"{made.id:08x}"
+    answer, again = device.bring(made)
     assert again and answer["ok"] and device.updates.report() == {
-        "counter": 7, "tried": 7, "trial": 50, "seconds": 0, "said": "on trial"
+        "counter": 7, "id": package_id, "tried": 7, "tried_id": package_id, "trial": 50, "seconds": 0, "said": "on trial"
     }  # fmt: skip
     assert device.updates.look(service()) is False  # what runs now is the old one still
     made = device.start()
@@ -59,7 +65,8 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     assert "back: 3 exceptions" in device.said[-1]
     assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
     assert device.updates.report() == {
-        "counter": 0, "tried": 7, "trial": 0, "seconds": 0, "said": "back: 3 exceptions"
+        "counter": 0, "id": "", "tried": 7, "tried_id": f"{signed(key).id:08x}", "trial": 0, "seconds": 0,
+        "said": "back: 3 exceptions",
     }  # fmt: skip
     answer, again = device.bring(signed(key))
     assert not again and "package 7; 7 has been tried here already" in answer["why"]
@@ -599,6 +606,95 @@ def test_a_cut_at_every_chunk(key, tmp_path):
 
 
 # the owner's own
+
+
+def test_every_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
+    """Of the part MORE, and of the program: the node goes back to what was flashed."""
+    app = program(tmp_path, 1)
+    device = Device(tmp_path, key, app=True, measured=measured_config())
+    device.bring(signed(key, app=app))
+    device.start()
+    device.updates.look(service())
+    record = [(tmp_path / f"state.update.{n}").read_bytes() for n in (0, 1)]
+    files = [tmp_path / "state.u1.json", *tmp_path.glob("app_u1_*.py")]
+    before = {path: path.read_bytes() for path in tmp_path.glob("*u1*") if path.is_file()}
+    assert len(files) == 2
+    for path in files:
+        whole = before[path]
+        for bit in range(0, 8 * len(whole), 1 + 8 * len(whole) // 700):
+            damaged = bytearray(whole)
+            damaged[bit >> 3] ^= 1 << (bit & 7)
+            path.write_bytes(damaged)
+            assert device.begun() == device.config, (path, bit)
+            for kept, content in before.items():
+                kept.write_bytes(content)
+            for n in (0, 1):
+                (tmp_path / f"state.update.{n}").write_bytes(record[n])
+    assert device.begun()["ldl"].endswith("u1.h2m")
+
+
+def body(key, more, counter=7):
+    """A package with those bytes as its part MORE, signed."""
+    genuine = signed(key, counter)
+    parts = genuine.content[packages.SIGNED :]
+    at = parts.index(b"MORE")
+    content = parts[:at] + pack("<4sI", b"MORE", len(more)) + more
+    numbers = genuine.head.model, counter, len(content), 50
+    head = pack("<4sBBHIII32s", b"H2TU", packages.VERSION, 0, *numbers, hashlib.sha256(content).digest())
+    return package.Package(head + keys.sign(key.private, head) + content, genuine.head, {})
+
+
+GOOD = {"event": 1, "arguments": {}, "measured": {}, "scores": None, "app": False, "seconds": 0}
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=5,
+)  # fmt: skip
+
+
+def answers_and_runs(key, folder, more):
+    """A device answers that package, and what it starts with afterwards is a configuration, its own or the package's."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        path.unlink()
+    device = Device(folder, key, most=1 << 18)
+    answer, again = device.bring(body(key, more))
+    assert again or (answer["why"] and device.updates.report()["tried"] == 0)
+    running = device.start()
+    assert running["event"] == 1 or again
+    if again:
+        device.updates.look(service())
+    return answer, again
+
+
+@pytest.mark.parametrize(
+    "more, why",
+    [
+        (b"", "syntax error in JSON|Expecting value"),
+        (b"\xff", "decode"),
+        (b"[]", "no JSON object"),
+        (b"[" * 20000, "nested too deep|Expecting value"),  # it depends on the interpreter
+        (b'{"event": 1, "arguments": ' + b'{"a":' * 20000, "nested too deep|Expecting"),
+        (b'{"arguments": {}}', "it lacks an event"),
+        (b'{"event": "x"}', "event is of another kind than int"),
+        (b'{"event": 1, "arguments": [1]}', "arguments is of another kind than dict"),
+        (b'{"event": 1, "scores": [1, "x"]}', "scores are no list of shares"),
+        (b'{"event": 1, "scores": 5}', "scores are no list of shares"),
+        (b'{"event": 1, "seconds": -1}', "seconds are out of range"),
+        (b'{"event": 1, "seconds": 99999999999}', "seconds are out of range"),
+        (b'{"event": 1, "app": true}', "it names a program, and there is none"),
+    ],
+)
+def test_a_signed_package_that_is_malformed_is_answered(key, tmp_path, more, why):
+    answer, again = answers_and_runs(key, tmp_path / "d", more)
+    assert not again and re.search(why, answer["why"]), answer
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_is_signed_is_answered_and_the_node_runs_on(key, tmp_path, data):
+    entries = data.draw(st.dictionaries(st.sampled_from(list(GOOD)), ANYTHING, max_size=3))
+    more = data.draw(st.just({**GOOD, **entries}) | ANYTHING)
+    answers_and_runs(key, tmp_path / "d", json.dumps(more).encode())
 
 
 def test_keys_are_not_written_over(key, tmp_path):

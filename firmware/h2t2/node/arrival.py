@@ -67,7 +67,7 @@ class Arrival:
             self.file = None
 
     def _take_first(self, number, size, offset, data):
-        """A chunk of a package that is not verified yet. Whatever it is, it costs the package that has arrived in part nothing."""
+        """A chunk of a package that is not verified yet. The package that has arrived in part stays as it is until this is."""
         if (number, size) != self.announced:
             self.first = b""
             self.announced = None

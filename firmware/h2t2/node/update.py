@@ -10,10 +10,11 @@ from struct import unpack_from
 from . import package
 from .arrival import Arrival, folder, remove
 from .snapshot import file_store
-from .trial import SECONDS, Stretch, in_words, worse
+from .trial import LONGEST, SECONDS, Stretch, in_words, worse
 
 STARTS = 3  # of a trial; one more is a sign that the node does not survive it
 ERRORS = 3  # exceptions of a trial
+KINDS = (("event", int), ("arguments", dict), ("measured", dict), ("app", bool), ("seconds", int))  # of entries in MORE
 SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot, beside its program
 
 
@@ -38,7 +39,7 @@ class Updates:
         flashed = identity(config["ldl"])
         self.record = {
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,
-            "flashed": flashed, "said": "", "old": None, "scores": None,
+            "flashed": flashed, "said": "", "old": None, "scores": None, "tried_id": "", "slots": [None, None],
         }  # type: dict  # fmt: skip
         try:
             blob = self.store.load()
@@ -55,10 +56,13 @@ class Updates:
         self.result = None  # what the stretch came to at the end of a trial
 
     def report(self) -> dict:
-        """For the state: counter of the package in force (0: what was flashed) and of the last one that was tried, samples and
-        seconds of a trial, what came of the last."""
+        """For the state: counter and id of the package in force (0 and "": what was flashed) and of the last one that was
+        tried, samples and seconds of a trial, what came of the last."""
         record = self.record
-        return {name: record[name] for name in ("counter", "tried", "trial", "seconds", "said")}
+        made = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
+        slot = record["slot"]
+        made["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
+        return made
 
     def begin(self) -> dict:
         """The configuration that is in force, at a start; one of a trial is counted."""
@@ -72,8 +76,8 @@ class Updates:
         while record["slot"]:
             try:
                 return self._in_force(record["slot"])
-            except (ValueError, OSError, KeyError) as error:
-                self._back("its files cannot be used: %s" % error)
+            except Exception as error:
+                self._back("its files cannot be used: %s" % (str(error) or type(error).__name__))
         return self.config
 
     def failed(self, error) -> bool:
@@ -118,6 +122,9 @@ class Updates:
                 self._install(running)
         except (ValueError, OSError, MemoryError) as error:
             why = str(error) or "no memory"
+        except Exception as error:  # whatever a package holds, its sender has an answer
+            why = "%s: %s" % (type(error).__name__, error)
+        if why:
             whole = False
             self.log("update refused: %s" % why)
         number, size = package.named(payload)
@@ -208,14 +215,16 @@ class Updates:
                     raise ValueError("the package brings a program; this node's configuration does not allow that")
                 for tag, offset, size in found:
                     package.copy(file, offset, size, self._file(slot, tag))
-            with open(name + ".json") as file:
-                more = json.load(file)
+            more = checked(name + ".json", package.APP in tags)
+            slots = list(record["slots"])
+            slots[slot - 1] = [self._sum(slot), "%08x" % self.arrival.id]
             made = dict(record)
+            made.update(slots=slots, tried_id=slots[slot - 1][1])
             made.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
             made.update(trial=head.trial, seconds=more.get("seconds", SECONDS), starts=0, said="on trial")
             made.update(old=self.stretch.measured(running), scores=more.get("scores"))
             self.store.save(json.dumps(made).encode())
-        except (ValueError, OSError, MemoryError):
+        except Exception:
             self._clear(slot)
             self.arrival.drop()
             raise
@@ -230,6 +239,9 @@ class Updates:
         os.stat(name + ".h2m")
         made["ldl"] = name + ".h2m"
         made["snapshot"] = name
+        known = self.record["slots"][slot - 1]  # None: put there by a runtime that knew no sums
+        if known and known[0] != self._sum(slot):
+            raise ValueError("they are damaged: the checksum does not match")
         with open(name + ".json") as file:
             more = json.load(file)
         arguments = dict(made["arguments"])
@@ -241,12 +253,31 @@ class Updates:
         if "measured" in more and "measured" in made:
             made["measured"] = more["measured"]
         if self.app and more.get("app"):
-            programs = _named(folder(self.base), "app_u%d" % slot)
-            if not programs:
+            program = self._program(slot)
+            if not program:
                 raise ValueError("its program is not there")
-            made["app"] = programs[0][:-3]
+            made["app"] = program[:-3]
             _notice_new_modules()
         return made
+
+    def _program(self, slot):
+        """The name of a slot's program in the node's folder, "" where it has none."""
+        names = _named(folder(self.base), "app_u%d" % slot)
+        return names[0] if names else ""
+
+    def _sum(self, slot):
+        """The CRC-32 of what a slot has that bears no checksum of its own: the .json and the program."""
+        crc = 0
+        program = self._program(slot)
+        for path in (self._name(slot) + ".json", program and folder(self.base) + program):
+            if path:
+                with open(path, "rb") as file:
+                    while True:
+                        data = file.read(package.PIECE)
+                        if not data:
+                            break
+                        crc = crc32(data, crc)
+        return crc & 0xFFFFFFFF
 
     def _name(self, slot):
         return "%s.u%d" % (self.base, slot)
@@ -273,6 +304,28 @@ class Updates:
             self.store.save(json.dumps(self.record).encode())
         except OSError as error:
             self.log("the record of updates cannot be written: %s" % error)
+
+
+def checked(path, program) -> dict:
+    """The object in a package's part MORE, in a file. program: whether it brings one. ValueError for what no node could use."""
+    try:
+        with open(path) as file:
+            more = json.load(file)
+    except RuntimeError:  # CPython's RecursionError
+        raise ValueError("part MORE: nested too deep") from None
+    if type(more) is not dict:
+        raise ValueError("part MORE is no JSON object")
+    for name, kind in KINDS:
+        if name in more and type(more[name]) is not kind:
+            raise ValueError("part MORE: %s is of another kind than %s" % (name, kind.__name__))
+    scores = more.get("scores")
+    if scores is not None and (type(scores) is not list or [n for n in scores if type(n) is not int or not 0 <= n <= 32768]):
+        raise ValueError("part MORE: scores are no list of shares")
+    if "event" not in more or not 0 <= more.get("seconds", 0) <= LONGEST:
+        raise ValueError("part MORE: it lacks an event, or its seconds are out of range")
+    if more.get("app") and not program:
+        raise ValueError("part MORE: it names a program, and there is none")
+    return more
 
 
 def _named(place, start) -> list:

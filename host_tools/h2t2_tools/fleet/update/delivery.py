@@ -8,7 +8,7 @@ from typing import Any
 
 from h2t2.node.package import MOST_DATA
 
-from ..seen.state import State
+from ..seen.state import State, Update
 from .package import Package
 
 WINDOW = 4  # chunks on their way
@@ -47,7 +47,7 @@ class Delivery:
             self._end(
                 REFUSED, "it takes no updates: its configuration has no update_key" if state else "it has never said its state"
             )
-        elif told.counter == counter or told.tried == counter:
+        elif counter in (told.counter, told.tried):
             self.saw(state, now)
             self.brought = self.step not in ENDED
         elif state.model != self.package.head.model:
@@ -69,7 +69,9 @@ class Delivery:
         counter = self.package.head.counter
         if told is None or counter not in (told.counter, told.tried) or self.step in ENDED:
             return
-        if told.counter != counter:
+        if self._other(told):
+            self._end(REFUSED, f"it knows another package with the counter {counter}: sign this one again, with a higher one")
+        elif told.counter != counter:
             self._end(BACK, told.said.removeprefix("back: "))
         elif not told.trial:
             self._end(KEPT, told.said.removeprefix("kept: "))
@@ -79,6 +81,11 @@ class Delivery:
                 self.heard = now
             self.step, self.done = TRIAL, len(self.package.content)
             self.why = f"{state.samples} of {told.trial} samples, {state.uptime_s} of {told.seconds} s"
+
+    def _other(self, told: Update) -> bool:
+        """Whether a device means a package with other content by this one's counter. An older runtime does not say."""
+        counters = (told.counter, told.id), (told.tried, told.tried_id)
+        return any(n == self.package.head.counter and name not in ("", f"{self.package.id:08x}") for n, name in counters)
 
     def answered(self, payload: bytes, now: float) -> None:
         """It has answered something, perhaps a chunk of ours."""
