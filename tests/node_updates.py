@@ -70,9 +70,11 @@ class Device:
             offset = answer["next"]
 
 
-def service(samples=100, cost=100, answered=3, missed=0, errors=0, lost=0, sensor_errors=0, act_errors=0, asked=100):
+def service(
+    samples=100, cost=100, answered=3, missed=0, errors=0, lost=0, sensor_errors=0, act_errors=0, asked=100, retry_ms=None
+):  # fmt: skip
     """A running node that has decided so many samples; cost: thousandths that each answered one would have cost here; asked:
-    offloads; missed: of these, the ones that had no answer."""
+    offloads; missed: of these, the ones that had no answer. retry_ms: for which a sensor that fails is left alone."""
     account = Account(4)
     for k in range(16):
         account.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
@@ -80,5 +82,6 @@ def service(samples=100, cost=100, answered=3, missed=0, errors=0, lost=0, senso
         account.local_cost[k] = cost * answered
     node = SimpleNamespace(samples=samples, account=account, offloads=asked, fallbacks=missed)
     node.complain = SimpleNamespace(counts={"act": act_errors})
-    sensing = SimpleNamespace(errors=sensor_errors, every_us=0)
+    sensing = SimpleNamespace(errors=sensor_errors, every_us=0, retry_ms=0)
+    sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors
     return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP, report=lambda: None)

@@ -80,8 +80,8 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
         ({"missed": 90}, {"missed": 100}, ""),
         ({"missed": 1}, {"missed": 20, "asked": 20}, ""),  # too few that asked
         ({}, {"sensor_errors": 6}, "sense() failed 6 times in 106 tries, 0 of 1000 before"),
-        ({}, {"sensor_errors": 5}, ""),
-        ({"sensor_errors": 10}, {"sensor_errors": 20}, ""),  # ten were at the start, as may be now
+        ({}, {"sensor_errors": 5, "retry_ms": 0}, ""),
+        ({"sensor_errors": 10}, {"sensor_errors": 20, "retry_ms": 0}, ""),  # ten were at the start, as may be now
         ({"act_errors": 10}, {"act_errors": 16}, "act() failed 16 times in 100, 100 of 1000 before"),
         ({"act_errors": 10}, {"act_errors": 13}, ""),
         ({}, {"lost": 30}, "the local model failed on 30 of 100 samples"),
@@ -137,6 +137,21 @@ def test_a_fast_node_s_trial_lasts_its_time(key, tmp_path, clock):
         if device.updates.look(service(560, sensor_errors=errors)):
             break
     assert device.updates.report()["said"] == "back: sense() failed 15 times in 575 tries, 0 of 1000 before"
+
+
+def test_a_sensor_that_has_just_died_is_not_kept(key, tmp_path, clock):
+    """It dies after 560 samples, 40 s before the trial's end: too late to have failed often by then."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=600)
+    for samples in range(10, 570, 10):
+        clock.wait(10)
+        assert not device.updates.look(service(samples))
+    for errors in (1, 2, 3):
+        clock.wait(20)
+        assert not device.updates.look(service(560, sensor_errors=errors)) and device.updates.trying
+    clock.wait(1)
+    assert device.updates.look(service(560, sensor_errors=3))
+    assert device.updates.report()["said"] == "back: no sample for 61 s, after 560"
 
 
 def test_a_trial_ends_by_time_and_by_samples(key, tmp_path, clock):

@@ -94,9 +94,10 @@ class Stretch:
 
     def over(self, running, record) -> bool:
         """Whether a trial has had its samples, its time, and, where the model before had them, the answers that a comparison
-        takes. record: as for failing()."""
+        takes. It ends with a sample: a sensor that has just died has yet to be noticed. record: as for failing()."""
         node = running.node
-        if node.samples < record["trial"] or self.watch.seconds() < record["seconds"]:
+        seconds = self.watch.seconds()
+        if node.samples < record["trial"] or seconds < record["seconds"] or seconds > self.at or running.sensing.retry_ms:
             return False
         return not record["old"] or record["old"]["cost"] < 0 or sum(node.account.answered) >= FEW
 
