@@ -37,10 +37,10 @@ def key(tmp_path_factory):
 
 class Field:
     """Devices on a broker. bad: those whose trial ends badly; deaf: that never answer; lossy: a third of the chunks is lost;
-    fading: whose sensor fails once they have kept a package."""
+    fading: device -> the one whose sensor fails once that device has kept a package."""
 
-    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), fading=()):
-        self.devices, self.bad, self.deaf, self.lossy, self.fading = {}, bad, deaf, lossy, fading
+    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), fading=None):
+        self.devices, self.bad, self.deaf, self.lossy, self.fading = {}, bad, deaf, lossy, fading or {}
         self.chunks, self.rng = 0, random.Random(4)
         for name in names:
             (folder / name).mkdir()
@@ -73,7 +73,7 @@ class Field:
             self.devices[name].updates.look(service(errors=9 if name in self.bad else 0))
             self.tell(name, 100)
             if name in self.fading:
-                self.tell(name, 100, sensor_errors=50)
+                self.tell(self.fading[name], 100, sensor_errors=50)
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
 
 def test_it_stops_where_a_device_fails_after_it_has_kept_the_package(tmp_path, key, capsys):
     """The first of three, while it is watched; its table says why, and the others are left as they are."""
-    with field(tmp_path, key, ["a", "b", "c"], fading=("a",)) as (broker, made):
+    with field(tmp_path, key, ["a", "b", "c"], fading={"a": "a"}) as (broker, made):
         assert updated(broker, tmp_path, key, "*", "--patience", "2") == 1
         told = report(tmp_path)
     assert [(row["outcome"], row["alarms"]) for row in told["devices"]] == [
@@ -135,6 +135,18 @@ def test_it_stops_where_a_device_fails_after_it_has_kept_the_package(tmp_path, k
     said = capsys.readouterr()
     assert "alarms" in said.out and "50 errors of its sensor" in said.out
     assert "not every device has kept the package without an alarm; 2 devices were left" in said.err
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("last, kept", [("b", 2), ("c", 12)])
+def test_earlier_groups_are_looked_at_again(tmp_path, key, last, kept):
+    """The first device fails while the second group, or the third and last, is tried: its alarm stops the rollout, or is its
+    result."""
+    with field(tmp_path, key, "abcdefghijkl", fading={last: "a"}) as (broker, _):
+        assert updated(broker, tmp_path, key, "*", "--patience", "3") == 1
+    told = report(tmp_path)
+    assert [row["outcome"] for row in told["devices"]] == [KEPT] * kept and len(told["left"]) == 12 - kept
+    assert told["stopped"] and [row["device"] for row in told["devices"] if row["alarms"]] == ["a"]
 
 
 KEPT_7 = {"counter": 7, "tried": 7, "trial": 0, "seconds": 0, "said": "kept: 50 samples"}
