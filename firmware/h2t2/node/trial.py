@@ -54,8 +54,8 @@ class Stretch:
         `gap` between two samples, and errors of sense() and act(), thousandths of the tries, those of the start apart."""
         node = running.node
         errors = running.sensing.errors
-        made = measured(node)
-        made.update(
+        figures = measured(node)
+        figures.update(
             seconds=self.watch.seconds(),
             answers=sum(node.account.answered),
             asked=self.asked,
@@ -65,7 +65,7 @@ class Stretch:
             sense=errors * 1000 // max(1, node.samples + errors),
             act=_act_errors(node) * 1000 // max(1, node.samples),
         )
-        return made
+        return figures
 
     def failing(self, running, record) -> str:
         """Why a trial need not go on, "" where nothing speaks against it. record: `old`, measured() of the model before, or
@@ -117,9 +117,9 @@ def measured(node) -> dict:
     account = node.account
     samples = sum(account.scores)
     answers = sum(account.answered)
-    made = {"samples": samples, "cost": -1, "variance": 0}
+    figures = {"samples": samples, "cost": -1, "variance": 0}
     if answers < FEW:
-        return made
+        return figures
     mean = sum(account.local_cost) // answers
     cost = account.paid * 1000 >> 15
     variance = 0
@@ -127,9 +127,9 @@ def measured(node) -> dict:
         each = (4 * local + mean) // (4 * asked + 1)  # a place with few answers leans on the mean of all
         cost += (n - asked) * each
         variance += n * n * each * max(0, 1000 - each) // (asked + 1)
-    made["cost"] = cost // samples
-    made["variance"] = variance // samples // samples
-    return made
+    figures["cost"] = cost // samples
+    figures["variance"] = variance // samples // samples
+    return figures
 
 
 def worse(now, scores, record) -> str:

@@ -59,10 +59,10 @@ class Updates:
         """For the state: counter and id of the package in force (0 and "": what was flashed) and of the last one that was
         tried, samples and seconds of a trial, what came of the last."""
         record = self.record
-        made = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
+        entries = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
         slot = record["slot"]
-        made["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
-        return made
+        entries["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
+        return entries
 
     def begin(self) -> dict:
         """The configuration that is in force, at a start; one of a trial is counted."""
@@ -218,19 +218,19 @@ class Updates:
             more = checked(name + ".json", package.APP in tags)
             slots = list(record["slots"])
             slots[slot - 1] = [self._sum(slot), "%08x" % self.arrival.id]
-            made = dict(record)
-            made.update(slots=slots, tried_id=slots[slot - 1][1])
-            made.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
-            made.update(trial=head.trial, seconds=more.get("seconds", SECONDS), starts=0, said="on trial")
-            made.update(old=self.stretch.measured(running), scores=more.get("scores"))
-            self.store.save(json.dumps(made).encode())
+            changed = dict(record)
+            changed.update(slots=slots, tried_id=slots[slot - 1][1])
+            changed.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
+            changed.update(trial=head.trial, seconds=more.get("seconds", SECONDS), starts=0, said="on trial")
+            changed.update(old=self.stretch.measured(running), scores=more.get("scores"))
+            self.store.save(json.dumps(changed).encode())
         except Exception:
             self._clear(slot)
             self.arrival.drop()
             raise
-        self.record = made
+        self.record = changed
         self.arrival.drop()
-        self.log("update %d is here; on trial for %d samples and %d s" % (head.counter, head.trial, made["seconds"]))
+        self.log("update %d is here; on trial for %d samples and %d s" % (head.counter, head.trial, changed["seconds"]))
 
     def _in_force(self, slot):
         """The configuration with what an update replaces."""

@@ -16,7 +16,7 @@ NOT_OURS = {"clock", "update"}  # alarms that say nothing of the package that is
 
 
 class Health:
-    """Of a device. alarms: what look() has found, in words. since: an earlier state that the device's is held against.
+    """Of a device. alarms: what was wrong at the last look(), in words. since: an earlier state that the device's is held against.
 
     An alarm that the device had before the rollout is not counted.
     """
@@ -25,7 +25,7 @@ class Health:
         self.name = device.name
         self.alarms: list[str] = []
         self._device, self._package = device, package
-        self._before = {alarm.kind for alarm in self._found()}
+        self._before = {alarm.kind for alarm in self._raised()}
         self.since: State | None = None
 
     def go_on(self) -> None:
@@ -34,32 +34,32 @@ class Health:
 
     def look(self) -> list[str]:
         """The alarms of this moment."""
-        found = [alarm.text for alarm in self._found() if alarm.kind not in self._before | NOT_OURS]
+        new = [alarm.text for alarm in self._raised() if alarm.kind not in self._before | NOT_OURS]
         state = self._device.state
-        self.alarms = found + (_troubles(state, self.since, self._package) if state else ["its state is gone"])
+        self.alarms = new + (_troubles(state, self.since, self._package) if state else ["its state is gone"])
         return self.alarms
 
-    def _found(self) -> list[alarms.Alarm]:
+    def _raised(self) -> list[alarms.Alarm]:
         device = self._device
         return alarms.of_device(device, device.rates(), device.lately, time.time())
 
 
 def _troubles(state: State, since: State | None, package: Package) -> list[str]:
     """What a state says of a package that its device has kept. since: an earlier state."""
-    told = state.update
+    update = state.update
     counter = package.head.counter
-    if told is None or told.counter != counter:
-        return [f"package {counter} is not in force any more: {told.said if told else 'it takes no updates'}"]
-    found = []
+    if update is None or update.counter != counter:
+        return [f"package {counter} is not in force any more: {update.said if update else 'it takes no updates'}"]
+    troubles = []
     program = package.program
     if program and state.program and state.program != hashlib.sha256(program).hexdigest()[: len(state.program)]:
-        found.append(f"it runs another program, {state.program}, than the package's")
+        troubles.append(f"it runs another program, {state.program}, than the package's")
     if since is None or since.boot != state.boot:
-        return found
+        return troubles
     samples, seconds = state.samples - since.samples, state.uptime_s - since.uptime_s
     if seconds >= STILL_S and samples <= 0 and since.samples > since.uptime_s:
-        found.append(f"no decision for {seconds} s")
+        troubles.append(f"no decision for {seconds} s")
     for name, errors in (("sensor", state.sensor_errors - since.sensor_errors), ("loop", state.errors - since.errors)):
         if errors > SPARE + SHARE * samples:
-            found.append(f"{errors} errors of its {name}, {samples} samples meanwhile")
-    return found
+            troubles.append(f"{errors} errors of its {name}, {samples} samples meanwhile")
+    return troubles

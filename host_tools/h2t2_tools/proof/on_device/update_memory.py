@@ -10,6 +10,7 @@ from struct import pack
 from h2t2.node.account import Account
 from h2t2.node.commands import Limit
 from h2t2.node.complaints import Complaints
+from h2t2.node.node import Node
 from h2t2.node.snapshot import file_store
 
 
@@ -66,7 +67,7 @@ def filled(leave):
 
 
 os.chdir(FOLDER)  # noqa: F821
-running, known = Running(), (Limit, file_store)
+running, known = Running(), (Limit, Node, file_store)  # a node has them anyway
 empty = used()
 from h2t2.node import package  # noqa: E402
 from h2t2.node.update import Updates  # noqa: E402
