@@ -25,6 +25,7 @@ from h2t2.node import package as packages
 from h2t2.node import start
 from h2t2.node.node import DOWN, NOBODY, UP
 from h2t2.node.trial import measured, spread, worse
+from h2t2.node.update import checked
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
 
@@ -623,7 +624,8 @@ def test_a_cut_at_every_chunk(key, tmp_path):
 # the owner's own
 
 
-def test_every_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
+@pytest.mark.slow
+def test_a_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
     """Of the part MORE, and of the program: the node goes back to what was flashed."""
     app = program(tmp_path, 1)
     device = Device(tmp_path, key, app=True, measured=measured_config())
@@ -636,7 +638,7 @@ def test_every_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
     assert len(files) == 2
     for path in files:
         whole = before[path]
-        for bit in range(0, 8 * len(whole), 1 + 8 * len(whole) // 700):
+        for bit in range(0, 8 * len(whole), 1 + 8 * len(whole) // 200):
             damaged = bytearray(whole)
             damaged[bit >> 3] ^= 1 << (bit & 7)
             path.write_bytes(damaged)
@@ -704,12 +706,26 @@ def test_a_signed_package_that_is_malformed_is_answered(key, tmp_path, more, why
     assert not again and re.search(why, answer["why"]), answer
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_is_signed_is_answered_and_the_node_runs_on(key, tmp_path, data):
     entries = data.draw(st.dictionaries(st.sampled_from(list(GOOD)), ANYTHING, max_size=3))
     more = data.draw(st.just({**GOOD, **entries}) | ANYTHING)
     answers_and_runs(key, tmp_path / "d", json.dumps(more).encode())
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(entries=st.dictionaries(st.sampled_from(list(GOOD)), ANYTHING, max_size=3), program=st.booleans())
+def test_the_part_more_is_refused_or_has_what_a_trial_uses(tmp_path, entries, program):
+    (tmp_path / "more.json").write_text(json.dumps({**GOOD, **entries}))
+    try:
+        more = checked(f"{tmp_path}/more.json", program)
+    except ValueError as error:
+        assert "part MORE" in str(error)
+        return
+    assert isinstance(more["event"], int) and more["seconds"] >= 0 and (program or not more["app"])
+    assert more["scores"] is None or spread([1, 2], more["scores"]) >= 0
 
 
 def test_keys_are_not_written_over(key, tmp_path):

@@ -16,9 +16,9 @@ NOT_OURS = {"clock", "update"}  # alarms that say nothing of the package that is
 
 
 class Health:
-    """Of a device. alarms: what was wrong at the last look(), in words. since: an earlier state that the device's is held against.
+    """Of a device. alarms: what was wrong at the last look(), in words. since: an earlier state, to compare with.
 
-    An alarm that the device had before the rollout is not counted.
+    An alarm that the device had before the rollout does not count.
     """
 
     def __init__(self, device: Device, package: Package) -> None:
