@@ -29,6 +29,7 @@ from h2t2.link import frames, names, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package, snapshot
 from h2t2.node.account import Account
+from h2t2.node.complaints import Complaints
 from h2t2.node.store import BufferSlot, Store
 from h2t2.node.update import Updates
 from h2t2_tools.common import places
@@ -281,10 +282,11 @@ def update(data):
 class Running:
     """As much of a service as an update looks at."""
 
-    fallbacks = unasked = unaffordable = crowded = 0
+    samples = errors = every_us = 0
 
     def __init__(self):
-        self.node, self.account = self, Account(4)
+        self.node = self.sensing = self
+        self.account, self.complain = Account(4), Complaints(print)
 
 
 TARGETS = {

@@ -150,8 +150,9 @@ def put(folder, pair, broker, board, x, emulator):
 def updated(folder, pair, broker, capsys, status=0):
     """What `h2t2 update` reports, of a package of that pair."""
     made = folder / f"{pair.folder.name}.h2u"
-    command = ["sign", str(pair.folder), "--key", str(folder / "fleet.key"), "--trial", "300", "--out", str(made)]
+    command = ["sign", str(pair.folder), "--key", str(folder / "fleet.key"), "--trial", "300"]
+    command += ["--trial-time", "1", "--out", str(made)]
     assert main(command) == 0
     capsys.readouterr()
-    assert main(["update", "porch", str(made), "--broker", broker.url, "--json", "-"]) == status
+    assert main(["update", "porch", str(made), "--soak", "0", "--broker", broker.url, "--json", "-"]) == status
     return json.loads(capsys.readouterr().out)

@@ -72,7 +72,7 @@ class Service:
             except Exception as error:
                 self._caught(error)
         self.end()
-        self._report()
+        self.report()
 
     def end(self) -> None:
         """Decide what is in flight and save what was learned, unless that is half changed."""
@@ -118,7 +118,7 @@ class Service:
             return False
         if sleep.deep:
             self.keeper.save()
-            self._report()
+            self.report()
         sleep.nap(ms, node, self.watchdog)
         return True
 
@@ -158,7 +158,7 @@ class Service:
             self.assistant.look(self._state)
             changed = self.assistant.news(node.last, now - self.said) or changed
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
-            self._report()
+            self.report()
 
     def _told(self, payload):
         """The answer to what came on the command topic."""
@@ -173,7 +173,8 @@ class Service:
         self.again = True
         self.stop()
 
-    def _report(self):
+    def report(self) -> None:
+        """Publish the state, retained."""
         self.said = self.watch.seconds()
         self.node.link.report(json.dumps(self._state()))
 

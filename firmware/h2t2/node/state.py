@@ -44,7 +44,7 @@ def state(running) -> dict:
     if policy.classes == 2:
         made.update(delta_fp=policy.delta_fp, delta_fn=policy.delta_fn)
     if running.app:
-        made.update(saturated=running.app.saturated())
+        made.update(running.app.report())
     if running.sleep:
         running.sleep.count(node.offloads)
         made.update(running.sleep.report())

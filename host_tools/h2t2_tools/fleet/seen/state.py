@@ -17,14 +17,17 @@ Words = Annotated[str, Field(max_length=200)]
 
 
 class Update(BaseModel):
-    """What came by update. counter: of the package in force, 0: what was flashed. tried: of the last one. trial: samples of the
-    trial it is on, 0: none. said: what came of the last."""
+    """What came by update. counter, id: of the package in force, 0 and "": what was flashed. tried, tried_id: of the last one.
+    trial, seconds: samples and seconds of the trial it is on, 0: none. said: what came of the last."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
     counter: Count
+    id: Words = ""
     tried: Count
+    tried_id: Words = ""
     trial: Count
+    seconds: Count = 0
     said: Words
 
 
@@ -75,6 +78,7 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Count | None = None
     snapshot_age_s: int = -1
+    program: Words = ""
     update: Update | None = None
 
 
