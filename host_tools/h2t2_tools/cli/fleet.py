@@ -14,6 +14,7 @@ from h2t2.units import q15
 
 from ..common import durations, prior_file
 from ..common.errors import UserError
+from ..common.untrusted import whole
 from .options import (
     add_endpoint_options,
     add_policy_options,
@@ -206,7 +207,7 @@ def _person(args: argparse.Namespace, metrics: tuple[str, int] | None, say: Call
 
 def _output(text: str) -> str:
     """An argument that is an output of a model, or all of them."""
-    if text != "all" and not text.isdigit():
+    if text != "all" and whole(text, 65535) is None:
         raise argparse.ArgumentTypeError(f"{text!r}: want a number from 0, or all")
     return text
 

@@ -20,6 +20,7 @@ from h2t2.node.state import summary
 
 from ..common import pairs, policies
 from ..common.errors import UserError
+from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
 
@@ -143,7 +144,7 @@ def order(path: Path, samples: int) -> list[int]:
     """The numbers in a file, one a line, each 0..samples - 1. UserError, naming the line, for anything else."""
     numbers = []
     for n, line in enumerate(path.read_text().split(), 1):
-        if not line.isdigit() or int(line) >= samples:
+        if whole(line, samples - 1) is None:
             raise UserError(f"{path}: entry {n}, {line[:20]!r}, is not a test sample, 0..{samples - 1}")
         numbers.append(int(line))
     return numbers
