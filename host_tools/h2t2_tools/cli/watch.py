@@ -16,6 +16,7 @@ from ..common.errors import Failure, UserError
 from .options import add_endpoint_options, address, command, device_name, drawn, endpoint_of, json_option, show, write_json
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
+SHORTEST = 16  # characters of a token
 REDRAWN_S = 0.5  # between two pictures of a live table
 
 
@@ -78,7 +79,7 @@ def _live(args: argparse.Namespace, follower: Any, now: Any) -> None:
             clock = time.time()
             parts = report.details(_one(made, args.device), clock) if args.device else report.table(made, clock)
             lines = [f"{follower.trouble}; connecting again"] if follower.trouble else []
-            live.update(Group(*(part if isinstance(part, str) else drawn(part) for part in [*parts, *lines])))
+            live.update(Group(*map(drawn, [*parts, *lines])))
             time.sleep(REDRAWN_S)
 
 
@@ -112,8 +113,9 @@ def _dashboard(args: argparse.Namespace) -> None:
 
     to = endpoint_of(args)
     token = secret(Path(args.token_file)).read_text().strip() if args.token_file else ""
-    if args.token_file and not token:
-        raise UserError(f"{args.token_file}: it is empty")
+    if args.token_file and len(token) < SHORTEST:
+        short = f"a token of {len(token)} characters, which can be guessed" if token else "it is empty"
+        raise UserError(f"{args.token_file}: {short}; want {SHORTEST} or more: openssl rand -hex 16 > {args.token_file}")
     if not token and (args.command or args.answer or args.bind not in LOCAL):
         token = secrets.token_urlsafe(16)
     if not broker.free(args.bind, args.port):
