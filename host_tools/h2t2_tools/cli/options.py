@@ -15,6 +15,7 @@ from ..common import matrices, pairs, policies, prior_file
 from ..common.corollary import corollary
 from ..common.errors import UserError
 from ..common.report import Report, Table
+from ..common.untrusted import printable, whole
 from ..fleet import endpoint
 
 
@@ -79,9 +80,10 @@ def home_assistant_option(parser: argparse.ArgumentParser) -> None:
 
 def model_number(text: str) -> int:
     """An argument that numbers a remote model in requests."""
-    if not text.isdigit() or int(text) > 65535:
+    number = whole(text, 65535)
+    if number is None:
         raise argparse.ArgumentTypeError(f"{text} is not in 0..65535")
-    return int(text)
+    return number
 
 
 def device_name(text: str) -> str:
@@ -95,9 +97,10 @@ def device_name(text: str) -> str:
 def address(text: str, option: str) -> tuple[str, int]:
     """(host, port) of PORT or HOST:PORT, by default this machine. UserError, naming the option, for anything else."""
     host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 < int(port) < 65536:
+    number = whole(port, 65535)
+    if not number:
         raise UserError(f"{option} {text}: want PORT or HOST:PORT")
-    return host or "127.0.0.1", int(port)
+    return host or "127.0.0.1", number
 
 
 def write_json(path: str | None, content: Any) -> None:
@@ -134,10 +137,10 @@ def progress() -> Iterator[Any]:
 
 
 def show(report: Report) -> None:
-    """Print tables and lines."""
+    """Print tables and lines. What devices have said in them is shown, never obeyed."""
     for part in report:
         if isinstance(part, str):
-            print(part)
+            print(printable(part, "\n"))
         else:
             _print(part)
 
@@ -149,15 +152,18 @@ def _print(table: Table) -> None:
     Console(width=None if console.is_terminal else 120).print(drawn(table))
 
 
-def drawn(table: Table) -> Any:
-    """A table as rich draws it."""
+def drawn(part: Table | str) -> Any:
+    """A table or a line as rich draws it: its text is no markup, and commands no terminal."""
     from rich.table import Table as Rich
+    from rich.text import Text
 
-    made = Rich(title=table.title)
-    for name, side in table.columns.items():
-        made.add_column(name, justify="left" if side == "left" else "right", no_wrap=side == "left")
-    for row in table.rows:
-        made.add_row(*row)
+    if isinstance(part, str):
+        return Text(printable(part, "\n"))
+    made = Rich(title=Text(printable(part.title)))
+    for name, side in part.columns.items():
+        made.add_column(Text(printable(name)), justify="left" if side == "left" else "right", no_wrap=side == "left")
+    for row in part.rows:
+        made.add_row(*(Text(printable(cell)) for cell in row))
     return made
 
 
