@@ -193,8 +193,11 @@ def test_a_state_of_an_older_runtime_is_shown(world):
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_a_state_or_none(payload):
-    read(payload)
+def test_any_bytes_are_a_state_or_refused_in_words(payload):
+    try:
+        read(payload)
+    except ValueError as error:
+        assert str(error)
 
 
 @given(

@@ -71,8 +71,8 @@ class Pages:
                 dark.value = not await ui.run_javascript("Quasar.Dark.isActive")
 
             ui.button(icon="contrast", on_click=other).props("flat round dense color=white aria-label='dark or light'")
-        trouble = ui.label().classes("text-negative")
-        trouble.bind_text_from(self._watcher, "trouble", lambda why: why and f"the broker: {why}; connecting again")
+        ui.label().classes("text-negative").mark("trouble").bind_text_from(self._watcher, "trouble")
+        ui.label().classes("text-warning").mark("refused").bind_text_from(self._watcher, "refused")
         with ui.column().classes("w-full q-gutter-y-sm"):
             yield
 

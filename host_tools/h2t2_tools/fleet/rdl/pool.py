@@ -99,6 +99,7 @@ class _Process:
             self._command,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",  # what a model's library writes may be no text: who reads it goes on all the same
             start_new_session=True,
             pass_fds=(shared,),
             env={**os.environ, PARENT: str(os.getpid()), SHARED: str(shared), FOLDER: str(self._suspects)},

@@ -385,9 +385,10 @@ class Server:
             self._version = version
             try:
                 self._next.put(warmed(load(self.source, self._say)))
-            except (UserError, ValueError, OSError) as error:
+            except Exception as error:  # whatever somebody's model raises: the one before serves on, and is watched on
                 self._reloaded("failed")
-                self._say(f"the model stays as it was: {error}")
+                known = isinstance(error, (UserError, ValueError, OSError))
+                self._say(f"the model stays as it was: {error if known else f'{type(error).__name__}: {error}'}")
             else:
                 self._reloaded("done")
                 self._telemetry.version = digest(self.source.file)

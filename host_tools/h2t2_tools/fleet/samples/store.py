@@ -155,7 +155,7 @@ class Keeper:
             if used(self._base) > self._most:
                 thin(self._base, int(FULL * self._most))
             self._base.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # the disk is full, somebody holds the file: this thread goes on
             with suppress(sqlite3.Error):
                 self._base.execute("ROLLBACK")
             self.dropped += len(rows)

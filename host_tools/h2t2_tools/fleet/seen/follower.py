@@ -78,5 +78,11 @@ class Follower:
         return client
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
+        """An exception here would end the connection, and a retained message would come again with the next one."""
         with self._lock:
-            self._fleet.take(message.topic, bytes(message.payload), message.retain)
+            try:
+                topic = message.topic
+            except UnicodeDecodeError:
+                self._fleet.refuse("a topic", "it is no UTF-8")
+                return
+            self._fleet.take(topic, bytes(message.payload), message.retain)

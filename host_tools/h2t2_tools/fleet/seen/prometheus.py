@@ -48,6 +48,7 @@ class FleetCollector(Collector):
         with self._follower.fleet() as fleet:
             seen = report.of_fleet(fleet, now)
         yield GaugeMetricFamily("h2t2_broker_up", "Whether the broker is connected", int(not self._follower.trouble))
+        yield CounterMetricFamily("h2t2_refused_messages", "Messages that made no sense", seen["unread"])
         yield from _devices(seen["devices"], now)
         yield from _workers(seen["workers"])
 
