@@ -11,7 +11,7 @@ from typing import Any
 
 from h2t2.link import wire
 
-from ..common import matrices, pairs, policies, prior_file
+from ..common import log, matrices, pairs, policies, prior_file
 from ..common.corollary import corollary
 from ..common.errors import UserError
 from ..common.report import Report, Table
@@ -27,6 +27,7 @@ def command(
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # as the root's
     parser.set_defaults(run=run, parser=parser)
     return parser
 
@@ -36,7 +37,9 @@ def words(args: argparse.Namespace, *without: str) -> list[str]:
     made = []
     for action in args.parser._actions:
         value = getattr(args, action.dest, None)
-        if not action.option_strings or action.dest in without or value == action.default or action.dest == "help":
+        if not action.option_strings or action.dest in without or action.dest == "help":
+            continue
+        if value is None or value is False or value == action.default:
             continue
         name = action.option_strings[-1]
         if action.nargs == 0:
@@ -50,6 +53,18 @@ def words(args: argparse.Namespace, *without: str) -> list[str]:
 
 def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+
+
+def log_options(parser: argparse.ArgumentParser) -> None:
+    """What a command has that runs for long and logs."""
+    group = parser.add_argument_group("log", "a line a record on standard error: time, level, command, text")
+    group.add_argument("--log", choices=log.FORMS, default=log.FORMS[0], help="its form (%(default)s)")
+    group.add_argument("--verbose", action="store_true", help="log details too")
+
+
+def begin_log(command: str, args: argparse.Namespace) -> None:
+    """Log as log_options() were told. command: whose records they are."""
+    log.begin(command, args.log, args.verbose)
 
 
 def positive(text: str) -> int:

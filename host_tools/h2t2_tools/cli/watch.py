@@ -13,7 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from ..common.errors import Failure, UserError
-from .options import add_endpoint_options, address, command, device_name, drawn, endpoint_of, json_option, show, write_json
+from .options import (
+    add_endpoint_options,
+    address,
+    begin_log,
+    command,
+    device_name,
+    drawn,
+    endpoint_of,
+    json_option,
+    log_options,
+    show,
+    write_json,
+)
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 SHORTEST = 16  # characters of a token
@@ -111,6 +123,7 @@ def _dashboard(args: argparse.Namespace) -> None:
     from ..fleet.seen.follower import Follower
     from ..fleet.seen.history import Bounds, History
 
+    begin_log("dashboard", args)
     to = endpoint_of(args)
     token = secret(Path(args.token_file)).read_text().strip() if args.token_file else ""
     if args.token_file and len(token) < SHORTEST:
@@ -172,6 +185,7 @@ def _add_dashboard(commands: Any) -> None:
     p.add_argument("--megabytes", type=float, default=256, metavar="MB", help="how large it may become (256)")
     p.add_argument("--open", action="store_true", help="open it in the browser")
     add_endpoint_options(p)
+    log_options(p)
 
 
 def _metrics(args: argparse.Namespace) -> None:
@@ -186,6 +200,7 @@ def _metrics(args: argparse.Namespace) -> None:
     from ..fleet.seen.follower import Follower
     from ..fleet.seen.prometheus import FleetCollector
 
+    begin_log("metrics", args)
     host, port = address(args.listen, "--listen")
     follower = Follower(endpoint_of(args)).start()
     registry = CollectorRegistry()
@@ -219,6 +234,7 @@ def _add_metrics(commands: Any) -> None:
         "--grafana", metavar="FILE", help="write a Grafana dashboard of these metrics, and end; - for standard output"
     )
     add_endpoint_options(p)
+    log_options(p)
 
 
 def add(commands: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from ..common.errors import UserError
 from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
+
+LOG = logging.getLogger(__name__)
 
 Tag = tuple[int, int]  # the number of a sample in the stream, and in the test part
 
@@ -104,7 +107,7 @@ class Runner:
             try:
                 link.open(self.config.deadline_ms)
             except OSError as error:
-                _say(f"{error}; deciding locally until it answers")
+                LOG.warning("%s; deciding locally until it answers", error)
             taught = running.node.policy.taught
             self._print({"start": {"boot": boot, "restored": running.keeper.restored, "taught": taught}})
             running.run()
@@ -151,7 +154,7 @@ def order(path: Path, samples: int) -> list[int]:
 
 
 def _say(text: str) -> None:
-    print(f"h2t2 node: {text}", file=sys.stderr, flush=True)
+    LOG.info("%s", text)
 
 
 @contextmanager
