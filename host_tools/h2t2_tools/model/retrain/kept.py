@@ -40,11 +40,8 @@ class Kept:
 def load(pair: Pair, folder: Path, device: str | None) -> Kept:
     """Those of the pair's model. UserError where there are none, or a recipe could not be given them."""
     _checked(pair)
-    base = store.opened(folder)
-    try:
+    with store.readable(folder) as base:
         rows = list(store.read(base, device, pair.about.model_id))
-    finally:
-        base.close()
     fitting = [row for row in rows if _fits(pair, row)]
     if not fitting:
         raise UserError(f"{folder}: no samples of the pair's model, {pair.about.model_id} ({len(rows)} of it in another shape)")
