@@ -142,12 +142,13 @@ def progress() -> Iterator[Any]:
     """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed."""
     try:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
     except ImportError:
         yield _NoBar()
         return
     console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         yield bar
 
 

@@ -114,7 +114,7 @@ def read(path: Path) -> Package:
         return Package(content, head, json.loads(found[package.MORE]))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
 
 
