@@ -235,3 +235,43 @@ def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
             assert refused.value.code == status and words in refused.value.read().decode()
     finally:
         served.stop()
+
+
+def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
+    watch, fleet, clock = world
+    say(fleet)
+    watch.tick()
+    watch._follower.trouble = "connection lost"
+    fleet.lose()
+    for _ in range(60):
+        clock.now += 60
+        watch.tick()
+    assert watch.trouble.startswith("the broker: connection lost; connecting again; what is shown is of 20")
+    assert texts(watch) == [] and len(watch.series("kitchen", 0)) == 1 and watch.by_name["kitchen"]["alarms"] == []
+    watch._follower.trouble = ""
+    fleet.listen()
+    watch.tick()
+    assert watch.trouble == "" and texts(watch) == []
+
+
+@pytest.mark.slow
+def test_a_real_follower_notices_a_broker_that_goes_and_comes(tmp_path):
+    """A hung one is missed within twice the keep-alive, sooner than a device counts as silent."""
+    from h2t2_tools.fleet.seen import alarms, follower
+
+    assert 2 * follower.KEEP_ALIVE_S < alarms.SILENT_S - 10
+    with mosquitto(tmp_path) as broker:
+        listener = Follower(Endpoint(broker.host, broker.port)).start()
+
+        def lost():
+            with listener.fleet() as fleet:
+                return fleet.lost
+
+        try:
+            assert lost() is None
+            broker.stop()
+            assert until(lost, 20)
+            broker.start()
+            assert until(lambda: lost() is None, 30)
+        finally:
+            listener.close()

@@ -88,9 +88,9 @@ def _live(args: argparse.Namespace, follower: Any, now: Any) -> None:
     with Live(refresh_per_second=1 / REDRAWN_S, screen=True) as live:
         while True:
             made = now()
-            clock = time.time()
+            clock = made["at"]
             parts = report.details(_one(made, args.device), clock) if args.device else report.table(made, clock)
-            lines = [f"{follower.trouble}; connecting again"] if follower.trouble else []
+            lines = [f"the broker: {follower.trouble}; connecting again"] if follower.trouble else []
             live.update(Group(*map(drawn, [*parts, *lines])))
             time.sleep(REDRAWN_S)
 

@@ -90,7 +90,8 @@ class Pages:
             )
 
         def matching() -> list[dict[str, Any]]:
-            rows = [_cells(report.COLUMNS, report.row(one, time.time())) for one in self._watcher.seen["devices"]]
+            seen = self._watcher.seen
+            rows = [_cells(report.COLUMNS, report.row(one, seen["at"])) for one in seen["devices"]]
             text = (wanted.value or "").lower()
             return [row for row in rows if text in " ".join(row.values()).lower()]
 

@@ -28,7 +28,7 @@ class Watcher:
     """From start() to close(). seen: what `h2t2 fleet --json` would say. took: seconds that the last tick took."""
 
     def __init__(self, follower: Follower, history: History, clock: Callable[[], float] = time.time) -> None:
-        self.seen: dict[str, Any] = {"devices": [], "workers": [], "unread": 0, "refusal": ""}
+        self.seen: dict[str, Any] = {"at": clock(), "lost": None, "devices": [], "workers": [], "unread": 0, "refusal": ""}
         self.by_name: dict[str, dict[str, Any]] = {}
         self.took = 0.0
         self._follower, self._history, self._clock = follower, history, clock
@@ -59,7 +59,9 @@ class Watcher:
     def troubles(self) -> list[str]:
         """What is wrong now, a sentence each."""
         lost = self._follower.trouble
-        return [*([f"the broker: {lost}; connecting again"] if lost else []), *self._failing.values()]
+        since = self.seen["lost"]
+        shown = time.strftime("; what is shown is of %Y-%m-%d %H:%M:%S", time.localtime(since)) if since else ""
+        return [*([f"the broker: {lost}; connecting again{shown}"] if lost else []), *self._failing.values()]
 
     @property
     def trouble(self) -> str:
@@ -106,7 +108,7 @@ class Watcher:
             self._fails("watcher", "the fleet cannot be shown as it is now", error)
         else:
             self._works("watcher")
-            self._write(seen["devices"], now)
+            self._write(seen["devices"] if seen["lost"] is None else [], now)
             self.seen = seen  # last: the pages look again when it is another
         self.took = time.perf_counter() - began
 

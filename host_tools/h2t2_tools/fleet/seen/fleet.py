@@ -28,7 +28,10 @@ LOG = logging.getLogger(__name__)
 
 class Fleet:
     """devices: by name. workers: model number -> those that serve it, by name. events: (device, kind, text) of commands and
-    answers, for whoever takes them out. unread: messages that were refused. refusal: topic of the last of them, and why."""
+    answers, for whoever takes them out. unread: messages that were refused. refusal: topic of the last of them, and why.
+
+    listening: Unix seconds since when everything is heard that is said. lost: when the broker was lost, None while it is there:
+    until it is back nothing that devices do is known, and nobody is silent."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.devices: dict[str, Device] = {}
@@ -37,6 +40,8 @@ class Fleet:
         self.unread = 0
         self.refusal = ""
         self._clock = clock
+        self.listening = clock()
+        self.lost: float | None = None
 
     @staticmethod
     def topics() -> list[str]:
@@ -53,6 +58,15 @@ class Fleet:
         except Exception as error:
             LOG.exception("a message on %s", printable(topic[:LONGEST]))
             self.refuse(topic, f"{type(error).__name__}: {error}")
+
+    def lose(self) -> None:
+        """The broker is away."""
+        if self.lost is None:
+            self.lost = self._clock()
+
+    def listen(self) -> None:
+        """The broker is there, and tells everything from now on."""
+        self.lost, self.listening = None, self._clock()
 
     def refuse(self, topic: str, why: str) -> None:
         """Count a message that cannot be used."""

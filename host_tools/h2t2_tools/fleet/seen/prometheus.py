@@ -29,6 +29,7 @@ COUNTERS = {
     "complaints": ("h2t2_node_complaints", "Troubles met"),
     "errors": ("h2t2_node_errors", "Exceptions caught"),
     "sensor_errors": ("h2t2_node_sensor_errors", "Exceptions of the sensor"),
+    "act_errors": ("h2t2_node_act_errors", "Exceptions of what acts on decisions"),
     "skipped": ("h2t2_node_skipped_slots", "Slots of the schedule that nobody had time for"),
 }
 WORKER = ["model", "worker", "host"]

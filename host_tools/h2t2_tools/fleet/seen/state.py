@@ -51,6 +51,7 @@ class State(BaseModel):
     complaints: Count = 0
     errors: Count = 0
     sensor_errors: Count = 0
+    act_errors: Count = 0
     skipped: Count = 0
     saturated: Count = 0
     budget: Count = 100
