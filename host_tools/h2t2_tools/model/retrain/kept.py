@@ -13,6 +13,7 @@ from h2t2.link import wire
 from ...common.errors import UserError
 from ...common.pairs import Pair
 from ...fleet.rdl import models
+from ...fleet.rdl.decoding import FORMATS, PIXELS
 from ...fleet.samples import store
 from ...fleet.samples.store import Sample
 
@@ -92,8 +93,10 @@ def _picture(pair: Pair, sample: Sample) -> np.ndarray:
     given = pair.about.picture
     assert given
     try:
-        with Image.open(BytesIO(sample.data)) as image:
+        with Image.open(BytesIO(sample.data), formats=FORMATS) as image:
+            if image.width * image.height > PIXELS:
+                raise ValueError(f"{image.width} x {image.height} pixels are more than {PIXELS:,}")
             pixels = np.asarray(image.convert("L" if given.channels == 1 else "RGB").resize((given.width, given.height)))
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
         raise UserError(f"sample {sample.id} of {sample.device}: {error}") from None
     return given.numbers(pixels.reshape(given.height, given.width, -1))
