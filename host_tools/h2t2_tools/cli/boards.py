@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import sys
 from dataclasses import replace
@@ -15,10 +16,12 @@ from ..common.errors import Failure, UserError
 from ..common.report import Table
 from .options import (
     add_endpoint_options,
+    begin_log,
     command,
     endpoint_of,
     home_assistant_option,
     json_option,
+    log_options,
     positive,
     progress,
     show,
@@ -242,9 +245,9 @@ def _gateway(args: argparse.Namespace) -> None:
     from ..fleet import home_assistant
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    say = lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
+    begin_log("gateway", args)
     told = lambda line: print(json.dumps(line), flush=True)  # noqa: E731  a decision, or how a node ended
-    out = gateway.Out(say, told, told)
+    out = gateway.Out(logging.getLogger(gateway.__name__).info, told, told)
     shown = home_assistant.names(args.home_assistant) if args.home_assistant else []
     how = gateway.How(args.baud, not args.fast, args.restart, shown)
     counters = gateway.relay(args.port, endpoint_of(args), how, args.seconds, out)
@@ -273,6 +276,7 @@ def _add_gateway(commands: Any) -> None:
     p.add_argument("--baud", type=positive, default=115200, help="(115200)")
     p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
     p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")
+    log_options(p)
     p.add_argument("--seconds", type=float, help="stop after so long (never)")
     json_option(p)
 

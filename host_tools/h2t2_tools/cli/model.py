@@ -12,6 +12,7 @@ from h2t2.node.window import FEATURES
 from ..common.errors import Failure, UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
+from ..common.untrusted import whole
 from .options import (
     command,
     json_option,
@@ -176,7 +177,7 @@ def _pictured(args: argparse.Namespace) -> Any:
 
 def _sizes(option: str, text: str, wanted: int) -> list[int]:
     words = text.split("x")
-    if len(words) != wanted or not all(word.isdigit() for word in words):
+    if len(words) != wanted or not all(whole(word, 65535) for word in words):
         raise UserError(f"{option} {text}: want {'WxHxC, such as 64x48x3' if wanted == 3 else 'WxH, such as 16x16'}")
     return [int(word) for word in words]
 

@@ -11,6 +11,7 @@ from typing import Any
 from h2t2.units import q15
 
 from ..common.errors import Failure, UserError
+from ..common.untrusted import printable
 from .options import add_endpoint_options, command, endpoint_of, json_option, positive, progress, show, write_json
 
 
@@ -72,6 +73,7 @@ def _update(args: argparse.Namespace) -> None:
         task = bar.add_task("update", total=None)
 
         def say(text: str) -> None:
+            text = printable(text)  # it may hold a device's own words
             bar.update(task, description=text)
             print(f"h2t2 update: {text}", file=sys.stderr, flush=True)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from h2t2.node.package import MOST_DATA
 
+from ...common.untrusted import json_value
 from ..seen.state import State, Update
 from .package import Package
 
@@ -140,7 +140,7 @@ class Delivery:
 def _read(payload: bytes) -> dict[str, Any] | None:
     """An answer to a chunk, of untrusted bytes."""
     try:
-        made = json.loads(payload[:1000])
+        made = json_value(payload[:1000])
     except ValueError:
         return None
     if not isinstance(made, dict) or not isinstance(made.get("next"), int) or made["next"] < 0:

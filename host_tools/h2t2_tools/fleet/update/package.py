@@ -122,7 +122,7 @@ def read(path: Path) -> Package:
         return Package(content, head, json.loads(found[package.MORE]), found.get(package.APP))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: {error}") from None
 
 
