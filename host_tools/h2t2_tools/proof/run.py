@@ -111,8 +111,9 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear) 
                 raise Failure(f"sense() gives nothing that can be decided about: {text.partition('sensor: ')[2].strip()}")
     finally:
         process.terminate()
-    if process.wait() and not summary:
-        raise Failure(f"the program ended with status {process.returncode}; what it said stands above and in {device}")
+    status = process.wait()
+    if not summary:
+        raise Failure(f"the program ended with status {status} and no summary; what it said stands above and in {device}")
     return summary
 
 
