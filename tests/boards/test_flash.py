@@ -61,7 +61,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     real = kinds.payload
 
     def newer(*arguments):
-        return {path: data + b"\n" if path.endswith(".py") else data for path, data in real(*arguments).items()}
+        return {path: data + b"\n" if path.endswith((".py", ".mpy")) else data for path, data in real(*arguments).items()}
 
     monkeypatch.setattr(flash, "payload", newer)
     copied = []
@@ -104,7 +104,7 @@ def test_a_budget_goes_onto_the_board_where_there_is_one(model, tmp_path):
     for budget in ("", "200/day"):
         (tmp_path / "c.toml").write_text(text.replace('budget = ""', f'budget = "{budget}"'))
         files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, board_config.load(tmp_path / "c.toml")))
-        assert ("h2t2/core/budget.py" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
+        assert ("h2t2/core/budget.mpy" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
 
 
 def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_path):
@@ -113,7 +113,7 @@ def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_pa
         (tmp_path / "c.toml").write_text(re.sub(r"miss_rate = \S+", f"miss_rate = {limit}", text))
         files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, board_config.load(tmp_path / "c.toml")))
         wanted = "miss_rate" in json.loads(files["config.json"])["arguments"]
-        assert ("h2t2/core/miss_rate.py" in files) == wanted == (limit != "0")
+        assert ("h2t2/core/miss_rate.mpy" in files) == wanted == (limit != "0")
     (tmp_path / "c.toml").write_text(
         text.replace('policy = "adaptive"', 'policy = "h2t2"').replace("miss_rate = 0 ", "miss_rate = 0.1 ")
     )
@@ -204,8 +204,8 @@ def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
     words = ["flash", "--board", "unix", "--port", tmp_path / "device", "--model", model, "--config", tmp_path / "c.toml"]
     words = [str(word) for word in [*words, "--app", tmp_path / "app.py"]]
     assert main(words) == 0 and main(words) == 0
-    assert {"app.py", "h2t2/node/app.py", "h2t2/node/measured.py"} <= {
-        str(path.relative_to(tmp_path / "device")) for path in (tmp_path / "device").rglob("*.py")
+    assert {"app.py", "h2t2/node/app.mpy", "h2t2/node/measured.mpy"} <= {
+        str(path.relative_to(tmp_path / "device")) for path in (tmp_path / "device").rglob("*.*py")
     }
     (tmp_path / "device/app.py").write_text(APP + "# mine\n")
     assert main(words) == 2

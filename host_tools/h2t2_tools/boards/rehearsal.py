@@ -30,7 +30,7 @@ from .emulators.catalogue import ARM32
 SAMPLES = 48
 SECONDS = 120  # for a run: emulated ARM on a busy machine
 RESOLUTION = 1024
-SPARE = 2048  # more than the least that was enough: fragments lie otherwise on another day
+SPARE = 1024  # more than the least that was enough: fragments lie otherwise on another day
 TLS = 32 << 10  # peak of a handshake on an RP2040 and what stays of it, beside the rest: `h2t2 bench tls`
 UPDATE = 9 << 10  # while a package comes and is verified, in one piece: `h2t2 bench memory`
 LEFT_OUT = (  # entries of a configuration that this emulation has nothing for, or that would only make it wait
