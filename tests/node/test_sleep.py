@@ -56,6 +56,16 @@ def test_what_sleep_saves_is_counted_over_every_start(world, tmp_path):
     assert "energy_mj" not in asleep(world, tmp_path, "light").report()
 
 
+def test_a_start_is_time_awake(world, tmp_path):
+    """A chip that wakes loads its program for seconds before anything of ours runs."""
+    with pytest.raises(Reset):
+        asleep(world, tmp_path).nap(9000, Idle(world), lambda: None)
+    world.pass_ms(2500)
+    one = asleep(world, tmp_path, woken=True)
+    one.count(0)
+    assert one.awake_ms == pytest.approx(2500, abs=5) and one.asleep_ms == pytest.approx(9000, abs=5)
+
+
 def test_what_passed_is_counted_and_not_what_was_asked_for(world, tmp_path):
     """A light sleep that ends early goes on; the time awake meanwhile counts as that. A deep one that a pin ended is short."""
     world.early = 20

@@ -53,9 +53,10 @@ class Sleep:
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
         self.counted = 0  # offloads of this start that are in it
         self.level_kept = False
+        booted = ticks_ms() if woken and self.port else 0  # a chip that wakes counts from 0
         if self.deep:
-            self._load(woken)
-        self.since = ticks_ms()  # awake
+            self._load(woken, booted)
+        self.since = ticks_add(ticks_ms(), -booted)  # awake
 
     def worth(self, ms, link) -> bool:
         """Whether so many milliseconds are slept rather than waited. Connecting anew comes out of them."""
@@ -129,7 +130,7 @@ class Sleep:
             left = remaining(end, ms)
         return slept
 
-    def _load(self, woken):
+    def _load(self, woken, booted):
         try:
             with open(self.path, "rb") as file:
                 kept = file.read(calcsize(_KEPT))
@@ -141,7 +142,7 @@ class Sleep:
         passed = wall_ms() - slept_at if woken and slept_at else 0
         if not 0 <= passed < CREDIBLE_MS:
             passed = 0
-        self.asleep_ms += passed
+        self.asleep_ms += max(0, passed - booted)
         budget = self.budget
         if budget and woken:
             self.level_kept = True
