@@ -248,7 +248,7 @@ ASLEEP = """import machine, time
 from h2t2.node import board
 from h2t2.node.sleep import Sleep
 class Link:
-    outlives_ms = lead_ms = 0
+    outlives_ms = lead_ms = connections = 0
     def close(self):
         pass
 class Node:

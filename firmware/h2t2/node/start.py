@@ -102,7 +102,7 @@ def service(
     if config.get("sleep"):
         from .sleep import configured
 
-        sleep = configured(config, node.budget, cause)
+        sleep = configured(config, node, cause)
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")
     keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log, memory)
