@@ -15,7 +15,7 @@ _WINDOW = {"padding": "padding", "stride_w": "strideW", "stride_h": "strideH", "
 _DILATION = {"dilation_w": "dilationWFactor", "dilation_h": "dilationHFactor"}
 _POOL = {**_WINDOW, "filter_w": "filterWidth", "filter_h": "filterHeight"}
 _MASKS = {"begin_mask": "beginMask", "end_mask": "endMask", "ellipsis_mask": "ellipsisMask"}
-_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask"}
+_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask", "offset": "offset"}
 _CENTRES = {"align_corners": "alignCorners", "half_pixel_centers": "halfPixelCenters"}
 _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "CONV_2D": ("Conv2DOptions", {**_WINDOW, **_DILATION}),
