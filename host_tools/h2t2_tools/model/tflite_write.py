@@ -94,7 +94,7 @@ def plain(content: bytes) -> bytes:
 def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
     """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
     schema = _schema()
-    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    model = schema.ModelT.InitFromPackedBuf(plain(content), 0)
     for n, (data, scales) in changes.items():
         tensor = model.subgraphs[0].tensors[n]
         tensor.buffer = len(model.buffers)  # its own: others may share the one it had
