@@ -224,7 +224,7 @@ def _pair(o):
         _scaled(first, second, y)
     if o.code in (0, 41) and y.type in QUANTISED and y.scales:
         larger = max(first.scales[0], second.scales[0])
-        _want(2 * larger < 2**15 * y.scales[0], "its output's steps of %g are too small", y.scales[0])
+        _want(2 * larger < 2 ** (15 if y.type == 7 else 20) * y.scales[0], "its output's steps, %g, are too small", y.scales[0])
     if o.code in (55, 57):
         _scaled(*[tensor for tensor in (first, second, y) if tensor.scales])
     rank = max(len(first.shape), len(second.shape))
