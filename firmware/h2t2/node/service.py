@@ -71,7 +71,7 @@ class Service:
             except Exception as error:
                 self._caught(error)
         self.end()
-        self.report()
+        self._report()
 
     def end(self) -> None:
         """Decide what is in flight and save what was learned, unless that is half changed."""
@@ -117,7 +117,7 @@ class Service:
             return False
         if sleep.deep:
             self.keeper.save()
-            self.report()
+            self._report()
             node.link.close()
         sleep.nap(ms, node.offloads, self.watchdog)
         return True
@@ -135,9 +135,11 @@ class Service:
             if payload is None:
                 break
             node.link.answer(self._told(payload))
-        if self.updates and self.updates.look(self):
-            self._start_again()
         changed = self.desk.carried_out != done  # what it is now is seen at once
+        if self.updates:
+            if self.updates.look(self):
+                self._start_again()
+            changed = changed or self.updates.news()
         now = self.watch.seconds()
         if self.pause_end >= 0 and now >= self.pause_end:
             self.pause_end = -1
@@ -157,7 +159,7 @@ class Service:
             self.assistant.look(self._state)
             changed = self.assistant.news(node.last, now - self.said) or changed
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
-            self.report()
+            self._report()
 
     def _told(self, payload):
         """The answer to what came on the command topic."""
@@ -172,8 +174,7 @@ class Service:
         self.again = True
         self.stop()
 
-    def report(self) -> None:
-        """Publish the state, retained."""
+    def _report(self):
         self.said = self.watch.seconds()
         self.node.link.report(json.dumps(self._state()))
 
