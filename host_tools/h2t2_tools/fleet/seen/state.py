@@ -57,6 +57,7 @@ class State(BaseModel):
     paused: bool = False
     uptime_s: Count = 0
     start: Words = ""
+    program: Words = ""
     boot: Count = 0
     policy: Words = ""
     bits: Count = 0
@@ -78,7 +79,6 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Count | None = None
     snapshot_age_s: int = -1
-    program: Words = ""
     update: Update | None = None
 
 
