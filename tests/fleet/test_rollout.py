@@ -190,6 +190,23 @@ def test_another_package_with_the_same_counter_is_no_success(tmp_path, key):
     assert (row["outcome"], row["why"]) == (REFUSED, OTHER)
 
 
+def test_a_device_that_falls_silent_after_it_has_kept_a_package(key, monkeypatch):
+    """What was retained before the rollout listened says nothing of its silence."""
+    clock = Clock()
+    monkeypatch.setattr("time.time", clock)
+    fleet = Fleet(clock)
+    say(fleet, "d", status=b"online 7", retained=True)
+    say(fleet, "d", retained=True, update=KEPT_7)
+    health = Health(fleet.devices["d"], signed(key))
+    clock.now += 1000
+    assert health.look() == []
+    say(fleet, "d", update=KEPT_7)
+    assert health.look() == []
+    clock.now += 46
+    (alarm,) = health.look()
+    assert "nothing heard for 46 s" in alarm
+
+
 @pytest.mark.whole
 def test_those_that_do_not_answer_or_refuse(tmp_path, key):
     with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
