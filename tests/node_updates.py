@@ -84,4 +84,4 @@ def service(
     node.complain = SimpleNamespace(counts={"act": act_errors})
     sensing = SimpleNamespace(errors=sensor_errors, every_us=0, retry_ms=0)
     sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors
-    return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP, report=lambda: None)
+    return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP)

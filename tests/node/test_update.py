@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
+import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from node_updates import BLOB, OTHER, Device, made_key, service, signed
@@ -55,6 +56,20 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
     assert device.bring(signed(key, 8))[1] and device.start()["ldl"].endswith("u2.h2m")
     device.updates.look(service())
     assert not list(tmp_path.glob("state.u1*"))  # the one before goes when the new one is kept
+
+
+def test_what_became_of_a_trial_is_told_at_once(key, tmp_path):
+    """A node that tells its state at changes only tells of this one."""
+    device = Device(tmp_path, key)
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(answered=0))
+    device.start()
+    node_service, node, _, _ = scripted.running(bins=[5] * 200)
+    node_service.updates, node_service.telemetry_s = device.updates, 0
+    node_service.run()
+    first, last = (json.loads(text) for text in node.link.reported)  # of the verdict, and of the end
+    assert first["samples"] == 50 and first["update"]["said"].startswith("kept: 50 samples") and last["samples"] == 200
 
 
 def test_it_goes_back_to_what_was_learned_before(key, tmp_path):

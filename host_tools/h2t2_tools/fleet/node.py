@@ -24,6 +24,7 @@ from ..common.errors import UserError
 from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
+from .hang import HangGuard
 
 LOG = logging.getLogger(__name__)
 
@@ -92,10 +93,11 @@ class Runner:
         boot = start.boot_number()
         also = start.beside(content)
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
+        guard = HangGuard(updates, content.get("every_us", 0), _say)
         try:
             try:
                 running = start.service(
-                    content, link, self._decided, self._sensor, log=_say, updates=updates, opener=self._opener
+                    content, link, self._decided, self._sensor, guard.feed, _say, updates=updates, opener=self._opener
                 )
             except Exception as error:
                 if updates and updates.failed(error):
@@ -115,6 +117,7 @@ class Runner:
             learned = {"thresholds": policies.thresholds(policy), **policies.learned(policy)}
             return {**summary(running), **learned}, running.again
         finally:
+            guard.stop()
             link.close()
 
     def _sense(self) -> tuple[Any, bytes, Tag]:
