@@ -18,6 +18,7 @@ from h2t2_tools.fleet.dashboard import guard
 from h2t2_tools.fleet.dashboard.guard import FREE, LONGEST_S, Guard, Guesses
 
 TOKEN = "open sesame, 16 or more"
+pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette.testclient`")
 
 
 class Clock:
