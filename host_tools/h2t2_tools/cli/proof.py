@@ -288,6 +288,9 @@ def _chaos(args: argparse.Namespace) -> None:
     if args.json != "-":
         rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
         show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
+        if report["watch"]:
+            watched = [[name, str(value)] for name, value in report["watch"].items()]
+            show([Table("the dashboard that watched", {"": "left", "dashboard": "right"}, watched)])
         print("done to them: " + ", ".join(f"{n} {what}" for what, n in report["faults"].items()))
         for row in report["field"]:
             print(f"{row['node']}: {row['quiet']['seconds']:,} s with a quiet hour; an update whose sensor dies: ", end="")

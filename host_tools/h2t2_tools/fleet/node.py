@@ -20,7 +20,7 @@ from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
 from ..common import pairs, policies
-from ..common.errors import UserError
+from ..common.errors import UserError, raised_on_purpose
 from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
@@ -157,7 +157,13 @@ def order(path: Path, samples: int) -> list[int]:
 
 
 def _say(text: str) -> None:
-    LOG.info("%s", text)
+    """Log what a node says. Where it says it about an exception that nobody has foreseen, the user's program's for example, the
+    traceback says where."""
+    error = sys.exc_info()[1]
+    if error is None or isinstance(error, (OSError, UserError)) or raised_on_purpose(error):
+        LOG.info("%s", text)
+    else:
+        LOG.error("%s", text, exc_info=error)
 
 
 @contextmanager
