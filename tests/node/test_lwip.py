@@ -121,6 +121,7 @@ def test_a_silent_name_server_delays_no_decision(board, material, broker):
             asked, names.silent = names.asked, False
             outcome = finished(process, said)
     assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
+    assert outcome.summary["skipped"] < 20  # getaddrinfo() of lwIP skips 140 slots each time
     assert 3 <= asked <= 12 and outcome.summary["replies"] > 0
     sources = [row["source"] for row in outcome.decisions]
     assert "remote" not in sources[:100]
