@@ -73,7 +73,7 @@ class Material:
     def contents_serial(self) -> Contents:
         """What of it goes onto a board at a gateway's line: nothing about the broker; the runtime compiled where it can be."""
         given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK))
-        return Contents(self.model, NodeConfig(**given), self.records, mpy=True)
+        return Contents(self.model, NodeConfig(**given), self.records)
 
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
@@ -149,7 +149,7 @@ class Board:
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
         """A running node of the unix port, in the material's folder."""
         assert isinstance(self.emulator, (catalogue.Emulator, lwip.Port))
-        command = self.emulator.command(material.folder / script, [])
+        command = self.emulator.node(material.folder / script)
         env = self.emulator.environment(material.folder)
         return subprocess.Popen(
             command, cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

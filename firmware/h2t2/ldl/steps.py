@@ -29,7 +29,7 @@ def function(code):
     if machine_code and name in FAST:
         try:
             return _of(FAST[name], name)
-        except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
+        except (ImportError, SyntaxError, ValueError):  # no MicroPython, no viper emitter, or a .mpy of another processor
             machine_code = False
     return _of(OWN.get(name, "kernels" if code < RARE else "kernels_rare"), name)
 

@@ -49,11 +49,13 @@ def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> s
         flash = Path(folder) / "flash.bin"
         node = _of_a_node()
         shutil.copy(prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), node), flash)
-        with Pico(flash) as pico, RawRepl(pico.port, pace=False) as repl:
-            for name, content in {**data, "script.py": source.encode()}.items():
-                repl.write_file(name, content, check=False)
-            names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
-            return repl.run(names + "exec(open('script.py').read())", seconds)
+        with Pico(flash) as pico:
+            with RawRepl(pico.port, pace=False) as repl:
+                for name, content in {**data, "script.py": source.encode()}.items():
+                    repl.write_file(name, content, check=False)
+            with RawRepl(pico.port, pace=False) as repl:  # another start, whose heap is in one piece
+                names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
+                return repl.run(names + "exec(open('script.py').read())", seconds)
 
 
 def _modules() -> list[Path]:

@@ -50,6 +50,10 @@ class Port(Built):
         starter = [sys.executable, str(HERE / "slirp_line.py"), str(slirp()), str(self.firmware().with_name("nodelay.so"))]
         return [*starter, str(self.firmware()), "-X", f"heapsize={heap}", str(script)]
 
+    def node(self, script: Path) -> list[str]:
+        """The command that runs a node's main.py."""
+        return self.command(script, [])
+
     def environment(self, *paths: Path, dns: str = "") -> dict[str, str]:
         """Environment variables for command(). paths: where imports are looked for. dns: ADDRESS:PORT of its DNS server."""
         return {**os.environ, "MICROPYPATH": ":".join(map(str, paths)), "H2T2_DNS": dns}
