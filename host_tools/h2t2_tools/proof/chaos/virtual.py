@@ -28,10 +28,10 @@ class VirtualTime:
     def install(self) -> None:
         h2t2.clock.monotonic_ns = lambda: self._ns
         mqtt.select = SimpleNamespace(**{**vars(select), "poll": lambda: _Poller(self)})  # type: ignore[assignment]
-        mqtt.sleep = self.sleep  # type: ignore[assignment]
+        mqtt.sleep = self._sleep  # type: ignore[assignment]
 
-    def sleep(self, seconds: float) -> None:
-        self.wait(round(1000 * seconds))
+    def _sleep(self, seconds: float) -> None:
+        self.wait(round(seconds * 1000))
 
     def wait(self, ms: int, poller: select.poll | None = None) -> list[Any]:
         """What a poller of sockets has within so many milliseconds."""
