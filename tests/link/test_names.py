@@ -95,3 +95,17 @@ def test_where_the_port_tells_of_no_name_server_the_system_looks_it_up(monkeypat
         link.open(5000)
         assert link.is_connected() and link.address[0] in (socket.AF_INET, socket.AF_INET6)
         link.close()
+
+
+def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, tmp_path_factory):
+    monkeypatch.setitem(sys.modules, "network", SimpleNamespace(ipconfig=lambda what: "fd00::1"))
+    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
+        link = names.MqttLink("localhost", broker.port, "d", 1, 1)
+        link.open(5000)
+        assert link.is_connected() and link.known is None
+        link.close()
+
+
+def test_what_can_be_no_name_is_trouble_and_no_exception(server):
+    link = names.MqttLink("a" * 300, 1, "d", 1, 1)
+    assert link.receive(0) is None and link.trouble and not link.is_connecting()

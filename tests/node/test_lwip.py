@@ -17,7 +17,8 @@ from rig import Board, Material, parse
 from support import mosquitto, worker
 
 from h2t2.core import policies
-from h2t2.node import snapshot
+from h2t2.node.keeper import Keeper
+from h2t2.node.store import file_store
 from h2t2_tools.boards.emulators import lwip
 from h2t2_tools.fleet import broker as brokers
 from h2t2_tools.fleet import certs
@@ -121,6 +122,7 @@ def test_a_silent_name_server_delays_no_decision(board, material, broker):
             asked, names.silent = names.asked, False
             outcome = finished(process, said)
     assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
+    assert outcome.summary["skipped"] < 20  # getaddrinfo() of lwIP skips 140 slots each time
     assert 3 <= asked <= 12 and outcome.summary["replies"] > 0
     sources = [row["source"] for row in outcome.decisions]
     assert "remote" not in sources[:100]
@@ -269,6 +271,5 @@ def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, material, sec
     policy, decisions = replayed(made, outcome.log)
     assert decisions + summary["crowded"] == 2000
     kept = policies.make(made.board_config.policy, made.board_config.arguments())
-    store = snapshot.file_store(str(made.folder / "h2t2.state"))
-    snapshot.restore(kept, store.load(), snapshot.costs(kept))
+    assert Keeper(kept, file_store(str(made.folder / "h2t2.state"))).restored
     assert kept.state() == policy.state()

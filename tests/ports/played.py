@@ -31,7 +31,6 @@ def play(monkeypatch, chip, **options):
     for module in (h2t2.clock, board, state, ntp, sleep):
         monkeypatch.setattr(module, "unix_now", unix_now)
     monkeypatch.setattr(sleep, "wall_ms", world.unix_ms)
-    monkeypatch.setattr(mqtt, "_sleep", world.pass_ms, raising=False)
     for module in (mqtt, wifi):
         monkeypatch.setattr(module, "sleep", lambda seconds: world.pass_ms(int(seconds * 1000)), raising=False)
     monkeypatch.setattr(board, "rest", lambda seconds=0.1: world.pass_ms(int(seconds * 1000)))

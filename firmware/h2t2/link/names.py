@@ -15,13 +15,17 @@ AGAIN_MS = 1000  # between two questions
 class Lookup:
     """Asks the network's name server for the IPv4 address of a host, until it answers.
 
-    ImportError or AttributeError where the port tells of no name server, OSError where nothing can be sent.
+    ImportError or AttributeError where the port tells of no name server that has an IPv4 address, OSError where nothing can be
+    sent, ValueError for what can be no name.
     """
 
     def __init__(self, host):
         import network
 
-        self.server = socket.getaddrinfo(network.ipconfig("dns"), PORT)[0][-1]
+        server = network.ipconfig("dns")
+        if ":" in server:
+            raise AttributeError("a name server with an IPv6 address")
+        self.server = socket.getaddrinfo(server, PORT)[0][-1]
         labels = b"".join([bytes([len(label)]) + label.encode() for label in host.split(".")])
         self.query = os.urandom(2) + b"\x01\0\0\x01\0\0\0\0\0\0" + labels + b"\0\0\x01\0\x01"
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -85,7 +89,7 @@ class MqttLink(mqtt.MqttLink):
             self.sock = self.lookup.sock
         except (ImportError, AttributeError):
             mqtt.MqttLink._start(self)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._drop(str(error))
 
     def _advance(self, wait_ms):

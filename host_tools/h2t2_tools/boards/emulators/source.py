@@ -197,4 +197,5 @@ def compilers_floats(lists: str) -> str:
     drop = ("pico_wrap_function(pico_float_micropython", "libm_extra.c", "pico_float/float_math.c")
     lists = "\n".join(line for line in lists.split("\n") if not any(word in line for word in drop))
     use = "pico_set_float_implementation(${MICROPY_TARGET} micropython)"
-    return lists.replace(use, use + "\npico_set_double_implementation(${MICROPY_TARGET} compiler)")
+    both = use + "\npico_set_double_implementation(${MICROPY_TARGET} compiler)"
+    return lists if both in lists else lists.replace(use, both)  # of a tree that another Pico was built from
