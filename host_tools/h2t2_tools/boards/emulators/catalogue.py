@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
-from . import built, debian, npm, terminals
+from . import built, debian, npm, scripts, terminals
 
 # the Debian releases packages are taken from, whatever this machine runs
 RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
@@ -94,16 +93,7 @@ class Emulator:
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
         """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
-        result = subprocess.run(
-            self.command(script, files),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env=self.environment(path),
-        )
-        if result.returncode:
-            raise Failure(f"{self.name} MicroPython: {script.name}: {(result.stdout + result.stderr).strip()[-800:]}")
-        return result.stdout
+        return scripts.output(self.name, script, self.command(script, files), self.environment(path), timeout)
 
 
 UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")

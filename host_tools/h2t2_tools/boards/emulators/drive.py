@@ -13,7 +13,7 @@ from ...common.errors import Failure
 from ..kinds import KINDS, modules
 from ..repl import RawRepl
 from . import romfs
-from .built import PICO, Built
+from .built import PICO, Built, Xtensa
 from .catalogue import Emulator
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
@@ -21,19 +21,18 @@ from .qemu import MACHINES, QemuBoard
 KEPT = 6  # flash contents kept in the cache, the newest
 
 
-def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False) -> str:
+def run(
+    board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
+    compiled: bool = True,
+) -> str:  # fmt: skip
     """What a script prints. It finds the runtime to import, and `FOLDER`, a name to put before that of each file of `data`.
 
     count: it finds T() too, a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock
-    that counts instructions. Failure, with the board's words, where it raises.
+    that counts instructions. compiled: those whose firmware is built here get the runtime as .mpy; else Xtensa compiles it.
+    Failure, with the board's words, where it raises.
     """
-    if isinstance(board, Emulator):
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in data.items():
-                (Path(folder) / name).write_bytes(content)
-            script = Path(folder) / "script.py"
-            script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
-            return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
+    if isinstance(board, Emulator | Xtensa):
+        return _process(board, source, data, seconds, compiled)
     if board is PICO:
         return _pico(source, data, seconds, count)
     machine = MACHINES[board.name]
@@ -41,6 +40,22 @@ def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: f
     with QemuBoard(board.name, romfs.image(files), count) as repl:
         names = "FOLDER='/rom/'\n" + (machine.ticks + "\n" if count else "")
         return repl.run(names + "exec(open('/rom/script.py').read())", seconds)
+
+
+def _process(board: Emulator | Xtensa, source: str, data: dict[str, bytes], seconds: float, compiled: bool) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in data.items():
+            (Path(folder) / name).write_bytes(content)
+        script = Path(folder) / "script.py"
+        script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
+        if isinstance(board, Emulator):
+            return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
+        if not compiled:
+            return board.run(script, places.RUNTIME.parent, seconds)
+        for path, content in romfs.runtime(_modules(), places.RUNTIME.parent, board.arch).items():
+            (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / path).write_bytes(content)
+        return board.run(script, Path(folder), seconds)
 
 
 def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> str:

@@ -1,5 +1,5 @@
-"""MicroPython built for boards that no package has a firmware for, from Debian 13's source packages with Debian's compilers:
-the Raspberry Pi Pico's own firmware, and QEMU's Cortex-M3 and 32-bit RISC-V boards."""
+"""MicroPython built for boards that no package has a firmware for, from Debian's source packages with Debian's compilers: the
+Raspberry Pi Pico's own firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, and a port of ours for qemu-xtensa."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
 from . import debian
 
-# MicroPython 1.25.0: the qemu and rp2 ports are in its source, the libraries they use are packages of their own
-RELEASE = "trixie"
-SOURCES = ("micropython", "mbedtls")
+# Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026, and gets newer ones
+DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
+SOURCE = "micropython"
+# what the rp2 and qemu ports use beside it
+LIBRARY_SOURCES = ("mbedtls",)
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
-PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
+PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
+XTENSA_NEXT = f"{XTENSA}-{DEBIAN_NEXT}"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
@@ -29,18 +33,42 @@ RISCV = {
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf",
     "/usr/lib/picolibc/riscv64-unknown-elf/lib/libc.a": "picolibc-riscv64-unknown-elf",
 }
-NEEDS = {PICO: {**HOST, **ARM}, CORTEX_M3: {**HOST, **ARM}, RV32: {**HOST, **RISCV}}  # what must be there: the package it is of
-FIRMWARE = {PICO: "firmware.bin", CORTEX_M3: "firmware.elf", RV32: "firmware.elf"}
+LX106 = {
+    "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106",
+    "/usr/lib/xtensa-lx106-elf/lib/libc.a": "picolibc-xtensa-lx106-elf",
+}
+MAKE = {"gcc": "gcc", "make": "make", "xz": "xz-utils"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a board's firmware is built. port: of MicroPython; release: of Debian, that has the source; needs: a command or a
+    path -> the Debian package it is of; image: the firmware's file name."""
+
+    port: str
+    release: str
+    needs: dict[str, str]
+    image: str
+
+
+RECIPES = {
+    PICO: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
+    CORTEX_M3: Recipe(CORTEX_M3, DEBIAN_13, {**HOST, **ARM}, "firmware.elf"),
+    RV32: Recipe(RV32, DEBIAN_13, {**HOST, **RISCV}, "firmware.elf"),
+    XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf"),
+    XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf"),
+}
+PORT = Path(__file__).parent / "xtensa_port"
 
 
 def firmware(name: str) -> Path:
     """Where a board's firmware is kept once it is built."""
-    return cache() / name / FIRMWARE[name]
+    return cache() / name / RECIPES[name].image
 
 
 def packages(name: str) -> list[str]:
     """The Debian packages that are not here, of those that a board's firmware is built with."""
-    return [package for what, package in NEEDS[name].items() if not _there(what)]
+    return [package for what, package in RECIPES[name].needs.items() if not _there(what)]
 
 
 def lacking(name: str) -> str | None:
@@ -55,31 +83,37 @@ def _there(what: str) -> bool:
 
 
 def build(names: list[str], progress: Callable[[str], None]) -> None:
-    """Fetch the sources once and build the firmware of so many boards. Failure, naming the log, where that does not succeed."""
+    """Fetch the sources, once a Debian release, and build the firmware of so many boards. Failure, naming the log, where that
+    does not succeed."""
     logs = cache() / "build-logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
-        tree = Tree(Path(folder), logs)
-        progress("fetching the sources")
-        tree.fetch()
-        progress("mpy-cross")
-        tree.run("mpy-cross", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
-        for name in names:
-            progress(name)
-            made = tree.pico() if name == PICO else tree.qemu(name)
-            target = firmware(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_name(target.name + ".part")
-            shutil.copy(made, part)
-            part.rename(target)
+    for release in dict.fromkeys(RECIPES[name].release for name in names):
+        boards = [name for name in names if RECIPES[name].release == release]
+        with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
+            tree = Tree(Path(folder), logs, release)
+            progress(f"fetching the sources ({release})")
+            tree.fetch(libraries=any(RECIPES[name].port != XTENSA for name in boards))
+            progress(f"mpy-cross ({release})")
+            tree.run(f"mpy-cross-{release}", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
+            for name in boards:
+                progress(name)
+                _keep(tree.board(name), firmware(name))
+
+
+def _keep(image: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    shutil.copy(image, part)
+    part.rename(target)
 
 
 class Tree:
-    """The sources unpacked in a folder. logs: where each build's words go."""
+    """The sources of a Debian release unpacked in a folder. logs: where each build's words go."""
 
-    def __init__(self, folder: Path, logs: Path) -> None:
+    def __init__(self, folder: Path, logs: Path, release: str) -> None:
         self.folder = folder
         self.logs = logs
+        self.release = release
 
     def run(self, name: str, command: list[str]) -> None:
         log = self.logs / f"{name}.log"
@@ -89,23 +123,40 @@ class Tree:
             last = " ".join(log.read_text(errors="replace").split())[-300:]
             raise Failure(f"{name}: {command[0]} failed: ...{last}; all of it: {log}")
 
-    def fetch(self) -> None:
-        """MicroPython's tree with the libraries it wants under lib/."""
-        with debian.apt(RELEASE, "amd64") as (get, downloads):
-            get("source", "--download-only", *SOURCES)
-            get("download", *LIBRARIES)
+    def fetch(self, libraries: bool) -> None:
+        """MicroPython's tree. libraries: with those that the rp2 and qemu ports want under lib/."""
+        sources = {SOURCE: "mp"} | ({source: source for source in LIBRARY_SOURCES} if libraries else {})
+        with debian.apt(self.release, "amd64") as (get, downloads):
+            get("source", "--download-only", *sources)
+            if libraries:
+                get("download", *LIBRARIES)
             for package in downloads.glob("*.deb"):
                 debian.run(["dpkg", "-x", str(package), str(self.folder / "root")], downloads)
-            for source, folder in zip(SOURCES, ("mp", "mbedtls")):
+            for source, folder in sources.items():
                 (self.folder / folder).mkdir()
                 (archive,) = (p for p in downloads.glob(f"{source}_*.orig.tar.*") if p.suffix != ".asc")
                 debian.run(["tar", "-xf", str(archive), "-C", str(self.folder / folder), "--strip-components=1"], downloads)
+        if libraries:
+            self._link_libraries()
+
+    def _link_libraries(self) -> None:
         library = self.folder / "mp/lib"
         for name, path in (("pico-sdk", "root/usr/src/pico-sdk"), ("tinyusb", "root/usr/src/tinyusb"), ("mbedtls", "mbedtls")):
             shutil.rmtree(library / name, ignore_errors=True)
             (library / name).symlink_to(self.folder / path)
         (library / "micropython-lib").mkdir(exist_ok=True)
         (library / "micropython-lib/README.md").touch()  # what the build looks for to know that it is there
+
+    def board(self, name: str) -> Path:
+        """Build a board's firmware."""
+        port = RECIPES[name].port
+        return self.pico() if port == PICO else self.xtensa(name) if port == XTENSA else self.qemu(name)
+
+    def xtensa(self, name: str) -> Path:
+        """The port of ours, which runs a script as a Linux process."""
+        shutil.copytree(PORT, self.folder / "mp/ports/xtensa")
+        self.run(name, ["make", "-j2", "-C", "mp/ports/xtensa"])
+        return self.folder / "mp/ports/xtensa/build/firmware.elf"
 
     def pico(self) -> Path:
         """The Pico's firmware as the chip's flash holds it from its first byte on.
