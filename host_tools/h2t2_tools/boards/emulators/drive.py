@@ -28,13 +28,14 @@ def run(
     """What a script prints. It finds the runtime to import, and `FOLDER`, a name to put before that of each file of `data`.
 
     count: it finds T() too, a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock
-    that counts instructions. compiled: those whose firmware is built here get the runtime as .mpy; else Xtensa compiles it.
+    that counts instructions. compiled: those whose firmware is built here get the runtime as .mpy; else the Pico and Xtensa
+    compile what local models need of it.
     Failure, with the board's words, where it raises.
     """
     if isinstance(board, Emulator | Xtensa):
         return _process(board, source, data, seconds, compiled)
     if board is PICO:
-        return _pico(source, data, seconds, count)
+        return _pico(source, data, seconds, count, compiled)
     machine = MACHINES[board.name]
     files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
     with QemuBoard(board.name, romfs.image(files), count) as repl:
@@ -58,11 +59,14 @@ def _process(board: Emulator | Xtensa, source: str, data: dict[str, bytes], seco
         return board.run(script, Path(folder), seconds)
 
 
-def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> str:
+def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
-        node = _of_a_node()
-        shutil.copy(prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), node), flash)
+        if compiled:
+            whole = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node())
+        else:
+            whole = prepared(_sources())
+        shutil.copy(whole, flash)
         with Pico(flash) as pico, RawRepl(pico.port, pace=False) as repl:
             for name, content in {**data, "script.py": source.encode()}.items():
                 repl.write_file(name, content, check=False)
@@ -73,6 +77,13 @@ def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> s
 def _modules() -> list[Path]:
     """The runtime, but for what needs CPython."""
     return sorted(path for path in places.RUNTIME.rglob("*.py") if path.name not in ("paho.py", "tflite.py"))
+
+
+def _sources() -> dict[str, bytes]:
+    """What local models need of the runtime, as it is."""
+    files = [path.relative_to(places.RUNTIME.parent) for path in _modules()]
+    wanted = [path for path in files if path.parent.name in ("h2t2", "ldl", "core")]
+    return {path.as_posix(): (places.RUNTIME.parent / path).read_bytes() for path in wanted}
 
 
 def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None) -> Path:
