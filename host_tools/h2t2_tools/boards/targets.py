@@ -16,16 +16,48 @@ from ..common.errors import Failure, UserError
 from .emulators.catalogue import UNIX
 from .repl import RawRepl
 
+# mpy-cross's names, in MicroPython's order; 0: no machine code
+ARCHITECTURES = (
+    "", "x86", "x64", "armv6", "armv6m", "armv7m", "armv7em", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc",
+    "rv64imc",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Found:
-    """What a board says of itself. heap, flash: free bytes, flash -1 where it cannot tell; mpy: its .mpy format, 0: none."""
+    """What a board says of itself.
+
+    heap, flash: free bytes, flash -1 where it cannot tell. mpy: its sys.implementation._mpy, which says what .mpy files it
+    loads; 0: none.
+    """
 
     platform: str
     version: tuple[int, ...]
     heap: int
     flash: int
     mpy: int
+
+    @property
+    def mpy_format(self) -> tuple[int, int]:
+        """Version and sub-version of .mpy files; machine code needs both."""
+        return self.mpy & 255, self.mpy >> 8 & 3
+
+    @property
+    def arch(self) -> str:
+        """Mpy-cross's name for its machine code, "" where it runs none or one that is not known here."""
+        number = self.mpy >> 10 & 15
+        return ARCHITECTURES[number] if number < len(ARCHITECTURES) else ""
+
+    @property
+    def arch_flags(self) -> int:
+        """What its processor has beyond the architecture, by MicroPython 1.27 and newer; code without it runs there too."""
+        return self.mpy >> 16
+
+    def report(self) -> dict[str, object]:
+        """Everything, by name."""
+        return {
+            **vars(self), "mpy_format": ".".join(map(str, self.mpy_format)), "arch": self.arch, "arch_flags": self.arch_flags,
+        }  # fmt: skip
 
 
 class Target(Protocol):
@@ -111,7 +143,7 @@ class Folder:
 
 
 class Repl:
-    """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.22 on), or is a micro:bit."""
+    """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.25), or is a micro:bit."""
 
     def __init__(self, repl: RawRepl, hashes: bool) -> None:
         self.repl = repl
