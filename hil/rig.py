@@ -20,7 +20,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2_tools.boards import flash, gateway
-from h2t2_tools.boards.emulators import catalogue, drive
+from h2t2_tools.boards.emulators import built, catalogue, drive
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
@@ -135,7 +135,14 @@ class Board:
         if self.kind == "unix":
             report = flash.flash(KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None)
             self._as_built(report)
-            self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
+            self.firmware = "MicroPython " + self._version(material.folder)
+
+    def _version(self, folder: Path) -> str:
+        """What the emulated interpreter says of itself: the unix port on this machine may be of another release."""
+        assert isinstance(self.emulator, catalogue.Emulator)
+        script = folder / "version.py"
+        script.write_text("import sys\nprint('%d.%d.%d' % tuple(sys.implementation.version[:3]))\n")
+        return self.emulator.run(script, [], folder).strip()
 
     def _as_built(self, report: dict) -> None:
         """With --no-flash: what is on the board must be what this checkout would put there."""
@@ -179,8 +186,9 @@ class Board:
             with Microbit() as board:
                 return self.serial(board.port, material, seconds, board)
         if self.kind == "pico" and self.emulator:
-            drive.runtime_on_a_pico(material.folder / "flash.bin")
-            with Pico(material.folder / "flash.bin") as pico:
+            assert isinstance(self.emulator, built.Built)
+            drive.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
+            with Pico(material.folder / "flash.bin", board=self.emulator) as pico:
                 return self.serial(pico.port, material, seconds)
         return self._real(material, seconds)
 

@@ -43,7 +43,7 @@ class Built:
             return f"no {self.program}; run: sudo apt-get install {self.package}"
         if not self.firmware().exists():
             return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
-        if self.name == source.PICO and not rp2040js().exists():
+        if source.RECIPES[self.name].port == source.PICO and not rp2040js().exists():
             return "not fetched; run: h2t2 emulators --install"
         return None
 
@@ -68,6 +68,9 @@ QEMU_ARM, QEMU_RV32, QEMU_XTENSA = "qemu-system-arm", "qemu-system-riscv32", "qe
 PICO = Built(
     source.PICO, "Raspberry Pi Pico (RP2040) with its own firmware, MicroPython 1.25, in rp2040js", "node", "nodejs npm"
 )
+PICO_NEXT = Built(
+    source.PICO_NEXT, f"the same with MicroPython of {source.DEBIAN_NEXT}, 1.26 or newer", PICO.program, PICO.package
+)
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
 XTENSA = Xtensa(source.XTENSA, f"Xtensa LX106 (ESP32's family) under {QEMU_XTENSA}, MicroPython 1.25", QEMU_XTENSA, "qemu-user")
@@ -78,7 +81,7 @@ XTENSA_NEXT = Xtensa(
     "qemu-user",
 )
 COUNTING = [PICO, CORTEX_M3, RV32]  # they have a clock that counts what the processor does
-ALL = [*COUNTING, XTENSA, XTENSA_NEXT]
+ALL = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
 STEPS = len(ALL) + 5  # that install() tells of at most: sources and mpy-cross of either release, the Pico's emulator
 
 
@@ -87,6 +90,6 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     wanted = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
     if wanted:
         source.build(wanted, progress)
-    if PICO in boards and not rp2040js().exists() and shutil.which("npm"):
+    if {PICO, PICO_NEXT} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)

@@ -1,7 +1,8 @@
 """The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
 
 unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
-one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13.
+one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13;
+arm32-forky always does, for a newer MicroPython.
 microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are built from source are in `built`.
 """
 
@@ -13,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...common.errors import Failure
@@ -21,6 +23,7 @@ from . import built, debian, npm, scripts, terminals
 
 # the Debian releases packages are taken from, whatever this machine runs
 RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
+ARM32_RELEASES = {"arm32": RELEASES, "arm32-forky": RELEASES[1:]}
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
 FIRMWARE = "firmware-microbit-micropython"
 PYTHON = [
@@ -55,8 +58,8 @@ class Emulator:
             if self.name == "unix":
                 architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
                 debian.unpack(RELEASES, architecture, ["micropython", *LIBRARIES], target)
-            elif self.name == "arm32":
-                debian.unpack(RELEASES, "armhf", ["micropython", *LIBRARIES], target)
+            elif self.name in ARM32_RELEASES:
+                debian.unpack(ARM32_RELEASES[self.name], "armhf", ["micropython", *LIBRARIES], target)
             elif self.name == "pi":
                 debian.unpack(OLDER, "arm64", PYTHON, target)
                 _wheels(target / "site")
@@ -69,7 +72,7 @@ class Emulator:
         """The command that runs a script; files: what it imports (the wasm build has no file system of ours)."""
         folder = cache() / self.name
         program = str(folder / "usr/bin/micropython")
-        if self.name == "arm32":
+        if self.name in ARM32_RELEASES:
             return ["qemu-arm", "-L", str(folder), program, str(script)]
         if self.name == "pi":
             return ["qemu-aarch64", "-L", str(folder), str(folder / "usr/bin/python3.11"), str(script)]
@@ -98,10 +101,11 @@ class Emulator:
 
 UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")
 ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm")
+ARM32_NEXT = Emulator("arm32-forky", "the same with MicroPython of forky, 1.26 or newer")
 WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
 MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
 PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
-FETCHED = [UNIX, ARM32, WASM, MICROBIT, PI]
+FETCHED = [UNIX, ARM32, ARM32_NEXT, WASM, MICROBIT, PI]
 ALL: list[Emulator | built.Built] = [*FETCHED, *built.ALL]
 
 
@@ -129,10 +133,10 @@ def _unix_missing() -> str | None:
     return "no micropython here; run: h2t2 emulators --install"
 
 
-def _arm32_missing() -> str | None:
+def _arm32_missing(name: str) -> str | None:
     if not shutil.which("qemu-arm"):
         return "no qemu-arm; run: sudo apt-get install qemu-user"
-    if not (cache() / "arm32/usr/bin/micropython").exists():
+    if not (cache() / name / "usr/bin/micropython").exists():
         return "not fetched; run: h2t2 emulators --install"
     return None
 
@@ -161,8 +165,9 @@ def _pi_missing() -> str | None:
     return None
 
 
-_MISSING = {
-    "unix": _unix_missing, "arm32": _arm32_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+_MISSING: dict[str, Callable[[], str | None]] = {
+    "unix": _unix_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+    **{name: partial(_arm32_missing, name) for name in ARM32_RELEASES},
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ...common.errors import Failure
 from ..kinds import KINDS, modules
 from ..repl import RawRepl
 from . import romfs
-from .built import PICO, Built, Xtensa
+from .built import PICO, PICO_NEXT, Built, Xtensa
 from .catalogue import Emulator
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
@@ -34,8 +34,8 @@ def run(
     """
     if isinstance(board, Emulator | Xtensa):
         return _process(board, source, data, seconds, compiled)
-    if board is PICO:
-        return _pico(source, data, seconds, count, compiled)
+    if board in (PICO, PICO_NEXT):
+        return _pico(board, source, data, seconds, count, compiled)
     machine = MACHINES[board.name]
     files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
     with QemuBoard(board.name, romfs.image(files), count) as repl:
@@ -59,15 +59,15 @@ def _process(board: Emulator | Xtensa, source: str, data: dict[str, bytes], seco
         return board.run(script, Path(folder), seconds)
 
 
-def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
+def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
         if compiled:
-            whole = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node())
+            whole = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node(), board)
         else:
-            whole = prepared(_sources())
+            whole = prepared(_sources(), board=board)
         shutil.copy(whole, flash)
-        with Pico(flash) as pico, RawRepl(pico.port, pace=False) as repl:
+        with Pico(flash, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
             for name, content in {**data, "script.py": source.encode()}.items():
                 repl.write_file(name, content, check=False)
             names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
@@ -86,15 +86,15 @@ def _sources() -> dict[str, bytes]:
     return {path.as_posix(): (places.RUNTIME.parent / path).read_bytes() for path in wanted}
 
 
-def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None) -> Path:
+def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None, board: Built = PICO) -> Path:
     """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept.
 
-    most: those of them that another such flash holds, which it is begun with.
+    most: those of them that another such flash holds, which it is begun with. board: whose firmware writes them.
     """
-    digest = hashlib.sha256(PICO.firmware().read_bytes())
+    digest = hashlib.sha256(board.firmware().read_bytes())
     for path, data in sorted(files.items()):
         digest.update(f"{path} {len(data)} ".encode() + data)
-    folder = PICO.firmware().parent / "flash"
+    folder = board.firmware().parent / "flash"
     made = folder / f"{digest.hexdigest()[:16]}.bin"
     if made.exists():
         return made
@@ -102,8 +102,8 @@ def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None) -> P
     part = made.with_name(f"{made.name}.{os.getpid()}.part")
     there = most or {}
     if there:
-        shutil.copy(prepared(there), part)
-    with Pico(part) as pico, RawRepl(pico.port, pace=False) as repl:
+        shutil.copy(prepared(there, board=board), part)
+    with Pico(part, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
         for above in sorted(_folders(files) - _folders(there)):
             repl.run(f"import os\nos.mkdir({above!r})")
         for path, data in files.items():
@@ -122,9 +122,9 @@ def _folders(files: dict[str, bytes]) -> set[str]:
     return {"/".join(path.split("/")[:n]) for path in files for n in range(1, path.count("/") + 1)}
 
 
-def runtime_on_a_pico(flash: Path) -> None:
+def runtime_on_a_pico(flash: Path, board: Built = PICO) -> None:
     """Write the flash of a Pico that holds the runtime already: compiled, whole, as it was copied there once."""
-    shutil.copy(prepared(_of_a_node()), flash)
+    shutil.copy(prepared(_of_a_node(), board=board), flash)
 
 
 def _of_a_node() -> dict[str, bytes]:

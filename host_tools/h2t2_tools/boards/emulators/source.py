@@ -23,7 +23,7 @@ SOURCE = "micropython"
 LIBRARY_SOURCES = ("mbedtls",)
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
-XTENSA_NEXT = f"{XTENSA}-{DEBIAN_NEXT}"
+PICO_NEXT, XTENSA_NEXT = f"{PICO}-{DEBIAN_NEXT}", f"{XTENSA}-{DEBIAN_NEXT}"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
@@ -56,6 +56,7 @@ RECIPES = {
     CORTEX_M3: Recipe(CORTEX_M3, DEBIAN_13, {**HOST, **ARM}, "firmware.elf"),
     RV32: Recipe(RV32, DEBIAN_13, {**HOST, **RISCV}, "firmware.elf"),
     XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf"),
+    PICO_NEXT: Recipe(PICO, DEBIAN_NEXT, {**HOST, **ARM}, "firmware.bin"),
     XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf"),
 }
 PORT = Path(__file__).parent / "xtensa_port"
@@ -150,7 +151,7 @@ class Tree:
     def board(self, name: str) -> Path:
         """Build a board's firmware."""
         port = RECIPES[name].port
-        return self.pico() if port == PICO else self.xtensa(name) if port == XTENSA else self.qemu(name)
+        return self.pico(name) if port == PICO else self.xtensa(name) if port == XTENSA else self.qemu(name)
 
     def xtensa(self, name: str) -> Path:
         """The port of ours, which runs a script as a Linux process."""
@@ -158,27 +159,29 @@ class Tree:
         self.run(name, ["make", "-j2", "-C", "mp/ports/xtensa"])
         return self.folder / "mp/ports/xtensa/build/firmware.elf"
 
-    def pico(self) -> Path:
+    def pico(self, name: str) -> Path:
         """The Pico's firmware as the chip's flash holds it from its first byte on.
 
         The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
         """
         port = self.folder / "mp/ports/rp2"
         lists = port / "CMakeLists.txt"
-        lists.write_text(compilers_floats(lists.read_text()))
-        (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
         libraries = self.folder / "root/usr/src"
+        names = [path.name for path in (libraries / "pico-sdk/src/rp2_common").iterdir()]
+        lists.write_text(with_platform(compilers_floats(lists.read_text()), names))
+        (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
         options = {
             "MICROPY_BOARD": "RPI_PICO",
             "MICROPY_BOARD_DIR": port / "boards/RPI_PICO",
             "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
+            "PICO_CLIB": "newlib",  # as the compiler here has it; Debian's newest SDK means another
             "PICO_NO_PICOTOOL": 1,
             "PICO_SDK_PATH": libraries / "pico-sdk",
             "PICO_TINYUSB_PATH": libraries / "tinyusb",
         }
         set_to = [f"-D{name}={value}" for name, value in options.items()]
-        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
-        self.run("pico", ["ninja", "-C", "pico"])
+        self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
+        self.run(name, ["ninja", "-C", "pico"])
         return self.folder / "pico/firmware.bin"
 
     def qemu(self, name: str) -> Path:
@@ -201,6 +204,14 @@ def _environment() -> dict[str, str]:
     return {
         key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS", "LDFLAGS")
     }
+
+
+def with_platform(lists: str, folders: list[str]) -> str:
+    """CMakeLists.txt of MicroPython's rp2 port for a Pico SDK with these folders: 2.2 has a part that 1.26 does not name."""
+    part = "pico_platform_common"
+    if part in lists or part not in folders:
+        return lists
+    return lists.replace("    pico_platform\n", f"    pico_platform\n    {part}\n")
 
 
 def compilers_floats(lists: str) -> str:
