@@ -133,16 +133,13 @@ class Board:
     def prepare(self, material: Material) -> None:
         """Put the material onto a unix port's folder. Others are flashed when they run."""
         if self.kind == "unix":
-            report = flash.flash(KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None)
+            assert isinstance(self.emulator, catalogue.Emulator)
+            report = flash.flash(
+                KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None,
+                interpreter=self.emulator,
+            )  # fmt: skip
             self._as_built(report)
-            self.firmware = "MicroPython " + self._version(material.folder)
-
-    def _version(self, folder: Path) -> str:
-        """What the emulated interpreter says of itself: the unix port on this machine may be of another release."""
-        assert isinstance(self.emulator, catalogue.Emulator)
-        script = folder / "version.py"
-        script.write_text("import sys\nprint('%d.%d.%d' % tuple(sys.implementation.version[:3]))\n")
-        return self.emulator.run(script, [], folder).strip()
+            self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
 
     def _as_built(self, report: dict) -> None:
         """With --no-flash: what is on the board must be what this checkout would put there."""

@@ -196,13 +196,14 @@ def test_every_interpreter_says_its_architecture(board, tmp_path):
 
 
 @pytest.mark.slow
-def test_machine_code_is_for_the_boards_own_processor(model, tmp_path):
+@pytest.mark.parametrize("interpreter", [UNIX, ARM32], ids=lambda interpreter: interpreter.name)
+def test_machine_code_is_for_the_boards_own_processor(interpreter, model, tmp_path):
     """Not for the one that boards of its kind usually have. Without any, the modules of machine code stay away."""
-    need(UNIX)
+    need(interpreter)
     (tmp_path / "samples.bin").write_bytes(bytes(35))
     contents = kinds.Contents(model, board_config.load(CONFIG), tmp_path / "samples.bin", mpy=True)
     other = dataclasses.replace(kinds.KINDS["unix"], arch="xtensawin")
-    report = flash.flash(other, str(tmp_path / "device"), contents, False, lambda *_: None)
+    report = flash.flash(other, str(tmp_path / "device"), contents, False, lambda *_: None, interpreter=interpreter)
     arch = report["found"]["arch"]
     module = tmp_path / "device/h2t2/ldl/conv_viper.mpy"
     assert arch != "xtensawin" and module.exists() == bool(arch)

@@ -16,7 +16,7 @@ from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
 from .emulators import session
-from .emulators.catalogue import ARM32
+from .emulators.catalogue import ARM32, UNIX, Emulator
 from .kinds import ROM, Contents, Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
@@ -172,11 +172,12 @@ def refuse(kind: Kind, contents: Contents) -> None:
 
 def flash(
     kind: Kind, port: str, contents: Contents, dry: bool, progress: Callable[[str, int, int], None],
-    start: bool = True, replace_app: bool = False,
+    start: bool = True, replace_app: bool = False, interpreter: Emulator = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
 
     replace_app: put an app and its files over others on the board, which is refused otherwise.
+    interpreter: which build of the unix port runs in that folder.
     start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
     """
     refuse(kind, contents)
@@ -189,7 +190,7 @@ def flash(
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     if kind.name == "unix":
-        return _onto(kind, port, Folder(Path(port)), contents, files, own, heap, dry, progress)
+        return _onto(kind, port, Folder(Path(port), interpreter), contents, files, own, heap, dry, progress)
     with RawRepl(port, kind.paced) as repl:
         target = Repl(repl, kind.name != "microbit")
         report = _onto(kind, port, target, contents, files, own, heap, dry, progress)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..common.errors import Failure, UserError
-from .emulators.catalogue import UNIX
+from .emulators.catalogue import UNIX, Emulator
 from .repl import RawRepl
 
 # mpy-cross's names, in MicroPython's order; 0: no machine code
@@ -101,22 +101,27 @@ def _found(text: str) -> Found:
 
 
 class Folder:
-    """A folder as the unix port's board. UserError for a path that is no folder and cannot be made one."""
+    """A folder as the unix port's board. interpreter: which build of the port runs there.
 
-    def __init__(self, path: Path) -> None:
+    UserError for a path that is no folder and cannot be made one.
+    """
+
+    def __init__(self, path: Path, interpreter: Emulator = UNIX) -> None:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         self.path = path
+        self.interpreter = interpreter
 
     def found(self) -> Found:
-        if UNIX.missing():
-            raise UserError(f"unix: {UNIX.missing()}")
+        reason = self.interpreter.missing()
+        if reason:
+            raise UserError(f"{self.interpreter.name}: {reason}")
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(INFO)
             file.flush()
-            found = _found(UNIX.run(Path(file.name), [], self.path))
+            found = _found(self.interpreter.run(Path(file.name), [], self.path))
         stat = os.statvfs(self.path)
         return Found(found.platform, found.version, found.heap, stat.f_bavail * stat.f_frsize, found.mpy)
 

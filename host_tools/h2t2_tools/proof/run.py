@@ -77,8 +77,8 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
 
 def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str, Any]:
     device.mkdir(exist_ok=True)
-    flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True)
     emulator = PROGRAMS[board]
+    flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
     failed = 0  # times in a row that the board said its sensor had
     command, environment = emulator.command(Path("main.py"), []), emulator.environment(device)
