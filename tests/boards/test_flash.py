@@ -5,12 +5,15 @@ import json
 import platform
 import re
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 from interpreters import need
+from ports.world import ESP32, World
 from support import ROOT
 
+from h2t2.node import start
 from h2t2_tools.boards import flash, kinds, targets
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
@@ -92,7 +95,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     monkeypatch.setattr(targets.Folder, "replace", half)
     with pytest.raises(Failure):
         put(model, device)
-    command = UNIX.command(device / "main.py", [])
+    command = UNIX.node(device / "main.py")
     run = subprocess.run(command, cwd=device, env=UNIX.environment(device), capture_output=True, text=True, timeout=280)
     assert '"summary"' in run.stdout  # it booted, and has decided about its one sample
     assert not list(device.rglob("*.new")) and not (device / "flash.todo").exists()
@@ -129,7 +132,7 @@ def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, tmp_p
     config.write_text(text.replace('wifi_name = "network"', 'wifi_name = "home"'))
     records.write_bytes(bytes(35))
     command = ["flash", "--board", name, "--model", str(model), "--config", str(config), "--records", str(records)]
-    command += ["--dry-run", "--mpy", "--json", "-"]
+    command += ["--dry-run", "--json", "-"]
     assert main(command) == 0
     out = capsys.readouterr().out
     report = json.loads(out)
@@ -167,7 +170,7 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         ({"version": (1, 25, 0)}, "9,000 bytes to copy, 5,000 free"),
         ({"version": (1, 25, 0), "flash": 10**6}, r"47,000 bytes \(runtime 40,000, model 7,000\) of heap, 10,000 are free"),
         ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5.0"),
-        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these are 6.3: leave --mpy"),
+        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these are 6.3: say --source"),
     ):
         with pytest.raises(UserError, match=word):
             flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, heap, True)
@@ -269,3 +272,60 @@ def test_what_is_no_app_is_refused_before_anything_is_touched(model, tmp_path, c
     (tmp_path / "c.toml").write_text(text.replace('app = ""', 'app = "app.py"'))
     with pytest.raises(UserError, match="also give `pair`"):
         board_config.load(tmp_path / "c.toml")
+
+
+def contents_of(model, board, **changes):
+    """What goes onto a board: its commented configuration with some entries changed, and recorded samples."""
+    config = board_config.load(ROOT / f"firmware/boards/{board}/config.toml").model_copy(update=changes)
+    (model.parent / "samples.bin").write_bytes(bytes(35))
+    return kinds.Contents(model, config, model.parent / "samples.bin")
+
+
+@pytest.mark.parametrize(
+    "board, limit", [("pico", 8388), ("pico_w", 8388), ("esp32", None), ("unix", None)], ids=lambda value: str(value)
+)
+def test_a_watchdog_beyond_the_boards_limit_is_refused(model, board, limit):
+    """The board would refuse it too, at every start: it would never be a node."""
+    name = {"wifi_name": "home"}
+    flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog_ms=limit or 60000, **name))
+    if limit:
+        with pytest.raises(UserError, match=f"watchdog_ms = {limit + 1}: the watchdog of a {board} takes at most 8,388 ms"):
+            flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog_ms=limit + 1, **name))
+
+
+def test_sleep_that_cannot_work_is_refused(model, tmp_path):
+    recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every="10min")
+    with pytest.raises(UserError, match="recorded samples at the first: give --app"):
+        flash.refuse(kinds.KINDS["esp32"], recorded)
+    given = {"remote_shape": [30], "model_id": 1}
+    for changes, words in (
+        ({"sleep": "deep", "every": "900ms"}, "of use from 1000 ms on"),
+        ({"sleep": "light", "every": "20ms"}, "of use from 50 ms on"),
+        ({"sleep": "deep", "every": "10s", "snapshot": ""}, "each waking begins with nothing learned"),
+    ):
+        with pytest.raises(UserError, match=words):
+            board_config.NodeConfig(**given, **changes).content()
+
+
+@pytest.mark.parametrize("running", [8000, 0])
+def test_an_esp32s_watchdog_does_not_interrupt_copying(tmp_path, monkeypatch, running):
+    """A soft reset does not stop it. It takes a longer limit; one that does not run must not be begun."""
+    world = World(ESP32)
+    (tmp_path / "config.json").write_text(json.dumps({"watchdog_ms": running}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "platform", "esp32")
+    monkeypatch.setitem(sys.modules, "machine", world.machine)
+    if running:
+        world.machine.WDT(timeout=running)
+    exec(targets.QUIET, {})
+    world.pass_ms(10 * 60 * 1000)
+    assert not world.resets and bool(world.limit) == bool(running)
+    (tmp_path / "config.json").unlink()
+    exec(targets.QUIET, {})  # a board without a node
+
+
+def test_a_hello_is_waited_for_as_long_as_a_start_can_take():
+    """A board with Wi-Fi that finds neither network nor broker says it once it has given up waiting."""
+    for name, kind in kinds.KINDS.items():
+        waited = start.PATIENT_MS / 1000 if "mqtt" in kind.links else 0
+        assert flash.longest_start(kind) >= 60 + waited, name

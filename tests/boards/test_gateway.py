@@ -8,10 +8,10 @@ from support import mosquitto, until, worker
 
 from h2t2.link import frames, wire
 from h2t2.link.serial import SerialLink
-from h2t2_tools.boards.gateway import How, Line, Out, parse
+from h2t2_tools.boards.gateway import How, Line, Out, parse, relay
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.fleet.seen.follower import Follower
@@ -114,3 +114,79 @@ def test_gateway_ports():
         with pytest.raises(UserError, match="device name"):
             parse(f"/dev/ttyACM0={name}")
     assert main(["gateway", "--port", "/nowhere/tty", "--broker", "mqtt://127.0.0.1:1"]) == 2
+
+
+HOSTILE = [b"[" * 5000, b'{"a":' * 5000, b"9" * 5000, b"\xff\x00", b'{"samples": "many", "last": 7}', b'{"last": [1]}', b"null"]
+
+
+def pour(end, data):
+    """Write more than a pseudo terminal holds at once."""
+    for at in range(0, len(data), 512):
+        while True:
+            try:
+                end.write(data[at : at + 512])
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_no_frame_of_a_board_ends_its_line_or_another(tmp_path):
+    """Every kind of frame with every hostile payload, of a board that Home Assistant shows: both lines go on."""
+    said, decided = [], []
+    with mosquitto(tmp_path) as one:
+        ends = [Pty(), Pty()]
+        to = Endpoint(one.host, one.port)
+        out = Out(said.append, decided.append)
+        lines = [Line(end.port, f"dev{n}", to, How(pace=False, shown=["motion"]), out) for n, end in enumerate(ends)]
+        kinds = (frames.REQUEST, frames.STATE, frames.ANSWER, frames.DECISION, frames.END, frames.HELLO)
+        for kind in kinds:
+            for payload in HOSTILE:
+                pour(ends[0], frames.encode(kind, payload))
+        pour(ends[0], frames.encode(frames.HELLO, b"dev0\x1b[2J"))
+        for end in ends:
+            end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
+        assert until(lambda: len(decided) == 2, 60), (said, [line.counters for line in lines])
+        assert all(line.alive() for line in lines)
+        assert any("dev0\\x1b[2J" in text for text in said) and not any("\x1b" in text for text in said)
+        for line in lines:
+            line.stop()
+
+
+@pytest.mark.slow
+def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end(tmp_path, monkeypatch, caplog):
+    decided = []
+    with mosquitto(tmp_path) as one:
+        end = Pty()
+        line = Line(end.port, "dev", Endpoint(one.host, one.port), How(pace=False), Out(lambda _: None, decided.append))
+        usual = Line._up
+
+        def raising(line, kind, payload):
+            if kind == frames.HELLO:
+                raise RecursionError("too deep")
+            usual(line, kind, payload)
+
+        monkeypatch.setattr(Line, "_up", raising)
+        for _ in range(3):
+            end.write(frames.encode(frames.HELLO, b"x"))
+        end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
+        assert until(lambda: decided, 30) and line.alive()
+        assert line.stop().errors >= 1 and "RecursionError: too deep" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(tmp_path, monkeypatch):
+    with mosquitto(tmp_path) as one:
+        ends = [Pty(), Pty()]
+        usual = Line._run
+        monkeypatch.setattr(Line, "_run", lambda line: None if line.device == "a" else usual(line))
+        decided = []
+
+        def log(text):
+            if text == "ready":
+                ends[1].write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
+
+        ports = [f"{end.port}={name}" for end, name in zip(ends, "ab")]
+        with pytest.raises(Failure, match="thread has ended"):
+            relay(ports, Endpoint(one.host, one.port), How(pace=False), 3, Out(log, decided.append))
+        assert len(decided) == 1

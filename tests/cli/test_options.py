@@ -12,7 +12,7 @@ GIVEN = {
     "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json": "r.json", "no_verify": None, "no_watch": None,
     "hang_after": "3.5", "keep_refused": "d", "model_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s", 
     "classes": "no",
-    "keep": "k", "keep_mb": "20",
+    "keep": "k", "keep_mb": "20", "log": "json", "verbose": None, "debug": None,
 }  # fmt: skip
 
 

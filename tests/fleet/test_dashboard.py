@@ -168,7 +168,7 @@ def test_it_commands_only_those_who_know_the_token(said, browser, tmp_path):
     said.status("kitchen")
     said.state("kitchen")
     token = tmp_path / "token"
-    token.write_text("open sesame\n")
+    token.write_text("open sesame, 16 or more\n")
     token.chmod(0o600)
     with dashboard(said.url, tmp_path, "--command", "--token-file", str(token)) as address:
         browser.get(address + "device/kitchen")
@@ -177,10 +177,10 @@ def test_it_commands_only_those_who_know_the_token(said, browser, tmp_path):
         field.send_keys("wrong")
         browser.find_element(By.XPATH, "//button[contains(., 'Open')]").click()
         shows(browser, "that is not it")
-        browser.find_element(By.CSS_SELECTOR, "input[type=password]").send_keys("open sesame")
+        browser.find_element(By.CSS_SELECTOR, "input[type=password]").send_keys("open sesame, 16 or more")
         browser.find_element(By.XPATH, "//button[contains(., 'Open')]").click()
         shows(browser, "1 device,")
-        browser.get(address + "device/kitchen?token=open%20sesame")
+        browser.get(address + "device/kitchen?token=open%20sesame,%2016%20or%20more")
         shows(browser, "1000 samples")
         assert "sesame" not in browser.current_url
         beta = browser.find_element(By.CSS_SELECTOR, "input[aria-label=beta]")
@@ -234,3 +234,21 @@ def test_what_cannot_be_is_said(said, tmp_path):
     (tmp_path / "empty").chmod(0o600)
     status, words = refused("--command", "--token-file", "empty", "--broker", said.url)
     assert status == 2 and "empty" in words
+
+
+def test_the_real_page_works_under_its_policy(said, browser, tmp_path):
+    """No violation of it, charts and tables included; the health check follows the broker."""
+    said.status("kitchen")
+    said.state("kitchen")
+    with dashboard(said.url, tmp_path, "--command") as address:
+        browser.get(address)
+        shows(browser, "1 device,")
+        base = address.partition("?")[0]
+        browser.get(base + "device/kitchen")
+        shows(browser, "1000 samples")
+        assert until(lambda: browser.execute_script("return document.querySelectorAll('canvas').length") == 5)
+        errors = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+        assert not errors, errors
+        assert urllib.request.urlopen(base + "healthz", timeout=10).read() == b"ok\n"
+        said.session.publish("h2t2/2/evil/state", b"{", 1, True)
+        shows(browser, "1 message was refused, the last on h2t2/2/evil/state")

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from support import children, worker
 from h2t2.link import wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.samples import account, store
 from h2t2_tools.fleet.samples.store import Keeper
@@ -186,3 +188,51 @@ def test_the_whole_way_and_a_kill(tmp_path, capsys):
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"0", "1"}
     assert main(["samples", folder, "--forget", "kitchen"]) == 0
     assert main(["samples", folder]) == 2 and b"kitchen" not in (tmp_path / "kept" / store.FILE).read_bytes()
+
+
+@pytest.mark.slow
+def test_damaged_samples_end_in_words(tmp_path, capsys):
+    """150 damages: `h2t2 samples`, its exports and the reading of a pair end well, or say which sample it is."""
+    import random
+
+    from h2t2_tools.model.retrain import kept as of_a_pair
+
+    folder = kept(tmp_path, [("kitchen", request(n), reply(n)) for n in range(200)])
+    base = store.opened(folder)
+    base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    base.close()
+    content = (folder / store.FILE).read_bytes()
+    pair = pairs.load("digits")
+    statuses = []
+    for seed in range(150):
+        rng = random.Random(seed)
+        damaged = bytearray(content)
+        if seed % 5 == 0:
+            del damaged[rng.randrange(len(damaged)) :]
+        for _ in range(rng.choice((1, 20, 400)) if damaged else 0):
+            damaged[rng.randrange(min(100 * (seed % 2), len(damaged) - 1), len(damaged))] = rng.randrange(256)
+        place = tmp_path / str(seed)
+        place.mkdir()
+        (place / store.FILE).write_bytes(bytes(damaged))
+        statuses.append(main(["samples", str(place), "--json", str(place / "r.json"), "--export", str(place / "kept.csv")]))
+        said = capsys.readouterr().err
+        assert statuses[-1] in (0, 2) and "Traceback" not in said, said
+        assert statuses[-1] == 0 or str(place) in said
+        with suppress(UserError):
+            of_a_pair.load(pair, place, None)
+    assert statuses.count(2) > 50
+
+
+@pytest.mark.parametrize(
+    "column, value",
+    [
+        ("at", "9e999"), ("share", "0"), ("share", "-1.0"), ("bin", "4096"), ("chance", "70000"), ("dtype", "9"),
+        ("label", "-1"), ("shape", "'[2'"), ("shape", "'[-2, -1]'"), ("shape", "'[[2]]'"), ("data", "x'00'"),
+        ("data", "'text'"), ("device", "'a/b'"), ("label", "1.5"), ("score", "'x'"), ("at", "x'ff'"),
+    ],
+)  # fmt: skip
+def test_a_row_that_no_worker_writes_is_named(tmp_path, column, value):
+    folder = kept(tmp_path, [("kitchen", request(n), reply(n)) for n in range(3)])
+    with pytest.raises(UserError, match=f"sample 2: {column} is .*recover"), store.readable(folder) as base:
+        base.execute(f"UPDATE samples SET {column} = {value} WHERE id = 2")
+        list(store.read(base))

@@ -22,7 +22,8 @@ def world():
 
 
 def kinds(fleet, clock, name="kitchen"):
-    return [alarm["kind"] for alarm in report.of_device(fleet.devices[name], clock.now)["alarms"]]
+    one = report.of_device(fleet.devices[name], clock.now, fleet.listening)
+    return [alarm["kind"] for alarm in one["alarms"]]
 
 
 def test_a_healthy_device_has_no_alarm(world):
@@ -127,8 +128,22 @@ def test_starts_within_an_hour_are_counted(world):
     (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
     assert alarm["kind"] == "restarts" and "3 times" in alarm["text"] and "wdt" in alarm["text"]
     clock.now += 3700
-    say(fleet, boot=9)
+    say(fleet, boot=9, samples=2000)
     assert kinds(fleet, clock) == []
+
+
+def test_another_model_s_scores_are_no_drift(world):
+    """The last state of the start in which a package came names the package, and has the scores of the model before."""
+    fleet, clock = world
+    update = {"tried": 7, "trial": 50, "said": ""}
+    for boot, counter, scores in (
+        (7, 0, [500, 100, 100, 300]), (7, 7, [600, 100, 100, 300]), (8, 7, [0, 5, 5, 0]), (8, 7, [0, 700, 700, 0]),
+        (8, 7, [0, 1400, 1400, 0]), (8, 0, [0, 1600, 1600, 0]), (9, 0, [500, 100, 100, 300]), (9, 0, [1000, 200, 200, 600]),
+    ):  # fmt: skip
+        clock.now += 10
+        say(fleet, samples=sum(scores), boot=boot, scores=scores, update={"counter": counter, **update})
+        assert "drift" not in kinds(fleet, clock), (boot, counter)
+    assert fleet.devices["kitchen"].lately == [500, 100, 100, 300]
 
 
 def drawn(rng, weights, n):
@@ -193,8 +208,11 @@ def test_a_state_of_an_older_runtime_is_shown(world):
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_a_state_or_none(payload):
-    read(payload)
+def test_any_bytes_are_a_state_or_refused_in_words(payload):
+    try:
+        read(payload)
+    except ValueError as error:
+        assert str(error)
 
 
 @given(
@@ -219,3 +237,95 @@ def test_strangers_take_no_memory(world):
     for topic in ("h2t2/2//state", "h2t2/2/a/b/state", "h2t2-workers/2/x/y", "h2t2-workers/2/1/", "else"):
         fleet.take(topic, b"1")
     assert not fleet.workers
+
+
+def minutes(fleet, clock, count, each, name="kitchen"):
+    """States of so many minutes, one each ten seconds; each(n): the entries of the n-th."""
+    for n in range(6 * count):
+        clock.now += 10
+        say(fleet, name, **each(n))
+
+
+def test_a_node_that_decides_nothing_is_an_alarm(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    minutes(fleet, clock, 2, lambda n: {"samples": 1000 + 5 * n})
+    assert kinds(fleet, clock) == []
+    minutes(fleet, clock, 5, lambda _: {"samples": 1055})
+    assert kinds(fleet, clock) == []
+    minutes(fleet, clock, 1, lambda _: {"samples": 1055})
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    assert alarm["kind"] == "decides nothing" and "for 360 s" in alarm["text"]
+    minutes(fleet, clock, 1, lambda n: {"samples": 1056 + n})
+    assert kinds(fleet, clock) == []
+
+
+def test_a_node_that_has_never_decided_is_an_alarm_and_one_with_a_slow_schedule_is_none(world):
+    fleet, clock = world
+    minutes(fleet, clock, 4, lambda _: {"samples": 0, "scores": [0] * 4, "last": None})
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    assert alarm["kind"] == "decides nothing" and "since its start" in alarm["text"]
+    hour = lambda _: {"samples": 10, "uptime_s": 36000 + int(clock.now - NOW)}  # noqa: E731  a sample an hour
+    minutes(fleet, clock, 30, hour, "hourly")
+    assert kinds(fleet, clock, "hourly") == []
+
+
+def test_a_sensor_that_fails_is_an_alarm(world):
+    fleet, clock = world
+    minutes(fleet, clock, 3, lambda n: {"samples": 1000 + 100 * n, "sensor_errors": n // 9})
+    assert kinds(fleet, clock) == []  # now and then one may
+    minutes(fleet, clock, 2, lambda n: {"samples": 2700, "sensor_errors": 3 + n // 3})  # it is tried each 30 s by then
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    assert alarm["kind"] == "sensor" and "2 of 2 tries" in alarm["text"]
+    minutes(fleet, clock, 2, lambda n: {"samples": 2701 + 100 * n, "sensor_errors": 6})
+    assert kinds(fleet, clock) == []
+
+
+def test_an_actuator_that_fails_is_an_alarm_of_fast_and_of_slow_devices(world):
+    fleet, clock = world
+    minutes(fleet, clock, 2, lambda n: {"samples": 1000 + 10 * n, "act_errors": 10 * n})
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    assert alarm["kind"] == "actuator" and "raised on 60 of 60 samples" in alarm["text"]
+    slow = lambda n: {"samples": 1000 + n // 60, "act_errors": n // 60, "uptime_s": 600_000 + int(clock.now - NOW)}  # noqa: E731
+    minutes(fleet, clock, 15, slow, "slow")
+    (alarm,) = report.of_device(fleet.devices["slow"], clock.now)["alarms"]
+    assert alarm["kind"] == "actuator" and "1 of 1 samples" in alarm["text"]
+
+
+def test_a_start_is_dated_by_the_devices_uptime(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7", retained=True)
+    assert fleet.devices["kitchen"].since == clock.now  # nothing better is known
+    say(fleet, retained=True, time=int(NOW) - 5000, uptime_s=300)
+    assert fleet.devices["kitchen"].since == NOW - 5300
+    clock.now += 60
+    say(fleet, uptime_s=5361)
+    assert fleet.devices["kitchen"].since == pytest.approx(NOW - 5300, abs=5)
+    say(fleet, uptime_s=90)  # its clock was wrong: what it says now counts
+    assert fleet.devices["kitchen"].since == clock.now - 90
+
+
+def test_a_listener_that_loses_its_broker_freezes_the_picture(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7")
+    say(fleet)
+    clock.now += 20
+    fleet.lose()
+    before = report.of_fleet(fleet, clock.now)
+    clock.now += 3600
+    frozen = report.of_fleet(fleet, clock.now)
+    assert frozen == before and frozen["lost"] == NOW + 20 and frozen["devices"][0]["alarms"] == []
+    fleet.listen()  # it is back, and tells what is retained
+    say(fleet, status=b"online 7", retained=True)
+    clock.now += alarms.SILENT_S - 1
+    assert report.of_fleet(fleet, clock.now)["devices"][0]["alarms"] == []
+    clock.now += 2
+    (alarm,) = report.of_fleet(fleet, clock.now)["devices"][0]["alarms"]
+    assert alarm["kind"] == "silent"
+
+
+def test_a_device_that_is_online_and_has_never_said_a_word_is_silent(world):
+    fleet, clock = world
+    say(fleet, status=b"online 7", retained=True)
+    clock.now += alarms.SILENT_S + 1
+    assert [alarm["kind"] for alarm in report.of_fleet(fleet, clock.now)["devices"][0]["alarms"]] == ["silent"]

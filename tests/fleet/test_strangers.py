@@ -81,7 +81,7 @@ def unix_node(folder, port):
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)
     (folder / "main.py").write_text(ENDLESS)
-    command = UNIX.command(folder / "main.py", [])
+    command = UNIX.node(folder / "main.py")
     return subprocess.Popen(command, cwd=folder, env=UNIX.environment(folder), stdout=subprocess.PIPE, text=True)
 
 

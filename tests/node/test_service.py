@@ -14,7 +14,7 @@ import h2t2.node.service
 from h2t2.core.adaptive import Adaptive
 from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
-from h2t2.node.snapshot import BufferSlot, Store
+from h2t2.node.store import BufferSlot, Store
 
 
 def test_costs_are_set():
@@ -119,7 +119,7 @@ def test_the_state_tells_what_an_operator_asks():
     service.run()
     told = json.loads(node.link.reported[-1])
     want = {"beta": 9830, "delta_fp": 22938, "delta_fn": 32768, "policy": "h2t2", "bits": 4, "model": 1, "boot": 9}
-    want |= {"wire": 2, "snapshot": 4, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
+    want |= {"wire": 2, "snapshot": 5, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
     assert want.items() <= told.items() and told["runtime"].count(".") == 2
 
 
@@ -206,7 +206,7 @@ def test_a_table_is_taken_by_the_policy_that_has_one():
 def test_what_lies_far_outside_is_said_now_and_then():
     service, node, _, said = running(bins=[5] * 9)
     counts = iter([0, 1, 1, 2, 3, 4, 5, 6, 7])
-    service.app = SimpleNamespace(saturated=lambda: next(counts, 7))
+    service.app = SimpleNamespace(saturated=lambda: next(counts, 7), report=lambda: {"saturated": 7})
     service.run()
     told = [text for text in said if "far outside" in text]
     assert [text.split("(")[1] for text in told] == [f"{n} samples so far)" for n in (1, 2, 4)]

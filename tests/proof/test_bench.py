@@ -99,6 +99,12 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
         "device": {"microbit": [device], "boards": [on_pico]},
+        "tls": {
+            "rows": [
+                {"broker": "EC", "device": None, "seconds": 1.0, "longest_s": 0.5, "heap_peak": 30_000, "heap_kept": 26_000}
+            ],
+            "missing": None,
+        },
         "cuts": [cut],
         "memory": {
             "boards": [memory],

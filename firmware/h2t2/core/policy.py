@@ -94,25 +94,34 @@ class Policy:
         ]
         return scalars, []
 
-    def state(self):
-        """Everything that changes while it runs, as an array of integers: what restore() takes."""
+    def state_size(self) -> int:
+        """Integers of its state."""
         scalars, arrays = self.parts()
-        made = array("i")
+        return sum([len(names) for _, names in scalars]) + sum([len(values) for values, _ in arrays])
+
+    def integers(self):
+        """Everything that changes while it runs, integer by integer: what restore() takes."""
+        scalars, arrays = self.parts()
         for owner, names in scalars:
             for name, _, most in names:
-                made.append(min(most, getattr(owner, name)))  # a counter of many years stays at its most
+                yield min(most, getattr(owner, name))  # a counter of many years stays at its most
         for values, _ in arrays:
             for value in values:
-                made.append(value)
-        return made
+                yield value
+
+    def state(self):
+        """Its state as an array."""
+        return array("i", self.integers())
 
     def restore(self, state) -> None:
         """Put a state() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.
 
+        state: any sequence of integers; it is read from begin to end twice, never all at once.
+
         ValueError, and the policy untouched, for another number of integers or one out of range.
         """
         scalars, arrays = self.parts()
-        want = sum([len(names) for _, names in scalars]) + sum([len(values) for values, _ in arrays])
+        want = self.state_size()
         if len(state) != want:
             raise ValueError("%d integers, want %d" % (len(state), want))
         for put in (False, True):  # look at everything first

@@ -4,7 +4,8 @@ from array import array
 from binascii import crc32
 from struct import unpack_from
 
-from .bounds import ARENA_MAX, bounded, check, inside, work
+from .bounds import bounded, check, inside, work
+from .room import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
 from .steps import VARIABLE, function, in_machine_code, name_of
 
 MAGIC = b"H2M1"
@@ -13,12 +14,8 @@ HEADER = (
     "<4sHHIIIIIIII"  # magic, version, steps, bytes, CRC-32 of what follows it; arena, input, its size, output, its size; scores
 )
 ENDS = "<fi"  # after it: scale and zero point of the input
-HEADER_SIZE = 48
 CHECKED = 16  # where the checksum's bytes begin
 PIECE = 1024  # bytes that are checked at once
-# constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
-STEP = "<HHIIII"
-STEP_SIZE = 20
 
 
 class Int8Model:
@@ -58,7 +55,7 @@ class Int8Model:
         inside(self.output, self.classes, head[5])
         inside(self.table_at, 256, len(blob))
         self.table = blob[self.table_at : self.table_at + 256]
-        self.arena = bytearray(head[5])
+        self.arena = take(head[5])
         self.bits = bits
         self.steps = []
         self.states = []

@@ -47,6 +47,7 @@ class Service:
         self.said = -telemetry_s  # seconds of `watch` at the last report; the first is due at once
         self.pause_end = -1  # seconds of `watch`
         self.standing = UP
+        self.trouble = ""  # why the broker was away the last time
         self.namesakes = False
         self.stopping = False
 
@@ -71,7 +72,7 @@ class Service:
             except Exception as error:
                 self._caught(error)
         self.end()
-        self._report()
+        self.report()
 
     def end(self) -> None:
         """Decide what is in flight and save what was learned, unless that is half changed."""
@@ -113,13 +114,12 @@ class Service:
         """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
         sleep = self.sleep
         node = self.node
-        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms):
+        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms, node.link):
             return False
         if sleep.deep:
             self.keeper.save()
-            self._report()
-            node.link.close()
-        sleep.nap(ms, node.offloads, self.watchdog)
+            self.report()
+        sleep.nap(ms, node, self.watchdog)
         return True
 
     def _caught(self, error):
@@ -144,8 +144,9 @@ class Service:
             node.paused = False
             changed = True
         standing = node.standing()
+        why = node.link.trouble if standing == DOWN else ""
+        self.trouble = why or self.trouble
         if standing != self.standing:
-            why = node.link.trouble if standing == DOWN else ""
             self.log("from now on: %s%s" % (STANDINGS[standing], why and " (%s)" % why))
             self.standing = standing
             changed = True
@@ -157,7 +158,7 @@ class Service:
             self.assistant.look(self._state)
             changed = self.assistant.news(node.last, now - self.said) or changed
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
-            self._report()
+            self.report()
 
     def _told(self, payload):
         """The answer to what came on the command topic."""
@@ -172,7 +173,8 @@ class Service:
         self.again = True
         self.stop()
 
-    def _report(self):
+    def report(self) -> None:
+        """Publish the state, retained."""
         self.said = self.watch.seconds()
         self.node.link.report(json.dumps(self._state()))
 

@@ -5,7 +5,10 @@ from ..link import wire
 from . import snapshot
 from .node import STANDING
 
-NODE = ("samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "strangers")
+NODE = (
+    "samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "strangers",
+    "paused", "last", "boot", "model",
+)  # fmt: skip
 LINK = ("connections", "oversize", "dropped", "refused")
 
 
@@ -19,21 +22,19 @@ def state(running) -> dict:
         complaints=node.complain.total,
         errors=running.errors,
         sensor_errors=running.sensing.errors,
+        act_errors=node.complain.counts.get("act", 0),
         skipped=running.sensing.skipped,
         budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
+        trouble=running.trouble,
         namesakes=running.namesakes,
-        paused=node.paused,
-        last=node.last,
         time=unix_now(),
         uptime_s=running.watch.seconds(),
         start=running.cause,
-        boot=node.boot,
         policy=policy.name,
         bits=policy.options[0],
         classes=policy.classes,
         beta=policy.beta,
-        model=node.model,
         runtime=__version__,
         wire=wire.VERSION,
         snapshot=snapshot.VERSION,
@@ -41,14 +42,15 @@ def state(running) -> dict:
     )
     made.update(node.account.report())
     if policy.classes == 2:
-        made.update(delta_fp=policy.delta_fp, delta_fn=policy.delta_fn)
+        made["delta_fp"] = policy.delta_fp
+        made["delta_fn"] = policy.delta_fn
     if running.app:
-        made.update(saturated=running.app.saturated())
+        made.update(running.app.report())
     if running.sleep:
         running.sleep.count(node.offloads)
         made.update(running.sleep.report())
     if running.updates:
-        made.update(update=running.updates.report())
+        made["update"] = running.updates.report()
     if policy.limit:
         made.update(policy.report())
     return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -18,10 +19,13 @@ from h2t2.node import start
 from h2t2.node.assistant import BIRTH, Assistant
 from h2t2.node.service import SOURCES
 
-from ..common.errors import UserError
+from ..common.errors import Failure, UserError
+from ..common.untrusted import json_value, printable
 from ..fleet.endpoint import Endpoint
 from .repl import RawRepl, open_line, write_paced
 
+LOG = logging.getLogger(__name__)
+PAUSE_S = 0.1  # after an exception that nobody has foreseen
 TELL_S = 10.0  # between two states of a board that tells none itself
 QUIET_S = 1.0  # a line is silent for so long before an unfinished frame counts as words: a board that has stopped says why
 
@@ -51,7 +55,7 @@ class Counters:
     """Of one line: frames, noise and decisions seen, requests and states relayed to the broker, replies to the board.
 
     missed: decisions that the board numbered and this gateway has not seen. refused: requests answered here, as nobody serves
-    their model, the broker is away, or they are too large.
+    their model, the broker is away, or they are too large. errors: exceptions that nobody has foreseen, each logged.
     """
 
     frames: int = 0
@@ -63,6 +67,7 @@ class Counters:
     replies: int = 0
     refused: int = 0
     reopened: int = 0
+    errors: int = 0
 
 
 class Line:
@@ -115,7 +120,7 @@ class Line:
             try:
                 data = self._serial.read(max(1, self._serial.in_waiting))
                 for kind, payload in self.decoder.feed(data):
-                    self._up(kind, payload)
+                    self._take(kind, payload)
                 if data:
                     heard = time.monotonic()
                 elif self.decoder.block and time.monotonic() - heard > QUIET_S:
@@ -136,6 +141,25 @@ class Line:
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
+            except Exception:  # whatever a board says: its line, and the other boards', go on
+                self._failed("a turn of the line")
+                self._stopped.wait(PAUSE_S)
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        """A frame of the board: whatever it holds, the next one is read."""
+        try:
+            self._up(kind, payload)
+        except (serial.SerialException, OSError):  # the line has gone while it was answered
+            raise
+        except Exception:
+            self._failed(f"a frame of kind {kind}")
+
+    def _failed(self, at: str) -> None:
+        """Log an exception that nobody has foreseen, the 1st, 2nd, 4th, 8th ...: a log must show it, and must not fill."""
+        self.counters.errors += 1
+        n = self.counters.errors
+        if not n & (n - 1):
+            LOG.exception("%s: %s (%d times so far)", self.port, at, n)
 
     def _assist(self) -> None:
         """See to Home Assistant, once there is a state to show."""
@@ -170,7 +194,7 @@ class Line:
         while not self._stopped.wait(0.5):
             try:
                 self._serial = open_line(self.port, self.how.baud)
-            except UserError:
+            except (UserError, OSError):
                 continue
             self.counters.reopened += 1
             self.out.log(f"{self.port}: back")
@@ -198,14 +222,14 @@ class Line:
             self._end(payload)
         elif kind == frames.HELLO:
             self._next = None  # its decisions may be numbered anew
-            self.out.log(f"{self.port}: hello from {payload[:64].decode(errors='replace')}")
+            self.out.log(f"{self.port}: hello from {printable(payload[:64].decode(errors='replace'))}")
 
     def _relay(self, state: str) -> None:
         """A state that the board tells."""
         self._link.report(state)
         if self._assistant:
             try:
-                read = json.loads(state)
+                read = json_value(state)
             except ValueError:
                 return
             if isinstance(read, dict):
@@ -213,7 +237,7 @@ class Line:
 
     def _end(self, payload: bytes) -> None:
         try:
-            summary = json.loads(payload)
+            summary = json_value(payload)
         except ValueError:
             return
         self.out.ended({"device": self.device, "summary": summary})
@@ -246,7 +270,11 @@ def parse(port: str) -> tuple[str, str]:
 
 
 def relay(ports: list[str], endpoint: Endpoint, how: How, seconds: float | None, out: Out) -> dict[str, dict[str, int]]:
-    """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device."""
+    """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device.
+
+    Raises:
+        Failure: the thread of a line has ended; the other lines went on until the end.
+    """
     lines: list[Line] = []
     named = [parse(port) for port in ports]
     for _, device in named:
@@ -259,10 +287,13 @@ def relay(ports: list[str], endpoint: Endpoint, how: How, seconds: float | None,
             out.log(f"{line} is device {device}")
         out.log("ready")
         end = None if seconds is None else time.monotonic() + seconds
-        while (end is None or time.monotonic() < end) and all(line.alive() for line in lines):
+        while (end is None or time.monotonic() < end) and any(line.alive() for line in lines):
             time.sleep(0.1)
     except (KeyboardInterrupt, SystemExit):
         pass
     finally:
+        dead = [line.port for line in lines if not line.alive()]
         counters = {line.device: asdict(line.stop()) for line in lines}
+    if dead:
+        raise Failure(f"{' and '.join(dead)}: the line's thread has ended; the log says why")
     return counters

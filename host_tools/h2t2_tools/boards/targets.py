@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..common.errors import Failure, UserError
 from .emulators.catalogue import UNIX, Emulator
+from .emulators.lwip import Port
 from .repl import RawRepl
 
 # mpy-cross's names, in MicroPython's order; 0: no machine code
@@ -88,11 +89,21 @@ try:
  print('FAT')
 except OSError:pass
 os.remove('h2t2.try')"""
-# stops the watchdog that a node has left running, where it can be stopped: copying takes longer than it waits
-QUIET = """import sys
+# the watchdog that a node has left running waits no longer: copying takes longer than that. An RP2's can be stopped. An ESP32's
+# outlives a soft reset, and takes a longer limit; one that does not run is not begun
+COPY_MS = 1800000  # a board whose new program has none starts anew once when it ends
+QUIET = f"""import sys
 if sys.platform=='rp2':
  from machine import mem32
- mem32[0x4005b000 if 'RP2040' in sys.implementation._machine else 0x400db000]=1<<30"""
+ mem32[0x4005b000 if 'RP2040' in sys.implementation._machine else 0x400db000]=1<<30
+elif sys.platform=='esp32':
+ try:
+  import json
+  with open('config.json') as f:
+   if json.load(f).get('watchdog_ms'):
+    from machine import WDT
+    WDT(timeout={COPY_MS})
+ except (OSError,ValueError):pass"""
 
 
 def _found(text: str) -> Found:
@@ -106,7 +117,7 @@ class Folder:
     UserError for a path that is no folder and cannot be made one.
     """
 
-    def __init__(self, path: Path, interpreter: Emulator = UNIX) -> None:
+    def __init__(self, path: Path, interpreter: Emulator | Port = UNIX) -> None:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import signal
 import sys
 from dataclasses import replace
@@ -15,10 +16,12 @@ from ..common.errors import Failure, UserError
 from ..common.report import Table
 from .options import (
     add_endpoint_options,
+    begin_log,
     command,
     endpoint_of,
     home_assistant_option,
     json_option,
+    log_options,
     positive,
     progress,
     show,
@@ -129,7 +132,7 @@ def _contents(args: argparse.Namespace) -> Contents:
     if args.project:
         if args.config or args.model or args.app or args.records:
             raise UserError("a project has its own configuration, model and app: leave --config, --model, --app, --records out")
-        return replace(project.load(Path(args.project)).contents, mpy=args.mpy)
+        return replace(project.load(Path(args.project)).contents, mpy=not args.source)
     if not args.config or not args.model:
         raise UserError("name a project (h2t2 new makes one), or give --model and --config")
     config = board_config.load(Path(args.config))
@@ -138,7 +141,7 @@ def _contents(args: argparse.Namespace) -> Contents:
     model = Path(args.model)
     if not model.is_file():
         raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
-    return Contents(model, config, Path(args.records) if args.records else None, mpy=args.mpy)
+    return Contents(model, config, Path(args.records) if args.records else None, mpy=not args.source)
 
 
 def _flash(args: argparse.Namespace) -> None:
@@ -199,7 +202,9 @@ def _add_flash(commands: Any) -> None:
     p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
     p.add_argument("--app", metavar="FILE", help="your own program: sense(), act(decision); `pair` in the configuration")
     p.add_argument("--replace-app", action="store_true", help="put it and its files over others on the board")
-    p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
+    p.add_argument(
+        "--source", action="store_true", help="copy the runtime as .py: the board compiles it, and needs more memory"
+    )
     p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
     json_option(p)
 
@@ -240,9 +245,9 @@ def _gateway(args: argparse.Namespace) -> None:
     from ..fleet import home_assistant
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    say = lambda text: print(f"h2t2 gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
+    begin_log("gateway", args)
     told = lambda line: print(json.dumps(line), flush=True)  # noqa: E731  a decision, or how a node ended
-    out = gateway.Out(say, told, told)
+    out = gateway.Out(logging.getLogger(gateway.__name__).info, told, told)
     shown = home_assistant.names(args.home_assistant) if args.home_assistant else []
     how = gateway.How(args.baud, not args.fast, args.restart, shown)
     counters = gateway.relay(args.port, endpoint_of(args), how, args.seconds, out)
@@ -271,6 +276,7 @@ def _add_gateway(commands: Any) -> None:
     p.add_argument("--baud", type=positive, default=115200, help="(115200)")
     p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
     p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")
+    log_options(p)
     p.add_argument("--seconds", type=float, help="stop after so long (never)")
     json_option(p)
 

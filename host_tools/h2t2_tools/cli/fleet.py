@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -14,15 +15,18 @@ from h2t2.units import q15
 
 from ..common import durations, prior_file
 from ..common.errors import UserError
+from ..common.untrusted import whole
 from .options import (
     add_endpoint_options,
     add_policy_options,
     address,
+    begin_log,
     command,
     device_name,
     endpoint_of,
     home_assistant_option,
     json_option,
+    log_options,
     model_number,
     policy_numbers,
     positive,
@@ -30,6 +34,8 @@ from .options import (
     words,
     write_json,
 )
+
+LOG = logging.getLogger(__name__)
 
 
 def _time(text: str) -> str:
@@ -45,6 +51,7 @@ def _node(args: argparse.Namespace) -> None:
     from ..fleet import node
     from ..fleet.config import NodeConfig
 
+    begin_log("node", args)
     pair, to = pairs.load(args.pair), endpoint_of(args)
     config = NodeConfig(
         device=args.device,
@@ -159,6 +166,7 @@ def _add_node(commands: Any) -> None:
     home_assistant_option(p)
     p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
     add_policy_options(p)
+    log_options(p)
 
 
 def _rdl(args: argparse.Namespace) -> None:
@@ -166,28 +174,26 @@ def _rdl(args: argparse.Namespace) -> None:
 
     metrics = address(args.metrics, "--metrics") if args.metrics else None
 
-    def say(text: str) -> None:
-        print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
-
+    begin_log("rdl", args)
     if args.model == "human":
-        counts = _person(args, metrics, say)
+        counts = _person(args, metrics)
     elif os.environ.get(pool.PARENT):
-        counts = _worker(args, metrics, int(os.environ[pool.PARENT]), say)
+        counts = _worker(args, metrics, int(os.environ[pool.PARENT]))
     else:
         # a password comes by file or environment, never here
-        one = words(args, "workers", "metrics", "json", "keep_refused")
+        one = words(args, "workers", "metrics", "json", "keep_refused", "log")
         if args.workers > 1 and args.user and "{}" not in args.user:
-            say("a broker of h2t2 broker-config lets a user connect once: give --user NAME-{}")
+            LOG.warning("a broker of h2t2 broker-config lets a user connect once: give --user NAME-{}")
         commands = []
         for n in range(args.workers):
             own = [f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else []
             commands.append([word.replace("{}", str(n + 1)) for word in one] + own)
-        counts = pool.supervise(commands, Path(args.keep_refused), say, say)
-        say("answered: " + (", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing"))
+        counts = pool.supervise(commands, Path(args.keep_refused))
+        LOG.info("answered: %s", ", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing")
     write_json(args.json, counts)
 
 
-def _person(args: argparse.Namespace, metrics: tuple[str, int] | None, say: Callable[[str], None]) -> dict[str, int]:
+def _person(args: argparse.Namespace, metrics: tuple[str, int] | None) -> dict[str, int]:
     """Somebody at this terminal answers; the counts of that."""
     from ..common import pairs
     from ..fleet.rdl import served
@@ -199,21 +205,19 @@ def _person(args: argparse.Namespace, metrics: tuple[str, int] | None, say: Call
     model_id = pair.about.model_id if args.model_id is None else args.model_id
     options = Options(metrics=metrics, watch=False, keep=Path(args.keep) if args.keep else None, keep_mb=args.keep_mb)
     with served.by_a_person(pair, model_id, endpoint_of(args), options) as (server, desk):
-        say(f"ready: you are model {model_id}")
-        ask(pair, desk, names, say)
+        LOG.info("ready: you are model %d", model_id)
+        ask(pair, desk, names, LOG.info)
     return dict(server.worker.counts)
 
 
 def _output(text: str) -> str:
     """An argument that is an output of a model, or all of them."""
-    if text != "all" and not text.isdigit():
+    if text != "all" and whole(text, 65535) is None:
         raise argparse.ArgumentTypeError(f"{text!r}: want a number from 0, or all")
     return text
 
 
-def _worker(
-    args: argparse.Namespace, metrics: tuple[str, int] | None, whose: int, say: Callable[[str], None]
-) -> dict[str, int]:
+def _worker(args: argparse.Namespace, metrics: tuple[str, int] | None, whose: int) -> dict[str, int]:
     """One worker, which is its parent's: what it has answered."""
     from ..common import pairs, parent
     from ..fleet.rdl import models, server
@@ -227,7 +231,7 @@ def _worker(
     options = server.Options(
         args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after, keep, args.keep_mb
     )
-    return server.serve(source, model_id, endpoint_of(args), options, say)
+    return server.serve(source, model_id, endpoint_of(args), options, LOG.info)
 
 
 def _add_rdl(commands: Any) -> None:
@@ -295,6 +299,7 @@ def _add_rdl(commands: Any) -> None:
     p.add_argument("--metrics", metavar="[HOST:]PORT", help="Prometheus and health check (none; the host is 127.0.0.1)")
     p.add_argument("--no-watch", action="store_true", help="reload the model on SIGHUP only, not when its file changes")
     json_option(p)
+    log_options(p)
 
 
 def _cost(true: str, said: str, cost: str) -> list[int]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
+import traceback
 
 from .. import __version__
-from ..common import parent
-from ..common.errors import Failure, UserError, plain
+from ..common import log, parent
+from ..common.errors import Failure, UserError, plain, raised_on_purpose
 from ..common.extras import missing
+from ..common.untrusted import printable
 from . import bench, boards, fleet, lab, model, proof, samples, update, watch
+
+DEFECT = 70  # exit status of what nobody has foreseen, as sysexits.h has it
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="h2t2 COMMAND --help shows examples.",
     )
     root.add_argument("--version", action="version", version=f"h2t2 {__version__}")
+    root.add_argument("--debug", action="store_true", help="show a traceback of every error, of wrong use too (any command)")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
     for group in (proof, fleet, watch, samples, update, boards, model, lab, bench):
         group.add(commands)
@@ -27,24 +33,43 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command line; the exit status: 0, 1 for a failure, 2 for wrong use, 130 after Ctrl-C."""
+    """Run a command line; the exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect, 130 after Ctrl-C."""
     parent.obey()
     args = parser().parse_args(argv)
     try:
         args.run(args)
-    except (UserError, ValueError) as error:
-        print(f"h2t2: {plain(error)}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        reason = missing(error)
-        if not reason:
-            raise
-        print(f"h2t2: {reason}", file=sys.stderr)
-        return 2
-    except (Failure, OSError) as error:
-        print(f"h2t2: {error}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:
         print("h2t2: interrupted", file=sys.stderr)
         return 130
+    except Exception as error:
+        return _ended(error, args.debug)
+    finally:
+        log.end()
     return 0
+
+
+def _ended(error: Exception, debug: bool) -> int:
+    """Say why a command ended; its exit status."""
+    status, words = _told(error)
+    if status == DEFECT and log.begun():  # a daemon: one record, traceback and all
+        logging.getLogger(log.OURS).critical("%s", words, exc_info=error)
+        return status
+    if debug or status == DEFECT:
+        traceback.print_exception(error)
+    print(f"h2t2: {printable(words, chr(10))}", file=sys.stderr)
+    return status
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """(exit status, what is said) of an exception."""
+    if isinstance(error, UserError):
+        return 2, plain(error)
+    if isinstance(error, (Failure, OSError)):
+        return 1, str(error)
+    if isinstance(error, ModuleNotFoundError):
+        reason = missing(error)
+        if reason:
+            return 2, reason
+    if isinstance(error, ValueError) and raised_on_purpose(error):
+        return 2, plain(error)
+    return DEFECT, f"{type(error).__name__}: {error}; this is a defect of h2t2: please report it with the lines above"

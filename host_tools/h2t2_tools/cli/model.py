@@ -9,9 +9,10 @@ from typing import Any
 from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
-from ..common.errors import UserError
+from ..common.errors import Failure, UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
+from ..common.untrusted import whole
 from .options import (
     command,
     json_option,
@@ -70,7 +71,7 @@ def _convert(args: argparse.Namespace) -> None:
     from ..model.convert.report import markdown
 
     test = Path(args.test) if args.test else None
-    job = Job(Path(args.model), Path(args.calibration), Path(args.out), test, args.event, args.scale)
+    job = Job(Path(args.model), Path(args.calibration), Path(args.out), test, args.event, args.scale, not args.no_bundle)
     with progress() as bar:
         task = bar.add_task("converting", total=None)
         report = convert(job, lambda what: bar.update(task, description=what))
@@ -81,6 +82,11 @@ def _convert(args: argparse.Namespace) -> None:
 
         Console().print(Markdown(markdown(report).partition("![")[0]))
         print("\n".join(report["files"].values()))
+    if job.bundle and "bundle" not in report["files"]:
+        raise Failure(
+            f"{job.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 model and "
+            f"its report are in {job.out}: a Pi runs it; --no-bundle asks for no bundle"
+        )
 
 
 def _add_convert(commands: Any) -> None:
@@ -99,6 +105,7 @@ def _add_convert(commands: Any) -> None:
     p.add_argument("--out", default="converted", metavar="DIR", help="folder for the files and the report (converted)")
     p.add_argument("--event", type=int, help="index of class 1 among the outputs (the last)")
     p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
+    p.add_argument("--no-bundle", action="store_true", help="for a Pi alone: no bundle; without one, the exit status is 1")
     json_option(p)
 
 
@@ -170,7 +177,7 @@ def _pictured(args: argparse.Namespace) -> Any:
 
 def _sizes(option: str, text: str, wanted: int) -> list[int]:
     words = text.split("x")
-    if len(words) != wanted or not all(word.isdigit() for word in words):
+    if len(words) != wanted or not all(whole(word, 65535) for word in words):
         raise UserError(f"{option} {text}: want {'WxHxC, such as 64x48x3' if wanted == 3 else 'WxH, such as 16x16'}")
     return [int(word) for word in words]
 

@@ -11,10 +11,11 @@ from typing import Any
 
 from h2t2.link import wire
 
-from ..common import matrices, pairs, policies, prior_file
+from ..common import log, matrices, pairs, policies, prior_file
 from ..common.corollary import corollary
 from ..common.errors import UserError
 from ..common.report import Report, Table
+from ..common.untrusted import printable, whole
 from ..fleet import endpoint
 
 
@@ -26,6 +27,7 @@ def command(
     parser: argparse.ArgumentParser = commands.add_parser(
         name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # as the root's
     parser.set_defaults(run=run, parser=parser)
     return parser
 
@@ -35,7 +37,9 @@ def words(args: argparse.Namespace, *without: str) -> list[str]:
     made = []
     for action in args.parser._actions:
         value = getattr(args, action.dest, None)
-        if not action.option_strings or action.dest in without or value == action.default or action.dest == "help":
+        if not action.option_strings or action.dest in without or action.dest == "help":
+            continue
+        if value is None or value is False or value == action.default:
             continue
         name = action.option_strings[-1]
         if action.nargs == 0:
@@ -49,6 +53,18 @@ def words(args: argparse.Namespace, *without: str) -> list[str]:
 
 def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+
+
+def log_options(parser: argparse.ArgumentParser) -> None:
+    """What a command has that runs for long and logs."""
+    group = parser.add_argument_group("log", "a line a record on standard error: time, level, command, text")
+    group.add_argument("--log", choices=log.FORMS, default=log.FORMS[0], help="its form (%(default)s)")
+    group.add_argument("--verbose", action="store_true", help="log details too")
+
+
+def begin_log(command: str, args: argparse.Namespace) -> None:
+    """Log as log_options() were told. command: whose records they are."""
+    log.begin(command, args.log, args.verbose)
 
 
 def positive(text: str) -> int:
@@ -79,9 +95,10 @@ def home_assistant_option(parser: argparse.ArgumentParser) -> None:
 
 def model_number(text: str) -> int:
     """An argument that numbers a remote model in requests."""
-    if not text.isdigit() or int(text) > 65535:
+    number = whole(text, 65535)
+    if number is None:
         raise argparse.ArgumentTypeError(f"{text} is not in 0..65535")
-    return int(text)
+    return number
 
 
 def device_name(text: str) -> str:
@@ -95,9 +112,10 @@ def device_name(text: str) -> str:
 def address(text: str, option: str) -> tuple[str, int]:
     """(host, port) of PORT or HOST:PORT, by default this machine. UserError, naming the option, for anything else."""
     host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 < int(port) < 65536:
+    number = whole(port, 65535)
+    if not number:
         raise UserError(f"{option} {text}: want PORT or HOST:PORT")
-    return host or "127.0.0.1", int(port)
+    return host or "127.0.0.1", number
 
 
 def write_json(path: str | None, content: Any) -> None:
@@ -124,20 +142,21 @@ def progress() -> Iterator[Any]:
     """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed."""
     try:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
     except ImportError:
         yield _NoBar()
         return
     console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         yield bar
 
 
 def show(report: Report) -> None:
-    """Print tables and lines."""
+    """Print tables and lines. What devices have said in them is shown, never obeyed."""
     for part in report:
         if isinstance(part, str):
-            print(part)
+            print(printable(part, "\n"))
         else:
             _print(part)
 
@@ -149,15 +168,18 @@ def _print(table: Table) -> None:
     Console(width=None if console.is_terminal else 120).print(drawn(table))
 
 
-def drawn(table: Table) -> Any:
-    """A table as rich draws it."""
+def drawn(part: Table | str) -> Any:
+    """A table or a line as rich draws it: its text is no markup, and commands no terminal."""
     from rich.table import Table as Rich
+    from rich.text import Text
 
-    made = Rich(title=table.title)
-    for name, side in table.columns.items():
-        made.add_column(name, justify="left" if side == "left" else "right", no_wrap=side == "left")
-    for row in table.rows:
-        made.add_row(*row)
+    if isinstance(part, str):
+        return Text(printable(part, "\n"))
+    made = Rich(title=Text(printable(part.title)))
+    for name, side in part.columns.items():
+        made.add_column(Text(printable(name)), justify="left" if side == "left" else "right", no_wrap=side == "left")
+    for row in part.rows:
+        made.add_row(*(Text(printable(cell)) for cell in row))
     return made
 
 

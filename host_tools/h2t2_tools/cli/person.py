@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..common.untrusted import printable
+
 if TYPE_CHECKING:
     from ..common.pairs import Pair
     from ..fleet.rdl.desk import Desk
@@ -44,7 +46,8 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
             if waiting and waiting.number != at:
                 at = waiting.number
                 console.print(drawing(shown(pair, waiting.request)))
-                console.print(f"{waiting.item.device}, {desk.size} waiting, {desk.answered} answered. {keys}", highlight=False)
+                line = f"{printable(waiting.item.device)}, {desk.size} waiting, {desk.answered} answered. {keys}"
+                console.print(line, highlight=False, markup=False)
 
 
 def drawing(what: Shown) -> Any:
@@ -58,7 +61,7 @@ def drawing(what: Shown) -> Any:
         return Text("\n".join(bars(channels[:, c]) for c in range(channels.shape[1])))
     if what.numbers is not None:
         return Text("  ".join(f"{n}: {value:.4g}" for n, value in enumerate(what.numbers)))
-    return Text(what.words)
+    return Text(printable(what.words, "\n"))
 
 
 def bars(values: np.ndarray) -> str:

@@ -288,6 +288,9 @@ def _chaos(args: argparse.Namespace) -> None:
         rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
         show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
         print("done to them: " + ", ".join(f"{n} {what}" for what, n in report["faults"].items()))
+        for row in report["field"]:
+            print(f"{row['node']}: {row['quiet']['seconds']:,} s with a quiet hour; an update whose sensor dies: ", end="")
+            print(f"{row['update']['outcome']} {row['update']['why']}".strip())
         print(f"{report['seconds']:.0f} s on {report['machine']}")
     trouble = chaos.broken(report)
     if trouble:
@@ -300,7 +303,8 @@ def _add_chaos(commands: Any) -> None:
         "chaos",
         _chaos,
         "Brokers, workers and nodes that are killed, stopped and hung, links that drop, double, delay and stall, full disks, "
-        "clocks that jump, sensors that fail: counts samples in, decisions out, labels taught, against what oracles saw.",
+        "clocks that jump, sensors that fail: counts samples in, decisions out, labels taught, against what oracles saw. Then "
+        "two devices in virtual time: an hour in which their sensors see nothing, and an update whose sensor dies.",
         "h2t2 chaos",
         "h2t2 chaos --hours 1 --figure soak.png --json soak.json   # a soak: memory, descriptors, threads, latency",
     )

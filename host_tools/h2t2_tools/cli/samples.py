@@ -14,8 +14,7 @@ from .options import command, device_name, json_option, model_number, progress, 
 def _samples(args: argparse.Namespace) -> None:
     from ..fleet.samples import account, store
 
-    base = store.opened(Path(args.folder))
-    try:
+    with store.readable(Path(args.folder)) as base:
         if args.forget:
             made: dict[str, Any] = {"forgotten": args.forget, "samples": store.forget(base, args.forget)}
             write_json(args.json, made)
@@ -42,8 +41,6 @@ def _samples(args: argparse.Namespace) -> None:
 
             count = sum(one.whole.samples for one in devices.values())
             plots.kept(Path(args.figure), made["time"], made["reliability"], f"{count:,} samples")
-    finally:
-        base.close()
     write_json(args.json, made)
     if args.json != "-":
         show([_table(made), f"{made['bytes'] / 1e6:.1f} MB"])

@@ -13,9 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from ..common.errors import Failure, UserError
-from .options import add_endpoint_options, address, command, device_name, drawn, endpoint_of, json_option, show, write_json
+from .options import (
+    add_endpoint_options,
+    address,
+    begin_log,
+    command,
+    device_name,
+    drawn,
+    endpoint_of,
+    json_option,
+    log_options,
+    show,
+    write_json,
+)
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
+SHORTEST = 16  # characters of a token
 REDRAWN_S = 0.5  # between two pictures of a live table
 
 
@@ -75,10 +88,10 @@ def _live(args: argparse.Namespace, follower: Any, now: Any) -> None:
     with Live(refresh_per_second=1 / REDRAWN_S, screen=True) as live:
         while True:
             made = now()
-            clock = time.time()
+            clock = made["at"]
             parts = report.details(_one(made, args.device), clock) if args.device else report.table(made, clock)
-            lines = [f"{follower.trouble}; connecting again"] if follower.trouble else []
-            live.update(Group(*(part if isinstance(part, str) else drawn(part) for part in [*parts, *lines])))
+            lines = [f"the broker: {follower.trouble}; connecting again"] if follower.trouble else []
+            live.update(Group(*map(drawn, [*parts, *lines])))
             time.sleep(REDRAWN_S)
 
 
@@ -110,10 +123,12 @@ def _dashboard(args: argparse.Namespace) -> None:
     from ..fleet.seen.follower import Follower
     from ..fleet.seen.history import Bounds, History
 
+    begin_log("dashboard", args)
     to = endpoint_of(args)
     token = secret(Path(args.token_file)).read_text().strip() if args.token_file else ""
-    if args.token_file and not token:
-        raise UserError(f"{args.token_file}: it is empty")
+    if args.token_file and len(token) < SHORTEST:
+        short = f"a token of {len(token)} characters, which can be guessed" if token else "it is empty"
+        raise UserError(f"{args.token_file}: {short}; want {SHORTEST} or more: openssl rand -hex 16 > {args.token_file}")
     if not token and (args.command or args.answer or args.bind not in LOCAL):
         token = secrets.token_urlsafe(16)
     if not broker.free(args.bind, args.port):
@@ -170,6 +185,7 @@ def _add_dashboard(commands: Any) -> None:
     p.add_argument("--megabytes", type=float, default=256, metavar="MB", help="how large it may become (256)")
     p.add_argument("--open", action="store_true", help="open it in the browser")
     add_endpoint_options(p)
+    log_options(p)
 
 
 def _metrics(args: argparse.Namespace) -> None:
@@ -184,6 +200,7 @@ def _metrics(args: argparse.Namespace) -> None:
     from ..fleet.seen.follower import Follower
     from ..fleet.seen.prometheus import FleetCollector
 
+    begin_log("metrics", args)
     host, port = address(args.listen, "--listen")
     follower = Follower(endpoint_of(args)).start()
     registry = CollectorRegistry()
@@ -217,6 +234,7 @@ def _add_metrics(commands: Any) -> None:
         "--grafana", metavar="FILE", help="write a Grafana dashboard of these metrics, and end; - for standard output"
     )
     add_endpoint_options(p)
+    log_options(p)
 
 
 def add(commands: Any) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import dis
+import json
+from pathlib import Path
 from typing import Any
+
+OURS = ("h2t2", "h2t2_tools")  # packages whose `raise` is meant for the user
+RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
 
 
 class UserError(Exception):
@@ -11,6 +17,21 @@ class UserError(Exception):
 
 class Failure(Exception):
     """Right use that did not work out: a broker that vanished, a check that failed. Exit status 1."""
+
+
+def raised_on_purpose(error: BaseException) -> bool:
+    """Whether an exception is one that this code raises for its user: by a `raise` statement of its own, or about data.
+
+    A ValueError of anything else (int("x"), an array of another shape) is a defect of ours that no user can do anything about.
+    """
+    if isinstance(error, (UnicodeError, json.JSONDecodeError)) or callable(getattr(error, "errors", None)):  # pydantic's
+        return True
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    if trace is None or not any(part in OURS for part in Path(trace.tb_frame.f_code.co_filename).parts):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] in RAISES
 
 
 def plain(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from . import places
 from .errors import UserError, plain
 from .finite import finite
 from .functions import function
+from .untrusted import json_value
 
 
 class Remote(BaseModel):
@@ -221,7 +221,7 @@ def load(name: str) -> Pair:
     """The shipped pair of that name, or the pair in that folder. UserError, saying what is missing or wrong, otherwise."""
     folder = places.models() / name if name in names() else Path(name)
     try:
-        about = About.model_validate(json.loads((folder / "pair.json").read_text()))
+        about = About.model_validate(json_value((folder / "pair.json").read_text()))
         with np.load(folder / "test.npz") as data:
             x, y = data["x"], data["y"].astype(int)
             raw = data["raw"] if "raw" in data.files else None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UserError
+from .untrusted import json_value
 
 
 def write(path: Path, trace: str, samples: int, table: list[float]) -> dict[str, Any]:
@@ -20,9 +21,9 @@ def write(path: Path, trace: str, samples: int, table: list[float]) -> dict[str,
 def read(path: Path, bits: int = 0) -> list[float]:
     """The table in a file. UserError for one that is none, or of other bits; bits 0: any."""
     try:
-        content = json.loads(path.read_text())
+        content = json_value(path.read_text())
         made = [float(p) for p in content["prior"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{path}: not a table of `h2t2 prior`: {error}") from None
     if not all(0 <= p <= 1 for p in made):
         raise UserError(f"{path}: a number that is not between 0 and 1")

@@ -16,6 +16,7 @@ from h2t2.link import wire
 from h2t2.node import assistant
 
 from ..common.errors import UserError
+from ..common.untrusted import whole
 from .certs import revocation_list, write_file
 from .rdl import telemetry
 
@@ -163,7 +164,7 @@ def numbered(names: list[str]) -> list[str]:
         stem, colon, count = name.rpartition(":")
         if not colon:
             made.append(name)
-        elif count.isdigit() and 0 < int(count) <= 256:
+        elif whole(count, 256):
             made += [f"{stem}-{n}" for n in range(1, int(count) + 1)]
         else:
             raise UserError(f"--worker {name}: want NAME or NAME:COUNT, 1 to 256 of them")

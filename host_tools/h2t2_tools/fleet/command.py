@@ -14,6 +14,7 @@ from h2t2.link.paho import Session, make_client
 from h2t2.node import commands
 
 from ..common.errors import Failure
+from ..common.untrusted import json_value, printable
 from .endpoint import Endpoint, unreachable
 
 MEET_S = 2.0  # a broker that is there tells a device's status by then
@@ -49,10 +50,10 @@ def send(to: Endpoint, device: str, content: dict[str, Any], wait: float = 10.0)
         answer = _next(heard, lambda topic, payload: topic == answers and _answers(payload, number), wait)
         if answer is None:
             raise Failure(f"{device}: no answer within {wait:g} s; it will not carry the command out later")
-        told = json.loads(answer)
+        told = json_value(answer)
         if not told["ok"]:
-            raise Failure(f"{device} refuses: {told['why']}")
-        return str(told["why"])
+            raise Failure(f"{device} refuses: {printable(str(told['why']))}")
+        return printable(str(told["why"]))
     finally:
         session.close()
 
@@ -72,7 +73,7 @@ def _next(heard: SimpleQueue[tuple[str, bytes]], wanted: Callable[[str, bytes], 
 def _answers(payload: bytes, number: str) -> bool:
     """Whether a payload is the answer to the command of that number."""
     try:
-        told = json.loads(payload)
+        told = json_value(payload)
         return isinstance(told, dict) and told["id"] == number and isinstance(told["ok"], bool) and "why" in told
     except (ValueError, KeyError):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,14 +15,17 @@ from h2t2.clock import ticks_diff, ticks_ms
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.quantise import local_input
 from h2t2.link.paho import PahoLink
-from h2t2.node import board, start
+from h2t2.node import signals, start
 from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
 from ..common import pairs, policies
 from ..common.errors import UserError
+from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
+
+LOG = logging.getLogger(__name__)
 
 Tag = tuple[int, int]  # the number of a sample in the stream, and in the test part
 
@@ -70,7 +74,7 @@ class Runner:
 
         ValueError where a snapshot does not fit, and it was to stop then.
         """
-        board.on_stop(self._stop)
+        signals.on_stop(self._stop)
         while True:
             made, again = self._once(to)
             if not again or self._ended:
@@ -103,7 +107,7 @@ class Runner:
             try:
                 link.open(self.config.deadline_ms)
             except OSError as error:
-                _say(f"{error}; deciding locally until it answers")
+                LOG.warning("%s; deciding locally until it answers", error)
             taught = running.node.policy.taught
             self._print({"start": {"boot": boot, "restored": running.keeper.restored, "taught": taught}})
             running.run()
@@ -143,14 +147,14 @@ def order(path: Path, samples: int) -> list[int]:
     """The numbers in a file, one a line, each 0..samples - 1. UserError, naming the line, for anything else."""
     numbers = []
     for n, line in enumerate(path.read_text().split(), 1):
-        if not line.isdigit() or int(line) >= samples:
+        if whole(line, samples - 1) is None:
             raise UserError(f"{path}: entry {n}, {line[:20]!r}, is not a test sample, 0..{samples - 1}")
         numbers.append(int(line))
     return numbers
 
 
 def _say(text: str) -> None:
-    print(f"h2t2 node: {text}", file=sys.stderr, flush=True)
+    LOG.info("%s", text)
 
 
 @contextmanager

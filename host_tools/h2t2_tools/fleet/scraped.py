@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from ..common.errors import UserError
 
+LOG = logging.getLogger(__name__)
 CONNECTIONS = 16  # at once; one more is closed
 SECONDS = 5.0  # a connection may be silent for
 
@@ -48,12 +50,21 @@ class Scraped:
 
             def do_GET(self) -> None:
                 if self.path == "/metrics":
-                    self._send(200, CONTENT_TYPE_LATEST, generate_latest(registry))
+                    self._metrics()
                 elif self.path == "/healthz":
                     why = unwell()
-                    self._send(503 if why else 200, "text/plain", (why or "ok").encode() + b"\n")
+                    self._send(503 if why else 200, "text/plain; charset=utf-8", (why or "ok").encode() + b"\n")
                 else:
                     self._send(404, "text/plain", b"/metrics or /healthz\n")
+
+            def _metrics(self) -> None:
+                try:
+                    text = generate_latest(registry)
+                except Exception as error:
+                    LOG.exception("the metrics cannot be told")
+                    self._send(500, "text/plain", f"the metrics cannot be told: {type(error).__name__}\n".encode())
+                else:
+                    self._send(200, CONTENT_TYPE_LATEST, text)
 
             def _send(self, status: int, kind: str, content: bytes) -> None:
                 self.send_response(status)

@@ -91,6 +91,19 @@ def plain(content: bytes) -> bytes:
     return _packed(model)
 
 
+def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
+    """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
+    schema = _schema()
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    for n, (data, scales) in changes.items():
+        tensor = model.subgraphs[0].tensors[n]
+        tensor.buffer = len(model.buffers)  # its own: others may share the one it had
+        model.buffers.append(schema.BufferT())
+        model.buffers[-1].data = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+        tensor.quantization.scale = [float(scale) for scale in scales]
+    return _packed(model)
+
+
 def with_ends(content: bytes, source: int, output: int, constants: dict[int, np.ndarray], operators: list[int]) -> bytes:
     """The same .tflite with one input and one output, these operators alone (by number), and constants in some tensors."""
     schema = _schema()
@@ -169,6 +182,8 @@ def _code(schema: Any, name: str, version: int) -> Any:
 
 
 def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
+    if tensor.dtype not in _TYPES:
+        raise UserError(f"tensor {tensor.name} is of a type that is not written here")
     made = schema.TensorT()
     made.name, made.shape, made.type = tensor.name.encode(), list(tensor.shape), _TYPES[tensor.dtype]
     made.buffer, made.isVariable = 0, tensor.variable

@@ -58,7 +58,7 @@ def _wait_ready(worker: subprocess.Popen[str]) -> None:
     late.start()
     try:
         for line in worker.stderr:
-            if line.startswith(READY):
+            if READY in line:
                 return
             noise.append(line)
     finally:

@@ -64,7 +64,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
         elif board == "pico":
             given = config.model_dump(exclude_unset=True, exclude={*NETWORK})
             serial = type(config)(**given, folder=config.folder)
-            summary = _pico(replace(contents, config=serial, mpy=True), Endpoint(host, port), device / FLASH, show)
+            summary = _pico(replace(contents, config=serial), Endpoint(host, port), device / FLASH, show)
         else:
             summary = _unix(contents, board, device, show)
     return {
@@ -81,7 +81,7 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
     failed = 0  # times in a row that the board said its sensor had
-    command, environment = emulator.command(Path("main.py"), []), emulator.environment(device)
+    command, environment = emulator.node(Path("main.py")), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

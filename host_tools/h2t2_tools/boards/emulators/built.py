@@ -35,6 +35,9 @@ class Built:
     def firmware(self) -> Path:
         return source.firmware(self.name)
 
+    def fetch(self, progress: Callable[[str], None]) -> None:
+        """Fetch what it runs with, beside its firmware."""
+
     def missing(self) -> str | None:
         return self._lacking() or terminals.absent()
 
@@ -43,7 +46,7 @@ class Built:
             return f"no {self.program}; run: sudo apt-get install {self.package}"
         if not self.firmware().exists():
             return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
-        if source.RECIPES[self.name].port == source.PICO and not rp2040js().exists():
+        if self.program == "node" and not rp2040js().exists():
             return "not fetched; run: h2t2 emulators --install"
         return None
 
@@ -73,6 +76,7 @@ PICO_NEXT = Built(
 )
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
+PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs npm")
 XTENSA = Xtensa(source.XTENSA, f"Xtensa LX106 (ESP32's family) under {QEMU_XTENSA}, MicroPython 1.25", QEMU_XTENSA, "qemu-user")
 XTENSA_NEXT = Xtensa(
     source.XTENSA_NEXT,
@@ -82,7 +86,7 @@ XTENSA_NEXT = Xtensa(
 )
 COUNTING = [PICO, CORTEX_M3, RV32]  # they have a clock that counts what the processor does
 ALL = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
-STEPS = len(ALL) + 5  # that install() tells of at most: sources and mpy-cross of either release, the Pico's emulator
+STEPS = len(ALL) + 8  # that install() tells of at most: sources and mpy-cross of either release, emulators, those of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
@@ -90,6 +94,8 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     wanted = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
     if wanted:
         source.build(wanted, progress)
-    if {PICO, PICO_NEXT} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
+    for board in boards:
+        board.fetch(progress)
+    if {PICO, PICO_NEXT, PICO_TLS} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)

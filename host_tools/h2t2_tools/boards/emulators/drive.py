@@ -15,6 +15,7 @@ from ..repl import RawRepl
 from . import romfs
 from .built import PICO, PICO_NEXT, Built, Xtensa
 from .catalogue import Emulator
+from .lwip import Port
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
 
@@ -32,7 +33,7 @@ def run(
     compile what local models need of it.
     Failure, with the board's words, where it raises.
     """
-    if isinstance(board, Emulator | Xtensa):
+    if isinstance(board, Emulator | Port | Xtensa):
         return _process(board, source, data, seconds, compiled)
     if board in (PICO, PICO_NEXT):
         return _pico(board, source, data, seconds, count, compiled)
@@ -43,13 +44,13 @@ def run(
         return repl.run(names + "exec(open('/rom/script.py').read())", seconds)
 
 
-def _process(board: Emulator | Xtensa, source: str, data: dict[str, bytes], seconds: float, compiled: bool) -> str:
+def _process(board: Emulator | Port | Xtensa, source: str, data: dict[str, bytes], seconds: float, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         for name, content in data.items():
             (Path(folder) / name).write_bytes(content)
         script = Path(folder) / "script.py"
         script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
-        if isinstance(board, Emulator):
+        if isinstance(board, Emulator | Port):
             return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
         if not compiled:
             return board.run(script, places.RUNTIME.parent, seconds)
@@ -67,16 +68,18 @@ def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, cou
         else:
             whole = prepared(_sources(), board=board)
         shutil.copy(whole, flash)
-        with Pico(flash, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
-            for name, content in {**data, "script.py": source.encode()}.items():
-                repl.write_file(name, content, check=False)
-            names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
-            return repl.run(names + "exec(open('script.py').read())", seconds)
+        with Pico(flash, board=board) as pico:
+            with RawRepl(pico.port, pace=False) as repl:
+                for name, content in {**data, "script.py": source.encode()}.items():
+                    repl.write_file(name, content, check=False)
+            with RawRepl(pico.port, pace=False) as repl:  # another start, whose heap is in one piece
+                names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
+                return repl.run(names + "exec(open('script.py').read())", seconds)
 
 
 def _modules() -> list[Path]:
     """The runtime, but for what needs CPython."""
-    return sorted(path for path in places.RUNTIME.rglob("*.py") if path.name not in ("paho.py", "tflite.py"))
+    return sorted(path for path in places.RUNTIME.rglob("*.py") if not path.name.startswith(("paho", "tflite")))
 
 
 def _sources() -> dict[str, bytes]:

@@ -30,9 +30,8 @@ class Pico:
     """One emulated board, powered from start() to stop(), or for as long as the context lasts. `port`: its line, a pty.
 
     flash: the file with its flash chip's content, made where there is none; None: one of its own, gone at the end.
-    event: called with what happens to the board, from a thread of ours: {"event": "reset" | "cut" | "pin" | ...}. board: whose
-    firmware it runs.
-    UserError, saying what to install, where it cannot run.
+    event: called with what happens to the board, from a thread of ours: {"event": "reset" | "cut" | "pin" | ...}.
+    board: whose firmware it runs. UserError, saying what to install, where it cannot run.
     """
 
     def __init__(

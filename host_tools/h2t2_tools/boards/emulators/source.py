@@ -1,5 +1,6 @@
 """MicroPython built for boards that no package has a firmware for, from Debian's source packages with Debian's compilers: the
-Raspberry Pi Pico's own firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, and a port of ours for qemu-xtensa."""
+Raspberry Pi Pico's own firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, a port of ours for qemu-xtensa, a Pico W's network
+stack on this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from . import debian
 # Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026, and gets newer ones
 DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
 SOURCE = "micropython"
-# what the rp2 and qemu ports use beside it
-LIBRARY_SOURCES = ("mbedtls",)
+# what the rp2, qemu and unix ports use beside it
+LIBRARY_SOURCES = ("mbedtls", "lwip")
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
+LWIP, PICO_TLS = "lwip", "pico-tls"
 PICO_NEXT, XTENSA_NEXT = f"{PICO}-{DEBIAN_NEXT}", f"{XTENSA}-{DEBIAN_NEXT}"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
@@ -58,6 +60,8 @@ RECIPES = {
     XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf"),
     PICO_NEXT: Recipe(PICO, DEBIAN_NEXT, {**HOST, **ARM}, "firmware.bin"),
     XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf"),
+    LWIP: Recipe(LWIP, DEBIAN_13, HOST, "micropython"),
+    PICO_TLS: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
 }
 PORT = Path(__file__).parent / "xtensa_port"
 
@@ -142,7 +146,13 @@ class Tree:
 
     def _link_libraries(self) -> None:
         library = self.folder / "mp/lib"
-        for name, path in (("pico-sdk", "root/usr/src/pico-sdk"), ("tinyusb", "root/usr/src/tinyusb"), ("mbedtls", "mbedtls")):
+        packages = {
+            "pico-sdk": "root/usr/src/pico-sdk",
+            "tinyusb": "root/usr/src/tinyusb",
+            "mbedtls": "mbedtls",
+            "lwip": "lwip",
+        }
+        for name, path in packages.items():
             shutil.rmtree(library / name, ignore_errors=True)
             (library / name).symlink_to(self.folder / path)
         (library / "micropython-lib").mkdir(exist_ok=True)
@@ -151,7 +161,8 @@ class Tree:
     def board(self, name: str) -> Path:
         """Build a board's firmware."""
         port = RECIPES[name].port
-        return self.pico(name) if port == PICO else self.xtensa(name) if port == XTENSA else self.qemu(name)
+        builders = {PICO: self.pico, XTENSA: self.xtensa, LWIP: self.lwip}
+        return builders.get(port, self.qemu)(name)
 
     def xtensa(self, name: str) -> Path:
         """The port of ours, which runs a script as a Linux process."""
@@ -160,19 +171,24 @@ class Tree:
         return self.folder / "mp/ports/xtensa/build/firmware.elf"
 
     def pico(self, name: str) -> Path:
-        """The Pico's firmware as the chip's flash holds it from its first byte on.
+        """The Pico's firmware as the chip's flash holds it from its first byte on; PICO_TLS: with TLS, as a Pico W's has it.
 
         The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
         """
         port = self.folder / "mp/ports/rp2"
         lists = port / "CMakeLists.txt"
+        board = port / "boards" / name
+        shutil.copytree(port / "boards/RPI_PICO", board)
+        if name == PICO_TLS:
+            with (board / "mpconfigboard.h").open("a") as header:
+                header.write("#define MICROPY_PY_SSL (1)\n")
         libraries = self.folder / "root/usr/src"
         names = [path.name for path in (libraries / "pico-sdk/src/rp2_common").iterdir()]
         lists.write_text(with_platform(compilers_floats(lists.read_text()), names))
         (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
         options = {
             "MICROPY_BOARD": "RPI_PICO",
-            "MICROPY_BOARD_DIR": port / "boards/RPI_PICO",
+            "MICROPY_BOARD_DIR": board,
             "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
             "PICO_CLIB": "newlib",  # as the compiler here has it; Debian's newest SDK means another
             "PICO_NO_PICOTOOL": 1,
@@ -180,9 +196,22 @@ class Tree:
             "PICO_TINYUSB_PATH": libraries / "tinyusb",
         }
         set_to = [f"-D{name}={value}" for name, value in options.items()]
-        self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
-        self.run(name, ["ninja", "-C", "pico"])
-        return self.folder / "pico/firmware.bin"
+        self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", name, "-GNinja", *set_to])
+        self.run(name, ["ninja", "-C", name])
+        return self.folder / name / "firmware.bin"
+
+    def lwip(self, name: str) -> Path:
+        """MicroPython's unix port with the variant that lies beside this file."""
+        port = self.folder / "mp/ports/unix"
+        shutil.copytree(Path(__file__).parent / "lwip_port", port / "variants/lwip")
+        header = port / "mphalport.h"
+        header.write_text(waits_for_the_network(header.read_text()))
+        self.run(name, ["make", "-j2", "-C", str(port), "VARIANT=lwip"])
+        slirp = Path(__file__).parent / "slirp_preload/nodelay.c"
+        preload = firmware(name).with_name("nodelay.so")
+        preload.parent.mkdir(parents=True, exist_ok=True)
+        self.run("slirp", ["gcc", "-shared", "-fPIC", "-O1", "-o", str(preload), str(slirp), "-ldl"])
+        return port / "build-lwip/micropython"
 
     def qemu(self, name: str) -> Path:
         """The firmware of one of QEMU's boards."""
@@ -212,6 +241,11 @@ def with_platform(lists: str, folders: list[str]) -> str:
     if part in lists or part not in folders:
         return lists
     return lists.replace("    pico_platform\n", f"    pico_platform\n    {part}\n")
+
+
+def waits_for_the_network(header: str) -> str:
+    """mphalport.h of MicroPython's unix port, whose waits end when the network's line has something."""
+    return header.replace("mp_hal_delay_us(500)", "network_wait(TIMEOUT_MS)")
 
 
 def compilers_floats(lists: str) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+import logging
 from io import BytesIO
 from typing import Any
 
 import numpy as np
-from nicegui import ui
+from nicegui import run, ui
 
 from ...common.pairs import Pair
+from ...common.untrusted import printable
 from ..rdl.desk import Desk, Waiting
 from ..rdl.shown import Shown, shown
 from .pictures import curve
 
+LOG = logging.getLogger(__name__)
 EACH_S = 0.5
 KEYS = "0123456789abcdef"
 SKIP = "s"
@@ -29,6 +32,7 @@ class Answering:
     def content(self) -> None:
         """Two tabs may be open: what one has answered is gone from the other."""
         at: list[Waiting | None] = [None]
+        busy = False  # a sample is being made ready
         state = ui.label().mark("waiting")
         place = ui.column().classes("w-full items-center")
         with ui.row():
@@ -36,38 +40,57 @@ class Answering:
                 ui.button(f"{KEYS[k]}: {name}", on_click=lambda _, k=k: give(k)).props("no-caps")
             ui.button(f"{SKIP}: nobody can tell", on_click=lambda: give(None)).props("no-caps outline")
 
-        def give(label: int | None) -> None:
-            if at[0]:
+        async def give(label: int | None) -> None:
+            if at[0] and not busy:
                 self._desk.answer(at[0].number, label)
-                look()
+                await look()
 
-        def look() -> None:
+        async def look() -> None:
+            nonlocal busy
+            if busy:
+                return
+            busy = True
+            try:
+                await refresh()
+            finally:
+                busy = False
+
+        async def refresh() -> None:
             waiting = self._desk.first()
             who = f", this one from {waiting.item.device}" if waiting else ""
             state.text = f"{self._desk.size} waiting{who}; {self._desk.answered} answered"
             if (waiting and waiting.number) != (at[0] and at[0].number):
+                sample = await run.io_bound(_shown, self._pair, waiting) if waiting else None
                 at[0] = waiting
                 place.clear()
                 with place:
-                    if waiting:
-                        _draw(shown(self._pair, waiting.request))
+                    if sample:
+                        _draw(sample)
                     else:
                         ui.label("nothing to answer")
 
-        def key(event: Any) -> None:
+        async def key(event: Any) -> None:
             pressed = event.key.name.lower()
             if not event.action.keydown or event.action.repeat:
                 return
             if pressed == SKIP:
-                give(None)
+                await give(None)
             elif pressed in KEYS[: len(self._names)]:
-                give(KEYS.index(pressed))
+                await give(KEYS.index(pressed))
 
         ui.keyboard(on_key=key)
         with place:
             ui.label("nothing to answer")
-        look()
         ui.timer(EACH_S, look)
+
+
+def _shown(pair: Pair, waiting: Waiting) -> Shown:
+    """What a person sees of a request; words where that cannot be said."""
+    try:
+        return shown(pair, waiting.request)
+    except Exception as error:
+        LOG.exception("a sample of %s", waiting.item.device)
+        return Shown(words=f"a sample that cannot be shown: {type(error).__name__}")
 
 
 def _draw(what: Shown) -> None:
@@ -80,7 +103,7 @@ def _draw(what: Shown) -> None:
             for n, value in enumerate(what.numbers):
                 ui.label(f"{n}: {value:.4g}").classes("text-h6")
     else:
-        ui.label(what.words).classes("text-body1").mark("sample")
+        ui.label(printable(what.words, "\n")).classes("text-body1").mark("sample")
 
 
 def _png(pixels: np.ndarray) -> str:

@@ -71,8 +71,8 @@ class Pages:
                 dark.value = not await ui.run_javascript("Quasar.Dark.isActive")
 
             ui.button(icon="contrast", on_click=other).props("flat round dense color=white aria-label='dark or light'")
-        trouble = ui.label().classes("text-negative")
-        trouble.bind_text_from(self._watcher, "trouble", lambda why: why and f"the broker: {why}; connecting again")
+        ui.label().classes("text-negative").mark("trouble").bind_text_from(self._watcher, "trouble")
+        ui.label().classes("text-warning").mark("refused").bind_text_from(self._watcher, "refused")
         with ui.column().classes("w-full q-gutter-y-sm"):
             yield
 
@@ -90,7 +90,8 @@ class Pages:
             )
 
         def matching() -> list[dict[str, Any]]:
-            rows = [_cells(report.COLUMNS, report.row(one, time.time())) for one in self._watcher.seen["devices"]]
+            seen = self._watcher.seen
+            rows = [_cells(report.COLUMNS, report.row(one, seen["at"])) for one in seen["devices"]]
             text = (wanted.value or "").lower()
             return [row for row in rows if text in " ".join(row.values()).lower()]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,26 +12,25 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from ...common import log
 from ...common.errors import Failure, UserError
 from .watchdog import FOLDER, SHARED, Watch
 
-READY = "h2t2 rdl: ready"
+READY = "h2t2 rdl: ready"  # in the line that says so
+LOG = logging.getLogger(__name__)
 PARENT = "H2T2_RDL_PARENT"  # tells a worker whose it is: it ends when that process is gone
 AGAIN = 1.0  # seconds before a worker that died is started again
 LONGEST_AGAIN = 30.0  # where it dies again and again
 
 
-def supervise(
-    commands: list[list[str]], kept: Path, ready: Callable[[str], None], say: Callable[[str], None]
-) -> dict[str, int]:
+def supervise(commands: list[list[str]], kept: Path) -> dict[str, int]:
     """Run `h2t2 rdl` with each of those arguments until SIGTERM or SIGINT, passed on like SIGHUP; the sum of their counts.
 
-    kept: the folder for requests that hung a model twice. UserError or Failure, in its own words, where one ends before it was
-    ready the first time.
+    They log as JSON, which is logged again here. kept: the folder for requests that hung a model twice. UserError or Failure,
+    in its own words, where one ends before it was ready the first time.
     """
     stop: list[int] = []  # the signal that ends it; no Event: a handler that sets one may wait for its own thread
     counts: Counter[str] = Counter()
@@ -47,8 +47,8 @@ def supervise(
 
         signal.signal(signal.SIGHUP, reload)
         for n, command in enumerate(commands):
-            arguments = [*command, "--json", f"{folder}/{n}.json"]
-            workers.append(_Process(arguments, folder / "suspects", kept, say, patient=len(commands) > 1))
+            arguments = [*command, "--log=json", "--json", f"{folder}/{n}.json"]
+            workers.append(_Process(arguments, folder / "suspects", kept, patient=len(commands) > 1))
         try:
             for worker in workers:
                 while not worker.ready.wait(0.1) and not stop:
@@ -59,7 +59,7 @@ def supervise(
                         raise UserError(worker.last.removeprefix("h2t2: "))
                     raise Failure(worker.last.removeprefix("h2t2: ") or "a worker did not start")
             if not stop:
-                ready(workers[0].first if len(workers) == 1 else f"{workers[0].first} ({len(workers)} workers)")
+                LOG.info("%s", workers[0].first if len(workers) == 1 else f"{workers[0].first} ({len(workers)} workers)")
             while not stop:
                 time.sleep(0.1)
                 for worker in workers:
@@ -81,9 +81,9 @@ class _Process:
     broker, and from each other, for every request, and find one at a time where a moment later there are many.
     """
 
-    def __init__(self, arguments: list[str], suspects: Path, kept: Path, say: Callable[[str], None], patient: bool) -> None:
+    def __init__(self, arguments: list[str], suspects: Path, kept: Path, patient: bool) -> None:
         self._command = [sys.executable, "-m", "h2t2_tools", "rdl", *arguments]
-        self._suspects, self._kept, self._say, self._patient = suspects, kept, say, patient
+        self._suspects, self._kept, self._patient = suspects, kept, patient
         self.ready = threading.Event()
         self.first = self.last = ""
         self._wait = AGAIN
@@ -91,7 +91,7 @@ class _Process:
         self.start()
 
     def start(self) -> None:
-        self._watch = Watch(self._suspects, self._kept, self._say)
+        self._watch = Watch(self._suspects, self._kept, LOG.warning)
         shared = self._watch.shared
         self._began = time.monotonic()
         # a session of its own: Ctrl-C reaches the parent alone, which then ends its workers in order
@@ -99,6 +99,7 @@ class _Process:
             self._command,
             stderr=subprocess.PIPE,
             text=True,
+            errors="replace",  # what a model's library writes may be no text: who reads it goes on all the same
             start_new_session=True,
             pass_fds=(shared,),
             env={**os.environ, PARENT: str(os.getpid()), SHARED: str(shared), FOLDER: str(self._suspects)},
@@ -114,13 +115,13 @@ class _Process:
         if self.process.poll() is not None:
             if not self._due:
                 self._wait = AGAIN if time.monotonic() - self._began > LONGEST_AGAIN else min(2 * self._wait, LONGEST_AGAIN)
-                self._say(f"a worker ended with status {self.process.returncode}; starting another in {self._wait:g} s")
+                LOG.error("a worker ended with status %d; starting another in %g s", self.process.returncode, self._wait)
                 self._due = time.monotonic() + self._wait
             elif time.monotonic() >= self._due:
                 self._due = 0.0
                 self.start()
         elif self._watch.hung():
-            self._say("a worker hangs; replacing it")
+            LOG.error("a worker hangs; replacing it")
             self.process.kill()
             self.process.wait()
             self.start()
@@ -128,12 +129,16 @@ class _Process:
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr
         for line in filter(None, map(str.strip, process.stderr)):
-            self.last = line.removeprefix("h2t2 rdl: ")
-            if line.startswith(READY):
-                self.first = self.last
+            self.last = line
+            if line.startswith("h2t2: ") and not self.first:  # why it did not start, which the parent says
+                continue
+            entry = log.entry(line)
+            self.last = entry.text if entry else line
+            if entry and entry.text.startswith("ready: ") and not self.first:
+                self.first = entry.text
                 self.ready.set()
-            elif self.first or not line.startswith("h2t2: "):  # else why it did not start, which the parent says
-                self._say(self.last)
+            else:
+                log.again(LOG, entry, line)
         self.ready.set()
 
     def send(self, number: int) -> None:

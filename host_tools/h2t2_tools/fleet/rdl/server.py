@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import random
 import secrets
 import signal
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from paho.mqtt.properties import Properties
 from h2t2.link import wire
 from h2t2.link.paho import IDLE_MS, Client, Session, make_client
 
-from ...common.errors import UserError
+from ...common.errors import UserError, raised_on_purpose
 from ..endpoint import Endpoint, unreachable
 from ..samples.store import Keeper
 from .desk import Desk, Person
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from ..scraped import Scraped
     from .metrics import Metrics
 
+LOG = logging.getLogger(__name__)
 GROUP = "$share/rdl/"  # workers of one model share its requests
 UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
 DRAIN = 30.0  # seconds for what was taken before the end
@@ -90,9 +90,9 @@ class Server:
         if options.metrics:
             self._listen(*options.metrics)
         self.told = Told(options.hang_s)
-        model = Person() if desk else load(source, self._say)
-        self.worker = Worker(model, model_id, self._say, self.told, source.limit, source.media)
-        self._keeper = Keeper(options.keep, options.keep_mb, self._say) if options.keep else None
+        model = Person() if desk else load(source, LOG.warning)
+        self.worker = Worker(model, model_id, LOG.warning, self.told, source.limit, source.media)
+        self._keeper = Keeper(options.keep, options.keep_mb, LOG.warning) if options.keep else None
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
         self._telemetry = Telemetry(source.path, digest(source.file), time.perf_counter())
@@ -144,7 +144,7 @@ class Server:
                 wants = "; it hangs up: does it want a certificate, or TLS?" if hung_up else ""
                 raise unreachable(OSError(why + wants))
             if not tries:
-                self._say(f"{why}; waiting for it")
+                LOG.warning("%s; waiting for it", why)
             tries += 1
             time.sleep(WAIT_S)
         end, seed = self.endpoint, random.SystemRandom().randrange(2**28)
@@ -165,7 +165,7 @@ class Server:
             if "refuses" in str(error):
                 self.session.close()
                 raise unreachable(error) from None
-            self._say(f"{error}; trying on")
+            LOG.warning("%s; trying on", error)
 
     def _try(self, make: Callable[[], Client]) -> str:
         """Why such a client cannot have what it wants, "" where it can."""
@@ -223,7 +223,7 @@ class Server:
     def _refuse(self, device: str, payload: bytes, status: int) -> None:
         if status == wire.OTHER_VERSION and self.worker.counts[wire.STATUS[status]] < SAID:
             told = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
-            self._say(f"{told}: bring the device's runtime, or this worker, up to date")
+            LOG.warning("%s: bring the device's runtime, or this worker, up to date", told)
         refusal = self.worker.refusal(payload, status)
         if refusal:
             self.session.publish(wire.topic(device, "reply"), refusal, 0)  # one that is lost costs a deadline
@@ -377,29 +377,26 @@ class Server:
                 self.told.alive()  # else the session's thread says so
             if self.options.parent and os.getppid() != self.options.parent:
                 self.stop()
-                self._say("the parent is gone")
+                LOG.warning("the parent is gone")
             self._reload.clear()
             version = self.source.version()
             if not asked and (not self.options.watch or version in (self._version, ())):
                 continue
             self._version = version
             try:
-                self._next.put(warmed(load(self.source, self._say)))
-            except (UserError, ValueError, OSError) as error:
+                self._next.put(warmed(load(self.source, LOG.warning)))
+            except Exception as error:  # whatever somebody's model raises: the one before serves on, and is watched on
                 self._reloaded("failed")
-                self._say(f"the model stays as it was: {error}")
+                expected = isinstance(error, (UserError, OSError)) or raised_on_purpose(error)
+                LOG.error("the model stays as it was: %s", error, exc_info=None if expected else error)
             else:
                 self._reloaded("done")
                 self._telemetry.version = digest(self.source.file)
-                self._say(f"reloaded {self.source.path}")
+                LOG.info("reloaded %s", self.source.path)
 
     def _reloaded(self, outcome: str) -> None:
         if self._metrics:
             self._metrics.reloads.labels(outcome).inc()
-
-    def _say(self, text: str) -> None:
-        with suppress(BrokenPipeError):  # whoever listened may be gone
-            print(f"h2t2 rdl: {text}", file=sys.stderr, flush=True)
 
 
 def _speaks_not_5(why: str) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 
 import numpy as np
 
 from h2t2.link import wire
 
 from ...common.pairs import Pair
+from .decoding import decoded
 from .models import as_batch, floats, of_pair
 from .models.pictures import picture
 
+LONGEST = 4000  # characters of a text
 LEAST = 4  # pixels of a side, below which an array is no picture
 CURVE = 25  # numbers, from which on a row of them is a curve
 
@@ -29,7 +30,10 @@ class Shown:
 
 
 def shown(pair: Pair, request: wire.Request) -> Shown:
-    """What a request holds, as the pair knows its samples. Bytes that cannot be read are words that say so."""
+    """What a request holds, as the pair knows its samples. Bytes that cannot be read are words that say so.
+
+    A picture in a file's format takes a process of its own and some tenths of a second: not for an event loop.
+    """
     if request.dtype == wire.RAW:
         return _raw(bytes(request.data), request.media)
     batch = as_batch([request.data], request.dtype, tuple(request.shape))
@@ -43,14 +47,11 @@ def shown(pair: Pair, request: wire.Request) -> Shown:
 
 def _raw(data: bytes, media: str) -> Shown:
     if media.startswith("text/"):
-        return Shown(words=data.decode(errors="replace"))
+        text = data.decode(errors="replace")
+        return Shown(words=text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text):,} characters)")
     if media.startswith("image/"):
-        from PIL import Image, UnidentifiedImageError
-
         try:
-            with Image.open(BytesIO(data)) as image:
-                image.draft("RGB", (1024, 1024))
-                return Shown(pixels=np.asarray(image.convert("RGB")))
-        except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+            return Shown(pixels=decoded(data))
+        except ValueError as error:
             return Shown(words=f"a picture that cannot be read: {error}")
     return Shown(words=f"{len(data):,} bytes of {media or 'no media type'}")

@@ -15,12 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from h2t2.link import wire
 
+from ...common.errors import plain
+
 EVERY_S = 2.0
 WAITS = 13  # as of h2t2.node.account: entry n counts answers below 2^n ms, the last one all that took longer
 LARGEST = 4096  # bytes of a message
 ANY = wire.presence("+", "+") + "/state"
 
-Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # as of a node's state
 Words = Annotated[str, Field(max_length=300)]
 
 
@@ -45,14 +47,18 @@ def topic(model: int, worker: str) -> str:
     return wire.presence(model, worker) + "/state"
 
 
-def read(payload: bytes) -> WorkerState | None:
-    """The state in a payload; None for anything else."""
+def read(payload: bytes) -> WorkerState:
+    """The state in a payload.
+
+    Raises:
+        ValueError: it is too long, no JSON, or an entry is none of the schema's; the text says which.
+    """
     if len(payload) > LARGEST:
-        return None
+        raise ValueError(f"a worker's state of {len(payload):,} bytes, at most {LARGEST:,}")
     try:
         return WorkerState.model_validate_json(payload)
-    except ValidationError:
-        return None
+    except ValidationError as error:
+        raise ValueError(plain(error)) from None
 
 
 def digest(path: Path) -> str:

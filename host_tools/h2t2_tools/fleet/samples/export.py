@@ -17,6 +17,7 @@ from ..rdl.models.pictures import png
 from ..rdl.models.tensors import NUMBERS
 from .store import Sample
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 ABOUT = ("id", "at", "device", "model", "bin", "chance", "weight", "label", "score")
 SUFFIX = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
 
@@ -39,7 +40,12 @@ def tensor(sample: Sample) -> np.ndarray | bytes:
 
 
 def _about(sample: Sample) -> list[object]:
-    return [getattr(sample, name) for name in ABOUT]
+    return [_cell(getattr(sample, name)) for name in ABOUT]
+
+
+def _cell(value: object) -> object:
+    """A value as a spreadsheet shows it: a text that would be a formula there gets an apostrophe, which makes it a text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def _npz(samples: list[Sample], path: Path) -> int:

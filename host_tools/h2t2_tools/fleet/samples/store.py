@@ -11,20 +11,31 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
+from typing import Any
 
 from h2t2.core.numbers import ONE
 from h2t2.link import wire
 
 from ...common.errors import UserError
+from ...common.untrusted import json_value
 
 FILE = "samples.db"
 VERSION = 1
 EVERY_S = 0.5  # between two commits: a kill loses what came after the last
 FULL = 0.9  # of the room, to which it is thinned
 LEAST_SHARE = 1 / 64  # a period of which so little has stayed is given up
+LATEST = 1e11  # Unix seconds, in the year 5138
+ITEM_BYTES = {wire.INT8: 1, wire.UINT8: 1, wire.FLOAT32: 4}
+# what a worker writes: the column, the least and the most
+RANGES = (
+    ("at", 0, LATEST), ("model", 0, 65535), ("boot", 0, 2**32), ("sequence", 0, 2**32), ("chance", 0, ONE),
+    ("share", 2.0**-60, 1), ("bin", 0, 255), ("dtype", 0, wire.RAW), ("label", 0, 255), ("score", 0, ONE),
+)  # fmt: skip
+INTEGERS = ("id", "model", "boot", "sequence", "chance", "bin", "dtype", "label", "score")
 WAITING = 10_000  # samples that wait for the disk at most; more are not kept, and counted
 BUSY_S = 30.0  # for which another worker may hold the file
 COLUMNS = (
@@ -92,7 +103,31 @@ def opened(folder: Path, make: bool = False) -> sqlite3.Connection:
         base.execute("COMMIT")
     except (OSError, sqlite3.Error) as error:
         raise UserError(f"{path}: {error}") from None
+    except (ValueError, TypeError):  # text in it that is no UTF-8, or no row where there must be one
+        raise UserError(f"{path}: it is damaged") from None
     return base
+
+
+@contextmanager
+def readable(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The file in that folder, until the context ends.
+
+    Raises:
+        UserError: there is none, or what is read of it meanwhile is damaged; the text says how to save the rest.
+    """
+    base = opened(folder)
+    try:
+        yield base
+    except (sqlite3.Error, Damaged, UnicodeDecodeError) as error:
+        path = folder / FILE
+        saved = f"what can be read may be saved: mkdir saved; sqlite3 {path} .recover | sqlite3 saved/{FILE}"
+        raise UserError(f"{path}: {error}; {saved}") from None
+    finally:
+        base.close()
+
+
+class Damaged(Exception):
+    """A row of the file is none that a worker has written."""
 
 
 class Keeper:
@@ -155,7 +190,7 @@ class Keeper:
             if used(self._base) > self._most:
                 thin(self._base, int(FULL * self._most))
             self._base.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # the disk is full, somebody holds the file: this thread goes on
             with suppress(sqlite3.Error):
                 self._base.execute("ROLLBACK")
             self.dropped += len(rows)
@@ -191,13 +226,41 @@ def thin(base: sqlite3.Connection, most: int) -> None:
 
 
 def read(base: sqlite3.Connection, device: str | None = None, model: int | None = None) -> Iterator[Sample]:
-    """Samples in the order of time. device, model: of that one only."""
+    """Samples in the order of time. device, model: of that one only.
+
+    Raises:
+        sqlite3.Error, Damaged: the file is damaged.
+    """
     where = [f"{name} = ?" for name, value in (("device", device), ("model", model)) if value is not None]
     values = [value for value in (device, model) if value is not None]
     clause = f" WHERE {' AND '.join(where)}" if where else ""
     for row in base.execute(f"SELECT {', '.join(COLUMNS)} FROM samples{clause} ORDER BY at, id", values):
-        made = dict(zip(COLUMNS, row))
-        yield Sample(**{**made, "shape": tuple(json.loads(made["shape"]))})
+        yield _sample(dict(zip(COLUMNS, row)))
+
+
+def _sample(row: dict[str, Any]) -> Sample:
+    """A row as a sample. Damaged, naming the entry, for one that no worker writes."""
+    number = row["id"]
+
+    def check(name: str, good: bool) -> None:
+        if not good:
+            raise Damaged(f"the file is damaged: sample {number}: {name} is {str(row[name])[:40]!r}")
+
+    for name, least, most in RANGES:
+        check(name, type(row[name]) in (int, float) and least <= row[name] <= most)
+    for name in INTEGERS:
+        check(name, type(row[name]) is int)
+    for name, kind in (("device", str), ("shape", str), ("media", str), ("data", bytes)):
+        check(name, type(row[name]) is kind)
+    check("device", wire.is_device(row["device"]))
+    try:
+        shape = json_value(row["shape"])
+    except ValueError:
+        shape = None
+    check("shape", isinstance(shape, list) and all(type(n) is int and 0 < n <= wire.MAX_DATA for n in shape))
+    size = 1 if row["dtype"] == wire.RAW else ITEM_BYTES[row["dtype"]]
+    check("data", len(row["data"]) == prod(shape) * size)
+    return Sample(**{**row, "shape": tuple(shape)})
 
 
 def forget(base: sqlite3.Connection, device: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from h2t2.link import wire
 from h2t2.node.package import CHUNK
 
+from ...common.untrusted import printable, whole
 from ..rdl import telemetry
 from . import state
 from .device import Device
@@ -20,18 +22,26 @@ LEAVES = ("status", "state")
 SPOKEN = ("command", "answer")  # what is kept as events
 EVENTS = 1000  # not yet fetched; one more drops the oldest
 LONGEST = 300  # characters of one
+SAID = 20  # refused messages in the log, before they are said now and then
+LOG = logging.getLogger(__name__)
 
 
 class Fleet:
     """devices: by name. workers: model number -> those that serve it, by name. events: (device, kind, text) of commands and
-    answers, for whoever takes them out. unread: messages that made no sense."""
+    answers, for whoever takes them out. unread: messages that were refused. refusal: topic of the last of them, and why.
+
+    listening: Unix seconds since when everything is heard that is said. lost: when the broker was lost, None while it is there:
+    until it is back nothing that devices do is known, and nobody is silent."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.devices: dict[str, Device] = {}
         self.workers: dict[int, dict[str, Worker]] = {}
         self.events: deque[tuple[str, str, str]] = deque(maxlen=EVENTS)
         self.unread = 0
+        self.refusal = ""
         self._clock = clock
+        self.listening = clock()
+        self.lost: float | None = None
 
     @staticmethod
     def topics() -> list[str]:
@@ -39,7 +49,33 @@ class Fleet:
         return [*(wire.topic("+", leaf) for leaf in LEAVES + SPOKEN), wire.presence("+", "+"), telemetry.ANY]
 
     def take(self, topic: str, payload: bytes, retained: bool = False) -> None:
-        """A message from the broker; an empty one takes back what was retained."""
+        """A message from the broker; an empty one takes back what was retained. One that makes no sense is refused: whatever a
+        device says, the thread that listens goes on."""
+        try:
+            self._take(topic, payload, retained)
+        except ValueError as error:
+            self.refuse(topic, str(error))
+        except Exception as error:
+            LOG.exception("a message on %s", printable(topic[:LONGEST]))
+            self.refuse(topic, f"{type(error).__name__}: {error}")
+
+    def lose(self) -> None:
+        """The broker is away."""
+        if self.lost is None:
+            self.lost = self._clock()
+
+    def listen(self) -> None:
+        """The broker is there, and tells everything from now on."""
+        self.lost, self.listening = None, self._clock()
+
+    def refuse(self, topic: str, why: str) -> None:
+        """Count a message that cannot be used."""
+        self.unread += 1
+        self.refusal = printable(f"{topic[:LONGEST]}: {why[:LONGEST]}")
+        if self.unread <= SAID or not self.unread & 1023:  # a stranger must not fill the log
+            LOG.warning("a message is refused: %s (%d so far)", self.refusal, self.unread)
+
+    def _take(self, topic: str, payload: bytes, retained: bool) -> None:
         if topic.startswith(wire.PRESENCE):
             self._worker(topic[len(wire.PRESENCE) :], payload)
             return
@@ -53,12 +89,8 @@ class Fleet:
             self._forget(name, leaf)
             return
         read = state.read(payload) if leaf == "state" else None
-        if leaf == "state" and read is None:
-            self.unread += 1
-            return
         if name not in self.devices and len(self.devices) >= MOST:
-            self.unread += 1
-            return
+            raise ValueError(f"more than {MOST:,} devices")
         device = self.devices.setdefault(name, Device(name))
         if read is None:
             device.take_status(payload, self._clock())
@@ -78,21 +110,20 @@ class Fleet:
 
     def _worker(self, rest: str, payload: bytes) -> None:
         model, name, *leaf = rest.split("/")[:3] + [""]
-        if not model.isdigit() or int(model) > 65535 or not name:
-            return
-        there = self.workers.get(int(model), {})
+        number = whole(model, 65535)
+        if number is None or not name:
+            raise ValueError("no number of a model, 0 to 65535, and name of a worker")
+        there = self.workers.get(number, {})
         if leaf[0] == "state":  # of one that has gone, or not yet come, it tells nothing
             read = telemetry.read(payload)
-            if read is None:
-                self.unread += 1
-            elif name in there:
+            if name in there:
                 there[name].take(read, self._clock())
         elif not payload:
             there.pop(name, None)
             if not there:
-                self.workers.pop(int(model), None)
+                self.workers.pop(number, None)
         elif name not in there and sum(map(len, self.workers.values())) < WORKERS:
-            self.workers.setdefault(int(model), there)[name] = Worker(int(model), name)
+            self.workers.setdefault(number, there)[name] = Worker(number, name)
 
 
 def _of_an_update(payload: bytes) -> bool:

@@ -17,6 +17,7 @@ from ..endpoint import Endpoint, unreachable
 from .fleet import Fleet
 
 LARGEST = 1 << 16  # bytes of a packet
+KEEP_ALIVE_S = 10  # a broker that is away is missed within twice that: sooner than a device counts as silent
 GATHER_MS = 100  # between two looks at what has come: a thread that is woken for every message costs twice as much
 FORGOTTEN_S = 3.0  # a broker that does so has forgotten a device by then
 
@@ -28,7 +29,9 @@ class Follower:
         self._fleet = Fleet()
         self._lock = threading.Lock()
         self._to = to
-        self._session = Session(to.host, to.port, self._client, Fleet.topics(), gather_ms=GATHER_MS)
+        self._session = Session(
+            to.host, to.port, self._client, Fleet.topics(), KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS
+        )
 
     def start(self) -> Follower:
         """Failure, saying why, where the broker cannot be had."""
@@ -52,6 +55,8 @@ class Follower:
     def fleet(self) -> Iterator[Fleet]:
         """The fleet as it is; it stays so for as long as the context lasts."""
         with self._lock:
+            if not self._session.up.is_set():
+                self._fleet.lose()
             yield self._fleet
 
     def forget(self, device: str) -> None:
@@ -72,11 +77,21 @@ class Follower:
         with self.fleet() as fleet:
             return device in fleet.devices
 
+    def _on_up(self, _session: Session) -> None:
+        with self._lock:
+            self._fleet.listen()
+
     def _client(self) -> Any:
         client = make_client("", limit=LARGEST, **self._to.login)
         client.on_message = self._on_message
         return client
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
+        """An exception here would end the connection, and a retained message would come again with the next one."""
         with self._lock:
-            self._fleet.take(message.topic, bytes(message.payload), message.retain)
+            try:
+                topic = message.topic
+            except UnicodeDecodeError:
+                self._fleet.refuse("a topic", "it is no UTF-8")
+                return
+            self._fleet.take(topic, bytes(message.payload), message.retain)

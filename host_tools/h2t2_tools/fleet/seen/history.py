@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from h2t2.node.account import PLACES
+
 from ...common.errors import UserError
+from ...common.untrusted import json_value
 from .device import Device
 from .report import minute
 
 VERSION = 1
+LARGEST = 2.0**53
 STEP_S = 60  # a row a device each
-COLUMNS = ("boot", "samples", "offloads", "replies", "fallbacks", "unasked", "saturated", "own", "always", "never")
+BUSY_S = 0.25  # for which another process may hold the file: what waits is written a second later
+COSTS = ("own", "always", "never")
+COLUMNS = ("boot", "samples", "offloads", "replies", "fallbacks", "unasked", "saturated", *COSTS)
+LONGEST = 1000  # characters of a line of the log
 SCHEMA = f"""
 CREATE TABLE devices (device TEXT PRIMARY KEY, boot INTEGER, since REAL, usual TEXT) WITHOUT ROWID;
 CREATE TABLE minutes (device TEXT, at INTEGER, {", ".join(COLUMNS)}, PRIMARY KEY (device, at)) WITHOUT ROWID;
@@ -26,6 +34,16 @@ PRAGMA user_version = {VERSION};
 
 
 @dataclass(frozen=True)
+class Line:
+    """Of the log. at: Unix seconds. kind: command, answer or alarm."""
+
+    at: float
+    device: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Bounds:
     """What is kept at most: days, and megabytes of the file."""
 
@@ -34,13 +52,17 @@ class Bounds:
 
 
 class History:
-    """For one thread. Rows and log are written in one transaction by each note(): a kill loses what came after the last."""
+    """For one thread at a time. A note() is one transaction: a kill loses what came after the last.
+
+    Every method but close() may raise sqlite3.Error: the disk is full, another process holds the file, or it is damaged. What
+    is read of a damaged file is checked: a value that is no number or text of ours is left out.
+    """
 
     def __init__(self, path: Path, bounds: Bounds = Bounds()) -> None:  # noqa: B008
         """UserError for a file that is none of ours."""
         self._path, self._bounds = path, bounds
         try:
-            self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._base = sqlite3.connect(path, BUSY_S, isolation_level=None, check_same_thread=False)
             version = self._base.execute("PRAGMA user_version").fetchone()[0]
             tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
@@ -49,7 +71,9 @@ class History:
                 raise UserError(f"{path}: no history of this version; move it away, or name another file")
             self._base.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
         except sqlite3.Error as error:
-            raise UserError(f"{path}: {error}") from None
+            raise UserError(f"{path}: {error}; move it away, or name another file") from None
+        except (ValueError, TypeError):  # sqlite3 meets text that is no UTF-8, or no row where there must be one
+            raise UserError(f"{path}: it is damaged; move it away, or name another file") from None
         self._noted: dict[str, int] = {}
 
     def close(self) -> None:
@@ -60,15 +84,19 @@ class History:
         row = self._base.execute("SELECT boot, since, usual FROM devices WHERE device = ?", (device.name,)).fetchone()
         if row is None:
             return
-        if device.usual is None and row[2]:
-            device.usual = json.loads(row[2])
-        if row[0] == device.boot and row[1] < device.since:
+        if device.usual is None:
+            device.usual = _histogram(row[2])
+        if row[0] == device.boot and _is_number(row[1]) and row[1] < device.since:
             device.since = row[1]
 
-    def note(self, devices: list[dict[str, Any]], now: float) -> int:
-        """Write a row for every device (report.of_device) that has said something in a minute that has none yet; how many."""
+    def note(self, devices: list[dict[str, Any]], now: float, lines: Iterable[Line] = ()) -> int:
+        """Write a row for every device (report.of_device) that has said something in a minute that has none yet; how many.
+
+        lines: of the log. Where it raises, nothing of all this is written, and it can be called again with the same.
+        """
         at = int(now // STEP_S) * STEP_S
         rows, known = [], []
+        said = [(line.at, line.device, line.kind, line.text[:LONGEST]) for line in lines]
         for one in devices:
             name, heard = one["device"], one["heard"]
             if one["state"] is None or not heard or self._noted.get(name) == at or now - heard > 2 * STEP_S:
@@ -77,30 +105,33 @@ class History:
             usual = one["scores"]["usual"]
             rows.append((name, at, *(row[column] for column in COLUMNS)))
             known.append((name, row["boot"], one["since"], json.dumps(usual) if usual else None))
-            self._noted[name] = at
-        if rows:
+        if rows or said:
             with self._transaction():
                 marks = ", ".join("?" * (2 + len(COLUMNS)))
                 self._base.executemany(f"INSERT OR REPLACE INTO minutes VALUES ({marks})", rows)
                 self._base.executemany("INSERT OR REPLACE INTO devices VALUES (?, ?, ?, ?)", known)
+                self._base.executemany("INSERT INTO log (at, device, kind, text) VALUES (?, ?, ?, ?)", said)
+        self._noted.update(dict.fromkeys((row[0] for row in rows), at))
         return len(rows)
 
     def say(self, device: str, kind: str, text: str, now: float) -> None:
-        """A line of the log."""
-        self._base.execute("INSERT INTO log (at, device, kind, text) VALUES (?, ?, ?, ?)", (now, device, kind, text[:1000]))
+        """Write a line of the log."""
+        self.note([], now, [Line(now, device, kind, text)])
 
     def log(self, device: str, most: int = 50) -> list[dict[str, Any]]:
         """The last lines of a device, the newest first."""
         found = self._base.execute(
             "SELECT at, kind, text FROM log WHERE device = ? ORDER BY number DESC LIMIT ?", (device, most)
         )
-        return [dict(zip(("at", "kind", "text"), row)) for row in found]
+        rows = (dict(zip(("at", "kind", "text"), row)) for row in found)
+        return [row for row in rows if _is_number(row["at"]) and isinstance(row["kind"], str) and isinstance(row["text"], str)]
 
     def series(self, device: str, since: float, most: int = 500) -> list[dict[str, Any]]:
         """Its rows from then on, oldest first; of more than `most`, every second, third ..."""
         found = self._base.execute(
             f"SELECT at, {', '.join(COLUMNS)} FROM minutes WHERE device = ? AND at >= ? ORDER BY at", (device, since)
         ).fetchall()
+        found = [row for row in found if all(map(_is_number, row[: -len(COSTS)])) and all(map(_is_cost, row[-len(COSTS) :]))]
         step = -(-len(found) // most) or 1
         return [dict(zip(("at", *COLUMNS), row)) for row in found[::-1][::step][::-1]]
 
@@ -136,5 +167,26 @@ class History:
         return float(pages * size)
 
     def _transaction(self) -> Any:
-        self._base.execute("BEGIN")
+        if self._base.in_transaction:  # one that could not even be taken back
+            self._base.rollback()
+        self._base.execute("BEGIN IMMEDIATE")
         return self._base
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value that was read is a finite number that no arithmetic of ours leaves the range of."""
+    return isinstance(value, (int, float)) and abs(value) < LARGEST
+
+
+def _is_cost(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _histogram(text: Any) -> list[int] | None:
+    """The counts of scores in a JSON text; None where it holds none."""
+    try:
+        counts = json_value(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    good = isinstance(counts, list) and 0 < len(counts) <= PLACES and all(type(n) is int and 0 <= n < LARGEST for n in counts)
+    return counts if good else None

@@ -29,6 +29,7 @@ COUNTERS = {
     "complaints": ("h2t2_node_complaints", "Troubles met"),
     "errors": ("h2t2_node_errors", "Exceptions caught"),
     "sensor_errors": ("h2t2_node_sensor_errors", "Exceptions of the sensor"),
+    "act_errors": ("h2t2_node_act_errors", "Exceptions of what acts on decisions"),
     "skipped": ("h2t2_node_skipped_slots", "Slots of the schedule that nobody had time for"),
 }
 WORKER = ["model", "worker", "host"]
@@ -48,6 +49,7 @@ class FleetCollector(Collector):
         with self._follower.fleet() as fleet:
             seen = report.of_fleet(fleet, now)
         yield GaugeMetricFamily("h2t2_broker_up", "Whether the broker is connected", int(not self._follower.trouble))
+        yield CounterMetricFamily("h2t2_refused_messages", "Messages that made no sense", seen["unread"])
         yield from _devices(seen["devices"], now)
         yield from _workers(seen["workers"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import Any
 
@@ -10,11 +11,13 @@ from h2t2.link import wire
 from h2t2.node.service import SOURCES
 
 from ...common.report import Report, Table
+from ...common.untrusted import printable
 from . import alarms
 from .device import Device
 from .fleet import Fleet
 from .worker import Worker
 
+LOG = logging.getLogger(__name__)
 COLUMNS = {
     "device": "left", "online": "left", "model": "right", "policy": "left", "costs": "left", "per s": "right",
     "asked": "right", "fell back": "right", "cost": "right", "never": "right", "last": "left", "energy": "right",
@@ -27,16 +30,17 @@ WORKER_COLUMNS = {
 }  # fmt: skip
 
 
-def of_device(device: Device, now: float) -> dict[str, Any]:
-    """A device as JSON; docs/json.md says what each key means."""
+def of_device(device: Device, now: float, listening: float = 0.0) -> dict[str, Any]:
+    """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
     state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
+    raised = alarms.of_device(device, rates, lately, now, listening)
     made: dict[str, Any] = {
         "device": device.name,
         "online": device.online,
         "since": round(device.since, 3) or None,
         "heard": round(device.heard, 3) or None,
         "restarts": device.restarts(now),
-        "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in alarms.of_device(device, rates, lately, now)],
+        "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in raised],
         "rates": None,
         "costs": None,
         "state": None,
@@ -65,10 +69,25 @@ def not_asked(state: dict[str, Any]) -> int:
 
 
 def of_fleet(fleet: Fleet, now: float) -> dict[str, Any]:
-    """All of them, those with alarms first, then by name."""
-    devices = sorted((of_device(device, now) for device in fleet.devices.values()), key=_order)
+    """All of them, those with alarms first, then by name: as they were when the broker was lost, where it is."""
+    now = now if fleet.lost is None else fleet.lost
+    devices = sorted((_described(fleet, device, now) for device in fleet.devices.values()), key=_order)
     workers = [of_worker(worker) for _, there in sorted(fleet.workers.items()) for worker in there.values()]
-    return {"devices": devices, "workers": workers, "unread": fleet.unread}
+    return {
+        "at": round(now, 3), "lost": None if fleet.lost is None else round(fleet.lost, 3), "devices": devices,
+        "workers": workers, "unread": fleet.unread, "refusal": fleet.refusal,
+    }  # fmt: skip
+
+
+def _described(fleet: Fleet, device: Device, now: float) -> dict[str, Any]:
+    """A device as JSON. One whose state no page can show loses that state: the others are shown all the same."""
+    try:
+        return of_device(device, now, fleet.listening)
+    except Exception as error:
+        LOG.exception("the state of %s", printable(device.name))
+        fleet.refuse(wire.topic(device.name, "state"), f"{type(error).__name__}: {error}")
+        fleet.devices[device.name] = without = Device(device.name, device.online, device.boot, device.since, device.heard)
+        return of_device(without, now, fleet.listening)
 
 
 def of_worker(worker: Worker) -> dict[str, Any]:
@@ -102,7 +121,15 @@ def table(fleet: dict[str, Any], now: float) -> Report:
     if fleet["workers"]:
         report.append(Table("workers", WORKER_COLUMNS, [worker_row(one) for one in fleet["workers"]]))
     report += [f"{one['device']}: {alarm['text']}" for one in devices for alarm in one["alarms"]]
+    if fleet["unread"]:
+        report.append(refused(fleet))
     return report
+
+
+def refused(fleet: dict[str, Any]) -> str:
+    """A sentence about the messages that were refused."""
+    count = fleet["unread"]
+    return f"{count:,} message{'s were' if count != 1 else ' was'} refused, the last on {fleet['refusal']}"
 
 
 def row(one: dict[str, Any], now: float) -> list[str]:

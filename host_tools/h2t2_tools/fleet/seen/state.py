@@ -6,25 +6,33 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from h2t2.core.numbers import ONE
 from h2t2.node.account import PLACES, WAITS
 
+from ...common.errors import plain
+
 LARGEST = 4096  # bytes of a state
-MOST = 2**63 - 1
+MOST = 2**53 - 1  # SQLite, JavaScript and Prometheus hold it exactly; a device that counts a million a second takes 285 years
 
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Places = Annotated[list[Count], Field(min_length=1, max_length=PLACES)]
 Words = Annotated[str, Field(max_length=200)]
+Cost = Annotated[int, Field(ge=0, le=ONE)]  # Q15
+Index = Annotated[int, Field(ge=-1, le=65535)]  # of a bin, a class or a source; -1: none
 
 
 class Update(BaseModel):
-    """What came by update. counter: of the package in force, 0: what was flashed. tried: of the last one. trial: samples of the
-    trial it is on, 0: none. said: what came of the last."""
+    """What came by update. counter, id: of the package in force, 0 and "": what was flashed. tried, tried_id: of the last one.
+    trial, seconds: samples and seconds of the trial it is on, 0: none. said: what came of the last."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
     counter: Count
+    id: Words = ""
     tried: Count
+    tried_id: Words = ""
     trial: Count
+    seconds: Count = 0
     said: Words
 
 
@@ -46,6 +54,7 @@ class State(BaseModel):
     complaints: Count = 0
     errors: Count = 0
     sensor_errors: Count = 0
+    act_errors: Count = 0
     skipped: Count = 0
     saturated: Count = 0
     budget: Count = 100
@@ -58,31 +67,36 @@ class State(BaseModel):
     policy: Words = ""
     bits: Count = 0
     classes: Count = 2
-    model: Count = 0
+    model: Annotated[int, Field(ge=0, le=65535)] = 0
     runtime: Words = ""
-    beta: Count | None = None
-    delta_fp: Count | None = None
-    delta_fn: Count | None = None
+    beta: Cost | None = None
+    delta_fp: Cost | None = None
+    delta_fn: Cost | None = None
     paid: Count = 0
     scores: Places | None = None
     answered: Places | None = None
     events: Places | None = None
-    local_cost: Annotated[list[int], Field(max_length=PLACES)] | None = None
+    local_cost: Places | None = None
     waits: Annotated[list[Count], Field(min_length=WAITS, max_length=WAITS)] | None = None
-    last: tuple[int, int, int] | None = None
+    last: tuple[Index, Index, Index] | None = None
     time: Count | None = None
     energy_mj: Count | None = None
     duty: Count | None = None
-    miss_rate: Count | None = None
-    snapshot_age_s: int = -1
+    miss_rate: Cost | None = None
+    snapshot_age_s: Annotated[int, Field(ge=-1, le=MOST)] = -1
+    program: Words = ""
     update: Update | None = None
 
 
-def read(payload: bytes) -> State | None:
-    """The State in a payload; None for anything else."""
+def read(payload: bytes) -> State:
+    """The State in a payload.
+
+    Raises:
+        ValueError: it is too long, no JSON, or an entry is none of the schema's; the text says which.
+    """
     if len(payload) > LARGEST:
-        return None
+        raise ValueError(f"a state of {len(payload):,} bytes, at most {LARGEST:,}")
     try:
         return State.model_validate_json(payload)
-    except ValidationError:
-        return None
+    except ValidationError as error:
+        raise ValueError(plain(error)) from None

@@ -28,6 +28,7 @@ class Job:
     """What to convert. data: calibration samples; test: samples to judge by (the calibration samples).
 
     event: index of class 1 among the outputs (the last). scale: what the data is divided by (255 for bytes, else 1).
+    bundle: prepare it for boards as well.
     """
 
     model: Path
@@ -36,6 +37,7 @@ class Job:
     test: Path | None = None
     event: int | None = None
     scale: float | None = None
+    bundle: bool = True
 
     @property
     def name(self) -> str:
@@ -102,7 +104,7 @@ def _write(job: Job, made_in: Path, content: bytes) -> tuple[dict[str, Path], di
     if about["inputs"][0]["dtype"] != "int8" or about["outputs"][0]["dtype"] != "int8":
         raise UserError(f"{job.model}: the converter left its ends as float: some operator cannot be quantised")
     made = {"tflite": int8}
-    if about["board"]:
+    if job.bundle and about["board"]:
         made["bundle"] = made_in / f"{job.name}.h2m"
         made["bundle"].write_bytes(bundle.from_tflite(int8))
     return made, about

@@ -13,6 +13,7 @@ from h2t2.link import wire
 from ...common.errors import UserError
 from ...common.pairs import Pair
 from ...fleet.rdl import models
+from ...fleet.rdl.decoding import FORMATS, PIXELS
 from ...fleet.samples import store
 from ...fleet.samples.store import Sample
 
@@ -40,11 +41,8 @@ class Kept:
 def load(pair: Pair, folder: Path, device: str | None) -> Kept:
     """Those of the pair's model. UserError where there are none, or a recipe could not be given them."""
     _checked(pair)
-    base = store.opened(folder)
-    try:
+    with store.readable(folder) as base:
         rows = list(store.read(base, device, pair.about.model_id))
-    finally:
-        base.close()
     fitting = [row for row in rows if _fits(pair, row)]
     if not fitting:
         raise UserError(f"{folder}: no samples of the pair's model, {pair.about.model_id} ({len(rows)} of it in another shape)")
@@ -95,8 +93,10 @@ def _picture(pair: Pair, sample: Sample) -> np.ndarray:
     given = pair.about.picture
     assert given
     try:
-        with Image.open(BytesIO(sample.data)) as image:
+        with Image.open(BytesIO(sample.data), formats=FORMATS) as image:
+            if image.width * image.height > PIXELS:
+                raise ValueError(f"{image.width} x {image.height} pixels are more than {PIXELS:,}")
             pixels = np.asarray(image.convert("L" if given.channels == 1 else "RGB").resize((given.width, given.height)))
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
         raise UserError(f"sample {sample.id} of {sample.device}: {error}") from None
     return given.numbers(pixels.reshape(given.height, given.width, -1))

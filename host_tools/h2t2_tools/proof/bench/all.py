@@ -22,6 +22,7 @@ NAMES = (
     "fidelity",
     "policy",
     "device",
+    "tls",
     "memory",
     "ldl",
     "kernels",

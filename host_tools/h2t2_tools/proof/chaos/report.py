@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from . import field
 from .account import FALLBACK, REMOTE
 
 if TYPE_CHECKING:
@@ -60,4 +61,4 @@ def broken(report: dict[str, Any]) -> list[str]:
                 trouble.append(f"{name}: no {figure}: not all that was to happen did")
         if not row["labels taught"] or not row["by fallback"]:
             trouble.append(f"{name}: nothing was taught, or nothing went wrong")
-    return trouble
+    return trouble + field.broken(report.get("field", []))

@@ -24,6 +24,7 @@ from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
 from ..proxy import Faults, Proxy
 from ..usage import children
+from . import field
 from .report import figures
 from .soak import Soak
 from .stalls import Stalls
@@ -144,9 +145,10 @@ def _kill(worker: subprocess.Popen[bytes]) -> None:
 def unleash(
     names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None], hours: float = 0.0
 ) -> dict[str, Any]:
-    """The report: {"nodes": a row each, "faults", "seconds", "soak", ...}; report.broken() says what in it must not be.
+    """The report: {"nodes": a row each, "field": a row each, "faults", "seconds", "soak", ...}; report.broken() says what in it
+    must not be.
 
-    hours: so long instead of so many samples, with what the processes use measured on the way.
+    hours: so long instead of so many samples, with what the processes use measured on the way, and without `field`.
     show(node, decided, samples, what happens now). Failure where nothing is decided for STUCK_S seconds.
     """
     began = time.monotonic()
@@ -169,8 +171,10 @@ def unleash(
             for subject in subjects:
                 subject.kill()
             storm.stop()
+    devices = [] if hours else field.go_through(lambda text: show("field", 0, 1, text))
     return {
         "nodes": [figures(subject) for subject in subjects],
+        "field": devices,
         "faults": storm.counts(),
         "deadline_ms": deadline_ms,
         "stall_ms": round(stalls.worst_ms, 1),

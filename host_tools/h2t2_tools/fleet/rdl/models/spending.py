@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ....common.untrusted import json_value
+
 
 class Spending:
     """Kept in a file beside the model's description, which all that use it lock. Nothing is written without a limit."""
@@ -48,7 +50,7 @@ class Spending:
 def _read(text: str) -> tuple[int, int, float]:
     """(day, requests, spent); those of no day where the file says nothing that can be read: a new one, or one cut off."""
     try:
-        told = json.loads(text)
+        told = json_value(text)
         return int(told["day"]), int(told["requests"]), float(told["spent"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return -1, 0, 0.0

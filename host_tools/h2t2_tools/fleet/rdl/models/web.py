@@ -17,6 +17,7 @@ from typing import Any
 from h2t2.link.backoff import Backoff
 
 from ....common.errors import UserError
+from ....common.untrusted import json_value, whole
 from ...endpoint import secret
 from .source import Source
 
@@ -102,8 +103,8 @@ class Web:
 def as_object(url: str, body: bytes) -> dict[str, Any]:
     """A JSON object. ValueError for bytes that are none."""
     try:
-        told = json.loads(body)
-    except (ValueError, RecursionError):
+        told = json_value(body)
+    except ValueError:
         raise ValueError(f"{url}: its answer is not JSON") from None
     if not isinstance(told, dict):
         raise ValueError(f"{url}: its answer is no JSON object")
@@ -126,4 +127,5 @@ def token(url: str, file: str, variable: str) -> str:
 
 def _seconds(text: str) -> float:
     """What a Retry-After asks for: at most a minute, 0 for a date."""
-    return min(float(text), 60.0) if text.isdigit() else 0.0
+    seconds = whole(text, 10**9)
+    return min(float(seconds), 60.0) if seconds is not None else 0.0

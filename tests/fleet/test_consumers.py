@@ -1,0 +1,164 @@
+"""Everything that passes the schemas of what devices and workers say goes through every consumer, and none of them raises.
+
+The consumers: dashboard pages and their pictures, the table of `h2t2 fleet` and its details, alarms, metrics, JSON, the history
+(written and read again), and the CSV file of kept samples.
+"""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+from states import NOW, Clock, state
+
+from h2t2.link import wire
+from h2t2.node.account import PLACES, WAITS
+from h2t2_tools.cli import options
+from h2t2_tools.fleet.dashboard import pages, pictures, watcher
+from h2t2_tools.fleet.rdl import telemetry
+from h2t2_tools.fleet.samples import export, store
+from h2t2_tools.fleet.seen import report
+from h2t2_tools.fleet.seen.fleet import Fleet
+from h2t2_tools.fleet.seen.history import History
+from h2t2_tools.fleet.seen.prometheus import FleetCollector
+from h2t2_tools.fleet.seen.state import State
+
+GOOD = [0, 1, 2, 255, 4096, 2**15, 2**16, 2**31, 2**53 - 2, 2**53 - 1]
+BAD = [-1, 2**15 + 1, 2**53, 2**63 - 1, 2**63, 10**400]  # refused, by some entries or by all
+NUMBERS = st.sampled_from(GOOD * 4 + BAD) | st.integers(0, 2**53 - 1)
+SMALL = st.integers(0, 2**15)
+MARKUP = ["[/x]", "[red]", "\x1b[2J", "=1+1", "@SUM(A1)", "\u202e", "\x00", '"\\\n', "<script>", "{}", "%s", "²"]
+WORDS = st.sampled_from(MARKUP) | st.text(max_size=40)
+NAMES = st.text(min_size=1, max_size=16).filter(lambda name: name.isascii() or name.isprintable()) | st.sampled_from(MARKUP)
+
+
+def entries():
+    """Entries of a state by name, as deep as the schema goes, some of them outside it."""
+    counts = st.lists(NUMBERS, min_size=1, max_size=PLACES)
+    special = {
+        "link": WORDS, "start": WORDS, "policy": WORDS, "runtime": WORDS, "namesakes": st.booleans(), "paused": st.booleans(),
+        "scores": counts, "answered": counts, "events": counts, "local_cost": counts,
+        "waits": st.lists(NUMBERS, min_size=WAITS, max_size=WAITS),
+        "last": st.tuples(NUMBERS | st.just(-1), NUMBERS, NUMBERS),
+        "snapshot_age_s": NUMBERS | st.just(-1),
+        "update": st.fixed_dictionaries(
+            {"counter": NUMBERS, "tried": NUMBERS, "trial": NUMBERS, "said": WORDS | st.just("back: x")}
+        ),
+    }  # fmt: skip
+    every = {name: special.get(name, NUMBERS | SMALL) for name in State.model_fields}
+    chosen = st.lists(st.sampled_from(sorted(every)), unique=True, max_size=8)
+    return chosen.flatmap(lambda names: st.fixed_dictionaries({name: every[name] for name in names}))
+
+
+def workers():
+    """States of a worker."""
+    return st.fixed_dictionaries({
+        "host": WORDS, "pid": NUMBERS, "source": WORDS, "version": WORDS, "uptime_s": NUMBERS, "waiting": NUMBERS,
+        "each_ms": st.floats(0, 1e9), "replies": st.dictionaries(WORDS, NUMBERS, max_size=4),
+        "waits": st.lists(NUMBERS, min_size=WAITS, max_size=WAITS),
+    })  # fmt: skip
+
+
+class Followed:
+    """A follower of a fleet that no broker tells anything."""
+
+    trouble = ""
+
+    def __init__(self, fleet):
+        self._fleet = fleet
+
+    def fleet(self):
+        from contextlib import nullcontext
+
+        return nullcontext(self._fleet)
+
+    def close(self):
+        pass
+
+
+def drawn(parts):
+    """Tables and lines as a terminal of 120 columns gets them."""
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+    for part in parts:
+        console.print(options.drawn(part))
+    return console.file.getvalue()
+
+
+def shown_on_pages(one, rows, log):
+    """What the dashboard sends a browser of a device."""
+    pages._facts(one)
+    made = [pictures.costs(rows), pictures.shares(rows)]
+    if one["state"]:
+        counts = one["scores"]
+        made += [pictures.forecast(one["state"]), pictures.histogram(counts["usual"], counts["lately"])]
+        made += [pictures.waits(one["state"]["waits"] or [])]
+    return json.dumps([made, [pages._line(line) for line in log], pages.address(one["device"])], allow_nan=False)
+
+
+def numbers_in(text):
+    return [sample.value for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=100, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+@given(NAMES, st.lists(entries(), min_size=1, max_size=4), st.lists(workers(), max_size=2), st.integers(1, 600))
+def test_what_passes_the_schema_passes_every_consumer(name, states, workers, seconds):
+    clock = Clock()
+    fleet = Fleet(clock)
+    fleet.take(wire.presence(3, "w"), b"1", True)
+    with TemporaryDirectory() as folder:
+        watch = watcher.Watcher(Followed(fleet), History(Path(folder) / "h.db"), clock)
+        for n, said in enumerate(states):
+            clock.now += seconds
+            fleet.take(wire.topic(name, "status"), b"online %d" % n)
+            fleet.take(wire.topic(name, "state"), json.dumps(state(**{"time": int(clock.now), **said})).encode(), n == 0)
+            fleet.take(wire.topic(name, "command"), json.dumps(said).encode())
+            for told in workers:
+                fleet.take(telemetry.topic(3, "w"), json.dumps(told).encode())
+            watch.tick()
+            assert not watch.trouble
+            seen = report.of_fleet(fleet, clock.now)
+            json.dumps(seen, allow_nan=False)
+            text = drawn(report.table(seen, clock.now))
+            for one in seen["devices"]:
+                text += drawn(report.details(one, clock.now))
+                shown_on_pages(one, watch.series(one["device"], 0), watch.log(one["device"]))
+            assert not set(text) & {"\x1b", "\x07", "\u202e"}, text
+            registry = CollectorRegistry()
+            registry.register(FleetCollector(Followed(fleet)))
+            assert not any(map(math.isnan, numbers_in(generate_latest(registry).decode())))
+        watch.close()
+        csv_of(name, Path(folder) / "kept.csv")
+
+
+def csv_of(name, path):
+    """The rows of a kept sample of that device: no cell begins a formula."""
+    sample = store.Sample(1, NOW, name, 3, 7, 0, 0, 1.0, 3, wire.INT8, (2,), "", b"\x01\x02", 1, 2**15)
+    export.export([sample], path)
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert all(cell[:1] not in ("=", "+", "@", "\t") and not (cell[:1] == "-" and not cell[1:2].isdigit()) for cell in rows[1])
+
+
+def test_counters_beyond_what_every_consumer_holds_exactly_are_refused():
+    fleet = Fleet(Clock())
+    for value in (2**63 - 1, 2**53, -1):
+        fleet.take(wire.topic("kitchen", "state"), json.dumps(state(samples=value)).encode())
+    assert not fleet.devices and fleet.unread == 3
+    fleet.take(wire.topic("kitchen", "state"), json.dumps(state(samples=2**53 - 1)).encode())
+    assert fleet.devices["kitchen"].state.samples == 2**53 - 1
+
+
+@pytest.mark.parametrize("topic", ["h2t2-workers/2/²/w", "h2t2-workers/2/" + "9" * 5000 + "/w", "h2t2-workers/2/٣/w/state"])
+def test_numbers_of_other_scripts_in_a_topic_are_refused(topic):
+    fleet = Fleet(Clock())
+    fleet.take(topic, b"1")
+    assert not fleet.workers and fleet.unread == 1

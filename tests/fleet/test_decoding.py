@@ -1,0 +1,115 @@
+"""Pictures of devices: what a decoder does with hostile bytes is a sentence, and costs this process nothing."""
+
+import io
+import random
+import resource
+import struct
+import time
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from h2t2.link import wire
+from h2t2_tools.common import pairs
+from h2t2_tools.fleet.rdl import decoding, shown
+from h2t2_tools.fleet.rdl.decoding import SHOWN, decoded
+
+pytestmark = pytest.mark.slow
+
+
+def file_of(image, kind, **options):
+    with io.BytesIO() as file:
+        image.save(file, kind, **options)
+        return file.getvalue()
+
+
+def png(width, height):
+    """A black picture of one bit a pixel, made without its pixels."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    packer = zlib.compressobj(9)
+    row = bytes(1 + (width + 7) // 8)
+    body = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
+    head = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
+def test_pictures_are_decoded_and_made_small(kind):
+    assert np.abs(decoded(file_of(Image.new("RGB", (40, 20), "red"), kind)).astype(int) - (255, 0, 0)).max() < 8
+    assert decoded(file_of(Image.new("RGB", (3000, 100)), kind)).shape == (34, SHOWN, 3)
+
+
+def test_a_small_file_of_many_pixels_is_refused_before_it_takes_memory():
+    bomb = png(25000, 25000)  # 625 million pixels: 1.9 GB as RGB
+    assert len(bomb) < 100_000
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.process_time()
+    with pytest.raises(ValueError, match="25000 x 25000 pixels are more than"):
+        decoded(bomb)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert time.process_time() - began < 0.5  # here
+    assert after.ru_utime - before.ru_utime < decoding.CPU_S and after.ru_maxrss < 900_000 + before.ru_maxrss
+
+
+def test_compressed_text_that_bursts_is_refused():
+    told = PngInfo()
+    told.add_text("comment", "a" * (200 << 20), zip=True)
+    bomb = file_of(Image.new("L", (4, 4)), "PNG", pnginfo=told)
+    assert len(bomb) < wire.MAX_DATA
+    pair = pairs.load("digits")
+    request = wire.decode_request(wire.encode_request(2, 1, 1, (len(bomb),), bomb, dtype=wire.RAW, media="image/png"))
+    words = shown.shown(pair, request).words
+    assert words.startswith("a picture that cannot be read: ") and "\n" not in words
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x89PNG\r\n\x1a\n", b"GIF89a" + bytes(50), b"%!PS-Adobe-3.0 EPSF-3.0\n", random.Random(1).randbytes(5000)]
+)
+def test_bytes_that_are_no_picture_are_refused(data):
+    with pytest.raises(ValueError):
+        decoded(data)
+
+
+@pytest.mark.parametrize(
+    "body, words", [("import os; os.kill(os.getpid(), 9)", "signal 9"), ("print('1 1')", "something else")]
+)
+def test_a_decoder_that_dies_or_lies_is_said(body, words, tmp_path, monkeypatch):
+    script = tmp_path / "decoder.py"
+    script.write_text(body)
+    monkeypatch.setattr(decoding, "__file__", str(script))
+    with pytest.raises(ValueError, match=words):
+        decoded(b"x")
+
+
+def test_a_decoder_that_hangs_is_ended(tmp_path, monkeypatch):
+    script = tmp_path / "decoder.py"
+    script.write_text("import time; time.sleep(60)")
+    monkeypatch.setattr(decoding, "__file__", str(script))
+    monkeypatch.setattr(decoding, "WAIT_S", 0.2)
+    with pytest.raises(ValueError, match="longer than 0.2 s"):
+        decoded(b"x")
+
+
+def test_the_process_has_limits(tmp_path, monkeypatch):
+    """More memory than it may have, and a file: both fail there."""
+    source = decoding.__file__
+    for body in ("bytearray(1 << 30)", f"with open({str(tmp_path / 'written')!r}, 'w') as f: f.write('x')"):
+        script = tmp_path / "decoder.py"
+        limits = f"import importlib.util as u; s = u.spec_from_file_location('d', {source!r}); d = u.module_from_spec(s)\n"
+        script.write_text(limits + f"s.loader.exec_module(d); d._limit()\n{body}\n")
+        monkeypatch.setattr(decoding, "__file__", str(script))
+        with pytest.raises(ValueError, match="MemoryError|signal|too large|Error"):
+            decoded(b"x")
+    assert not (tmp_path / "written").exists() or not (tmp_path / "written").read_bytes()
+
+
+def test_long_texts_are_cut():
+    pair = pairs.load("digits")
+    data = b"x" * 100_000
+    request = wire.decode_request(wire.encode_request(2, 1, 1, (len(data),), data, dtype=wire.RAW, media="text/plain"))
+    assert shown.shown(pair, request).words.endswith("... (100,000 characters)")

@@ -1,0 +1,277 @@
+"""The thread behind the dashboard: no message, full disk, lock or damage to its history ends it or makes it silent."""
+
+import json
+import random
+import sqlite3
+import urllib.error
+import urllib.request
+from contextlib import closing
+
+import pytest
+from prometheus_client import CollectorRegistry
+from states import Clock, say, state
+from support import mosquitto, until
+
+from h2t2.link import wire
+from h2t2.link.paho import make_client
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.dashboard.watcher import Watcher
+from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.fleet.scraped import Scraped
+from h2t2_tools.fleet.seen import report
+from h2t2_tools.fleet.seen.fleet import Fleet
+from h2t2_tools.fleet.seen.follower import Follower
+from h2t2_tools.fleet.seen.history import History
+
+
+class Followed:
+    """A follower of a fleet that a test plays."""
+
+    def __init__(self, fleet):
+        self.trouble = ""
+        self._fleet = fleet
+
+    def fleet(self):
+        from contextlib import nullcontext
+
+        return nullcontext(self._fleet)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def world(tmp_path):
+    clock = Clock()
+    fleet = Fleet(clock)
+    watch = Watcher(Followed(fleet), History(tmp_path / "h.db"), clock)
+    yield watch, fleet, clock
+    watch.close()
+
+
+def texts(watch):
+    return [line["text"] for line in watch.log("kitchen")]
+
+
+def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(world):
+    watch, fleet, clock = world
+    say(fleet)
+    watch.tick()
+    base = watch._history._base
+    base.execute(f"PRAGMA max_page_count = {base.execute('PRAGMA page_count').fetchone()[0]}")
+    for n in range(400):
+        clock.now += 60
+        say(fleet, samples=1100 + n)
+        fleet.take(wire.topic("kitchen", "command"), json.dumps({"pause": n, "x": "a" * 200}).encode())
+        watch.tick()
+        if "full" in watch.trouble:
+            break
+    assert watch.trouble == "the history is not written: database or disk is full"
+    assert watch.by_name["kitchen"]["state"]["samples"] == 1100 + n  # the picture moves on
+    base.execute("PRAGMA max_page_count = 100000")
+    watch.tick()
+    assert watch.trouble == "" and texts(watch)[0].startswith(f'{{"pause": {n},')
+    assert watch.series("kitchen", 0)[-1]["samples"] == 1100 + n
+
+
+def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
+    watch, fleet, clock = world
+    say(fleet)
+    watch.tick()
+    with closing(sqlite3.connect(tmp_path / "h.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        clock.now += 60
+        say(fleet, "hall")
+        fleet.take(wire.topic("kitchen", "command"), b'{"pause": 1}')
+        watch.tick()
+        assert watch.trouble == "the history is not written: database is locked" and "hall" in watch.by_name
+        other.execute("ROLLBACK")
+    watch.tick()
+    assert watch.trouble == "" and '{"pause": 1}' in texts(watch) and watch.series("hall", 0)
+
+
+def test_what_waits_for_the_history_is_bounded(world, monkeypatch):
+    watch, fleet, _ = world
+    monkeypatch.setattr("h2t2_tools.fleet.dashboard.watcher.UNWRITTEN", 10)
+    monkeypatch.setattr(History, "note", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error")))
+    for _ in range(12):
+        for n in range(1000):
+            fleet.take(wire.topic("kitchen", "command"), b"%d" % n)
+        watch.tick()
+    assert len(watch._unwritten) <= 5000 and "disk I/O error" in watch.trouble
+
+
+def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(world, monkeypatch, caplog):
+    watch, fleet, _ = world
+    say(fleet)
+    with monkeypatch.context() as broken:
+        broken.setattr(report, "of_fleet", lambda *_: {}["missing"])
+        watch.tick()
+        assert "cannot be shown" in watch.trouble and "KeyError" in caplog.text
+    watch.tick()
+    assert watch.trouble == "" and "kitchen" in watch.by_name
+
+
+def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
+    watch, fleet, _ = world
+    say(fleet, "kitchen")
+    say(fleet, "hall")
+    usual = report.alarms.of_device
+
+    def raising(device, *others):
+        if device.name == "hall" and device.state:
+            raise OverflowError("Python int too large")
+        return usual(device, *others)
+
+    monkeypatch.setattr(report.alarms, "of_device", raising)
+    watch.tick()
+    assert watch.by_name["kitchen"]["state"] and watch.by_name["hall"]["state"] is None
+    assert "h2t2/2/hall/state: OverflowError" in watch.refused
+
+
+def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
+    """150 damages to the file: none ends in a traceback."""
+    clock = Clock()
+    fleet = Fleet(clock)
+    with closing(History(tmp_path / "whole.db")) as history:
+        for n in range(120):
+            say(fleet, samples=1000 + n)
+            history.note(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+            history.say("kitchen", "alarm", "clock: it is off", clock.now)
+            clock.now += 60
+        history._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = (tmp_path / "whole.db").read_bytes()
+    refused = troubled = 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        damaged = bytearray(content)
+        if seed % 3 == 0:
+            del damaged[rng.randrange(len(damaged)) :]
+        for _ in range(rng.choice((1, 20, 400))):
+            begin = 100 if seed % 2 and len(damaged) > 101 else 0  # every second one has a good header
+            if damaged:
+                damaged[rng.randrange(begin, len(damaged))] = rng.randrange(256)
+        path = tmp_path / f"{seed}.db"
+        path.write_bytes(bytes(damaged))
+        try:
+            watch = Watcher(Followed(fleet), History(path), clock)
+        except UserError as error:
+            assert str(path) in str(error)
+            refused += 1
+            continue
+        say(fleet)
+        watch.tick()
+        json.dumps([watch.series("kitchen", 0), watch.log("kitchen")])
+        troubled += bool(watch.trouble)
+        assert "kitchen" in watch.by_name and "cannot be shown" not in watch.trouble
+        watch.close()
+        path.unlink()
+    assert refused > 20 and troubled > 10
+
+
+def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
+    clock = Clock()
+    fleet = Fleet(clock)
+    with closing(History(tmp_path / "h.db")) as history:
+        for _ in range(3):
+            say(fleet)
+            history.note(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+            clock.now += 60
+        history.say("kitchen", "alarm", "x", clock.now)
+        base = history._base
+        base.execute("UPDATE minutes SET samples = 'many' WHERE at = (SELECT min(at) FROM minutes)")
+        base.execute("UPDATE minutes SET own = 9e999 WHERE at = (SELECT max(at) FROM minutes)")
+        for usual in ("[" * 5000, "[1e9]", "{}", b"\xff", "[-1]"):
+            base.execute("UPDATE devices SET usual = ?, since = 'x'", (usual,))
+            history.recall(fleet.devices["kitchen"])
+        base.execute("INSERT INTO log (at, device, kind, text) VALUES (1, 'kitchen', 2, x'ff')")
+        assert len(history.series("kitchen", 0)) == 1 and [line["text"] for line in history.log("kitchen")] == ["x"]
+
+
+@pytest.mark.slow
+def test_retained_messages_of_one_device_blind_nobody(tmp_path):
+    """Through a real broker: a follower that meets them stays connected, counts them, and hears the others."""
+    bad = {
+        wire.topic("evil", "state"): json.dumps(state(samples=2**63 - 1)).encode(),
+        wire.topic("deep", "state"): b"[" * 60000,
+        "h2t2-workers/2/²/w": b"1",
+        "h2t2-workers/2/" + "9" * 5000 + "/w/state": b"{}",
+        wire.topic("[red]", "status"): b"online " + b"9" * 25,
+    }
+    with mosquitto(tmp_path) as broker:
+        client = make_client("")
+        client.connect(broker.host, broker.port)
+        client.loop_start()
+        for topic, payload in bad.items():
+            client.publish(topic, payload, 1, True).wait_for_publish(10)
+        client.publish(wire.topic("kitchen", "state"), json.dumps(state()).encode(), 1, True).wait_for_publish(10)
+        follower = Follower(Endpoint(broker.host, broker.port)).start()
+        try:
+
+            def known():
+                with follower.fleet() as fleet:
+                    return set(fleet.devices), fleet.unread
+
+            assert until(lambda: known() == ({"kitchen", "[red]"}, 4), 20), known()
+            assert follower.trouble == "" and follower._session.connections == 1
+        finally:
+            follower.close()
+            client.disconnect()
+            client.loop_stop()
+
+
+def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
+    class Broken:
+        def collect(self):
+            raise OverflowError("no")
+
+    registry = CollectorRegistry()
+    registry._collector_to_names[Broken()] = []
+    served = Scraped(registry, lambda: "the broker: lost ²", "127.0.0.1", 0)
+    try:
+        for path, status, words in (("metrics", 500, "OverflowError"), ("healthz", 503, "lost ²"), ("metrics", 500, "cannot")):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"http://127.0.0.1:{served.port}/{path}", timeout=10)
+            assert refused.value.code == status and words in refused.value.read().decode()
+    finally:
+        served.stop()
+
+
+def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
+    watch, fleet, clock = world
+    say(fleet)
+    watch.tick()
+    watch._follower.trouble = "connection lost"
+    fleet.lose()
+    for _ in range(60):
+        clock.now += 60
+        watch.tick()
+    assert watch.trouble.startswith("the broker: connection lost; connecting again; what is shown is of 20")
+    assert texts(watch) == [] and len(watch.series("kitchen", 0)) == 1 and watch.by_name["kitchen"]["alarms"] == []
+    watch._follower.trouble = ""
+    fleet.listen()
+    watch.tick()
+    assert watch.trouble == "" and texts(watch) == []
+
+
+@pytest.mark.slow
+def test_a_real_follower_notices_a_broker_that_goes_and_comes(tmp_path):
+    """A hung one is missed within twice the keep-alive, sooner than a device counts as silent."""
+    from h2t2_tools.fleet.seen import alarms, follower
+
+    assert 2 * follower.KEEP_ALIVE_S < alarms.SILENT_S - 10
+    with mosquitto(tmp_path) as broker:
+        listener = Follower(Endpoint(broker.host, broker.port)).start()
+
+        def lost():
+            with listener.fleet() as fleet:
+                return fleet.lost
+
+        try:
+            assert lost() is None
+            broker.stop()
+            assert until(lost, 20)
+            broker.start()
+            assert until(lambda: lost() is None, 30)
+        finally:
+            listener.close()
