@@ -143,9 +143,10 @@ lock:
 	$(COMPILE) --group build --group servers -o host_tools/locks/servers.txt
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
-# what is written by a command and committed: package.json of every board, the command reference, the operators
+# what is written by a command and committed: package.json and the table of boards, the command reference, the operators
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
+	$(BIN)/python -m h2t2_tools.boards.kinds_page
 	$(BIN)/python -m h2t2_tools.cli.reference > docs/commands.md
 	$(BIN)/python -m h2t2_tools.model.operators_page > docs/operators.md
 

@@ -2,6 +2,7 @@
 # largest block that a node allocates, and a heap that has as many bytes free in many pieces has no room for it.
 import gc
 import json
+import sys
 from array import array
 from struct import unpack_from
 
@@ -10,6 +11,7 @@ HEADER_SIZE = 48
 STEP = "<HHIIII"
 STEP_SIZE = 20
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
+CHECKS = "h2t2.ldl.bounds"  # looked at while a model is opened
 OFTEN = 2048  # bytes that are allocated between two collections, while a node is put together
 _reserved = {}  # type: dict[int, bytearray]
 
@@ -60,8 +62,11 @@ def _largest(file, steps):
 
 
 def release() -> None:
-    """Give back what was reserved and not taken."""
+    """A model is open, or cannot be opened: give back what was reserved and not taken, and, on a board, the checks' code."""
     _reserved.clear()
+    if sys.implementation.name == "micropython" and CHECKS in sys.modules:
+        del sys.modules[CHECKS]
+        delattr(sys.modules[CHECKS.rsplit(".", 1)[0]], CHECKS.rsplit(".", 1)[1])
 
 
 def in_flash(file) -> bool:

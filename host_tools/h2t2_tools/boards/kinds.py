@@ -29,7 +29,8 @@ class Kind:
     """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
 
     links: how it reaches its remote model, of LINKS; app: has room for a user's own program; arch: mpy-cross's name for its
-    code; paced: its REPL's line has no flow control; chip: its name in h2t2.node.ports, "" where that says nothing of it.
+    code; paced: its REPL's line has no flow control; chip: its name in h2t2.node.ports, "" where that says nothing of it; like:
+    the kind whose folder in firmware/boards it shares, "" for one with a folder of its own.
     """
 
     name: str
@@ -41,15 +42,31 @@ class Kind:
     arch: str | None = None
     paced: bool = False
     chip: str = ""
+    like: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where its main.py and its commented config.toml are."""
+        return places.boards() / (self.like or self.name)
 
 
+WIFI = ("mqtt", "wifi")
+# `heap` of boards that nobody here has held. RP2350: 256 KB of RAM more than RP2040. ESP32: gc.mem_free() in public reports of
+# MicroPython 1.22 to 1.27 (micropython's issues 14293 and 18859, lvgl_micropython's 244), with what MicroPython may still add
+# to its heap, less 40 KB that Wi-Fi takes of the same memory.
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("unix", "linux", 4 << 20, arch="x64"),
-        Kind("esp32", "esp32", 110 << 10, links=("mqtt", "wifi"), arch="xtensawin", paced=True, chip="esp32"),
+        Kind("esp32", "esp32", 110 << 10, links=WIFI, arch="xtensawin", paced=True, chip="esp32"),
+        Kind("esp32_s3", "esp32", 145 << 10, links=WIFI, arch="xtensawin", paced=True, chip="esp32", like="esp32"),
+        Kind("esp32_s3_psram", "esp32", 2 << 20, links=WIFI, arch="xtensawin", paced=True, chip="esp32", like="esp32"),
+        Kind("esp32_c3", "esp32", 145 << 10, links=WIFI, arch="rv32imc", paced=True, chip="esp32", like="esp32"),
+        Kind("esp32_c6", "esp32", 145 << 10, links=WIFI, arch="rv32imc", paced=True, chip="esp32", like="esp32"),
         Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m", chip="rp2040"),
-        Kind("pico_w", "rp2", 180 << 10, links=("mqtt", "wifi"), arch="armv6m", chip="rp2040"),
+        Kind("pico_w", "rp2", 180 << 10, links=WIFI, arch="armv6m", chip="rp2040"),
+        Kind("pico2", "rp2", 470 << 10, links=("serial",), arch="armv7emsp", chip="rp2350", like="pico"),
+        Kind("pico2_w", "rp2", 430 << 10, links=WIFI, arch="armv7emsp", chip="rp2350", like="pico_w"),
         Kind("microbit", "microbit", 9000, oldest=(1, 9), links=(), app=False, paced=True),
     )
 }
@@ -142,7 +159,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     files.update(config.certificates())
     files["config.json"] = json.dumps(content(kind, config), indent=1).encode()
     files["finish.py"] = (places.boards() / "finish.py").read_bytes()
-    files["main.py"] = (places.boards() / kind.name / "main.py").read_bytes()
+    files["main.py"] = (kind.folder / "main.py").read_bytes()
     return files
 
 

@@ -70,7 +70,7 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
         ldl = Int8Model(bundle, pair.about.output_of("ldl"))
         scale, zero_point = ldl.input_quantisation()
         files[RECORDS] = pairs.records(pair, scale, zero_point, RECORDED)
-    files[CONFIG] = commented.configuration(board, pair.about, entries).encode()
+    files[CONFIG] = commented.configuration(KINDS[board].folder, pair.about, entries).encode()
     files[MODEL] = bundle
     files[README] = _readme(folder, pair, board).encode()
     for name, content in files.items():

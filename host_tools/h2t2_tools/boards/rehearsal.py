@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO
 
-from h2t2.link import frames, wire
+from h2t2.link import answering, frames, wire
 from h2t2.link.mqtt import packet, text
 
 from ..common.errors import Failure
@@ -43,6 +43,7 @@ os.chdir({folder!r})
 sys.path[:] = [""]
 from h2t2.ldl.room import reserve_for_node
 reserve_for_node()
+sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
 for name in {modules}:
     __import__("h2t2." + name)
 program = None
@@ -190,12 +191,12 @@ def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
 
 
 def _reply(payload: bytes) -> bytes:
-    request = wire.decode_request(payload)
-    return wire.encode_reply(wire.OK, request.boot, request.sequence, request.sequence & 1, 20000)
+    request = answering.decode_request(payload)
+    return answering.encode_reply(wire.OK, request.boot, request.sequence, request.sequence & 1, 20000)
 
 
 class Peer:
-    """As much of a broker with a worker behind it as a rehearsal needs: it answers one device, and ends its first connection."""
+    """As much of a broker and a worker as a rehearsal needs: it answers one device, and ends its first connection."""
 
     def __enter__(self) -> Peer:
         self.listener = socket.create_server(("127.0.0.1", 0))

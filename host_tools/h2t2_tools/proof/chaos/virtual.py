@@ -28,7 +28,10 @@ class VirtualTime:
     def install(self) -> None:
         h2t2.clock.monotonic_ns = lambda: self._ns
         mqtt.select = SimpleNamespace(**{**vars(select), "poll": lambda: _Poller(self)})  # type: ignore[assignment]
-        mqtt._sleep = self.wait
+        mqtt.sleep = self._sleep  # type: ignore[assignment]
+
+    def _sleep(self, seconds: float) -> None:
+        self.wait(round(seconds * 1000))
 
     def wait(self, ms: int, poller: select.poll | None = None) -> list[Any]:
         """What a poller of sockets has within so many milliseconds."""
