@@ -10,7 +10,7 @@ from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.built import PICO
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
-from h2t2_tools.common import pairs
+from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.model import bundle, footprint
@@ -69,3 +69,51 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, options, tmp_pa
     found = targets.Found(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6)
     with pytest.raises(UserError, match="heap"):
         flash.check(kind, found, "port", [], heap, True)
+
+
+SAVE = """import gc
+from h2t2.core.adaptive import Adaptive
+from h2t2.node.snapshot import costs_of, pieces
+from h2t2.node.store import file_store
+policy = Adaptive(bits=BITS, window=8)
+costs = costs_of(policy)
+store = file_store(FOLDER + "state")
+store.write(*pieces(policy, costs))
+size = pieces(policy, costs)[0]
+blocks = [None] * 4000
+free = count = n = 0
+def fill():
+    n = 0
+    for size, leave in ((1024, 8192), (64, 0), (1, -100)):
+        gc.collect()
+        while gc.mem_free() > leave + size:
+            try:
+                blocks[n] = bytearray(size)
+            except MemoryError:
+                break
+            n += 1
+    return n
+count = fill()
+for n in range(count - 1, -1, -1):
+    blocks[n] = None
+    gc.collect()
+    free = gc.mem_free()
+    try:
+        store.write(*pieces(policy, costs))
+        break
+    except MemoryError:
+        pass
+blocks = None
+print(size, free)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [4, 6, 8])
+def test_a_snapshot_is_saved_with_one_kilobyte_of_heap(bits, tmp_path):
+    if ARM32.missing():
+        pytest.skip(ARM32.missing())
+    script = tmp_path / "save.py"
+    script.write_text(f"BITS = {bits}\nFOLDER = '{tmp_path}/'\n{SAVE}")
+    size, needed = map(int, ARM32.run(script, [], places.RUNTIME.parent, heap=200_000).split())
+    assert size > 1000 and needed <= 1024

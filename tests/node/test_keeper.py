@@ -19,14 +19,14 @@ class Counting:
     damaged = 0
 
     def __init__(self):
-        self.node, self.at, self.broken = None, [], False
+        self.node, self.at, self.broken = None, [], None
 
     def open(self):
         return None
 
     def write(self, size, chunks):
         if self.broken:
-            raise OSError("no space left on device")
+            raise self.broken
         self.at.append(self.node.policy.taught)
 
 
@@ -37,16 +37,17 @@ def test_the_first_lessons_are_saved_early_then_every_so_many():
     assert store.at == [1, 2, 4, 8, 16, 32, 64, 114, 164, 214, 264, 300]
 
 
-def test_a_disk_that_is_full_for_a_while_costs_no_more_than_the_saves_then():
+@pytest.mark.parametrize("error", [OSError("no space left on device"), MemoryError("memory allocation failed")])
+def test_a_disk_or_heap_that_is_full_for_a_while_costs_no_more_than_the_saves_then(error):
     store = Counting()
     service, store.node, _, said = running(bins=(5,) * 300, store=store, every=50)
     service.run(40)
-    store.broken = True
+    store.broken = error
     service.run(100)
-    store.broken = False
+    store.broken = None
     service.run()
-    assert service.keeper.unsaved >= 2 and store.at[-1] == 300 and "no space" in " ".join(said)
-    assert len([line for line in said if "not saved" in line]) <= 3
+    assert service.keeper.unsaved >= 2 and store.at[-1] == 300 and str(error) in " ".join(said)
+    assert len([line for line in said if "not saved" in line]) <= 3 and service.errors == 0
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import running
@@ -211,3 +212,40 @@ def test_what_lies_far_outside_is_said_now_and_then():
     told = [text for text in said if "far outside" in text]
     assert [text.split("(")[1] for text in told] == [f"{n} samples so far)" for n in (1, 2, 4)]
     assert json.loads(node.link.reported[-1])["saturated"] == 7
+
+
+class Full:
+    """A store on a board whose heap is full."""
+
+    damaged = 0
+
+    def open(self):
+        return None
+
+    def write(self, size, chunks):
+        raise MemoryError("memory allocation failed")
+
+
+def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monkeypatch):
+    class Asleep(Exception):
+        pass
+
+    def nap(ms, node, feed):
+        raise Asleep
+
+    service, node, _, said = running(store=Full())
+    node.samples = 1
+    service.sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
+    monkeypatch.setattr(service, "report", lambda: bytearray(1 << 62))
+    with pytest.raises(Asleep):
+        service._slept(60000)
+    assert service.keeper.unsaved == 1 and service.errors == 1
+
+
+def test_turns_that_fail_do_not_spin(monkeypatch):
+    rests = []
+    service, node, _, _ = running()
+    monkeypatch.setattr(h2t2.node.service, "rest", lambda seconds: rests.append(seconds) or len(rests) == 5 and service.stop())
+    monkeypatch.setattr(service, "_turn", lambda: bytearray(1 << 62))
+    service.run()
+    assert len(rests) == 5 == service.errors and min(rests) >= 0.01

@@ -115,12 +115,21 @@ class CutSlot:
         self.slot, self.budget = slot, budget
         self.open = slot.open
 
-    def write(self, size, chunks):
-        data = b"".join(bytes(chunk) for chunk in chunks)
-        assert len(data) == size
-        self.slot.write(min(self.budget, size), (data[: self.budget],))
-        if self.budget < size:
+    def begin(self, size):
+        self.stream = self.slot.begin(size)
+        return self
+
+    def write(self, data):
+        self.stream.write(bytes(data)[: self.budget])
+        if self.budget < len(data):
             raise Cut
+        self.budget -= len(data)
+
+    def sync(self, _):
+        self.slot.sync(self.stream)
+
+    def close(self):
+        self.stream.close()
 
 
 def test_every_changed_bit_of_a_slot_is_seen():
@@ -203,5 +212,5 @@ def test_serial_numbers_begin_again_after_the_largest():
 def test_a_slot_too_small_is_refused_before_it_is_touched():
     memory = bytearray(b"\xff" * 40)
     with pytest.raises(ValueError, match="do not fit"):
-        stores.BufferSlot(memory, 0, 40).write(41, (b"x" * 41,))
+        stores.BufferSlot(memory, 0, 40).begin(41)
     assert memory == b"\xff" * 40

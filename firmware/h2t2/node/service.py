@@ -3,12 +3,14 @@
 import json
 
 from ..clock import Stopwatch
+from .board import rest
 from .commands import Desk
 from .node import DOWN, STANDINGS, UP
 from .state import state
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
 COMMANDS = 4  # that are taken at once: an update comes in many
+FAILED_S = 0.01  # between two turns, the first of which failed
 IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
 
 
@@ -65,6 +67,7 @@ class Service:
                 self._turn()
             except Exception as error:
                 self._caught(error)
+                rest(FAILED_S)  # what failed fails again at once, as a rule
         while node.pending and not self.stopping:
             try:
                 self.watchdog()
@@ -72,7 +75,7 @@ class Service:
             except Exception as error:
                 self._caught(error)
         self.end()
-        self.report()
+        self._report_if_possible()
 
     def end(self) -> None:
         """Decide what is in flight and save what was learned, unless that is half changed."""
@@ -118,9 +121,16 @@ class Service:
             return False
         if sleep.deep:
             self.keeper.save()
-            self.report()
+            self._report_if_possible()
         sleep.nap(ms, node, self.watchdog)
         return True
+
+    def _report_if_possible(self):
+        """The last report before a sleep or the end, neither of which waits for it."""
+        try:
+            self.report()
+        except Exception as error:
+            self._caught(error)
 
     def _caught(self, error):
         self.errors += 1

@@ -6,7 +6,7 @@ VERSION = 5
 _HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body: options and state as 32-bit integers
 _MAGIC = b"H2T2"
 _SIZE = calcsize(_HEADER)
-_STRETCH = 256  # bytes that are written or read at once
+_STRETCH = 64  # bytes that are written or read at once
 
 
 class Mismatch(ValueError):
@@ -26,15 +26,15 @@ def pieces(policy, costs) -> tuple:
 
 def _chunks(policy, options, header):
     yield header
-    yield pack("<%di" % len(options), *options)
     buffer = bytearray(_STRETCH)
     at = 0
-    for value in policy.integers():
-        pack_into("<i", buffer, at, value)
-        at += 4
-        if at == _STRETCH:
-            yield buffer
-            at = 0
+    for values in (options, policy.integers()):
+        for value in values:
+            pack_into("<i", buffer, at, value)
+            at += 4
+            if at == _STRETCH:
+                yield buffer
+                at = 0
     yield memoryview(buffer)[:at]
 
 

@@ -284,7 +284,11 @@ def _run(config, feed, log, cause):
         board.settled()
         running.run()
         if not running.again:
-            ended(json.dumps(summary(running)))
+            gc.collect()
+            try:
+                ended(json.dumps(summary(running)))
+            except MemoryError as error:  # its work is done all the same
+                log("no room for the summary: %s" % error)
         return running.again
     except BaseException:  # Ctrl-C too
         if running:

@@ -1,5 +1,5 @@
 # A store: two slots that are written in turn, each with a serial number and a checksum. A power cut at any byte of a save
-# leaves the other slot, the last complete save, readable. Reading and writing take 256 bytes of memory beside the content.
+# leaves the other slot, the last complete save, readable.
 import errno
 import os
 from binascii import crc32
@@ -7,7 +7,7 @@ from struct import pack, unpack_from
 
 KEPT = 10  # files set aside by one name
 SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; then 0 again
-STRETCH = 256  # bytes that are read at once
+STRETCH = 128  # bytes that are read at once
 FRAME = 8  # bytes before the content: serial number, size. After it: its CRC-32, over both
 END = 4
 
@@ -104,18 +104,20 @@ class Store:
             self._look()
         serial, n, _ = self.newest or (0, 1, 0)
         serial = (serial + 1) & SERIALS
-        self.slots[1 - n].write(FRAME + size + END, _framed(serial, size, chunks))
+        slot = self.slots[1 - n]
+        stream = slot.begin(FRAME + size + END)
+        try:
+            head = pack("<II", serial, size)
+            stream.write(head)
+            crc = crc32(head)
+            for chunk in chunks:
+                stream.write(chunk)
+                crc = crc32(chunk, crc)
+            stream.write(pack("<I", crc & 0xFFFFFFFF))
+            slot.sync(stream)
+        finally:
+            stream.close()
         self.newest = serial, 1 - n, size
-
-
-def _framed(serial, size, chunks):
-    head = pack("<II", serial, size)
-    yield head
-    crc = crc32(head)
-    for chunk in chunks:
-        yield chunk
-        crc = crc32(chunk, crc)
-    yield pack("<I", crc & 0xFFFFFFFF)
 
 
 def _matches(stream, buffer, size, checksum, start):
@@ -149,14 +151,15 @@ class FileSlot:
         """What it holds, to readinto(), seek() and close(), or None where there is nothing; OSError where it cannot be read."""
         return open(self.path, "rb") if _exists(self.path) else None
 
-    def write(self, size: int, chunks) -> None:
-        """Replace what it holds by `size` bytes, which come in chunks."""
-        with open(self.path, "wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-            file.flush()
-            if hasattr(os, "fsync"):  # CPython's; a board's file system writes at close
-                os.fsync(file.fileno())
+    def begin(self, size: int):
+        """A stream, to write() and close(), that replaces what the slot holds by `size` bytes."""
+        return open(self.path, "wb")
+
+    def sync(self, stream) -> None:
+        """Have what was written on the disk before the stream is closed."""
+        stream.flush()
+        if hasattr(os, "fsync"):  # CPython's; a board's file system writes at close
+            os.fsync(stream.fileno())
 
     def set_aside(self) -> str:
         """Keep the file under another name, which it returns; OSError where there are KEPT of them already."""
@@ -190,15 +193,14 @@ class BufferSlot:
         """As FileSlot.open."""
         return Stream(self.view)
 
-    def write(self, size: int, chunks) -> None:
-        """As FileSlot.write. ValueError for more than the slot has room for, before anything is touched."""
+    def begin(self, size: int):
+        """As FileSlot.begin. ValueError for more than the slot has room for, before anything is touched."""
         if size > len(self.view):
             raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (size, len(self.view)))
-        at = 0
-        for chunk in chunks:
-            chunk = bytes(chunk)
-            self.view[at : at + len(chunk)] = chunk
-            at += len(chunk)
+        return Stream(self.view)
+
+    def sync(self, stream) -> None:
+        """As FileSlot.sync: it is there."""
 
     def set_aside(self) -> str:
         """A memory of two slots has no room for that: OSError."""
@@ -206,7 +208,7 @@ class BufferSlot:
 
 
 class Stream:
-    """A buffer that is read as a file is, without a copy."""
+    """A buffer that is read and written as a file is, without a copy."""
 
     def __init__(self, view):
         self.view = view
@@ -222,6 +224,10 @@ class Stream:
         buffer[:got] = self.view[self.at : self.at + got]
         self.at += got
         return got
+
+    def write(self, data) -> None:
+        self.view[self.at : self.at + len(data)] = data
+        self.at += len(data)
 
     def close(self) -> None:
         pass

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,19 +98,20 @@ def _run(args: argparse.Namespace) -> None:
     from ..boards import project
     from ..proof import run
 
-    counts: Counter[str] = Counter()
-
     def show_line(line: dict[str, Any]) -> None:
-        counts[line["source"]] += 1
         if args.json != "-":
             print(json.dumps(line), flush=True)
 
     report = run.run(project.load(Path(args.project)), args.board, args.broker, args.fresh, show_line)
-    report["decisions"] = dict(counts)
     write_json(args.json, report)
     if args.json != "-":
-        decided = ", ".join(f"{n} {source}" for source, n in counts.items())
+        decided = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
         print(f"decisions: {decided}; files: {report['folder'] or 'none'}", file=sys.stderr)
+        if "accuracy" in report:
+            told = f"accuracy {report['accuracy']:.1%}, mean cost {report['cost']:.3f} ({report['labelled']} labelled samples)"
+            print(told, file=sys.stderr)
+    if report["trouble"]:
+        raise Failure(f"the run was not in order: {'; '.join(report['trouble'])}; what the board said stands above")
 
 
 def _add_run(commands: Any) -> None:
