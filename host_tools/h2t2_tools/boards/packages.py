@@ -65,7 +65,9 @@ def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
     for path in modules(kind):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
-            files.append((path.removesuffix(".py") + ".mpy", compiled(path, source, kind.arch)))
+            files.append(
+                (path.removesuffix(".py") + ".mpy", compiled(path, source, kind.arch if path.endswith("_viper.py") else None))
+            )
         else:
             files.append((path, source))
     own = [("finish.py", places.boards() / "finish.py"), ("main.py", kind.folder / "main.py")]

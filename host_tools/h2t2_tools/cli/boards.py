@@ -49,7 +49,7 @@ def _emulators(args: argparse.Namespace) -> None:
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
-            print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
+            print(f"{row['name']:12} {row['about']}: {row['missing'] or 'ready'}")
     absent = [row["name"] for row in rows if row["missing"]]
     if args.install and absent:
         raise Failure(f"not there after --install: {', '.join(absent)}; each says why above")
