@@ -65,9 +65,8 @@ def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
     for path in modules(kind):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
-            files.append(
-                (path.removesuffix(".py") + ".mpy", compiled(path, source, kind.arch if path.endswith("_viper.py") else None))
-            )
+            native = kind.arch if path.endswith("_viper.py") else None
+            files.append((path.removesuffix(".py") + ".mpy", compiled(path, source, native)))
         else:
             files.append((path, source))
     own = [("finish.py", places.boards() / "finish.py"), ("main.py", kind.folder / "main.py")]
