@@ -584,13 +584,14 @@ class File:
         self.file.close()
 
 
-def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
+@pytest.mark.parametrize("with_program", [False, True], ids=["a model", "a model and a program"])
+def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program):
     """From the first chunk to the end of the trial: the node runs afterwards, and the same package comes through."""
-    made = signed(key, app=None)
+    made = signed(key, app=program(tmp_path, 1) if with_program else None)
     for n in itertools.count(1):
         folder = tmp_path / str(n)
         folder.mkdir()
-        device = Device(folder, key)
+        device = Device(folder, key, app=with_program)
         disk = Disk(folder, n)
         cut = False
         with monkeypatch.context() as patched:
@@ -599,7 +600,9 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
                 life(device, made)
             except Cut:
                 cut = True
-        assert open_ldl(device.start()["ldl"]).input_size == 5
+        config = device.start()
+        assert open_ldl(config["ldl"]).input_size == 5
+        assert "app" not in config or (folder / f"{config['app']}.py").exists()
         life(device, made)
         assert device.updates.report()["said"].startswith("kept"), (n, device.said)
         if not cut:
