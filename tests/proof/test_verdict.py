@@ -89,3 +89,17 @@ def test_an_actuator_that_fails_is_exit_status_1(tmp_path, capsys):
     assert main(["run", str(tmp_path / "mine"), "--fresh", "--json", str(tmp_path / "bad.json")]) == 1
     assert "228 failures of act()" in capsys.readouterr().err
     assert json.loads((tmp_path / "bad.json").read_text())["trouble"] == ["228 failures of act()"]
+
+
+@pytest.mark.slow
+def test_the_heap_of_another_board_is_an_option(tmp_path, capsys):
+    if catalogue.UNIX.missing():
+        pytest.skip(catalogue.UNIX.missing())
+    pair = pairs.load("breast_cancer")
+    project.new(tmp_path / "mine", pair, "unix", bundle.from_tflite(pair.ldl))
+    app = tmp_path / "mine/app.py"
+    app.write_text(app.read_text() + "\nlarge = bytearray(600 << 10)\n")
+    assert main(["run", str(tmp_path / "mine"), "--heap", "any"]) == 0
+    capsys.readouterr()
+    assert main(["run", str(tmp_path / "mine"), "--heap", "esp32", "--fresh"]) == 1
+    assert "memory" in capsys.readouterr().err.lower()

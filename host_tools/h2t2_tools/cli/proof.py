@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..boards.kinds import KINDS
 from ..common.errors import Failure, UserError
 from ..common.report import Table
 from .options import (
@@ -26,6 +27,8 @@ from .options import (
     show,
     write_json,
 )
+
+ANY = "any"  # heap: no board's
 
 
 def _demo(args: argparse.Namespace) -> None:
@@ -102,7 +105,8 @@ def _run(args: argparse.Namespace) -> None:
         if args.json != "-":
             print(json.dumps(line), flush=True)
 
-    report = run.run(project.load(Path(args.project)), args.board, args.broker, args.fresh, show_line)
+    heap = 0 if args.heap == ANY else KINDS[args.heap].heap
+    report = run.run(project.load(Path(args.project)), args.board, args.broker, args.fresh, show_line, heap)
     write_json(args.json, report)
     if args.json != "-":
         decided = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
@@ -130,6 +134,10 @@ def _add_run(commands: Any) -> None:
     )
     p.add_argument("--broker", default="", metavar="URL", help="one with a remote model behind it (both are started here)")
     p.add_argument("--fresh", action="store_true", help="forget what it learned and wrote in earlier runs")
+    p.add_argument(
+        "--heap", choices=[*(kind.name for kind in KINDS.values() if kind.chip), ANY], default="pico_w", metavar="KIND",
+        help=f"give unix or arm32 the heap that such a board usually has free, {ANY}: all that it takes (%(default)s)",
+    )  # fmt: skip
     json_option(p)
 
 

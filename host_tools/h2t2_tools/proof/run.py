@@ -35,12 +35,13 @@ Show = Callable[[dict[str, Any]], None]
 Hear = Callable[[str], None]
 
 
-def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict[str, Any]:
+def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: int = KINDS["pico_w"].heap) -> dict[str, Any]:
     """Run it to the end of its samples (Ctrl-C ends it); the report, with `trouble`, what went wrong on the board, in words.
 
     board: of EMULATED. url: a broker with a remote model behind it, "": both are started. fresh: forget earlier runs, which a
-    board otherwise remembers. show: called with every decision, as the board says it. UserError where the emulator is missing,
-    saying how to get it.
+    board otherwise remembers. heap: bytes that are free on the board when its program begins, 0: as many as it takes; of unix
+    and arm32, the others have their own. show: called with every decision, as the board says it. UserError where the emulator
+    is missing, saying how to get it.
     """
     config = project.contents.config
     if board == "microbit" and project.contents.records is None:
@@ -75,7 +76,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
             serial = type(config)(**given, folder=config.folder)
             summary = _pico(replace(contents, config=serial), Endpoint(host, port), device / FLASH, decided, verdict.hear)
         else:
-            summary = _unix(contents, board, device, decided, verdict.hear)
+            summary = _unix(contents, board, device, decided, verdict.hear, heap)
     return {
         "project": str(project.folder),
         "board": board,
@@ -86,13 +87,13 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
     }
 
 
-def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear) -> dict[str, Any]:
+def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear, heap: int) -> dict[str, Any]:
     device.mkdir(exist_ok=True)
     emulator = PROGRAMS[board]
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
     failed = 0  # times in a row that the board said its sensor had
-    command, environment = emulator.node(Path("main.py")), emulator.environment(device)
+    command, environment = _command(emulator, Path("main.py"), heap), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -147,6 +148,10 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: 
         finally:
             line.stop()
     return summaries[0]
+
+
+def _command(emulator: catalogue.Emulator, script: Path, heap: int) -> list[str]:
+    return emulator.node(script, heap) if heap else emulator.command(script, [])
 
 
 def _row(text: str) -> dict[str, Any]:
