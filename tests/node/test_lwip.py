@@ -20,6 +20,7 @@ from h2t2.core import policies
 from h2t2.node.keeper import Keeper
 from h2t2.node.store import file_store
 from h2t2_tools.boards.emulators import lwip
+from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker as brokers
 from h2t2_tools.fleet import certs
 from h2t2_tools.proof.children import rest
@@ -32,6 +33,7 @@ ENTRY = {"id": "lwip", "kind": "unix", "emulator": "lwip", "features": []}
 @pytest.fixture
 def board():
     need(lwip.LWIP)
+    need(UNIX)  # which looks at the folder that a node is put into
     return Board(ENTRY, None, True)
 
 
