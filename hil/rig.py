@@ -20,7 +20,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2_tools.boards import flash, gateway
-from h2t2_tools.boards.emulators import catalogue, drive, lwip
+from h2t2_tools.boards.emulators import built, catalogue, drive, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
@@ -137,7 +137,11 @@ class Board:
     def prepare(self, material: Material) -> None:
         """Put the material onto a unix port's folder. Others are flashed when they run."""
         if self.kind == "unix":
-            report = flash.flash(KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None)
+            assert isinstance(self.emulator, catalogue.Emulator | lwip.Port)
+            report = flash.flash(
+                KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None,
+                interpreter=self.emulator,
+            )  # fmt: skip
             self._as_built(report)
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
 
@@ -183,8 +187,9 @@ class Board:
             with Microbit() as board:
                 return self.serial(board.port, material, seconds, board)
         if self.kind == "pico" and self.emulator:
-            drive.runtime_on_a_pico(material.folder / "flash.bin")
-            with Pico(material.folder / "flash.bin") as pico:
+            assert isinstance(self.emulator, built.Built)
+            drive.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
+            with Pico(material.folder / "flash.bin", board=self.emulator) as pico:
                 return self.serial(pico.port, material, seconds)
         return self._real(material, seconds)
 

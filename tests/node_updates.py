@@ -1,10 +1,13 @@
 """A node that takes updates, and packages for it, for the tests."""
 
+import hashlib
 import json
 import shutil
+from struct import pack
 from types import SimpleNamespace
 
 from h2t2.ldl.open import open_ldl
+from h2t2.node import package as package_format
 from h2t2.node.account import Account
 from h2t2.node.node import UP
 from h2t2.node.update import Updates
@@ -24,6 +27,17 @@ def made_key(folder, name="fleet"):
 
 def signed(key, counter=7, blob=BLOB, seconds=0, **options):
     return package.build(PAIR, blob, key.private, package.Options(counter, trial=50, seconds=seconds, **options))
+
+
+def body(key, more, counter=7):
+    """A package with those bytes as its part MORE, signed."""
+    genuine = signed(key, counter)
+    parts = genuine.content[package_format.SIGNED :]
+    at = parts.index(b"MORE")
+    content = parts[:at] + pack("<4sI", b"MORE", len(more)) + more
+    numbers = genuine.head.model, counter, len(content), 50
+    head = pack("<4sBBHIII32s", b"H2TU", package_format.VERSION, 0, *numbers, hashlib.sha256(content).digest())
+    return package.Package(head + keys.sign(key.private, head) + content, genuine.head, {})
 
 
 class Device:
@@ -84,4 +98,4 @@ def service(
     node.complain = SimpleNamespace(counts={"act": act_errors})
     sensing = SimpleNamespace(errors=sensor_errors, every_us=0, retry_ms=0)
     sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors
-    return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP, report=lambda: None)
+    return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP)

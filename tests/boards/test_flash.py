@@ -1,6 +1,8 @@
 """`h2t2 flash` and `h2t2 boards`."""
 
+import dataclasses
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -13,7 +15,8 @@ from support import ROOT
 
 from h2t2.node import start
 from h2t2_tools.boards import flash, kinds, targets
-from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.emulators import built
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure, UserError
@@ -61,7 +64,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     real = kinds.payload
 
     def newer(*arguments):
-        return {path: data + b"\n" if path.endswith(".py") else data for path, data in real(*arguments).items()}
+        return {path: data + b"\n" if path.endswith((".py", ".mpy")) else data for path, data in real(*arguments).items()}
 
     monkeypatch.setattr(flash, "payload", newer)
     copied = []
@@ -104,7 +107,7 @@ def test_a_budget_goes_onto_the_board_where_there_is_one(model, tmp_path):
     for budget in ("", "200/day"):
         (tmp_path / "c.toml").write_text(text.replace('budget = ""', f'budget = "{budget}"'))
         files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, board_config.load(tmp_path / "c.toml")))
-        assert ("h2t2/core/budget.py" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
+        assert ("h2t2/core/budget.mpy" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
 
 
 def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_path):
@@ -113,7 +116,7 @@ def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_pa
         (tmp_path / "c.toml").write_text(re.sub(r"miss_rate = \S+", f"miss_rate = {limit}", text))
         files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, board_config.load(tmp_path / "c.toml")))
         wanted = "miss_rate" in json.loads(files["config.json"])["arguments"]
-        assert ("h2t2/core/miss_rate.py" in files) == wanted == (limit != "0")
+        assert ("h2t2/core/miss_rate.mpy" in files) == wanted == (limit != "0")
     (tmp_path / "c.toml").write_text(
         text.replace('policy = "adaptive"', 'policy = "h2t2"').replace("miss_rate = 0 ", "miss_rate = 0.1 ")
     )
@@ -158,18 +161,58 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     (tmp_path / "bad.h2m").write_bytes(model.read_bytes()[:100])
     assert main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
     assert "bundle" in capsys.readouterr().err
-    found = targets.Found("rp2", (1, 21, 0), 10_000, 5_000, 6)
+    found = targets.Found("rp2", (1, 24, 1), 10_000, 5_000, 6 | 3 << 8 | 4 << 10)
     kind = kinds.KINDS["pico_w"]
     rows, heap = [{"path": "a", "bytes": 9000, "changed": True}], {"runtime": 40_000, "model": 7_000, "app": 0}
     for changes, word in (
         ({"platform": "esp32"}, "says it is 'esp32'"),
-        ({}, "needs 1.22 or newer"),
+        ({}, "MicroPython 1.24.1; pico_w needs 1.25 or newer"),
         ({"version": (1, 25, 0)}, "9,000 bytes to copy, 5,000 free"),
         ({"version": (1, 25, 0), "flash": 10**6}, r"47,000 bytes \(runtime 40,000, model 7,000\) of heap, 10,000 are free"),
-        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5"),
+        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5.0"),
+        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these are 6.3: say --source"),
     ):
         with pytest.raises(UserError, match=word):
             flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, heap, True)
+
+
+def test_a_boards_own_numbers_say_what_it_loads():
+    """Every bit of sys.implementation._mpy."""
+    esp32 = targets.Found("esp32", (1, 26, 1), 1, 1, 6 | 3 << 8 | 10 << 10)
+    assert (esp32.mpy_format, esp32.arch, esp32.arch_flags) == ((6, 3), "xtensawin", 0)
+    rv32 = targets.Found("esp32", (1, 27, 0), 1, 1, 6 | 3 << 8 | 11 << 10 | 1 << 16)
+    assert (rv32.mpy_format, rv32.arch, rv32.arch_flags) == ((6, 3), "rv32imc", 1)
+    assert rv32.report()["mpy_format"] == "6.3"
+    assert [targets.Found("x", (1, 26), 1, 1, number << 10).arch for number in (0, 12, 15)] == ["", "rv64imc", ""]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("board", [UNIX, ARM32, built.XTENSA, built.XTENSA_NEXT], ids=lambda board: board.name)
+def test_every_interpreter_says_its_architecture(board, tmp_path):
+    need(board)
+    (tmp_path / "info.py").write_text("import sys\nprint(sys.implementation._mpy)\n")
+    words = [tmp_path / "info.py", tmp_path] if isinstance(board, built.Xtensa) else [tmp_path / "info.py", [], tmp_path]
+    said = targets.Found("x", (1, 25), 1, 1, int(board.run(*words)))
+    native = {"x86_64": "x64"}.get(platform.machine(), "")
+    names = {"unix": native, "arm32": "armv7emdp", "xtensa": "xtensa", "xtensa-forky": "xtensa"}
+    assert (said.mpy_format, said.arch) == (flash.MPY_FORMAT, names[board.name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("interpreter", [UNIX, ARM32], ids=lambda interpreter: interpreter.name)
+def test_machine_code_is_for_the_boards_own_processor(interpreter, model, tmp_path):
+    """Not for the one that boards of its kind usually have. Without any, the modules of machine code stay away."""
+    need(interpreter)
+    (tmp_path / "samples.bin").write_bytes(bytes(35))
+    contents = kinds.Contents(model, board_config.load(CONFIG), tmp_path / "samples.bin", mpy=True)
+    other = dataclasses.replace(kinds.KINDS["unix"], arch="xtensawin")
+    report = flash.flash(other, str(tmp_path / "device"), contents, False, lambda *_: None, interpreter=interpreter)
+    arch = report["found"]["arch"]
+    module = tmp_path / "device/h2t2/ldl/conv_viper.mpy"
+    assert arch != "xtensawin" and module.exists() == bool(arch)
+    assert not arch or targets.ARCHITECTURES[module.read_bytes()[2] >> 2] == arch
+    files = kinds.payload(dataclasses.replace(other, arch=""), contents)
+    assert "h2t2/ldl/conv.mpy" in files and "h2t2/ldl/conv_viper.mpy" not in files
 
 
 def test_boards_lists_what_is_plugged_in_and_says_when_nothing_is(capsys, monkeypatch):
@@ -204,8 +247,8 @@ def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
     words = ["flash", "--board", "unix", "--port", tmp_path / "device", "--model", model, "--config", tmp_path / "c.toml"]
     words = [str(word) for word in [*words, "--app", tmp_path / "app.py"]]
     assert main(words) == 0 and main(words) == 0
-    assert {"app.py", "h2t2/node/app.py", "h2t2/node/measured.py"} <= {
-        str(path.relative_to(tmp_path / "device")) for path in (tmp_path / "device").rglob("*.py")
+    assert {"app.py", "h2t2/node/app.mpy", "h2t2/node/measured.mpy"} <= {
+        str(path.relative_to(tmp_path / "device")) for path in (tmp_path / "device").rglob("*.*py")
     }
     (tmp_path / "device/app.py").write_text(APP + "# mine\n")
     assert main(words) == 2

@@ -1,17 +1,15 @@
 """The emulated Raspberry Pi Pico: a device on a serial port, for our tools and for somebody else's."""
 
-import http.server
 import json
 import re
 import subprocess
 import sys
-import threading
 import time
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import closing
 
 import pytest
 import replayed
+from http_server import serving_folder
 from support import ROOT, mosquitto, worker
 
 from h2t2_tools.boards import flash, project
@@ -122,21 +120,6 @@ def test_in_words_for_who_has_no_use_for_python(tmp_path):
             stopped.stop()
 
 
-@contextmanager
-def server(folder):
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    one = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=one.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{one.server_address[1]}"
-    finally:
-        one.shutdown()
-        one.server_close()
-
-
 def mpremote(pico, *words):
     command = [sys.executable, "-m", "mpremote", "connect", pico.port, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
@@ -148,7 +131,7 @@ def test_mpremote_unchanged_puts_the_runtime_on_it(tmp_path):
     """Somebody else's client: fs, run, and mip install of our package.json from a web server; then a node that it stops."""
     script = tmp_path / "mine.py"
     script.write_text("import h2t2.core.h2t2 as h2t2\nprint(h2t2.H2T2().decide(3))\n")
-    with Pico() as pico, server(ROOT / "firmware") as url:
+    with Pico() as pico, serving_folder(ROOT / "firmware") as url:
         mpremote(pico, "mip", "install", "--target", "/", f"{url}/boards/pico/package.json")
         mpremote(pico, "fs", "cp", str(script), ":mine.py")
         assert mpremote(pico, "fs", "cat", ":mine.py") == script.read_text()
@@ -265,7 +248,7 @@ ASLEEP = """import machine, time
 from h2t2.node import board
 from h2t2.node.sleep import Sleep
 class Link:
-    outlives_ms = lead_ms = 0
+    outlives_ms = lead_ms = connections = 0
     def close(self):
         pass
 class Node:

@@ -18,6 +18,7 @@ from h2t2_tools.fleet.dashboard import guard
 from h2t2_tools.fleet.dashboard.guard import FREE, LONGEST_S, Guard, Guesses
 
 TOKEN = "open sesame, 16 or more"
+pytestmark = pytest.mark.filterwarnings("ignore:Using `httpx` with `starlette.testclient`")
 
 
 class Clock:
@@ -37,9 +38,9 @@ async def socket(connection):
     await connection.close()
 
 
-def visitor(token=TOKEN, unwell="", clock=None, base="http://localhost"):
+def visitor(token=TOKEN, unwell="", clock=None, base="http://localhost", note=""):
     inside = Starlette(routes=[WebSocketRoute("/_nicegui_ws/x", socket), Route("/{path:path}", page)])
-    guarded = Guard(inside, token, lambda: unwell, Guesses(clock or Clock()))
+    guarded = Guard(inside, token, lambda: unwell, lambda: note, Guesses(clock or Clock()))
     return TestClient(guarded, base_url=base, follow_redirects=False)
 
 
@@ -51,6 +52,7 @@ def test_without_the_token_there_is_a_form_and_the_health_check():
     assert alone.get("/login").status_code == 401 and "token" in alone.get("/login").text
     answer = alone.get("/healthz")
     assert (answer.status_code, answer.text) == (503, "the broker: gone\n") and visitor().get("/healthz").text == "ok\n"
+    assert visitor(note="3 messages were refused").get("/healthz").text == "ok\n3 messages were refused\n"
     with pytest.raises(WebSocketDisconnect), alone.websocket_connect("ws://localhost/_nicegui_ws/x") as connection:
         connection.receive_text()
 

@@ -190,6 +190,23 @@ def test_another_package_with_the_same_counter_is_no_success(tmp_path, key):
     assert (row["outcome"], row["why"]) == (REFUSED, OTHER)
 
 
+def test_a_device_that_falls_silent_after_it_has_kept_a_package(key, monkeypatch):
+    """What was retained before the rollout listened says nothing of its silence."""
+    clock = Clock()
+    monkeypatch.setattr("time.time", clock)
+    fleet = Fleet(clock)
+    say(fleet, "d", status=b"online 7", retained=True)
+    say(fleet, "d", retained=True, update=KEPT_7)
+    health = Health(fleet.devices["d"], signed(key))
+    clock.now += 1000
+    assert health.look() == []
+    say(fleet, "d", update=KEPT_7)
+    assert health.look() == []
+    clock.now += 46
+    (alarm,) = health.look()
+    assert "nothing heard for 46 s" in alarm
+
+
 @pytest.mark.whole
 def test_those_that_do_not_answer_or_refuse(tmp_path, key):
     with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
@@ -341,6 +358,41 @@ def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
                 log = node.stderr.read()
     assert "back: sense() failed 4 times in 4 tries, 0 of 1000 before" in log and "Traceback" not in log
     assert "version 3 has no sensor" in log and "version 4" not in log
+
+
+IMPATIENT = """import sys
+from h2t2.node import trial
+from h2t2_tools.fleet import hang
+trial.QUIET_S = trial.UNKNOWN_S = 1
+hang.SPARE_S = 0.5
+from h2t2_tools.cli.main import main
+sys.exit(main())"""
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("where", ["sense", "setup"])
+def test_h2t2_node_goes_back_from_a_program_that_hangs(tmp_path, key, where):
+    """Its process starts again by itself, as a board does by its watchdog; after three starts the program before runs."""
+    with mosquitto(tmp_path) as broker:
+        (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
+        (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
+        hangs = tmp_path / "hangs.py"
+        hangs.write_text(PROGRAM.format(version=1, fails=False) + f"def {where}(*_):\n    import time\n    time.sleep(1e6)\n")
+        (tmp_path / "p.h2u").write_bytes(signed(key, 1, app=hangs).content)
+        command = [sys.executable, "-c", IMPATIENT, "node", "--broker", broker.url, "--device", "d", "--every", "20ms"]
+        command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
+        command += ["--snapshot", str(tmp_path / "st")]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
+            try:
+                assert until(lambda: (said := said_by(broker)) and said.samples > 0)
+                assert main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--wait", "100"]) == 1
+                digest = hashlib.sha256((tmp_path / "app.py").read_bytes()).hexdigest()[:16]
+                assert until(lambda: (said := said_by(broker)) and said.program == digest and said.samples > 0)
+                assert said_by(broker).update.said == "back: it was started 3 times and did not come to an end"
+            finally:
+                node.terminate()
+                log = node.stderr.read()
+    assert log.count("the program has not come back for") == 3 and "Traceback" not in log
 
 
 def said_by(broker):

@@ -145,6 +145,7 @@ def _short_weights(graph):
         (CNN, _scale(float("inf")), "has a scale of inf"),
         (CNN, _scale(1e-30), "want one above 0"),
         (CNN, _graph(_never_computed), "is not computed before"),
+        (CNN, _graph(lambda graph: setattr(graph.tensors[graph.inputs[0]], "isVariable", True)), "a constant or a variable"),
         (CNN, _graph(_backwards), "is not computed before"),
         (CNN, _graph(_writes_to_a_constant), "is a constant, an input, or computed before"),
         (CNN, _graph(_without_weights), "it has 1 inputs, want 2 to 3"),

@@ -112,3 +112,16 @@ def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
     assert [line["source"] for line in lines].count("remote") >= 11, (lines, summary)
     assert summary["connections"] >= 11
     assert summary["asleep_s"] == pytest.approx(world["slept"] / 1000, abs=2) and summary["asleep_s"] > 11 * 50
+
+
+def test_a_board_that_wakes_alone_tries_ever_more_rarely(tmp_path):
+    """Its network is away for six hours: 36 wakings, of which some ten try for it; then it is found within the next 32."""
+    up = ((0, 3_600_000), (7 * 3_600_000, LONG))
+    config = {"every": "10min", "sleep": "deep", "watchdog_ms": 8000}
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, ESP32, 80, {"up": up, "is_set": True}, **config)
+    attempts = [at for at, call in world["asked"] if call == "connect"]
+    alone = [at for at in attempts if 3_610_000 < at < 7 * 3_600_000]
+    assert 3 <= len({at // 600_000 for at in alone}) <= 8
+    assert any(line["source"] == "remote" and line["at"] > 7 * 3_600_000 for line in lines)
+    assert [line["source"] for line in lines[-5:]].count("remote") >= 4

@@ -236,7 +236,7 @@ def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monke
     service, node, _, said = running(store=Full())
     node.samples = 1
     service.sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
-    monkeypatch.setattr(service, "report", lambda: bytearray(1 << 62))
+    monkeypatch.setattr(service, "_report", lambda: bytearray(1 << 62))
     with pytest.raises(Asleep):
         service._slept(60000)
     assert service.keeper.unsaved == 1 and service.errors == 1

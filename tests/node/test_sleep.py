@@ -26,7 +26,7 @@ class Idle:
     """What Sleep asks of a node: a link and the offloads so far."""
 
     def __init__(self, world, offloads=0):
-        self.link = types.SimpleNamespace(outlives_ms=LONG, lead_ms=0, closed=0)
+        self.link = types.SimpleNamespace(outlives_ms=LONG, lead_ms=0, closed=0, connections=1)
         self.link.close = lambda: setattr(self.link, "closed", self.link.closed + 1)
         self.offloads, self.earned = offloads, world.ticks()
 
@@ -54,6 +54,16 @@ def test_what_sleep_saves_is_counted_over_every_start(world, tmp_path):
     assert made.pop("energy_mj") == pytest.approx(energy, abs=2)
     assert made == {"wakes": 3, "awake_s": 1, "asleep_s": 28, "duty": 50}
     assert "energy_mj" not in asleep(world, tmp_path, "light").report()
+
+
+def test_a_start_is_time_awake(world, tmp_path):
+    """A chip that wakes loads its program for seconds before anything of ours runs."""
+    with pytest.raises(Reset):
+        asleep(world, tmp_path).nap(9000, Idle(world), lambda: None)
+    world.pass_ms(2500)
+    one = asleep(world, tmp_path, woken=True)
+    one.count(0)
+    assert one.awake_ms == pytest.approx(2500, abs=5) and one.asleep_ms == pytest.approx(9000, abs=5)
 
 
 def test_what_passed_is_counted_and_not_what_was_asked_for(world, tmp_path):
@@ -150,7 +160,7 @@ def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
     assert not one.level_kept
 
 
-@pytest.mark.parametrize("content", [b"", b"H2Z2\x01", b"x" * 52])
+@pytest.mark.parametrize("content", [b"", b"H2Z2\x01", b"x" * 56])
 def test_a_file_cut_short_begins_anew(world, tmp_path, content):
     (tmp_path / "kept").write_bytes(content)
     assert asleep(world, tmp_path).wakes == 0
@@ -263,3 +273,17 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000
     states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
     assert states[0] == states[1] == states[2]  # bit for bit
+
+
+def test_wakings_that_find_no_connection_try_ever_more_rarely(world, tmp_path):
+    """After the 1st, 3rd, 7th, 15th, 31st in a row, and then every 32nd."""
+    tried = []
+    for waking in range(100):
+        one = asleep(world, tmp_path, woken=waking > 0)
+        if not one.leaves_radio_off():
+            tried.append(waking)
+        node = Idle(world)
+        node.link.connections = int(waking == 95)
+        with pytest.raises(Reset):
+            one.nap(5000, node, lambda: None)
+    assert tried == [0, 1, 3, 7, 15, 31, 63, 95, 96, 97, 99]

@@ -14,9 +14,10 @@ from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
+import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from node_updates import BLOB, OTHER, Device, made_key, service, signed
+from node_updates import BLOB, OTHER, Device, body, made_key, service, signed
 
 import h2t2.clock
 from h2t2.ldl.open import open_ldl
@@ -55,6 +56,20 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
     assert device.bring(signed(key, 8))[1] and device.start()["ldl"].endswith("u2.h2m")
     device.updates.look(service())
     assert not list(tmp_path.glob("state.u1*"))  # the one before goes when the new one is kept
+
+
+def test_what_became_of_a_trial_is_told_at_once(key, tmp_path):
+    """A node that tells its state at changes only tells of this one."""
+    device = Device(tmp_path, key)
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(answered=0))
+    device.start()
+    node_service, node, _, _ = scripted.running(bins=[5] * 200)
+    node_service.updates, node_service.telemetry_s = device.updates, 0
+    node_service.run()
+    first, last = (json.loads(text) for text in node.link.reported)  # of the verdict, and of the end
+    assert first["samples"] == 50 and first["update"]["said"].startswith("kept: 50 samples") and last["samples"] == 200
 
 
 def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
@@ -569,13 +584,14 @@ class File:
         self.file.close()
 
 
-def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
+@pytest.mark.parametrize("with_program", [False, True], ids=["a model", "a model and a program"])
+def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program):
     """From the first chunk to the end of the trial: the node runs afterwards, and the same package comes through."""
-    made = signed(key, app=None)
+    made = signed(key, app=program(tmp_path, 1) if with_program else None)
     for n in itertools.count(1):
         folder = tmp_path / str(n)
         folder.mkdir()
-        device = Device(folder, key)
+        device = Device(folder, key, app=with_program)
         disk = Disk(folder, n)
         cut = False
         with monkeypatch.context() as patched:
@@ -584,7 +600,9 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
                 life(device, made)
             except Cut:
                 cut = True
-        assert open_ldl(device.start()["ldl"]).input_size == 5
+        config = device.start()
+        assert open_ldl(config["ldl"]).input_size == 5
+        assert "app" not in config or (folder / f"{config['app']}.py").exists()
         life(device, made)
         assert device.updates.report()["said"].startswith("kept"), (n, device.said)
         if not cut:
@@ -648,17 +666,6 @@ def test_a_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
             for n in (0, 1):
                 (tmp_path / f"state.update.{n}").write_bytes(record[n])
     assert device.begun()["ldl"].endswith("u1.h2m")
-
-
-def body(key, more, counter=7):
-    """A package with those bytes as its part MORE, signed."""
-    genuine = signed(key, counter)
-    parts = genuine.content[packages.SIGNED :]
-    at = parts.index(b"MORE")
-    content = parts[:at] + pack("<4sI", b"MORE", len(more)) + more
-    numbers = genuine.head.model, counter, len(content), 50
-    head = pack("<4sBBHIII32s", b"H2TU", packages.VERSION, 0, *numbers, hashlib.sha256(content).digest())
-    return package.Package(head + keys.sign(key.private, head) + content, genuine.head, {})
 
 
 GOOD = {"event": 1, "arguments": {}, "measured": {}, "scores": None, "app": False, "seconds": 0}
@@ -755,9 +762,9 @@ def test_a_package_is_read_back(key, tmp_path):
 def test_parts_of_a_package():
     file = io.BytesIO(bytes(packages.SIGNED) + pack("<4sI", b"LDL ", 2) + b"ab")
     assert packages.parts(file) == [(b"LDL ", packages.SIGNED + 8, 2)]
-    for body in (b"LDL", pack("<4sI", b"LDL ", 3) + b"ab", pack("<4sI", b"NONE", 0), 2 * pack("<4sI", b"LDL ", 0)):
+    for content in (b"LDL", pack("<4sI", b"LDL ", 3) + b"ab", pack("<4sI", b"NONE", 0), 2 * pack("<4sI", b"LDL ", 0)):
         with pytest.raises(ValueError):
-            packages.parts(io.BytesIO(bytes(packages.SIGNED) + body))
+            packages.parts(io.BytesIO(bytes(packages.SIGNED) + content))
 
 
 def test_worse_without_anything_to_compare_with():

@@ -35,6 +35,9 @@ def test_everything_that_goes_wrong(tmp_path):
     faults = report["faults"]
     assert (faults["broker kills"], faults["worker kills"], faults["node kills"]) == (20, 10, 20)
     assert (faults["black holes"], faults["workers stopped"], faults["hung models"], faults["orderly ends"]) == (3, 4, 3, 8)
+    watch = report["watch"]
+    assert (watch["damaged messages"] > 100, watch["full disks"], watch["full disks said"]) == (True, 2, 2)
+    assert watch["well at the end"] and watch["written at the end"] and watch["health checks"] > 20
     # how many replies there are depends on how fast they come; of those, one in twenty is dropped, and one doubled
     for what in ("replies dropped", "doubled"):
         expected = 0.05 * faults["replies"]
@@ -73,7 +76,7 @@ BACK = {"outcome": "back", "why": "", "counter": 0, "program": True, "taught": T
 )
 def test_what_must_not_be_of_devices_in_the_field_is_noticed(quiet, update, word):
     row = {"node": "a", "quiet": {**WELL, **quiet}, "update": {**BACK, **update}}
-    trouble = broken({"nodes": [], "field": [row], "deadline_ms": 2000, "stall_ms": 0.2})
+    trouble = field.broken([row])
     assert (trouble == []) if word is None else any(word in text for text in trouble), trouble
 
 
@@ -145,3 +148,23 @@ def test_what_never_happened_in_a_long_run_is_noticed(figure):
     assert broken({"nodes": [{**row, figure: 0}], "deadline_ms": 2000, "stall_ms": 0.2}) == [
         f": no {figure}: not all that was to happen did"
     ]
+
+
+WATCHED = {
+    "health checks": 100, "not answered": 3, "damaged messages": 150, "full disks": 2, "full disks said": 2,
+    "ended by itself": 0, "tracebacks": 0, "well at the end": True, "written at the end": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "figure, value, word",
+    [
+        ("health checks", 100, None), ("ended by itself", 1, "1 ended by itself"), ("tracebacks", 2, "2 tracebacks"),
+        ("full disks said", 1, "2 full disks, 1 said"), ("not answered", 30, "without an answer"),
+        ("well at the end", False, "not well at the end"), ("written at the end", False, "not written at the end"),
+    ],
+)  # fmt: skip
+def test_what_a_dashboard_must_not_do_is_noticed(figure, value, word):
+    row = account(GOOD, summary=1)
+    trouble = broken({"nodes": [row], "deadline_ms": 2000, "stall_ms": 0.2, "watch": {**WATCHED, figure: value}})
+    assert (trouble == []) if word is None else any(word in text for text in trouble), trouble

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,7 +143,7 @@ def put(folder, pair, broker, board, x, emulator):
     (folder / "config.toml").write_text(CONFIG.format(**given, pair=pair.folder))
     rows = json.dumps([[round(float(value), 4) for value in row] for row in x]).encode()
     contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "config.toml"), own={"rows.json": rows})
-    flash.flash(replace(KINDS["unix"], arch=emulator.arch), str(board), contents, False, lambda *_: None)
+    flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None, interpreter=emulator)
 
 
 def updated(folder, pair, broker, capsys, status=0):

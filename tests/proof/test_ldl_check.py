@@ -433,12 +433,35 @@ def test_random_models_draw_every_mask():
     assert masks == {"begin_mask", "end_mask", "shrink_mask"} and negative and factors
 
 
-def test_a_factor_that_is_not_above_0_is_refused(tmp_path):
-    """LEAKY_RELU with a negative alpha ran with an alpha of 0."""
+@pytest.mark.parametrize("scale", [0.2, 3, 14, 40])
+def test_logits_may_be_far_apart(scale, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(3, (4,))
+    make.tensors[make.first] = replace(make.tensors[make.first], scale=np.array([scale], np.float32))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(make.scored(make.first, "SOFTMAX")))
+    assert compared(path, 20, True)["differ"] == 0
+
+
+def test_a_strided_slice_whose_ends_are_offsets_is_refused(tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(3, (4, 5, 3))
+    x = make.tensors[make.first]
+    y = make.tensor((1, 2, 5, 3), float(x.scale[0]), int(x.zero[0]))
+    inputs = (make.first, *(make.numbers(*values) for values in ((0, 1, 0, 0), (1, 2, 5, 3), (1, 1, 1, 1))))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(make.operator("STRIDED_SLICE", inputs, y, offset=True)))
+    with pytest.raises(UserError, match="ends count from its beginnings"):
+        bundle.from_tflite(path)
+
+
+@pytest.mark.parametrize("alpha", [-0.3, 1e30])
+def test_a_factor_that_is_not_above_0_is_refused(alpha, tmp_path):
+    """LEAKY_RELU with a negative alpha ran with an alpha of 0, one with a huge alpha with another."""
     make = random_models.Maker(3, (16,))
     x = make.tensors[make.first]
     y = make.tensor(x.shape, float(x.scale[0]), int(x.zero[0]))
     path = tmp_path / "made.tflite"
-    path.write_bytes(make.bytes(make.operator("LEAKY_RELU", (make.first,), y, alpha=-0.3)))
-    with pytest.raises(UserError, match="a multiplier of -0.3"):
+    path.write_bytes(make.bytes(make.operator("LEAKY_RELU", (make.first,), y, alpha=alpha)))
+    with pytest.raises(UserError, match="a multiplier of"):
         bundle.from_tflite(path)

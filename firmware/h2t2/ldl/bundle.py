@@ -5,7 +5,7 @@ from binascii import crc32
 from struct import unpack_from
 
 from .room import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
-from .steps import NAMES, VARIABLE, function, in_machine_code
+from .steps import VARIABLE, function, in_machine_code, name_of
 
 MAGIC = b"H2M1"
 VERSION = 3
@@ -68,7 +68,7 @@ class Int8Model:
             code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
             at += STEP_SIZE
             step = None if code == VARIABLE else function(code)
-            name = NAMES[code]
+            name = name_of(code)
             bounds.inside(at, 4 * count, len(blob))
             if bias:
                 bounds.inside(bias, 4 * channels, len(blob))

@@ -45,7 +45,7 @@ def reserve(file, stream: bool) -> None:
 def _largest(file, steps):
     """Bytes of the largest weights of a bundle's steps, whose table the file is at; less where the table is damaged."""
     from .bounds import streamed
-    from .steps import NAMES
+    from .steps import name_of
 
     most = 0
     for _ in range(steps):
@@ -55,7 +55,7 @@ def _largest(file, steps):
         code, count = unpack_from("<HH", head, 0)
         p = array("i", file.read(4 * count))
         try:
-            most = max(most, streamed(NAMES[code], p))
+            most = max(most, streamed(name_of(code), p))
         except (ValueError, IndexError, KeyError):
             break
     return most

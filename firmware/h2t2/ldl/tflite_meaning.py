@@ -174,8 +174,8 @@ def _graph(file, table, codes, buffers, graphs):
         for n in indices:
             if not 0 <= n < len(tensors):
                 raise ValueError("the graph's %s refers to a tensor that is not there" % words)
-    if any(tensors[n].constant for n in inputs):
-        raise ValueError("the graph's input is a constant")
+    if any(tensors[n].constant or tensors[n].variable for n in inputs):
+        raise ValueError("the graph's input is a constant or a variable")
     computed = {n for n, tensor in enumerate(tensors) if tensor.constant or tensor.variable or not tensor.size}
     computed.update(inputs)
     for place, each in enumerate(file.tables(table, 3)):

@@ -13,15 +13,15 @@ GRAPHS = {31: (0,), 118: (0, 1), 119: (0, 1), 129: (0,)}
 
 
 class Rule:
-    """inputs: how many, or the least and the most; outputs: how many, None for 1 or more; options: their kind, 0 for any.
+    """inputs: how many, or the minimum and the maximum; outputs: how many, None for 1 or more; options: their kind, 0 for any.
 
-    check(operator): raises ValueError. needed: how many of the first inputs may not be left out (the least).
+    check(operator): raises ValueError. needed: how many of the first inputs may not be left out (the minimum).
     """
 
     def __init__(self, name, inputs, outputs=1, options=0, check=None, needed=None):
         self.name = name
-        self.least, self.most = inputs if isinstance(inputs, tuple) else (inputs, inputs)
-        self.needed = self.least if needed is None else needed
+        self.minimum, self.maximum = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+        self.needed = self.minimum if needed is None else needed
         self.outputs = outputs
         self.options = options
         self.check = check
@@ -30,8 +30,8 @@ class Rule:
 def check_operator(o) -> None:
     """ValueError, saying why, for an operator whose rule does not hold."""
     rule = o.rule
-    if not rule.least <= len(o.inputs) <= rule.most:
-        raise ValueError("it has %d inputs, want %d to %d" % (len(o.inputs), rule.least, rule.most))
+    if not rule.minimum <= len(o.inputs) <= rule.maximum:
+        raise ValueError("it has %d inputs, want %d to %d" % (len(o.inputs), rule.minimum, rule.maximum))
     if rule.outputs is not None and len(o.outputs) != rule.outputs:
         raise ValueError("it has %d outputs, want %d" % (len(o.outputs), rule.outputs))
     if rule.outputs is None and not o.outputs:
@@ -217,22 +217,21 @@ def _softmax(o):
 
 def _pair(o):
     """Two inputs number by number, one of them repeated (broadcast) where it has 1 along an axis."""
-    one, two, y = o.inputs[0], o.inputs[1], o.outputs[0]
-    _same_type(one, two, *([y] if o.code not in COMPARISONS else []))
+    first, second, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _same_type(first, second, *([y] if o.code not in COMPARISONS else []))
     if o.code in (0, 18, 41, 42):
         _fused(o, 0)
-        _scaled(one, two, y)
+        _scaled(first, second, y)
     if o.code in (0, 41) and y.type in QUANTISED and y.scales:
-        _want(
-            2 * max(one.scales[0], two.scales[0]) < 2**15 * y.scales[0], "its output's steps of %g are too small", y.scales[0]
-        )
+        larger = max(first.scales[0], second.scales[0])
+        _want(2 * larger < 2 ** (15 if y.type == 7 else 20) * y.scales[0], "its output's steps, %g, are too small", y.scales[0])
     if o.code in (55, 57):
-        _scaled(*[tensor for tensor in (one, two, y) if tensor.scales])
-    rank = max(len(one.shape), len(two.shape))
+        _scaled(*[tensor for tensor in (first, second, y) if tensor.scales])
+    rank = max(len(first.shape), len(second.shape))
     wanted = []
-    for a, b in zip(*[[1] * (rank - len(tensor.shape)) + tensor.sizes for tensor in (one, two)]):
+    for a, b in zip(*[[1] * (rank - len(tensor.shape)) + tensor.sizes for tensor in (first, second)]):
         repeats = None in (a, b) or a == b or 1 in (a, b)
-        _want(repeats, "of %s and %s, neither of which repeats to the other", list(one.shape), list(two.shape))
+        _want(repeats, "of %s and %s, neither of which repeats to the other", list(first.shape), list(second.shape))
         wanted.append(None if None in (a, b) else b if a == 1 else a)
     _shape(y, wanted)
 
@@ -386,11 +385,11 @@ def _batches(o):
 
 
 def _matmul(o):
-    one, two, y = o.inputs[0], o.inputs[1], o.outputs[0]
-    _want(len(one.shape) >= 2 and len(two.shape) >= 2, "of %s and %s", list(one.shape), list(two.shape))
-    if one.type in QUANTISED:
-        _scaled(one, two, y)
-    inner = one.sizes[-2 if o.option(0, "<b") else -1], two.sizes[-1 if o.option(1, "<b") else -2]
+    first, second, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _want(len(first.shape) >= 2 and len(second.shape) >= 2, "of %s and %s", list(first.shape), list(second.shape))
+    if first.type in QUANTISED:
+        _scaled(first, second, y)
+    inner = first.sizes[-2 if o.option(0, "<b") else -1], second.sizes[-1 if o.option(1, "<b") else -2]
     _want(_fits(*inner), "rows of %s by columns of %s", *inner)
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from hashlib import sha256
 
 import numpy as np
@@ -102,7 +103,9 @@ def _confine():
 def _forked(content, resolver):
     """The trial in a fork of this process; why the model cannot be used, or ""."""
     reader, writer = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: those of libraries for matrices wait for work
+        child = os.fork()
     if not child:
         status = 1
         try:

@@ -64,6 +64,9 @@ class Link:
     def answer(self, message: str) -> None:
         """Publish the answer to a command (JSON text); left out where it cannot be published."""
 
+    def hold(self) -> None:
+        """Begin no attempt to connect for half a minute: a device that sleeps at once again saves its battery."""
+
     def renew(self) -> None:
         """End the connection and make another."""
 

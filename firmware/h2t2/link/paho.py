@@ -1,5 +1,6 @@
 # MQTT link for a Pi or a desktop, over paho-mqtt: MqttLink's interface and behaviour. A thread of its own connects and
 # reconnects; callbacks only fill queues; what the node calls never waits for the network.
+import logging
 import select
 import socket
 import ssl
@@ -14,6 +15,7 @@ from . import wire
 from .backoff import Backoff
 from .link import Link
 
+LOG = logging.getLogger(__name__)
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest
 IDLE_MS = 200  # a session's longest wait for the network
 AT_ONCE = 64  # packets a session reads before it looks at its other work
@@ -200,6 +202,17 @@ class Session:
 
     def _run(self):
         while not self._closing.is_set():
+            self.trouble = self._attempt()
+            self.client = None
+            if self.up.is_set():
+                self.up.clear()
+                self._backoff.ended((monotonic() - self._since) * 1000, self.slow)
+            self.tried.set()
+            self._closing.wait(self._backoff.draw() / 1000)
+
+    def _attempt(self):
+        """Make a client and use it until its connection ends: why it ended, whatever went wrong."""
+        try:
             self.client = client = self._make()
             client.on_connect = self._on_connect
             client.on_subscribe = self._on_subscribe
@@ -208,14 +221,15 @@ class Session:
             if client.is_tls:
                 # such a socket is read and written by one thread: what another publishes waits for this one
                 client.on_socket_register_write = self._wake
-            self.trouble = self._connection(client)
-            self.client = None
-            self._oversize += client.oversize
-            if self.up.is_set():
-                self.up.clear()
-                self._backoff.ended((monotonic() - self._since) * 1000, self.slow)
-            self.tried.set()
-            self._closing.wait(self._backoff.draw() / 1000)
+            try:
+                return self._connection(client)
+            finally:
+                self._oversize += client.oversize
+        except OSError as error:  # the network's
+            return str(error) or type(error).__name__
+        except Exception as error:  # a callback's, for example: it is logged, and the next attempt comes
+            LOG.exception("a connection to %s:%d has ended by an exception", self.host, self.port)
+            return str(error) or type(error).__name__
 
     def _connection(self, client):
         """One connection from its first packet to its end: why it ended."""
@@ -249,8 +263,6 @@ class Session:
                 while client.want_write() and monotonic() < end and not self._turn(client, 20):
                     pass
             return "closed"
-        except Exception as error:  # whatever it is: it is said, and the next attempt comes
-            return str(error) or type(error).__name__
         finally:
             sock = client.socket()
             if sock:

@@ -55,6 +55,11 @@ class Station:
             self._end(now, error)
         return self.state == JOINED
 
+    def hold(self) -> None:
+        """Leave the radio off for half a minute."""
+        self.trouble = "Wi-Fi %s: not tried" % self.network[0]
+        self.since = ticks_add(ticks_ms(), LONGEST_MS)
+
     def off(self) -> None:
         """Switch the radio off; advance() switches it on again, when an attempt is due."""
         if self.state == OFF:
@@ -149,6 +154,9 @@ def over(MqttLink):
             if self.station.is_joining() or DOWN < self.state < UP:
                 return True
             return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
+
+        def hold(self) -> None:
+            self.station.hold()
 
         def close(self) -> None:
             """Say farewell, and switch the radio off. The next call of another member switches it on again."""

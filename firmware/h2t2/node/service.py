@@ -128,7 +128,7 @@ class Service:
     def _report_if_possible(self):
         """The last report before a sleep or the end, neither of which waits for it."""
         try:
-            self.report()
+            self._report()
         except Exception as error:
             self._caught(error)
 
@@ -145,9 +145,11 @@ class Service:
             if payload is None:
                 break
             node.link.answer(self._told(payload))
-        if self.updates and self.updates.look(self):
-            self._start_again()
         changed = self.desk.carried_out != done  # what it is now is seen at once
+        if self.updates:
+            if self.updates.look(self):
+                self._start_again()
+            changed = changed or self.updates.news()
         now = self.watch.seconds()
         if self.pause_end >= 0 and now >= self.pause_end:
             self.pause_end = -1
@@ -168,7 +170,7 @@ class Service:
             self.assistant.look(self._state)
             changed = self.assistant.news(node.last, now - self.said) or changed
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
-            self.report()
+            self._report()
 
     def _told(self, payload):
         """The answer to what came on the command topic."""
@@ -183,8 +185,7 @@ class Service:
         self.again = True
         self.stop()
 
-    def report(self) -> None:
-        """Publish the state, retained."""
+    def _report(self):
         self.said = self.watch.seconds()
         self.node.link.report(json.dumps(self._state()))
 

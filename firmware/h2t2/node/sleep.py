@@ -8,7 +8,7 @@ from . import board, ports
 
 LEAST_MS = {"light": 50, "deep": 1000}  # less is not worth going to sleep for
 CREDIBLE_MS = 1 << 31  # a longer sleep is a clock that was set meanwhile
-_KEPT = "<4sQQQQQII"
+_KEPT = "<4sQQQQQIII"
 _MAGIC = b"H2Z2"
 
 
@@ -19,14 +19,17 @@ def wall_ms() -> int:
     return time_ns() // 1000000
 
 
-def configured(config, budget, cause):
-    """The Sleep of a configuration. cause: why this start was. ValueError where the machine has no such sleep."""
+def configured(config, node, cause):
+    """The Sleep of a configuration for a node. cause: why this start was. ValueError where the machine has no such sleep."""
     try:
         import machine  # type: ignore[import-not-found]
     except ImportError:
         machine = None
     kind, power = config["sleep"]
-    return Sleep(kind, machine, "h2t2.sleep", power, config.get("watchdog_ms", 0), budget, cause == board.WOKEN)
+    sleep = Sleep(kind, machine, "h2t2.sleep", power, config.get("watchdog_ms", 0), node.budget, cause == board.WOKEN)
+    if sleep.leaves_radio_off():
+        node.link.hold()
+    return sleep
 
 
 class Sleep:
@@ -35,6 +38,7 @@ class Sleep:
     offload adds, microjoules), or None: no energy is reckoned. watchdog_ms: of the watchdog, which goes on running; 0: none.
     budget: a Budget, or None. woken: this start ends a deep sleep.
 
+    alone: wakings in a row that found no connection.
     Counters, since they were first counted: `wakes`, `awake_ms`, `asleep_ms`, `offloads`. `level_kept`: whether the budget's
     level is what it was before this start.
     """
@@ -52,10 +56,12 @@ class Sleep:
         self.budget = budget
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
         self.counted = 0  # offloads of this start that are in it
+        self.alone = 0
         self.level_kept = False
+        booted = ticks_ms() if woken and self.port else 0  # a chip that wakes counts from 0
         if self.deep:
-            self._load(woken)
-        self.since = ticks_ms()  # awake
+            self._load(woken, booted)
+        self.since = ticks_add(ticks_ms(), -booted)  # awake
 
     def worth(self, ms, link) -> bool:
         """Whether so many milliseconds are slept rather than waited. Connecting anew comes out of them."""
@@ -71,6 +77,7 @@ class Sleep:
         self.count(node.offloads)
         self.wakes += 1
         if self.deep:
+            self.alone = 0 if link.connections else self.alone + 1
             if self.budget:
                 self.budget.credit(ticks_diff(ticks_ms(), node.earned))
             if not (self.port and self.port.pieces):
@@ -84,6 +91,10 @@ class Sleep:
             self._save(0)
             board.restart(board.WOKEN)
         self.since = ticks_ms()
+
+    def leaves_radio_off(self) -> bool:
+        """Whether this waking tries for no connection: after ever more that had none only every 2nd, 4th ... 32nd does."""
+        return self.alone & (self.alone + 1) > 0 and self.alone % 32 != 31
 
     def count(self, offloads) -> None:
         """Count the time awake, and the offloads of this start, up to now."""
@@ -129,7 +140,7 @@ class Sleep:
             left = remaining(end, ms)
         return slept
 
-    def _load(self, woken):
+    def _load(self, woken, booted):
         try:
             with open(self.path, "rb") as file:
                 kept = file.read(calcsize(_KEPT))
@@ -137,11 +148,12 @@ class Sleep:
             return
         if len(kept) != calcsize(_KEPT) or kept[:4] != _MAGIC:  # its writing was cut
             return
-        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed = unpack(_KEPT, kept)
+        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, alone = unpack(_KEPT, kept)
+        self.alone = alone if woken else 0
         passed = wall_ms() - slept_at if woken and slept_at else 0
         if not 0 <= passed < CREDIBLE_MS:
             passed = 0
-        self.asleep_ms += passed
+        self.asleep_ms += max(0, passed - booted)
         budget = self.budget
         if budget and woken:
             self.level_kept = True
@@ -153,7 +165,7 @@ class Sleep:
     def _save(self, slept_at):
         budget = self.budget
         level, owed = (budget.level, budget.owed) if budget else (0, 0)
-        kept = pack(_KEPT, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed)
+        kept = pack(_KEPT, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, self.alone)
         try:
             with open(self.path, "wb") as file:
                 file.write(kept)

@@ -8,6 +8,7 @@ import os
 from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..core import policies
 from ..ldl.open import open_ldl
+from ..ldl.steps import in_bytecode
 from ..link import wire
 from ..link.cost import LinkCost
 from . import board
@@ -56,6 +57,8 @@ def service(
     policy = policies.make(config["policy"], arguments)
     resolver = config.get("resolver", "reference")
     ldl = opener(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
+    for name in in_bytecode:
+        log("%s in bytecode, which is slow: %s" % (name, in_bytecode[name]))
     if updates:
         updates.test(ldl)
     memory = None
@@ -102,7 +105,7 @@ def service(
     if config.get("sleep"):
         from .sleep import configured
 
-        sleep = configured(config, node.budget, cause)
+        sleep = configured(config, node, cause)
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")
     keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log, memory)

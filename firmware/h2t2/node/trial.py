@@ -80,8 +80,7 @@ class Stretch:
         if errors > _allowed(node.samples, old.get("act", 0)):
             return "act() failed %d times in %d, %d of 1000 before" % (errors, node.samples, old.get("act", 0))
         seconds = self.watch.seconds()
-        usual = old["gap"] if old.get("seconds", 0) >= QUIET_S else UNKNOWN_S // PATIENCE
-        if seconds - self.at > max(QUIET_S, PATIENCE * max(usual, running.sensing.every_us // 1000000)):
+        if seconds - self.at > patience(record, running.sensing.every_us):
             return "no sample for %d s, after %d" % (seconds - self.at, node.samples)
         longest = record["seconds"]
         for name, count in (("samples", record["trial"]), ("answers", FEW)):
@@ -100,6 +99,14 @@ class Stretch:
         if node.samples < record["trial"] or seconds < record["seconds"] or seconds > self.at or running.sensing.retry_ms:
             return False
         return not record["old"] or record["old"]["cost"] < 0 or sum(node.account.answered) >= FEW
+
+
+def patience(record, every_us) -> int:
+    """Seconds without a sample that a trial bears. record: as for Stretch.failing(). every_us: between two samples, 0: no
+    schedule."""
+    old = record["old"] or {}
+    usual = PATIENCE * old["gap"] if old.get("seconds", 0) >= QUIET_S else UNKNOWN_S
+    return max(QUIET_S, usual, PATIENCE * every_us // 1000000)
 
 
 def _act_errors(node):

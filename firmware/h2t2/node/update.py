@@ -52,6 +52,7 @@ class Updates:
             known = {"tried": known["tried"]}
         self.record.update(known)
         self.trying = self.record["trial"] > 0  # what runs since this start is on trial
+        self.kept = False  # a package was, since news() was asked last
         self.stretch = Stretch()
         self.result = None  # what the stretch came to at the end of a trial
 
@@ -143,8 +144,13 @@ class Updates:
             self._back(why)
             return True
         self._keep()
-        running.report()  # who waits for the verdict has it at once, however rarely the node tells its state
         return False
+
+    def news(self) -> bool:
+        """True once after a package was kept: who waits for that has it at once, however rarely the node tells its state."""
+        kept = self.kept
+        self.kept = False
+        return kept
 
     def _verdict(self, running):
         """None while a trial goes on; why the node goes back, "" where it keeps the package."""
@@ -167,6 +173,7 @@ class Updates:
         record = self.record
         before = record["before"]
         self.trying = False
+        self.kept = True
         record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None)
         record["said"] = "kept: %s" % in_words(self.result)
         self._save()

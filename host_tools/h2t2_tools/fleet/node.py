@@ -20,10 +20,11 @@ from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
 from ..common import pairs, policies
-from ..common.errors import UserError
+from ..common.errors import UserError, raised_on_purpose
 from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
+from .hang import HangGuard
 
 LOG = logging.getLogger(__name__)
 
@@ -92,10 +93,11 @@ class Runner:
         boot = start.boot_number()
         also = start.beside(content)
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
+        guard = HangGuard(updates, content.get("every_us", 0), _say)
         try:
             try:
                 running = start.service(
-                    content, link, self._decided, self._sensor, log=_say, updates=updates, opener=self._opener
+                    content, link, self._decided, self._sensor, guard.feed, _say, updates=updates, opener=self._opener
                 )
             except Exception as error:
                 if updates and updates.failed(error):
@@ -115,6 +117,7 @@ class Runner:
             learned = {"thresholds": policies.thresholds(policy), **policies.learned(policy)}
             return {**summary(running), **learned}, running.again
         finally:
+            guard.stop()
             link.close()
 
     def _sense(self) -> tuple[Any, bytes, Tag]:
@@ -154,7 +157,13 @@ def order(path: Path, samples: int) -> list[int]:
 
 
 def _say(text: str) -> None:
-    LOG.info("%s", text)
+    """Log what a node says. Where it says it about an exception that nobody has foreseen, the user's program's for example, the
+    traceback says where."""
+    error = sys.exc_info()[1]
+    if error is None or isinstance(error, (OSError, UserError)) or raised_on_purpose(error):
+        LOG.info("%s", text)
+    else:
+        LOG.error("%s", text, exc_info=error)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from .variables import ACCESS, resolved
 LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
 SIGNED = ("RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
-CODES = {name: code for code, name in enumerate(ldl_steps.NAMES) if name}
+CODES = {name: code for code, name in enumerate(ldl_steps.NAMES.split()) if code}
 
 
 @dataclass

@@ -53,7 +53,7 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, Any]]] = {
     "SPLIT_V": {"splits": (0, "<i", 0)},
     "STRIDED_SLICE": {
         "begin_mask": (0, "<i", 0), "end_mask": (1, "<i", 0), "ellipsis_mask": (2, "<i", 0), "new_axis_mask": (3, "<i", 0),
-        "shrink_mask": (4, "<i", 0),
+        "shrink_mask": (4, "<i", 0), "offset": (5, "<b", 0),
     },
     "DEPTH_TO_SPACE": {"block": (0, "<i", 0)},
     "SPACE_TO_DEPTH": {"block": (0, "<i", 0)},

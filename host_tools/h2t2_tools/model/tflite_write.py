@@ -15,7 +15,7 @@ _WINDOW = {"padding": "padding", "stride_w": "strideW", "stride_h": "strideH", "
 _DILATION = {"dilation_w": "dilationWFactor", "dilation_h": "dilationHFactor"}
 _POOL = {**_WINDOW, "filter_w": "filterWidth", "filter_h": "filterHeight"}
 _MASKS = {"begin_mask": "beginMask", "end_mask": "endMask", "ellipsis_mask": "ellipsisMask"}
-_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask"}
+_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask", "offset": "offset"}
 _CENTRES = {"align_corners": "alignCorners", "half_pixel_centers": "halfPixelCenters"}
 _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "CONV_2D": ("Conv2DOptions", {**_WINDOW, **_DILATION}),
@@ -94,7 +94,7 @@ def plain(content: bytes) -> bytes:
 def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
     """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
     schema = _schema()
-    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    model = schema.ModelT.InitFromPackedBuf(plain(content), 0)
     for n, (data, scales) in changes.items():
         tensor = model.subgraphs[0].tensors[n]
         tensor.buffer = len(model.buffers)  # its own: others may share the one it had

@@ -89,7 +89,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
 def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear) -> dict[str, Any]:
     device.mkdir(exist_ok=True)
     emulator = PROGRAMS[board]
-    flash.flash(replace(KINDS["unix"], arch=emulator.arch), str(device), contents, False, lambda *_: None, replace_app=True)
+    flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
     failed = 0  # times in a row that the board said its sensor had
     command, environment = emulator.node(Path("main.py")), emulator.environment(device)

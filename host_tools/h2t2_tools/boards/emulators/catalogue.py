@@ -1,7 +1,8 @@
 """The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
 
 unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
-one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13.
+one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13;
+arm32-forky always does, for a newer MicroPython.
 microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are built from source are in `built`.
 """
 
@@ -10,20 +11,21 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
 from ..kinds import KINDS
-from . import built, debian, npm, terminals
+from . import built, debian, npm, scripts, terminals
 from .lwip import LWIP
 
 # the Debian releases packages are taken from, whatever this machine runs
 RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
+ARM32_RELEASES = {"arm32": RELEASES, "arm32-forky": RELEASES[1:]}
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
 FIRMWARE = "firmware-microbit-micropython"
 PYTHON = [
@@ -50,7 +52,6 @@ class Emulator:
 
     name: str
     about: str
-    arch: str | None = None  # mpy-cross's name for its code, where it runs machine code
 
     def missing(self) -> str | None:
         return _MISSING[self.name]()
@@ -61,8 +62,8 @@ class Emulator:
             if self.name == "unix":
                 architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
                 debian.unpack(RELEASES, architecture, ["micropython", *LIBRARIES], target)
-            elif self.name == "arm32":
-                debian.unpack(RELEASES, "armhf", ["micropython", *LIBRARIES], target)
+            elif self.name in ARM32_RELEASES:
+                debian.unpack(ARM32_RELEASES[self.name], "armhf", ["micropython", *LIBRARIES], target)
             elif self.name == "pi":
                 debian.unpack(OLDER, "arm64", PYTHON, target)
                 _wheels(target / "site")
@@ -79,7 +80,7 @@ class Emulator:
         folder = cache() / self.name
         program = str(folder / "usr/bin/micropython")
         limit = ["-X", f"heapsize={heap}"] if heap else []
-        if self.name == "arm32":
+        if self.name in ARM32_RELEASES:
             return ["qemu-arm", "-L", str(folder), program, *limit, str(script)]
         if self.name == "pi":
             return ["qemu-aarch64", "-L", str(folder), str(folder / "usr/bin/python3.11"), str(script)]
@@ -98,7 +99,7 @@ class Emulator:
 
         free: bytes that are free on the board when main.py begins. Objects of 64 bits are given twice as many.
         """
-        width = 1 if self.name == "arm32" else 2
+        width = 1 if self.name in ARM32_RELEASES else 2
         return self.command(script, [], width * (free + OWN_BYTES) + free // OWN_SHARE)
 
     def environment(self, *paths: Path) -> dict[str, str]:
@@ -114,24 +115,16 @@ class Emulator:
 
         heap: as command() takes it.
         """
-        result = subprocess.run(
-            self.command(script, files, heap),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env=self.environment(path),
-        )
-        if result.returncode:
-            raise Failure(f"{self.name} MicroPython: {script.name}: {(result.stdout + result.stderr).strip()[-800:]}")
-        return result.stdout
+        return scripts.output(self.name, script, self.command(script, files, heap), self.environment(path), timeout)
 
 
-UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects", "x64")
-ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm", "armv7m")
+UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")
+ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm")
+ARM32_NEXT = Emulator("arm32-forky", "the same with MicroPython of forky, 1.26 or newer")
 WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
 MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
 PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
-FETCHED = [UNIX, ARM32, WASM, MICROBIT, PI]
+FETCHED = [UNIX, ARM32, ARM32_NEXT, WASM, MICROBIT, PI]
 ALL: list[Emulator | built.Built] = [*FETCHED, *built.ALL, LWIP, built.PICO_TLS]
 
 
@@ -159,10 +152,10 @@ def _unix_missing() -> str | None:
     return "no micropython here; run: h2t2 emulators --install"
 
 
-def _arm32_missing() -> str | None:
+def _arm32_missing(name: str) -> str | None:
     if not shutil.which("qemu-arm"):
         return "no qemu-arm; run: sudo apt-get install qemu-user"
-    if not (cache() / "arm32/usr/bin/micropython").exists():
+    if not (cache() / name / "usr/bin/micropython").exists():
         return "not fetched; run: h2t2 emulators --install"
     return None
 
@@ -191,8 +184,9 @@ def _pi_missing() -> str | None:
     return None
 
 
-_MISSING = {
-    "unix": _unix_missing, "arm32": _arm32_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+_MISSING: dict[str, Callable[[], str | None]] = {
+    "unix": _unix_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+    **{name: partial(_arm32_missing, name) for name in ARM32_RELEASES},
 }  # fmt: skip
 
 

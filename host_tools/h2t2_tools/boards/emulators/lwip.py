@@ -43,7 +43,7 @@ class Port(Built):
         if not slirp().exists():
             progress("slirp")
             architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
-            debian.unpack((source.RELEASE,), architecture, ["slirp"], cache() / "slirp")
+            debian.unpack((source.DEBIAN_13,), architecture, ["slirp"], cache() / "slirp")
 
     def command(self, script: Path, files: list[Path], heap: int = HEAP) -> list[str]:
         """The command that runs a script. files: unused, it sees this machine's. heap: bytes."""

@@ -73,10 +73,17 @@ class Guesses:
 class Guard:
     """token: what a visitor must know, by ?token= or by the form; from then on a cookie of this start says so. "": nothing, for
     a page that this machine alone sees; then its address must be one of this machine (a page of another site, whose name leads
-    here, must not read it). unwell: what is wrong, for the health check, "" for nothing."""
+    here, must not read it). unwell, note: what is wrong, and what else to know, for the health check; "" for nothing."""
 
-    def __init__(self, app: Any, token: str, unwell: Callable[[], str], guesses: Guesses | None = None) -> None:
-        self._app, self._token, self._unwell = app, token, unwell
+    def __init__(
+        self,
+        app: Any,
+        token: str,
+        unwell: Callable[[], str],
+        note: Callable[[], str] = lambda: "",
+        guesses: Guesses | None = None,
+    ) -> None:
+        self._app, self._token, self._unwell, self._note = app, token, unwell, note
         self._known = secrets.token_urlsafe(24)
         self._guesses = guesses or Guesses()
 
@@ -104,8 +111,8 @@ class Guard:
         """What is answered here; None: the page answers."""
         path = request.url.path
         if path == HEALTH:
-            trouble = self._unwell()
-            return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)
+            trouble, note = self._unwell(), self._note()
+            return PlainTextResponse(f"{trouble or 'ok'}\n{note and note + chr(10)}", 503 if trouble else 200)
         if self._token and path == LOGIN:
             return await self._login(request)
         if self._token and "token" in request.query_params:

@@ -370,29 +370,36 @@ class Server:
             metrics.second.labels("failed").set(model.failed)
 
     def _watch(self) -> None:
-        """Load the model again when asked to, or when its file has changed and is whole."""
+        """Load the model again when asked to, or when its file has changed and is whole. Nothing ends this thread."""
         while not self._stopping:
             asked = self._reload.wait(1.0)
-            if not self.session.up.is_set():
-                self.told.alive()  # else the session's thread says so
-            if self.options.parent and os.getppid() != self.options.parent:
-                self.stop()
-                LOG.warning("the parent is gone")
             self._reload.clear()
-            version = self.source.version()
-            if not asked and (not self.options.watch or version in (self._version, ())):
-                continue
-            self._version = version
             try:
-                self._next.put(warmed(load(self.source, LOG.warning)))
-            except Exception as error:  # whatever somebody's model raises: the one before serves on, and is watched on
-                self._reloaded("failed")
-                expected = isinstance(error, (UserError, OSError)) or raised_on_purpose(error)
-                LOG.error("the model stays as it was: %s", error, exc_info=None if expected else error)
-            else:
-                self._reloaded("done")
-                self._telemetry.version = digest(self.source.file)
-                LOG.info("reloaded %s", self.source.path)
+                self._look(asked)
+            except Exception:
+                LOG.exception("a look at the model's file")
+
+    def _look(self, asked: bool) -> None:
+        """Whether the parent is there, and the model's file is another; asked: load it anyway."""
+        if not self.session.up.is_set():
+            self.told.alive()  # else the session's thread says so
+        if self.options.parent and os.getppid() != self.options.parent:
+            self.stop()
+            LOG.warning("the parent is gone")
+        version = self.source.version()
+        if not asked and (not self.options.watch or version in (self._version, ())):
+            return
+        self._version = version
+        try:
+            self._next.put(warmed(load(self.source, LOG.warning)))
+        except Exception as error:  # whatever somebody's model raises: the one before serves on, and is watched on
+            self._reloaded("failed")
+            expected = isinstance(error, (UserError, OSError)) or raised_on_purpose(error)
+            LOG.error("the model stays as it was: %s", error, exc_info=None if expected else error)
+        else:
+            self._reloaded("done")
+            self._telemetry.version = digest(self.source.file)
+            LOG.info("reloaded %s", self.source.path)
 
     def _reloaded(self, outcome: str) -> None:
         if self._metrics:

@@ -129,11 +129,15 @@ class Watch:
 
     def _refuse(self, one: str) -> None:
         (self._folder / (one + REFUSED)).touch()
-        (self._folder / (one + SUSPECT)).unlink()
-        self._kept.mkdir(parents=True, exist_ok=True)
+        (self._folder / (one + SUSPECT)).unlink(missing_ok=True)
         kept = self._kept / one
-        kept.write_bytes((self._folder / one).read_bytes())
-        self._say(f"a request hung the model twice; it is refused from now on, its data are kept in {kept}")
+        try:
+            self._kept.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes((self._folder / one).read_bytes())
+            where = f"its data are kept in {kept}"
+        except OSError as error:  # the disk is full, say: the workers are more than that
+            where = f"its data are not kept: {error}"
+        self._say(f"a request hung the model twice; it is refused from now on, {where}")
 
 
 def _unnamed() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from math import prod
@@ -17,6 +18,7 @@ from .models import Batch, Model, as_batch, labels
 from .watchdog import Told
 
 ROUNDING = 1e-4  # a float model's score may be outside [0, 1] by so much
+LOG = logging.getLogger(__name__)
 HANG_S = 10.0  # beyond four times what is expected of a batch
 FIRST = 0.01  # seconds a request is expected to take before one has been measured
 SURGE = 4  # times what is expected: more than that a measured time does not count, as machines stand still now and then
@@ -135,6 +137,7 @@ class Worker:
             why = f"it gave no {len(batch)} scores in [0, 1], nor as many rows of them, one a class"
         except Exception as error:  # a model of somebody's own: the worker stays up and says so
             good, why = False, f"{type(error).__name__}: {error}"
+            LOG.debug("the model raised", exc_info=error)
         took = (perf_counter() - began) / len(batch)
         self.each += (took - self.each) / 2 if self.each == FIRST else (min(took, SURGE * self.each) - self.each) / 8
         if not good:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from h2t2.link import wire
 from h2t2.node.package import CHUNK
 
+from ...common.errors import raised_on_purpose
 from ...common.untrusted import printable, whole
 from ..rdl import telemetry
 from . import state
@@ -53,11 +54,12 @@ class Fleet:
         device says, the thread that listens goes on."""
         try:
             self._take(topic, payload, retained)
-        except ValueError as error:
-            self.refuse(topic, str(error))
         except Exception as error:
-            LOG.exception("a message on %s", printable(topic[:LONGEST]))
-            self.refuse(topic, f"{type(error).__name__}: {error}")
+            if raised_on_purpose(error):
+                self.refuse(topic, str(error))
+            else:
+                LOG.exception("a message on %s", printable(topic[:LONGEST]))
+                self.refuse(topic, f"{type(error).__name__}: {error}")
 
     def lose(self) -> None:
         """The broker is away."""

@@ -63,6 +63,7 @@ class State(BaseModel):
     paused: bool = False
     uptime_s: Count = 0
     start: Words = ""
+    program: Words = ""
     boot: Count = 0
     policy: Words = ""
     bits: Count = 0
@@ -84,7 +85,6 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Cost | None = None
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MOST)] = -1
-    program: Words = ""
     update: Update | None = None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from h2t2.node.package import MOST_DATA
 
 from ...common.untrusted import json_value
-from ..seen.state import State, Update
+from ..seen.state import State
 from .package import Package
 
 WINDOW = 4  # chunks on their way
@@ -69,7 +69,7 @@ class Delivery:
         counter = self.package.head.counter
         if told is None or counter not in (told.counter, told.tried) or self.step in ENDED:
             return
-        if self._other(told):
+        if self._another(state):
             self._end(REFUSED, f"it knows another package with the counter {counter}: sign this one again, with a higher one")
         elif told.counter != counter:
             self._end(BACK, told.said.removeprefix("back: "))
@@ -82,9 +82,12 @@ class Delivery:
             self.step, self.done = TRIAL, len(self.package.content)
             self.why = f"{state.samples} of {told.trial} samples, {state.uptime_s} of {told.seconds} s"
 
-    def _other(self, told: Update) -> bool:
+    def _another(self, state: State) -> bool:
         """Whether a device means a package with other content by this one's counter. An older runtime does not say."""
-        counters = (told.counter, told.id), (told.tried, told.tried_id)
+        update = state.update
+        if update is None:
+            return False
+        counters = (update.counter, update.id), (update.tried, update.tried_id)
         return any(n == self.package.head.counter and name not in ("", f"{self.package.id:08x}") for n, name in counters)
 
     def answered(self, payload: bytes, now: float) -> None:

@@ -40,8 +40,10 @@ class Health:
         return self.alarms
 
     def _raised(self) -> list[alarms.Alarm]:
+        """Its alarms; none of its silence before it was heard: what was retained is from before the rollout listened."""
         device = self._device
-        return alarms.of_device(device, device.rates(), device.lately, time.time())
+        raised = alarms.of_device(device, device.rates(), device.lately, time.time())
+        return [alarm for alarm in raised if alarm.kind != "silent" or device.heard]
 
 
 def _troubles(state: State, since: State | None, package: Package) -> list[str]:

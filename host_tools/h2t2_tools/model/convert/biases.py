@@ -18,7 +18,7 @@ def bounded(content: bytes, original: bytes) -> bytes:
 
     Of a channel whose weights vanish the quantizer makes their scale so small that the bias, in steps of that scale and the
     input's, leaves int32: it then saturates, or changes its sign. Such a channel gets a larger scale, by which its weights
-    round to 0, or nearly: what they add is less than a millionth of its bias.
+    round to 0, or nearly: they add less than a millionth of its bias.
     """
     graph, real = read(content), read(original)
     sources = {real.tensors[o.outputs[0]].name: o for o in real.operators if o.name in WEIGHTED}
@@ -42,14 +42,14 @@ def _rescaled(graph: Graph, operator: Operator, real: Graph, source: Operator) -
         return {}
     axis = len(weights.shape) - 1 if operator.name == "DEPTHWISE_CONV_2D" else 0
     step = float(x.scale[0])
-    least = np.abs(real_bias.ravel().astype(np.float64)) / (step * GREATEST_BIAS)
+    smallest = np.abs(real_bias.ravel().astype(np.float64)) / (step * GREATEST_BIAS)
     if len(weights.scale) == 1:
-        least = least.max(keepdims=True)
-    if not (weights.scale < least).any():
+        smallest = smallest.max(keepdims=True)
+    if not (weights.scale < smallest).any():
         return {}
-    scale = np.maximum(weights.scale.astype(np.float64), least).astype(np.float32)
+    scale = np.maximum(weights.scale.astype(np.float64), smallest).astype(np.float32)
     along = [-1 if n == axis else 1 for n in range(len(weights.shape))]
-    kept = (weights.scale >= least).reshape(along if len(scale) > 1 else [1] * len(along))
+    kept = (weights.scale >= smallest).reshape(along if len(scale) > 1 else [1] * len(along))
     rounded = np.clip(np.round(real_weights / scale.reshape(kept.shape)), -127, 127).astype(np.int8)
     steps = np.round(real_bias.ravel() / (step * scale.astype(np.float64))).astype(np.int32)
     whole = np.where(kept.ravel(), bias.data.ravel(), steps) if bias.data is not None else steps

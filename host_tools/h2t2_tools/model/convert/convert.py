@@ -71,7 +71,7 @@ def _convert(job: Job, made_in: Path, progress: Callable[[str], None]) -> dict[s
     progress("quantising")
     made, about = _write(job, made_in, source.quantise(source.prepared(samples.x)))
     progress("running the int8 model")
-    ldl = open_local(made["tflite"], exact.event)
+    ldl = _opened(job, made["tflite"], exact.event)
     rounded = np.array([ldl.scores(ldl.quantise(row))[exact.event] for row in source.prepared(exact.judged.x)])
     progress("comparing the policy's decisions")
     if job.test and exact.judged.y is not None:  # what labels it was not made with say of the int8 model's own bins
@@ -83,6 +83,14 @@ def _convert(job: Job, made_in: Path, progress: Callable[[str], None]) -> dict[s
     said["files"] = {what: str(shutil.move(path, job.out / path.name)) for what, path in made.items()}
     report.write(job.out, said, job.name, exact.score, rounded)
     return said
+
+
+def _opened(job: Job, int8: Path, event: int) -> Any:
+    """The int8 model, ready to run. UserError where no interpreter runs what the quantizer made."""
+    try:
+        return open_local(int8, event)
+    except ValueError as error:
+        raise UserError(f"{job.model}: as int8 {str(error).removeprefix(f'{int8}: ')}") from None
 
 
 def _run(source: Source, judged: calibration.Samples, event: int | None) -> _Float:

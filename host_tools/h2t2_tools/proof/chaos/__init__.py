@@ -4,7 +4,8 @@ subjects: the nodes; storm: what happens to them; account: what a node did, as a
 counted, and what must be true; soak: what a long run uses; model: what the workers serve. field: a quiet hour and an update
 whose sensor dies, in the time of virtual."""
 
+from . import field
 from .report import FIGURES, broken
 from .storm import unleash
 
-__all__ = ["FIGURES", "broken", "unleash"]
+__all__ = ["FIGURES", "broken", "field", "unleash"]

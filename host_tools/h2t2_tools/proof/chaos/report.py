@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import field
 from .account import FALLBACK, REMOTE
 
 if TYPE_CHECKING:
@@ -61,4 +60,16 @@ def broken(report: dict[str, Any]) -> list[str]:
                 trouble.append(f"{name}: no {figure}: not all that was to happen did")
         if not row["labels taught"] or not row["by fallback"]:
             trouble.append(f"{name}: nothing was taught, or nothing went wrong")
-    return trouble + field.broken(report.get("field", []))
+    return trouble + _blind(report.get("watch"))
+
+
+def _blind(watch: dict[str, Any] | None) -> list[str]:
+    """What must not be of the dashboard that watched; None: there was none."""
+    if watch is None:
+        return []
+    trouble = [f"dashboard: {watch[figure]} {figure}" for figure in ("ended by itself", "tracebacks") if watch[figure]]
+    if watch["full disks said"] < watch["full disks"]:
+        trouble.append(f"dashboard: {watch['full disks']} full disks, {watch['full disks said']} said")
+    if watch["not answered"] > watch["health checks"] / 5:  # it starts meanwhile, and the machine is busy
+        trouble.append(f"dashboard: {watch['not answered']} of {watch['health checks']} health checks without an answer")
+    return trouble + [f"dashboard: not {figure}" for figure in ("well at the end", "written at the end") if not watch[figure]]

@@ -24,14 +24,16 @@ from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
 from ..proxy import Faults, Proxy
 from ..usage import children
-from . import field
 from .report import figures
 from .soak import Soak
 from .stalls import Stalls
 from .subjects import KINDS, RATE, Subject
+from .watching import Watching
 
 # how often each happens in a run
 BROKER, WORKER, STOPPED, HUNG, DEATHS, STOPS, HOLES = 20, 10, 4, 3, 10, 4, 3
+DAMAGES, FULL = (0.02, 0.2, 0.45, 0.7, 0.9), (0.35, 0.75)  # shares of the way: damaged messages, a full disk of the dashboard
+NAMES = ["chaos-pi", "chaos-unix"]  # of the nodes
 HOLE_S, STOPPED_S, HANG_S = 3.0, 4.0, 4.0
 STUCK_S = 90.0  # seconds without a decision after which the run is given up
 OTHER = "digits"  # a second model on the same broker
@@ -145,10 +147,9 @@ def _kill(worker: subprocess.Popen[bytes]) -> None:
 def unleash(
     names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None], hours: float = 0.0
 ) -> dict[str, Any]:
-    """The report: {"nodes": a row each, "field": a row each, "faults", "seconds", "soak", ...}; report.broken() says what in it
-    must not be.
+    """The report: {"nodes": a row each, "faults", "seconds", "soak", ...}; report.broken() says what in it must not be.
 
-    hours: so long instead of so many samples, with what the processes use measured on the way, and without `field`.
+    hours: so long instead of so many samples, with what the processes use measured on the way.
     show(node, decided, samples, what happens now). Failure where nothing is decided for STUCK_S seconds.
     """
     began = time.monotonic()
@@ -159,6 +160,7 @@ def unleash(
         folder = Path(name)
         storm = Storm(folder, pair, seed)
         subjects: list[Subject] = []
+        watching: Watching | None = None
         soak = Soak(lambda: storm.workers, subjects, hours) if hours else None
         try:
             for n, kind in enumerate(dict.fromkeys(names)):
@@ -166,15 +168,22 @@ def unleash(
                 order = pairs.stream(pair, samples, seed + n).tolist()
                 address = storm.proxy.host, storm.proxy.port
                 subjects.append(KINDS[kind](folder / kind, order, labels, address, deadline_ms))
-            _through(storm, subjects, seed, show, soak)
+            watching = None if Watching.missing() else Watching(folder / "watch", storm.broker, NAMES, seed)
+            if watching:
+                watching.start()
+            _through(storm, subjects, seed, show, soak, watching)
+            if watching:
+                watching.conclude()
         finally:
             for subject in subjects:
                 subject.kill()
+            if watching:
+                watching.stop()
             storm.stop()
-    devices = [] if hours else field.go_through(lambda text: show("field", 0, 1, text))
+        watched = watching.figures() if watching else None
     return {
         "nodes": [figures(subject) for subject in subjects],
-        "field": devices,
+        "watch": watched,
         "faults": storm.counts(),
         "deadline_ms": deadline_ms,
         "stall_ms": round(stalls.worst_ms, 1),
@@ -192,7 +201,12 @@ def _labels(pair: pairs.Pair) -> list[int]:
 
 
 def _through(
-    storm: Storm, subjects: list[Subject], seed: int, show: Callable[[str, int, int, str], None], soak: Soak | None
+    storm: Storm,
+    subjects: list[Subject],
+    seed: int,
+    show: Callable[[str, int, int, str], None],
+    soak: Soak | None,
+    watching: Watching | None,
 ) -> None:
     """Run every node to its last sample, with everything that happens on the way."""
     rng = random.Random(seed)
@@ -205,6 +219,8 @@ def _through(
         )
         for event in _spread(rng, times * often, what)
     ]  # fmt: skip
+    if watching:
+        common += [(share, watching.damage) for share in DAMAGES] + [(share, watching.fill_disk) for share in FULL]
     common.sort(key=lambda event: event[0])
     own = {subject.name: _own_events(rng, storm, subject, bool(soak)) for subject in subjects}
     for subject in subjects:
@@ -220,6 +236,8 @@ def _through(
         if common and share >= common[0][0]:
             common.pop(0)[1]()
         storm.tend()
+        if watching:
+            watching.look()
         if soak:
             soak.look()
         for subject in subjects:

@@ -224,9 +224,6 @@ class Running:
         self.account = Account(4)
         self.samples = self.account.scores[3] = 1000
 
-    def report(self):
-        pass
-
 
 def started():
     """The updates of a node that starts; an exception where its model does not open, or fails its test."""

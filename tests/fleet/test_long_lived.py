@@ -1,0 +1,89 @@
+"""Threads that live as long as their process: whatever they meet they log, and go on."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+from support import mosquitto, until, worker
+
+from h2t2.link.paho import PahoLink, Session, make_client
+from h2t2_tools.fleet.rdl import watchdog
+from h2t2_tools.fleet.rdl.watchdog import Watch
+
+MODEL = "def scores(x):\n    return [0.5] * len(x)\n"
+
+
+class Log:
+    """The records that a worker's process logs, read from a thread."""
+
+    def __init__(self, process):
+        self.records = []
+        self._process = process
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self._process.stderr:
+            self.records.append(json.loads(line))
+
+    def has(self, level, *words):
+        return any(one["level"] == level and all(word in str(one) for word in words) for one in self.records)
+
+
+@pytest.mark.slow
+def test_a_workers_watcher_outlives_every_model_and_its_log_is_records(tmp_path):
+    """A model that cannot be imported any more, one that writes no text to standard error, and a good one again."""
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    with (
+        mosquitto(tmp_path) as broker,
+        worker(broker.url, "digits", "--model", f"{path}:scores", "--log", "json", "--verbose") as process,
+    ):
+        log = Log(process)
+
+        def reloaded(text, level, *words):
+            path.write_text(text)
+            os.kill(process.pid, signal.SIGHUP)
+            return until(lambda: log.has(level, *words), 30)
+
+        assert reloaded("raise RuntimeError('no licence')\n", "error", "the model stays as it was", "no licence")
+        noise = "import os\nos.write(2, b'\\xff\\xfe no text\\n')\n" + MODEL
+        assert reloaded(noise, "info", "reloaded") and until(lambda: log.has("warning", "no text"), 10)
+        assert reloaded("raise KeyError('x')\n", "error", "'x'")
+        assert process.poll() is None
+        link = PahoLink(broker.host, broker.port, "dev", 2, 5)
+        link.open()
+        assert until(link.workers, 10)
+        link.close()
+
+
+@pytest.mark.slow
+def test_a_session_whose_callback_or_client_raises_says_so_and_connects_again(tmp_path, caplog):
+    made = []
+
+    def make():
+        made.append(1)
+        if len(made) == 2:
+            raise KeyError("no client today")
+        return make_client("")
+
+    def work():
+        if len(made) == 1 and session.up.is_set():
+            raise TypeError("a defect")
+        return 50
+
+    with mosquitto(tmp_path) as broker:
+        session = Session(broker.host, broker.port, make, ["x"], work=work)
+        session.start()
+        assert until(lambda: len(made) == 3 and session.up.is_set(), 60)
+        session.close()
+    assert "TypeError: a defect" in caplog.text and "KeyError: 'no client today'" in caplog.text
+
+
+def test_a_request_that_hangs_and_cannot_be_kept_is_refused_all_the_same(tmp_path):
+    said = []
+    watch = Watch(tmp_path, tmp_path / "kept", said.append)
+    (tmp_path / ("ab" + watchdog.SUSPECT)).touch()
+    watch._refuse("ab")  # its data were never written
+    assert (tmp_path / ("ab" + watchdog.REFUSED)).exists() and "not kept" in said[0]
