@@ -124,6 +124,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         return {**files, name: made, "main.py": microbit_program.main(name)}
     wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
+    wanted += ["names"] if "wifi" in kind.links and config.ntp > ":" else []  # as ntp.py asks
     for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()
         if mpy:
