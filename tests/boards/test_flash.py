@@ -329,3 +329,11 @@ def test_a_hello_is_waited_for_as_long_as_a_start_can_take():
     for name, kind in kinds.KINDS.items():
         waited = start.PATIENT_MS / 1000 if "mqtt" in kind.links else 0
         assert flash.longest_start(kind) >= 60 + waited, name
+
+
+@pytest.mark.parametrize("ntp, wanted", [("pool.ntp.org", True), ("192.168.1.1", False), ("", False)])
+def test_a_board_that_asks_a_time_server_by_its_name_can_look_it_up(model, ntp, wanted):
+    """Without waiting: two name servers that are silent would outlast its watchdog."""
+    pytest.importorskip("h2t2.link.names")
+    files = kinds.payload(kinds.KINDS["esp32"], contents_of(model, "esp32", ntp=ntp, broker="192.168.1.2"))
+    assert any(path.startswith("h2t2/link/names.") for path in files) == wanted

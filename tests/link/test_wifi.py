@@ -9,6 +9,7 @@ import pytest
 from ports.played import Broker, play
 from ports.world import ESP32, LONG, RP2040
 
+import h2t2.link
 from h2t2.clock import ticks_diff
 from h2t2.link.mqtt import MqttLink
 
@@ -254,7 +255,7 @@ def radio(monkeypatch, tmp_path, chip=RP2040, tls=False, **options):
 
     broker = Broker(world).install(monkeypatch)
     station = Station("home", "secret", 1, log=lambda _: None)
-    link = broker.link = over(MqttLink)(station, new(), "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
+    link = broker.link = over(MqttLink)(station, new, "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
     return world, broker, server, link
 
 
@@ -277,6 +278,21 @@ def test_the_broker_is_reached_once_the_network_is(monkeypatch, tmp_path, chip):
     poll(world, link, 90)
     assert link.is_connected() and link.connections == 2
     assert len(server.asked) == 1
+
+
+def test_the_time_servers_module_is_in_memory_only_while_it_is_asked(monkeypatch, tmp_path):
+    """It comes back after six hours; what looked its name up goes too, where the broker has none."""
+    world, broker, server, link = radio(monkeypatch, tmp_path)
+    link.host = "192.168.1.1"
+    monkeypatch.setitem(sys.modules, "h2t2.link.names", types.SimpleNamespace())
+    monkeypatch.setattr(h2t2.link, "names", 1, raising=False)
+    assert "h2t2.link.ntp" in sys.modules
+    poll(world, link, 10)
+    assert link.is_connected() and not {"h2t2.link.ntp", "h2t2.link.names"} & {*sys.modules}
+    assert not hasattr(h2t2.link, "ntp") and len(server.asked) == 1
+    poll(world, link, 6 * 3600)
+    assert len(server.asked) == 2 and link.time_server is None
+    h2t2.link.names = 1  # for monkeypatch to remove
 
 
 def test_tls_waits_for_the_clock_and_nothing_else_does(monkeypatch, tmp_path):

@@ -18,7 +18,8 @@ KEPT = "h2t2.clock"  # file: Unix seconds when the clock was set last
 
 class TimeServer:
     """host: of the server. seed: of the waits. woken: this start ends a deep sleep, in which a clock may have run on. feed: a
-    watchdog's, called before a name is looked up. `trouble`: why the clock is not set, "" while it may be soon."""
+    watchdog's, called before a name is looked up. `trouble`: why the clock is not set, "" while it may be soon. `hold_ms`: how
+    long the clock will be right, 0 until it was set."""
 
     def __init__(self, host, seed, woken=False, feed=lambda: None, log=print):
         self.host = host
@@ -30,6 +31,7 @@ class TimeServer:
         self.nonce = b""
         self.wait_ms = 0  # until the next question, or for an answer
         self.due = ticks_ms()
+        self.hold_ms = 0
         self.is_set = unix_now() > 0
         if woken and self.is_set:
             self._hold(unix_now() - kept())
@@ -60,7 +62,7 @@ class TimeServer:
         """Ask for the server's address where it has a name, without waiting if the board has names.py; else for the time."""
         if self.host > ":":  # it does not begin with a digit
             try:
-                from .names import Lookup
+                from .names import Lookup  # type: ignore[import-not-found, unused-ignore]
 
                 self.lookup = Lookup(self.host)
                 self._wait(ANSWER_MS)
@@ -107,7 +109,8 @@ class TimeServer:
     def _hold(self, age_s):
         """Ask again when the clock is no longer right."""
         if 0 <= age_s < HOLD_S:
-            self._wait((HOLD_S - age_s) * 1000)
+            self.hold_ms = (HOLD_S - age_s) * 1000
+            self._wait(self.hold_ms)
 
     def _fail(self, why):
         self._close()

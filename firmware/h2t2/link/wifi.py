@@ -1,10 +1,11 @@
 # The radio of a board with Wi-Fi: one supervisor joins the network, sets the clock, then lets MqttLink connect, and has the
 # radio off while the board sleeps. Nothing here waits: every call does what can be done now. Ports that have one: esp32, rp2.
+import sys
 from time import sleep
 
 import network
 
-from ..clock import longest, ticks_add, ticks_diff, ticks_ms
+from ..clock import longest, remaining, ticks_add, ticks_diff, ticks_ms
 from .backoff import LONGEST_MS, Backoff
 from .mqtt import DOWN, UP
 
@@ -137,13 +138,15 @@ def over(MqttLink):
     class Radio(MqttLink):  # type: ignore[valid-type, misc]
         """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
 
-        station: a Station. time_server: a TimeServer, or None.
+        station: a Station. open_server: gives the TimeServer, or None; its module is in memory only while the clock is set.
         """
 
-        def __init__(self, station, time_server, *arguments, **options):
+        def __init__(self, station, open_server, *arguments, **options):
             MqttLink.__init__(self, *arguments, **options)
             self.station = station
-            self.time_server = time_server
+            self.open_server = open_server
+            self.time_server = open_server()
+            self.hold_ms = self.right_until = 0  # how long the clock is right
             self.outlives_ms = self.keep_ms >> 1
             self.connect_ms = CONNECT_MS
             self.lead_ms = CONNECT_MS + SPARE_MS
@@ -194,9 +197,20 @@ def over(MqttLink):
                 self.trouble = station.trouble
                 return False
             server = self.time_server
-            if server and not server.advance() and self.tls:
-                self.trouble = server.trouble
-                return False
+            if not server:
+                if self.hold_ms and not remaining(self.right_until, self.hold_ms):
+                    self.time_server = self.open_server()
+            elif not server.advance():
+                if self.tls:
+                    self.trouble = server.trouble
+                    return False
+            elif server.hold_ms:
+                self.hold_ms = server.hold_ms
+                self.right_until = ticks_add(ticks_ms(), self.hold_ms)
+                self.time_server = None
+                forget("ntp")
+                if self.host < ":":
+                    forget("names")
             return True
 
     return Radio
@@ -207,9 +221,19 @@ def radio(MqttLink, config, woken, feed, log, arguments, options):
     seed = options["seed"]
     power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
     station = Station(config["wifi_name"], config["wifi_password"], seed >> 1, power, log)
-    server = None
-    if config.get("ntp"):
+
+    def open_server():
+        if not config.get("ntp"):
+            return None
         from .ntp import TimeServer
 
-        server = TimeServer(config["ntp"], seed >> 2, woken, feed, log)
-    return over(MqttLink)(station, server, *arguments, **options)
+        return TimeServer(config["ntp"], seed >> 2, woken, feed, log)
+
+    return over(MqttLink)(station, open_server, *arguments, **options)
+
+
+def forget(name):
+    """Take a module of this package out of memory, until it is imported again."""
+    package = sys.modules["h2t2.link"]
+    if sys.modules.pop("h2t2.link." + name, None):
+        delattr(package, name)

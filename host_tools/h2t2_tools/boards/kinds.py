@@ -143,6 +143,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
     wanted += ["names"] if config.broker > ":" else []  # as start.py asks
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
+    wanted += ["names"] if "wifi" in kind.links and config.ntp > ":" else []  # as ntp.py asks
     for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()
         if contents.mpy and path.endswith("_viper.py") and not kind.arch:
