@@ -44,7 +44,7 @@ def state(running) -> dict:
         made["delta_fp"] = policy.delta_fp
         made["delta_fn"] = policy.delta_fn
     if running.app:
-        made["saturated"] = running.app.saturated()
+        made.update(saturated=running.app.saturated())
     if running.sleep:
         running.sleep.count(node.offloads)
         made.update(running.sleep.report())
