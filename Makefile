@@ -19,7 +19,7 @@ endif
 # The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all units whole coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
+.PHONY: demo test test-all units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
 	walkthrough pictures times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
@@ -34,6 +34,7 @@ test: setup
 test-all: setup
 	$(MAKE) -j2 system-whole $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done $(SERVERS)/.done oracle
 	$(MAKE) whole
+	$(MAKE) mutations
 	$(MAKE) -j2 test-train test-oracle
 	$(MAKE) -j2 fuzz docs
 	$(MAKE) coverage
@@ -46,6 +47,10 @@ units: setup
 
 whole: setup
 	$(BIN)/$(PYTEST) -m whole --junitxml=results/suites/whole-$(MINOR).xml
+
+# all damaged .tflite files through whatever reads them
+mutations: setup
+	$(BIN)/pytest -n auto tests/proof/test_mutations.py --mutations 2000
 
 # docs/testing.md: what the suites last took here, and what they skipped
 times: setup
@@ -134,13 +139,14 @@ lock:
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
 	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
-	$(COMPILE) --group build --group assistant -o host_tools/locks/assistant.txt
+	uv pip compile $(LOCKED) --no-config --group pyproject.toml:build --group pyproject.toml:assistant -o host_tools/locks/assistant.txt
 	$(COMPILE) --group build --group servers -o host_tools/locks/servers.txt
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
-# what is written by a command and committed: package.json of every board, the command reference, the operators
+# what is written by a command and committed: package.json and the table of boards, the command reference, the operators
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
+	$(BIN)/python -m h2t2_tools.boards.kinds_page
 	$(BIN)/python -m h2t2_tools.cli.reference > docs/commands.md
 	$(BIN)/python -m h2t2_tools.model.operators_page > docs/operators.md
 

@@ -116,7 +116,7 @@ def rdl(mosquitto):
 def material(tmp_path, mosquitto, board):
     """material(samples, **config) -> Material, pointed at the test's broker, with the policy that the board has room for."""
     policy = "h2t2" if board.kind == "microbit" else "adaptive"
-    given = {"broker": mosquitto.host, "port": mosquitto.port, "device": "hil", "policy": policy}
+    given = {"broker": board.broker(mosquitto.host), "port": mosquitto.port, "device": "hil", "policy": policy}
     return lambda samples, **config: Material(tmp_path, samples, {**given, **config})
 
 

@@ -20,7 +20,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2_tools.boards import flash, gateway
-from h2t2_tools.boards.emulators import catalogue, drive
+from h2t2_tools.boards.emulators import built, catalogue, drive, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
@@ -73,7 +73,7 @@ class Material:
     def contents_serial(self) -> Contents:
         """What of it goes onto a board at a gateway's line: nothing about the broker; the runtime compiled where it can be."""
         given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK))
-        return Contents(self.model, NodeConfig(**given), self.records, mpy=True)
+        return Contents(self.model, NodeConfig(**given), self.records)
 
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""
@@ -130,10 +130,18 @@ class Board:
             return self.emulator.missing()
         return None if self.port else f"{self.id} is a real board: name its line with --port"
 
+    def broker(self, address: str) -> str:
+        """Where the board finds a broker of this machine."""
+        return lwip.HOST if self.emulator is lwip.LWIP and address == "127.0.0.1" else address
+
     def prepare(self, material: Material) -> None:
         """Put the material onto a unix port's folder. Others are flashed when they run."""
         if self.kind == "unix":
-            report = flash.flash(KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None)
+            assert isinstance(self.emulator, catalogue.Emulator | lwip.Port)
+            report = flash.flash(
+                KINDS["unix"], str(material.folder), material.contents(), not self.flashing, lambda *_: None,
+                interpreter=self.emulator,
+            )  # fmt: skip
             self._as_built(report)
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
 
@@ -144,8 +152,8 @@ class Board:
 
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
         """A running node of the unix port, in the material's folder."""
-        assert isinstance(self.emulator, catalogue.Emulator)
-        command = self.emulator.command(material.folder / script, [])
+        assert isinstance(self.emulator, (catalogue.Emulator, lwip.Port))
+        command = self.emulator.node(material.folder / script)
         env = self.emulator.environment(material.folder)
         return subprocess.Popen(
             command, cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -179,8 +187,9 @@ class Board:
             with Microbit() as board:
                 return self.serial(board.port, material, seconds, board)
         if self.kind == "pico" and self.emulator:
-            drive.runtime_on_a_pico(material.folder / "flash.bin")
-            with Pico(material.folder / "flash.bin") as pico:
+            assert isinstance(self.emulator, built.Built)
+            drive.runtime_on_a_pico(material.folder / "flash.bin", self.emulator)
+            with Pico(material.folder / "flash.bin", board=self.emulator) as pico:
                 return self.serial(pico.port, material, seconds)
         return self._real(material, seconds)
 

@@ -13,6 +13,10 @@ settings.register_profile("no clock", deadline=None)  # a busy machine may take 
 settings.load_profile("no clock")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--mutations", type=int, default=20, metavar="N", help="damaged .tflite files, of 2000 (20)")
+
+
 # what needs a browser or somebody else's server is for the whole suite
 HEAVY = {"browser", "mlserver"}
 

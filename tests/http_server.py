@@ -2,7 +2,8 @@
 
 import contextlib
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 
 @contextlib.contextmanager
@@ -44,3 +45,17 @@ class Served(str):
         made = super().__new__(cls, url)
         made.asked = asked
         return made
+
+
+@contextlib.contextmanager
+def serving_folder(folder):
+    """The address of a server that serves a folder's files."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

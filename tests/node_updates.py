@@ -1,11 +1,15 @@
 """A node that takes updates, and packages for it, for the tests."""
 
+import hashlib
 import json
 import shutil
+from struct import pack
 from types import SimpleNamespace
 
 from h2t2.ldl.open import open_ldl
+from h2t2.node import package as package_format
 from h2t2.node.account import Account
+from h2t2.node.node import UP
 from h2t2.node.update import Updates
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.update import keys, package
@@ -21,8 +25,19 @@ def made_key(folder, name="fleet"):
     return SimpleNamespace(private=private, modulus=keys.modulus(public))
 
 
-def signed(key, counter=7, blob=BLOB, **options):
-    return package.build(PAIR, blob, key.private, package.Options(counter, trial=50, **options))
+def signed(key, counter=7, blob=BLOB, seconds=0, **options):
+    return package.build(PAIR, blob, key.private, package.Options(counter, trial=50, seconds=seconds, **options))
+
+
+def body(key, more, counter=7):
+    """A package with those bytes as its part MORE, signed."""
+    genuine = signed(key, counter)
+    parts = genuine.content[package_format.SIGNED :]
+    at = parts.index(b"MORE")
+    content = parts[:at] + pack("<4sI", b"MORE", len(more)) + more
+    numbers = genuine.head.model, counter, len(content), 50
+    head = pack("<4sBBHIII32s", b"H2TU", package_format.VERSION, 0, *numbers, hashlib.sha256(content).digest())
+    return package.Package(head + keys.sign(key.private, head) + content, genuine.head, {})
 
 
 class Device:
@@ -45,8 +60,13 @@ class Device:
             try:
                 self.updates.test(open_ldl(made["ldl"], made["event"]))
                 return made
-            except ValueError as error:
-                assert self.updates.failed(error)
+            except Exception as error:
+                assert self.updates.failed(error), error
+
+    def begun(self):
+        """The configuration that a start begins with, which may not come to anything."""
+        self.updates = Updates(self.config, self.said.append)
+        return self.updates.begin()
 
     def take(self, payload, running=None):
         """(answer, whether it starts again)."""
@@ -64,12 +84,18 @@ class Device:
             offset = answer["next"]
 
 
-def service(samples=100, cost=100, answered=3, away=0, errors=0, lost=0):
-    """A running node that has decided so many samples; cost: thousandths that each answered one would have cost here."""
+def service(
+    samples=100, cost=100, answered=3, missed=0, errors=0, lost=0, sensor_errors=0, act_errors=0, asked=100, retry_ms=None
+):  # fmt: skip
+    """A running node that has decided so many samples; cost: thousandths that each answered one would have cost here; asked:
+    offloads; missed: of these, the ones that had no answer. retry_ms: for which a sensor that fails is left alone."""
     account = Account(4)
     for k in range(16):
         account.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
         account.answered[k] = answered
         account.local_cost[k] = cost * answered
-    node = SimpleNamespace(samples=samples, account=account, fallbacks=away, unasked=0, unaffordable=0, crowded=0)
-    return SimpleNamespace(node=node, errors=errors)
+    node = SimpleNamespace(samples=samples, account=account, offloads=asked, fallbacks=missed)
+    node.complain = SimpleNamespace(counts={"act": act_errors})
+    sensing = SimpleNamespace(errors=sensor_errors, every_us=0, retry_ms=0)
+    sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors
+    return SimpleNamespace(node=node, errors=errors, sensing=sensing, standing=UP)

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from h2t2_tools.model.operators import SAME_BYTES
 from h2t2_tools.model.tflite import Graph, Operator, Tensor
+from h2t2_tools.model.tflite import read as tflite_read
 from h2t2_tools.model.tflite_write import write
 from h2t2_tools.proof.networks import NONE, RELU, RELU6, SAME, VALID, Builder
 
@@ -105,14 +107,7 @@ class Maker(Builder):
             size = [1, *(int(rng.integers(1, full - at + 1)) for at, full in zip(begin[1:], shape[1:]))]
             if which == "SLICE":
                 return self.operator(which, (x, self.numbers(*begin), self.numbers(*size)), like(size))
-            steps = [1, *(int(rng.integers(1, 3)) for _ in range(3))]
-            ends = [at + n for at, n in zip(begin, size)]
-            masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_mask"), 0)
-            masks |= {name: int(rng.integers(8)) << 1 for name in ("begin_mask", "end_mask") if rng.random() < 0.4}
-            firsts = [0 if masks["begin_mask"] >> n & 1 else at for n, at in enumerate(begin)]
-            lasts = [shape[n] if masks["end_mask"] >> n & 1 else end for n, end in enumerate(ends)]
-            made = [-(-(last - first) // step) for first, last, step in zip(firsts, lasts, steps)]
-            return self.operator(which, (x, *(self.numbers(*v) for v in (begin, ends, steps))), like(made), **masks)
+            return self.strided(x, begin, [at + n for at, n in zip(begin, size)])
         axis = int(rng.integers(1, 4))
         if which in ("SPLIT", "SPLIT_V"):
             if shape[axis] < 2:
@@ -147,6 +142,29 @@ class Maker(Builder):
             size = [n * int(rng.integers(1, 4)) for n in (height, width)]
         options = {"align_corners": int(corners), "half_pixel_centers": int(half)}
         return self.operator(name, (x, self.numbers(*size)), like((1, *size, depth)), **options)
+
+    def strided(self, x, begin, ends):
+        """A STRIDED_SLICE from `begin` to `ends`, with masks of every kind that a board runs; what it shrinks comes back."""
+        rng, shape = self.rng, self.shape(x)
+        steps = [1, *(int(rng.integers(1, 3)) for _ in range(3))]
+        masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_mask"), 0)
+        masks |= {name: int(rng.integers(8)) << 1 for name in ("begin_mask", "end_mask") if rng.random() < 0.4}
+        if rng.random() < 0.4:
+            masks["shrink_mask"] = int(rng.integers(8)) << 1
+        made = []
+        for n, full in enumerate(shape):
+            first = 0 if masks["begin_mask"] >> n & 1 else begin[n]
+            last = full if masks["end_mask"] >> n & 1 else ends[n]
+            made.append(1 if masks["shrink_mask"] >> n & 1 else -(-(last - first) // steps[n]))
+            if rng.random() < 0.3:  # from the end
+                begin[n] -= full
+            if rng.random() < 0.3 and ends[n] < full:
+                ends[n] -= full
+        kept = [size for n, size in enumerate(made) if not masks["shrink_mask"] >> n & 1]
+        like = self.scale(x), self.zero(x)
+        inputs = (x, *(self.numbers(*values) for values in (begin, ends, steps)))
+        y = self.operator("STRIDED_SLICE", inputs, self.tensor(kept, *like), **masks)
+        return self.operator("RESHAPE", (y, self.numbers(*made)), self.tensor(made, *like)) if kept != made else y
 
     def attended(self, x):
         """BATCH_MATMUL of a tensor with itself, turned or not."""
@@ -338,6 +356,40 @@ class Maker(Builder):
             operators.append(Operator("VAR_HANDLE", 1, (), (handle,), {"name": f"v{n + 1}"}))
             operators.append(Operator("ASSIGN_VARIABLE", 1, (handle, given), (), {}))
         return Graph("begin", 0, tuple(tensors), tuple(operators), (), ())
+
+
+def refused_model(seed):
+    """(A random model with one thing that no board may run, what it is): a negative alpha, or a scale that is not above 0."""
+    rng = np.random.default_rng(seed)
+    graph = tflite_read(random_model(seed))
+    tensors, operators = list(graph.tensors), list(graph.operators)
+    leaky = [n for n, o in enumerate(operators) if o.name == "LEAKY_RELU"]
+    if leaky:
+        at = leaky[int(rng.integers(len(leaky)))]
+        operators[at] = replace(operators[at], options={"alpha": -float(rng.uniform(0.01, 1.5))})
+        thing = "a negative alpha"
+    else:
+        computed = [graph.inputs[0], *(n for o in operators if o.name not in SAME_BYTES for n in o.outputs)]
+        scaled = [n for n in computed if len(tensors[n].scale)]
+        at = scaled[int(rng.integers(len(scaled)))]
+        value = -tensors[at].scale if rng.random() < 0.7 else 0 * tensors[at].scale
+        tensors[at] = replace(tensors[at], scale=value)
+        thing = f"a scale of {float(value[0]):g} of tensor {at}"
+    return write(replace(graph, tensors=tuple(tensors), operators=tuple(operators))), thing
+
+
+def stepless(kind):
+    """A model that a board has nothing to do for: its input is its output, or is reshaped once or twice."""
+    make = Maker(1, (2, 3))
+    y = make.first
+    if kind != "nothing":
+        y = make.flat(y)
+    if kind == "twice":
+        y = make.operator("RESHAPE", (y, make.numbers(1, 3, 2)), make.tensor((1, 3, 2), make.scale(y), make.zero(y)))
+    return make.bytes(y)
+
+
+STEPLESS = ("nothing", "once", "twice")
 
 
 def random_model(seed):

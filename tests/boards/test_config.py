@@ -8,7 +8,7 @@ import pytest
 from support import ROOT
 
 from h2t2.link.cost import LinkCost
-from h2t2_tools.boards import kinds, packages
+from h2t2_tools.boards import kinds, kinds_page, packages
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import config as board_config
 
@@ -106,3 +106,7 @@ def test_every_list_of_the_runtime_is_the_one_in_modules_txt(name, monkeypatch):
     }
     run(str(folder / "manifest.py"))
     assert frozen == [*kinds.modules(kind), "main.py", "finish.py"] and len(frozen) > 25
+
+
+def test_the_table_of_kinds_is_the_code_s():
+    assert kinds_page.table() in (ROOT / "docs/your-board.md").read_text(), "run: make pages"

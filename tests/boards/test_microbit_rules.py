@@ -48,3 +48,16 @@ def test_an_operator_that_its_build_has_not_is_said(tmp_path):
     model = Int8Model(bundle.from_tflite(tmp_path / "made.tflite"), 0)
     with pytest.raises(UserError, match="no room for view"):
         shrink.ldl_pieces(RUNTIME, model, set())
+
+
+@pytest.mark.parametrize("kind", random_models.STEPLESS)
+def test_a_model_without_a_step_is_source_as_well(kind, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    (tmp_path / "made.tflite").write_bytes(random_models.stepless(kind))
+    model = Int8Model(bundle.from_tflite(tmp_path / "made.tflite"), 2)
+    sources, run, _ = shrink.ldl_pieces(RUNTIME, model, set())
+    names = {}
+    for source in sources:
+        exec(source, names)
+    for x in ([-128, 0, 127, 5, 6, 7], [1, 2, 3, 4, 5, 6]):
+        assert names[run](x) == model.bin(x[2])

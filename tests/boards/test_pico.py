@@ -1,17 +1,15 @@
 """The emulated Raspberry Pi Pico: a device on a serial port, for our tools and for somebody else's."""
 
-import http.server
 import json
 import re
 import subprocess
 import sys
-import threading
 import time
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import closing
 
 import pytest
 import replayed
+from http_server import serving_folder
 from support import ROOT, mosquitto, worker
 
 from h2t2_tools.boards import flash, project
@@ -122,21 +120,6 @@ def test_in_words_for_who_has_no_use_for_python(tmp_path):
             stopped.stop()
 
 
-@contextmanager
-def server(folder):
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    one = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=one.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{one.server_address[1]}"
-    finally:
-        one.shutdown()
-        one.server_close()
-
-
 def mpremote(pico, *words):
     command = [sys.executable, "-m", "mpremote", "connect", pico.port, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500)
@@ -148,7 +131,7 @@ def test_mpremote_unchanged_puts_the_runtime_on_it(tmp_path):
     """Somebody else's client: fs, run, and mip install of our package.json from a web server; then a node that it stops."""
     script = tmp_path / "mine.py"
     script.write_text("import h2t2.core.h2t2 as h2t2\nprint(h2t2.H2T2().decide(3))\n")
-    with Pico() as pico, server(ROOT / "firmware") as url:
+    with Pico() as pico, serving_folder(ROOT / "firmware") as url:
         mpremote(pico, "mip", "install", "--target", "/", f"{url}/boards/pico/package.json")
         mpremote(pico, "fs", "cp", str(script), ":mine.py")
         assert mpremote(pico, "fs", "cat", ":mine.py") == script.read_text()
@@ -193,7 +176,7 @@ def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
     assert "watchdog_ms = 8000" in toml.read_text()
     toml.write_text(re.sub(r"deadline_ms = \d+", "deadline_ms = 400", toml.read_text()))
     contents = project.load(folder).contents
-    contents = type(contents)(contents.model, contents.config, None, contents.own, mpy=True)
+    contents = type(contents)(contents.model, contents.config, None, contents.own)
     image = tmp_path / "flash.bin"
     drive.runtime_on_a_pico(image)
     events = []
@@ -259,3 +242,44 @@ def ended(line, process, last):
 def written(data):
     lines = [line.split(",") for line in data.decode().splitlines()]
     return [(int(label), source, round(float(score), 6)) for label, source, score in lines]
+
+
+ASLEEP = """import machine, time
+from h2t2.node import board
+from h2t2.node.sleep import Sleep
+class Link:
+    outlives_ms = lead_ms = connections = 0
+    def close(self):
+        pass
+class Node:
+    link = Link()
+    offloads = 3
+print(board.start_cause())
+dog = machine.WDT(timeout=1000)
+Sleep("deep", machine, watchdog_ms=1000).nap(3000, Node, dog.feed)
+"""
+
+
+def test_a_start_tells_a_waking_from_an_update_and_the_watchdog():
+    """The chip's own registers; and a deep sleep three times as long as its watchdog, which it does not end."""
+    with Pico() as pico, RawRepl(pico.port, pace=False) as repl:
+        repl.run("import os\nfor name in ('h2t2', 'h2t2/node'):\n os.mkdir(name)")
+        for path in ("__init__", "clock", "node/__init__", "node/board", "node/ports", "node/sleep"):
+            repl.write_file(f"h2t2/{path}.py", (ROOT / f"firmware/h2t2/{path}.py").read_bytes())
+
+        def told(source=""):
+            if source:
+                repl.start(source)
+                pico.wait("reset")
+                pico.wait("ready")
+                repl.interrupt()
+            return repl.run("from h2t2.node import board, ports\nprint(board.start_cause(), ports.here().watchdog_ms)")
+
+        assert told() == "pwron 8388\n"
+        assert told("from h2t2.node import board\nboard.restart(board.UPDATED)") == "update 8388\n"
+        assert told("from machine import WDT\nWDT(timeout=500)\nwhile True:\n pass") == "wdt 8388\n"
+        assert told("import machine\nmachine.reset()") == "hard 8388\n"
+        assert told(ASLEEP) == "deepsleep 8388\n"
+        repl.run("import machine\nfrom h2t2.node.sleep import Sleep\nslept = Sleep('deep', machine, woken=True)")
+        wakes, asleep_ms = map(int, repl.run("print(slept.wakes, slept.asleep_ms)").split())
+        assert wakes == 1 and 2900 <= asleep_ms <= 3010

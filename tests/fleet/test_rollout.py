@@ -1,6 +1,7 @@
 """`h2t2 update`: packages to devices over a real broker, in steps, until one reports a failure; the devices' side is the
 runtime's own."""
 
+import hashlib
 import json
 import random
 import subprocess
@@ -10,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 from node_updates import Device, made_key, service, signed
-from states import state
-from support import mosquitto, until, worker
+from states import Clock, say, state
+from support import mosquitto, retained, until, worker
 
 from h2t2.link import wire
 from h2t2.link.paho import Session, make_client
@@ -20,9 +21,11 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.fleet.seen.fleet import Fleet
 from h2t2_tools.fleet.seen.state import read
 from h2t2_tools.fleet.update import delivery
 from h2t2_tools.fleet.update.delivery import BACK, DELIVERED, KEPT, LOST, REFUSED, TRIAL, Delivery
+from h2t2_tools.fleet.update.health import Health
 
 pytestmark = pytest.mark.slow
 
@@ -33,10 +36,11 @@ def key(tmp_path_factory):
 
 
 class Field:
-    """Devices on a broker. bad: those whose trial ends badly; deaf: that never answer; lossy: a third of the chunks is lost."""
+    """Devices on a broker. bad: those whose trial ends badly; deaf: that never answer; lossy: a third of the chunks is lost;
+    fading: device -> the one whose sensor fails once that device has kept a package."""
 
-    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=()):
-        self.devices, self.bad, self.deaf, self.lossy = {}, bad, deaf, lossy
+    def __init__(self, broker, folder, key, names, bad=(), deaf=(), lossy=(), fading=None):
+        self.devices, self.bad, self.deaf, self.lossy, self.fading = {}, bad, deaf, lossy, fading or {}
         self.chunks, self.rng = 0, random.Random(4)
         for name in names:
             (folder / name).mkdir()
@@ -52,8 +56,8 @@ class Field:
         client.on_message = self._take
         return client
 
-    def tell(self, name, samples=10):
-        said = state(samples=samples, model=1, update=self.devices[name].updates.report())
+    def tell(self, name, samples=10, **entries):
+        said = state(samples=samples, model=1, update=self.devices[name].updates.report(), **entries)
         self.session.publish(wire.topic(name, "state"), json.dumps(said).encode(), 1, True)
 
     def _take(self, _client, _data, message):
@@ -68,6 +72,8 @@ class Field:
             self.tell(name)
             self.devices[name].updates.look(service(errors=9 if name in self.bad else 0))
             self.tell(name, 100)
+            if name in self.fading:
+                self.tell(self.fading[name], 100, sensor_errors=50)
 
 
 @contextmanager
@@ -83,7 +89,8 @@ def field(tmp_path, key, names, **trouble):
 def updated(broker, tmp_path, key, *words, counter=7):
     path = tmp_path / f"{counter}.h2u"
     path.write_bytes(signed(key, counter).content)
-    return main(["update", *words[:1], str(path), *words[1:], "--broker", broker.url, "--json", str(tmp_path / "report.json")])
+    command = ["update", *words[:1], str(path), "--soak", "0", *words[1:], "--broker", broker.url]
+    return main([*command, "--json", str(tmp_path / "report.json")])
 
 
 def report(tmp_path):
@@ -116,6 +123,90 @@ def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
         assert told["devices"][1]["why"] == "9 exceptions" and made.devices["s-05"].updates.report()["tried"] == 0
 
 
+def test_it_stops_where_a_device_fails_after_it_has_kept_the_package(tmp_path, key, capsys):
+    """The first of three, while it is watched; its table says why, and the others are left as they are."""
+    with field(tmp_path, key, ["a", "b", "c"], fading={"a": "a"}) as (broker, made):
+        assert updated(broker, tmp_path, key, "*", "--patience", "2") == 1
+        told = report(tmp_path)
+    assert [(row["outcome"], row["alarms"]) for row in told["devices"]] == [
+        (KEPT, ["50 errors of its sensor, 0 samples meanwhile"])
+    ]
+    assert told["stopped"] and told["left"] == ["b", "c"] and made.devices["b"].updates.report()["tried"] == 0
+    said = capsys.readouterr()
+    assert "alarms" in said.out and "50 errors of its sensor" in said.out
+    assert "not every device has kept the package without an alarm; 2 devices were left" in said.err
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("last, kept", [("b", 2), ("c", 12)])
+def test_earlier_groups_are_looked_at_again(tmp_path, key, last, kept):
+    """The first device fails while the second group, or the third and last, is tried: its alarm stops the rollout, or is its
+    result."""
+    with field(tmp_path, key, "abcdefghijkl", fading={last: "a"}) as (broker, _):
+        assert updated(broker, tmp_path, key, "*", "--patience", "3") == 1
+    told = report(tmp_path)
+    assert [row["outcome"] for row in told["devices"]] == [KEPT] * kept and len(told["left"]) == 12 - kept
+    assert told["stopped"] and [row["device"] for row in told["devices"] if row["alarms"]] == ["a"]
+
+
+KEPT_7 = {"counter": 7, "tried": 7, "trial": 0, "seconds": 0, "said": "kept: 50 samples"}
+
+
+@pytest.mark.parametrize(
+    "before, since, now, alarm",
+    [
+        ({}, {}, {"samples": 2000, "uptime_s": 200}, None),
+        ({}, {}, {"link": "down"}, "it cannot reach the broker"),
+        ({"link": "down"}, {"link": "down"}, {"link": "down"}, None),  # it could not before the rollout either
+        ({}, {}, {"uptime_s": 160}, "no decision for 60 s"),
+        ({}, {}, {"sensor_errors": 4}, "4 errors of its sensor, 0 samples meanwhile"),
+        ({"sensor_errors": 4}, {"sensor_errors": 4}, {"sensor_errors": 4}, None),
+        ({}, {}, {"sensor_errors": 20, "samples": 2000}, None),
+        ({}, {}, {"errors": 4}, "4 errors of its loop, 0 samples meanwhile"),
+        ({}, {}, {"update": {**KEPT_7, "counter": 0, "said": "back: gone"}}, "package 7 is not in force any more: back: gone"),
+        ({}, {}, {"program": "0" * 16}, "it runs another program, 0000000000000000, than the package's"),
+        ({}, {}, {"boot": 8, "uptime_s": 1, "samples": 0, "sensor_errors": 3}, None),
+    ],
+)
+def test_how_a_device_does_that_has_kept_a_package(key, tmp_path, before, since, now, alarm):
+    app = tmp_path / "app.py"
+    app.write_text("def sense():\n    pass\ndef act(decision):\n    pass\n")
+    fleet = Fleet(Clock())
+    say(fleet, "d", **before)
+    health = Health(fleet.devices["d"], signed(key, app=app))
+    health.since = told(**{"update": KEPT_7, **since})
+    say(fleet, "d", **{"update": KEPT_7, **now})
+    assert health.look() == ([alarm] if alarm else [])
+
+
+@pytest.mark.whole
+def test_another_package_with_the_same_counter_is_no_success(tmp_path, key):
+    with field(tmp_path, key, ["a"]) as (broker, made):
+        assert updated(broker, tmp_path, key, "a") == 0 == updated(broker, tmp_path, key, "a")
+        (tmp_path / "other.h2u").write_bytes(signed(key, 7, tests=8).content)
+        command = ["update", "a", str(tmp_path / "other.h2u"), "--broker", broker.url]
+        assert main([*command, "--json", str(tmp_path / "report.json")]) == 1
+        (row,) = report(tmp_path)["devices"]
+    assert (row["outcome"], row["why"]) == (REFUSED, OTHER)
+
+
+def test_a_device_that_falls_silent_after_it_has_kept_a_package(key, monkeypatch):
+    """What was retained before the rollout listened says nothing of its silence."""
+    clock = Clock()
+    monkeypatch.setattr("time.time", clock)
+    fleet = Fleet(clock)
+    say(fleet, "d", status=b"online 7", retained=True)
+    say(fleet, "d", retained=True, update=KEPT_7)
+    health = Health(fleet.devices["d"], signed(key))
+    clock.now += 1000
+    assert health.look() == []
+    say(fleet, "d", update=KEPT_7)
+    assert health.look() == []
+    clock.now += 46
+    (alarm,) = health.look()
+    assert "nothing heard for 46 s" in alarm
+
+
 @pytest.mark.whole
 def test_those_that_do_not_answer_or_refuse(tmp_path, key):
     with field(tmp_path, key, ["a", "b"], deaf=("a",)) as (broker, made):
@@ -124,6 +215,9 @@ def test_those_that_do_not_answer_or_refuse(tmp_path, key):
         assert updated(broker, tmp_path, made_key(tmp_path, "stranger"), "b") == 1
         assert report(tmp_path)["devices"][0]["why"] == "the package is not signed with the key that this node trusts"
         assert updated(broker, tmp_path, key, "nobody") == 2
+
+
+OTHER = "it knows another package with the counter 7: sign this one again, with a higher one"
 
 
 def told(**entries):
@@ -143,6 +237,9 @@ def test_what_stands_in_the_way_is_said_before_anything_is_sent(key):
         ),
         ({"update": {"counter": 0, "tried": 0, "trial": 0, "said": ""}, "bits": 6}, "6 score bits"),
         ({"update": {"counter": 0, "tried": 7, "trial": 0, "said": "back: 3 exceptions"}}, "3 exceptions"),
+        ({"update": {"counter": 7, "id": "00000001", "tried": 7, "trial": 0, "said": "kept"}}, OTHER),
+        ({"update": {"counter": 0, "tried": 7, "tried_id": "00000001", "trial": 0, "said": "back: 3 exceptions"}}, OTHER),
+        ({"update": {"counter": 7, "id": "00000001", "tried": 9, "tried_id": "00000002", "trial": 0, "said": ""}}, OTHER),
     ):
         one = Delivery(made, "d", 10, 10)
         one.begin(told(**{"model": 1, **change}), 0.0)
@@ -216,6 +313,91 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
                 said = node.stderr.read()
         assert node.returncode == 0
     assert "update 7 kept" in said and "update 8 back: its scores drift" in said and "Traceback" not in said
+
+
+ROWS = pairs.load("breast_cancer").x[:50].tolist()
+PROGRAM = f"""import itertools
+rows = itertools.cycle({ROWS})
+patient = True
+fails = {{fails}}
+def sense():
+    if fails:
+        raise OSError("version {{version}} has no sensor")
+    return next(rows)
+def act(decision):
+    pass
+"""
+
+
+@pytest.mark.whole
+def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
+    """In one process: versions 1 to 5, of which the third fails and the fourth comes into its slot. Each package has the same
+    model and a trial of 60 samples, and is kept for what its program does."""
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
+        (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
+        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "2ms"]
+        command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
+        command += ["--snapshot", str(tmp_path / "st")]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
+            try:
+                assert until(lambda: (said := said_by(broker)) and said.replies >= 30)  # there is something to compare with
+                for version in (1, 2, 3, 4, 5):
+                    app = tmp_path / f"version{version}.py"
+                    app.write_text(PROGRAM.format(version=version, fails=version == 3))
+                    sign = ["sign", "breast_cancer", "--key", str(key.private), "--counter", str(version), "--app", str(app)]
+                    sign += ["--trial", "60", "--trial-time", "0", "--out", str(tmp_path / "p.h2u")]
+                    assert main(sign) == 0
+                    outcome = main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--soak", "0"])
+                    assert outcome == (version == 3), version
+                    runs = tmp_path / "version2.py" if version == 3 else app
+                    digest = hashlib.sha256(runs.read_bytes()).hexdigest()[:16]
+                    assert until(lambda: said_by(broker).program == digest, 30), version  # noqa: B023
+            finally:
+                node.terminate()
+                log = node.stderr.read()
+    assert "back: sense() failed 4 times in 4 tries, 0 of 1000 before" in log and "Traceback" not in log
+    assert "version 3 has no sensor" in log and "version 4" not in log
+
+
+IMPATIENT = """import sys
+from h2t2.node import trial
+from h2t2_tools.fleet import hang
+trial.QUIET_S = trial.UNKNOWN_S = 1
+hang.SPARE_S = 0.5
+from h2t2_tools.cli.main import main
+sys.exit(main())"""
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("where", ["sense", "setup"])
+def test_h2t2_node_goes_back_from_a_program_that_hangs(tmp_path, key, where):
+    """Its process starts again by itself, as a board does by its watchdog; after three starts the program before runs."""
+    with mosquitto(tmp_path) as broker:
+        (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
+        (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
+        hangs = tmp_path / "hangs.py"
+        hangs.write_text(PROGRAM.format(version=1, fails=False) + f"def {where}(*_):\n    import time\n    time.sleep(1e6)\n")
+        (tmp_path / "p.h2u").write_bytes(signed(key, 1, app=hangs).content)
+        command = [sys.executable, "-c", IMPATIENT, "node", "--broker", broker.url, "--device", "d", "--every", "20ms"]
+        command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
+        command += ["--snapshot", str(tmp_path / "st")]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
+            try:
+                assert until(lambda: (said := said_by(broker)) and said.samples > 0)
+                assert main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--wait", "100"]) == 1
+                digest = hashlib.sha256((tmp_path / "app.py").read_bytes()).hexdigest()[:16]
+                assert until(lambda: (said := said_by(broker)) and said.program == digest and said.samples > 0)
+                assert said_by(broker).update.said == "back: it was started 3 times and did not come to an end"
+            finally:
+                node.terminate()
+                log = node.stderr.read()
+    assert log.count("the program has not come back for") == 3 and "Traceback" not in log
+
+
+def said_by(broker):
+    """The state of device d, or None."""
+    return read(retained(broker, wire.topic("d", "state")).encode())
 
 
 def test_the_microbit_has_no_room_for_it(key):

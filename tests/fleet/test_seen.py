@@ -132,6 +132,20 @@ def test_starts_within_an_hour_are_counted(world):
     assert kinds(fleet, clock) == []
 
 
+def test_another_model_s_scores_are_no_drift(world):
+    """The last state of the start in which a package came names the package, and has the scores of the model before."""
+    fleet, clock = world
+    update = {"tried": 7, "trial": 50, "said": ""}
+    for boot, counter, scores in (
+        (7, 0, [500, 100, 100, 300]), (7, 7, [600, 100, 100, 300]), (8, 7, [0, 5, 5, 0]), (8, 7, [0, 700, 700, 0]),
+        (8, 7, [0, 1400, 1400, 0]), (8, 0, [0, 1600, 1600, 0]), (9, 0, [500, 100, 100, 300]), (9, 0, [1000, 200, 200, 600]),
+    ):  # fmt: skip
+        clock.now += 10
+        say(fleet, samples=sum(scores), boot=boot, scores=scores, update={"counter": counter, **update})
+        assert "drift" not in kinds(fleet, clock), (boot, counter)
+    assert fleet.devices["kitchen"].lately == [500, 100, 100, 300]
+
+
 def drawn(rng, weights, n):
     counts = [0] * len(weights)
     for k in rng.choices(range(len(weights)), weights, k=n):

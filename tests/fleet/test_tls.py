@@ -3,7 +3,11 @@
 import datetime
 import socket
 import ssl
+import struct
 import subprocess
+import threading
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -195,11 +199,41 @@ def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_p
 
 
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-NTPTIME = """host = ""
-def settime():
-    with open("now", "w") as file:
-        file.write("+0")
+NETWORK = """STA_IF = STAT_IDLE = 0
+STAT_NO_AP_FOUND, STAT_WRONG_PASSWORD = -2, -3
+class Station:
+    def active(self, on):
+        pass
+    connect = disconnect = lambda self, *_: None
+    def isconnected(self):
+        return True
+    def status(self):
+        return 3
+def WLAN(interface):
+    return Station()
 """
+RTC = """class RTC:
+    def datetime(self, fields):
+        with open("now", "w") as file:
+            file.write("@%d-%02d-%02d %02d:%02d:%02d" % (fields[:3] + fields[4:7]))
+"""
+
+
+@contextmanager
+def time_server():
+    """The port of a time server on this machine, which is right."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+
+        def serve():
+            with suppress(OSError):  # it is closed
+                while True:
+                    asked, address = server.recvfrom(100)
+                    seconds = struct.pack("!II", int(time.time()) + 2208988800, 0)
+                    server.sendto(b"\x24\x02" + bytes(22) + asked[40:48] + bytes(8) + seconds, address)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
 
 
 @pytest.mark.slow
@@ -209,21 +243,27 @@ def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certifi
     if UNIX.missing() or broker.mosquitto() is None:
         pytest.skip(UNIX.missing() or "no mosquitto; run: sudo apt-get install mosquitto")
     good = certs_of(tmp_path / "good", ["localhost"])
-    for ntp, said in (("", "refused"), ("time.lan", "reply None 1")):
+    for ntp, said in (("", "refused"), ("127.0.0.1", "reply None 1")):
         board = tmp_path / f"board{ntp}"
         board.mkdir()
-        with serving(good, port := broker.free_port(), tmp_path):
+        with serving(good, port := broker.free_port(), tmp_path), time_server() as right:
             lines = [f"port = {port}", "remote_shape = [30]", "model_id = 1", f'ca = "{good}/ca.crt"', f'ntp = "{ntp}"']
-            (board / "config.toml").write_text("\n".join(lines))
+            (board / "config.toml").write_text("\n".join([*lines, 'wifi_name = "home"']))
             material(board, board_config.load(board / "config.toml"))
-            (board / "main.py").write_text(BOARD + "from h2t2.clock import unix_now\nprint(unix_now())\n")
-            (board / "ntptime.py").write_text(NTPTIME)
+            for module in ("wifi", "ntp"):
+                (board / f"h2t2/link/{module}.py").write_text((ROOT / f"firmware/h2t2/link/{module}.py").read_text())
+            program = (
+                f"from h2t2.link import ntp\nntp.PORT = {right}\n{BOARD}from h2t2.clock import unix_now\nprint(unix_now())\n"
+            )
+            (board / "main.py").write_text(program)
+            (board / "network.py").write_text(NETWORK)
+            (board / "machine.py").write_text(RTC)
             (board / "now").write_text("@2021-01-01 00:00:00")
             environment = {
                 **UNIX.environment(board), "LD_PRELOAD": str(FAKETIME), "FAKETIME_TIMESTAMP_FILE": str(board / "now"),
-                "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "TZ": "UTC",
             }  # fmt: skip
-            command = UNIX.command(board / "main.py", [])
+            command = UNIX.node(board / "main.py")
             run = subprocess.run(command, capture_output=True, text=True, cwd=board, env=environment, timeout=280)
             assert run.stdout.startswith(said), run.stdout + run.stderr
             assert not ntp or int(run.stdout.split()[-1]) > datetime.datetime.now().timestamp() - 100

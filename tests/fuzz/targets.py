@@ -14,7 +14,9 @@ from binascii import crc32
 from pathlib import Path
 from struct import pack, pack_into
 
-sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools")]
+sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("firmware", "host_tools", "tests")]
+
+from snapshots import restored, saved
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
@@ -23,10 +25,12 @@ from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
 from h2t2.ldl import tflite_check
 from h2t2.ldl.bundle import CHECKED, Int8Model
-from h2t2.link import frames, wire
+from h2t2.link import answering, frames, names, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package, snapshot
 from h2t2.node.account import Account
+from h2t2.node.complaints import Complaints
+from h2t2.node.store import BufferSlot, Store
 from h2t2.node.update import Updates
 from h2t2_tools.common import places
 from h2t2_tools.common import toml_file as toml
@@ -42,14 +46,14 @@ MODELS = ROOT / "tests/material"
 def request(data):
     """A worker's: what is accepted is coded again to the same bytes."""
     try:
-        r = wire.decode_request(data)
+        r = answering.decode_request(data)
     except ValueError:
         return
     again = wire.encode_request(
         r.model, r.boot, r.sequence, r.shape, r.data, r.left, r.chance, r.k, r.dtype, r.media
     )  # fmt: skip
-    assert again == bytes(data) and wire.model_of(data) == r.model and wire.left_of(data) == r.left
-    assert wire.peek_request(data) == (r.boot, r.sequence)
+    assert again == bytes(data) and wire.model_of(data) == r.model and answering.left_of(data) == r.left
+    assert answering.peek_request(data) == (r.boot, r.sequence)
     return True
 
 
@@ -59,7 +63,7 @@ def reply(data):
         decoded = wire.decode_reply(data)
     except ValueError:
         return
-    assert wire.encode_reply(*decoded) == bytes(data)
+    assert answering.encode_reply(*decoded) == bytes(data)
     return True
 
 
@@ -118,26 +122,21 @@ POLICIES = (
 
 
 def state(data):
-    """A snapshot, once as it is, once with its checksum put right: the policy goes on, or is as it was."""
+    """A snapshot whose slot's checksum is right: the policy goes on, or is as it was."""
     make = POLICIES[(data[5] - 1) % 5 if len(data) > 5 else 0]  # byte 5 says whose it is
-    mended = data[:-4] + pack("<I", snapshot.crc24(data[:-4])) if len(data) > 4 else data
-    accepted = False
-    for blob in (data, mended):
-        policy = make()
-        given = snapshot.costs(policy)
-        before = snapshot.save(policy, given)
-        try:
-            other = snapshot.restore(policy, blob, given)
-        except ValueError:
-            assert snapshot.save(policy, given) == before
-            continue
-        accepted = True
-        assert other or snapshot.save(policy, given) == bytes(blob)
-        for n in range(6):
-            _round(policy, n)
-        snapshot.restore(make(), snapshot.save(policy, given), given)
-        break
-    return accepted
+    policy = make()
+    costs = snapshot.costs_of(policy)
+    before = saved(policy, costs)
+    try:
+        changed = restored(policy, data, costs)
+    except ValueError:
+        assert saved(policy, costs) == before
+        return False
+    assert changed or saved(policy, costs)[5:] == bytes(data)[5 : len(before)]  # byte 4 is the version: one older is read
+    for n in range(6):
+        _round(policy, n)
+    restored(make(), saved(policy, costs), costs)
+    return True
 
 
 def _round(policy, n):
@@ -155,7 +154,7 @@ def slots(data):
     memory[: min(half, middle)] = data[: min(half, middle)]
     rest = data[half:][: len(memory) - middle]
     memory[middle : middle + len(rest)] = rest
-    store = snapshot.Store([snapshot.BufferSlot(memory, 0, middle), snapshot.BufferSlot(memory, middle, len(memory) - middle)])
+    store = Store([BufferSlot(memory, 0, middle), BufferSlot(memory, middle, len(memory) - middle)])
     found = store.load()
     assert found is None or len(found) <= len(memory)
     store.save(b"new")
@@ -232,6 +231,19 @@ def broker(data):
     return len(link.queue)
 
 
+QUERY = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x06broker\x03lan\0\0\x01\0\x01"
+
+
+def name_server(data):
+    """What a name server says to a board."""
+    try:
+        address = names.answer(data, QUERY)
+    except OSError:
+        return
+    assert address is None or re.fullmatch(r"(\d{1,3}\.){3}\d{1,3}", address)
+    return address is not None
+
+
 def tflite(data):
     """A .tflite file: refused, or fit for the interpreter's own reading."""
     try:
@@ -270,15 +282,16 @@ def update(data):
 class Running:
     """As much of a service as an update looks at."""
 
-    fallbacks = unasked = unaffordable = crowded = 0
+    samples = errors = every_us = 0
 
     def __init__(self):
-        self.node, self.account = self, Account(4)
+        self.node = self.sensing = self
+        self.account, self.complain = Account(4), Complaints(print)
 
 
 TARGETS = {
     one.__name__: one
-    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, tflite, update)
+    for one in (request, reply, serial, bundle, state, slots, command, config, cost, broker, name_server, tflite, update)
 }  # fmt: skip
 
 
@@ -291,16 +304,16 @@ def seeds(name):
             wire.encode_request(9, 8, 7, (5,), b"photo", 1500, 9, 15, wire.RAW, "image/jpeg"),
         ]
     if name == "reply":
-        return [wire.encode_reply(0, 1, 2, 1, 9), wire.encode_reply(2, 1, 2, -1, 0)]
+        return [answering.encode_reply(0, 1, 2, 1, 9), answering.encode_reply(2, 1, 2, -1, 0)]
     if name == "serial":
         return [frames.encode(1, b"hello") + b"noise" + frames.encode(2, bytes(20))]
     if name == "bundle":
         return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite"))]
     if name == "state":
-        return [snapshot.save(policy, snapshot.costs(policy)) for policy in [make() for make in POLICIES]]
+        return [saved(policy, snapshot.costs_of(policy)) for policy in [make() for make in POLICIES]]
     if name == "slots":
         memory = bytearray(256)
-        store = snapshot.Store([snapshot.BufferSlot(memory, 0, 128), snapshot.BufferSlot(memory, 128, 128)])
+        store = Store([BufferSlot(memory, 0, 128), BufferSlot(memory, 128, 128)])
         store.save(b"one")
         store.save(b"two")
         return [bytes(memory)]
@@ -318,6 +331,10 @@ def seeds(name):
         ]
     if name == "cost":
         return [b"seconds = 4\nkilobytes = 9.5\nmillijoules = 100\nwake_mj = 2\n"]
+    if name == "name_server":
+        alias = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x05\x02pi\xc0\x13"
+        address = b"\x02pi\xc0\x13\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\x02\x02"
+        return [QUERY[:2] + b"\x81\x80\0\x01\0\x02\0\0\0\0" + QUERY[12:] + alias + address]
     if name == "update":
         return [(places.on_device() / "update.h2u").read_bytes()]
     if name == "broker":

@@ -4,6 +4,7 @@ import importlib.util
 from struct import pack_into
 from zlib import crc32
 
+import numpy as np
 import pytest
 import random_models
 from bundles import MADE, SHIPPED, need_oracle
@@ -16,6 +17,8 @@ from h2t2.ldl.streamed import Streamed
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.common import pairs, places
 from h2t2_tools.model import bundle
+from h2t2_tools.model.exact import open_exact
+from h2t2_tools.model.inspect import inspect
 from h2t2_tools.proof import oracle
 
 INPUTS = 4  # of each model: those that keep state see a sequence
@@ -163,6 +166,9 @@ def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
         for seed in range(150):
             made.append(tmp_path / f"{seed}.tflite")
             made[-1].write_bytes(random_models.random_model(seed))
+        for kind in random_models.STEPLESS:
+            made.append(tmp_path / f"{kind}.tflite")
+            made[-1].write_bytes(random_models.stepless(kind))
     for path in [*MADE, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
         blob = bundle.from_tflite(path)
         paths.append(tmp_path / f"{path.parent.name}-{path.stem}.h2m")
@@ -226,6 +232,19 @@ def test_a_streamed_bundle_says_the_same(tmp_path, name):
         assert streamed.run(x) == whole.run(x)
         assert [streamed.bin(q) for q in range(-128, 128)] == [whole.bin(q) for q in range(-128, 128)]
     assert streamed.input_quantisation() == whole.input_quantisation()
+
+
+@pytest.mark.parametrize("kind", random_models.STEPLESS)
+def test_a_model_without_a_step_runs(kind, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    path.write_bytes(random_models.stepless(kind))
+    blob = bundle.from_tflite(path)
+    (tmp_path / "made.h2m").write_bytes(blob)
+    for model in (Int8Model(blob, 2), open_ldl(tmp_path / "made.h2m", 2, stream=True), open_exact(path, 2), open_ldl(path, 2)):
+        assert model.run(np.array([-128, 0, 127, 5, 6, 7], np.int8)) == 127
+    board = inspect(path)["board"]
+    assert board["steps"] == 0 and board["ram_bytes"] > board["ram_bytes_mapped"] > 0
 
 
 def test_a_streamed_bundle_whose_file_is_cut_short_is_said(tmp_path):

@@ -6,6 +6,8 @@ import socket
 import types
 
 import pytest
+from ports.played import play
+from ports.world import RP2040
 from scripted import running, set_clock
 
 from h2t2.link import mqtt
@@ -78,7 +80,7 @@ def quiet(monkeypatch):
     broker = Broker(now)
     set_clock(monkeypatch, lambda: now[0] % 2**30)
     monkeypatch.setattr(mqtt, "ticks_ms", lambda: now[0] % 2**30)
-    monkeypatch.setattr(mqtt, "_sleep", lambda ms: now.__setitem__(0, now[0] + ms))
+    monkeypatch.setattr(mqtt, "sleep", lambda s: now.__setitem__(0, now[0] + round(1000 * s)))
     names = {name: getattr(select, name) for name in ("POLLIN", "POLLOUT", "POLLHUP", "POLLERR")}
     monkeypatch.setattr(mqtt, "select", types.SimpleNamespace(poll=lambda: broker, **names))
     fake = types.SimpleNamespace(socket=broker.socket, getaddrinfo=lambda *_: [(0, 0, 0, "", ("b", 1))], SOCK_STREAM=1)
@@ -128,16 +130,16 @@ def test_nodelay_is_the_ports_own_number(quiet, monkeypatch):
     assert broker.options == [(6, 64, 1)]
 
 
-def test_a_node_does_not_sleep_while_it_connects():
+def test_a_node_does_not_sleep_while_it_connects(monkeypatch):
     """Between two samples there is time to sleep, but an attempt is under way: asleep it would never end."""
-    slept = []
+    world = play(monkeypatch, RP2040)
     service, node, decisions, _ = running(bins=(5,) * 3)
-    service.sleep = Sleep("light", slept.append)
+    service.sleep = Sleep("light", world.machine)
     node.samples = 1
     node.link.is_connecting = lambda: True
-    assert not service._slept(60000) and not slept
+    assert not service._slept(60000) and not world.slept
     node.link.is_connecting = lambda: False
-    assert service._slept(60000) and sum(slept) == 60000
+    assert service._slept(60000) and world.slept == 60000
 
 
 def test_a_link_says_when_an_attempt_is_under_way(quiet):

@@ -3,10 +3,12 @@
 import json
 import re
 import sys
+from dataclasses import replace
 
 import joblib
 import numpy as np
 import pytest
+from random_models import Maker
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -109,6 +111,75 @@ def test_a_float_tflite_without_tensorflow(tmp_path, capsys):
     report = converted(CNN, "--calibration", tmp_path / "images.npy", "--out", tmp_path, capsys=capsys)
     assert "int8" not in report and "no labels" in (tmp_path / "report.md").read_text()
     assert "tensorflow" not in sys.modules
+
+
+def changed_cnn(path, change):
+    """The float CNN with one layer's weights and bias changed: change(weights (outputs, ...), bias)."""
+    graph = load(CNN)
+    layer = next(o for o in graph.operators if o.name == "CONV_2D")
+    tensors = list(graph.tensors)
+    weights, bias = (tensors[n].data.copy() for n in layer.inputs[1:])
+    change(weights, bias)
+    for n, data in zip(layer.inputs[1:], (weights, bias)):
+        tensors[n] = replace(tensors[n], data=data)
+    path.write_bytes(tflite_write.write(replace(graph, tensors=tuple(tensors))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [0, 1e-9, 1e-6])
+@pytest.mark.parametrize("value", [-3.0, 3.0])
+def test_a_dead_channel_keeps_its_bias(size, value, tmp_path, capsys):
+    """ai-edge-quantizer makes -2^31 of a bias that leaves int32, whatever its sign."""
+
+    def kill(weights, bias):
+        weights[0] *= size
+        bias[0] = value
+
+    changed_cnn(tmp_path / "dead.tflite", kill)
+    rng = np.random.default_rng(1)
+    np.savez(tmp_path / "x.npz", x=rng.uniform(0, 1, (60, 8, 8, 1)).astype(np.float32))
+    report = converted(tmp_path / "dead.tflite", "--calibration", tmp_path / "x.npz", "--out", tmp_path / "out", capsys=capsys)
+    assert report["worst_score_difference"] < 0.05 and report["not_for_a_board"] == []
+    made = load(tmp_path / "out/dead_int8.tflite")
+    layer = next(o for o in made.operators if o.name == "CONV_2D")
+    bias = made.tensors[layer.inputs[2]]
+    assert np.isclose(bias.data[0] * float(bias.scale[0]), value, rtol=1e-5) and np.abs(bias.data).max() <= 2**27 + 100
+    assert ldl_check.compare(tmp_path / "out/dead_int8.tflite", None, 5, 1, True, lambda *_: None)["differ"] == 0
+
+
+@pytest.fixture
+def unfit(tmp_path):
+    """A float model that no board runs once it is int8, and its data: (model, data)."""
+    make = Maker(1, (6, 6, 2))
+    make.tensors[make.first] = replace(make.tensors[make.first], dtype="float32", scale=np.zeros(0), zero=np.zeros(0, int))
+    real = {"dtype": "float32"}
+    roots = make.operator("RSQRT", (make.first,), make.tensor((1, 6, 6, 2), **real))
+    flat = make.operator("RESHAPE", (roots, make.numbers(1, 72)), make.tensor((1, 72), **real))
+    weights = make.tensor((2, 72), data=make.rng.normal(0, 0.1, (2, 72)).astype(np.float32), **real)
+    logits = make.operator("FULLY_CONNECTED", (flat, weights, -1), make.tensor((1, 2), **real), fused=0)
+    y = make.operator("SOFTMAX", (logits,), make.tensor((1, 2), **real), beta=1.0)
+    (tmp_path / "unfit.tflite").write_bytes(make.bytes(y))
+    np.savez(tmp_path / "x.npz", x=make.rng.uniform(0.1, 1, (60, 6, 6, 2)).astype(np.float32))
+    return tmp_path / "unfit.tflite", tmp_path / "x.npz"
+
+
+@pytest.mark.slow
+def test_without_a_bundle_the_status_is_1_and_the_reason_is_said(unfit, tmp_path, capsys):
+    arguments = ["convert", str(unfit[0]), "--calibration", str(unfit[1]), "--out", str(tmp_path / "out")]
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert "no bundle, since no board can run it: operator 0, RSQRT: a board does not run it" in error
+    assert "--no-bundle" in error and "Traceback" not in error
+    assert (tmp_path / "out/unfit_int8.tflite").exists() and (tmp_path / "out/report.md").exists()
+    assert main([*arguments, "--no-bundle"]) == 0
+
+
+@pytest.mark.slow
+def test_no_bundle_makes_none(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    np.savez(tmp_path / "x.npz", x=rng.uniform(0, 1, (60, 8, 8, 1)).astype(np.float32))
+    report = converted(CNN, "--calibration", tmp_path / "x.npz", "--out", tmp_path, "--no-bundle", capsys=capsys)
+    assert "bundle" not in report["files"] and not list(tmp_path.glob("*.h2m"))
 
 
 @pytest.mark.slow

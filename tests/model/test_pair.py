@@ -162,7 +162,7 @@ def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
         words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--records", out / "samples.bin"]
         device.mkdir()
         assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
-        command = emulator.command(device / "main.py", [])
+        command = emulator.node(device / "main.py")
         ran = subprocess.run(command, cwd=device, env=emulator.environment(device), capture_output=True, text=True, timeout=200)
     lines = [json.loads(line) for line in ran.stdout.splitlines() if '"bin"' in line]
     given = config.load(out / "unix.toml").arguments()
@@ -198,7 +198,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         if emulator:
             words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--app", tmp_path / "app.py"]
             assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
-            command, environment = emulator.command(device / "main.py", []), emulator.environment(device)
+            command, environment = emulator.node(device / "main.py"), emulator.environment(device)
         else:
             words = ["node", "--pair", out, "--ldl", out / "ldl.h2m", "--app", tmp_path / "app.py", "--broker", broker.url]
             words += ["--prior", out / "prior.json", "--hold", 256]

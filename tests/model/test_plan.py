@@ -45,7 +45,7 @@ def test_every_reason_is_told_at_once(tmp_path):
     """An operator that is unknown stops all others from being looked at; of those that are known each says what it lacks."""
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     make = Maker(1, (4, 5, 2))
-    apart = make.tensor((4,), None, 0, np.array([0, 1, 0, 2], np.int32), "int32")
+    apart = make.tensor((4,), None, 0, np.array([0, 2, 1, 3], np.int32), "int32")
     turned = make.operator("TRANSPOSE", (make.first, apart), make.tensor((1, 5, 4, 2), 9.0, 1))  # another quantisation
     axes = make.numbers(1, 3)
     y = make.operator("SUM", (turned, axes), make.tensor((1, 1, 4, 1), 1.0), keep_dims=1)

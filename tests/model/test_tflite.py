@@ -54,6 +54,17 @@ def test_constants_behind_the_flatbuffer_are_read_and_brought_in(tmp_path):
         tflite.load(path)
 
 
+def test_constants_are_changed_where_others_lie_behind_the_flatbuffer(tmp_path):
+    graph = tflite.load(CNN)
+    weights = next(tensor for tensor in graph.tensors if tensor.data is not None and tensor.dtype == "int8")
+    changes = {weights.index: (np.zeros_like(weights.data), 2 * weights.scale)}
+    made = tflite.read(tflite_write.with_constants(constants_behind(CNN.read_bytes()), changes))
+    assert not made.tensors[weights.index].data.any()
+    assert np.allclose(made.tensors[weights.index].scale, 2 * weights.scale)
+    others = [tensor for tensor in graph.tensors if tensor.data is not None and tensor is not weights]
+    assert others and all(np.array_equal(made.tensors[tensor.index].data, tensor.data) for tensor in others)
+
+
 def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
     def strip(model):
         model.signatureDefs = []

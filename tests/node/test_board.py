@@ -1,4 +1,4 @@
-"""What the hardware under a node gives, with faked `machine` and `ntptime` modules, on CPython and on MicroPython."""
+"""What the hardware under a node gives, with a faked `machine` module, on CPython and on MicroPython."""
 
 import json
 import sys
@@ -34,22 +34,6 @@ def machine(monkeypatch):
     return made
 
 
-@pytest.fixture
-def ntptime(monkeypatch):
-    """A time server that fails as often as `failures` says."""
-    made = types.ModuleType("ntptime")
-    made.failures, made.asked = 0, []
-
-    def settime():
-        made.asked.append(made.host)
-        if len(made.asked) <= made.failures:
-            raise OSError(110, "ETIMEDOUT")
-
-    made.settime = settime
-    monkeypatch.setitem(sys.modules, "ntptime", made)
-    return made
-
-
 def test_why_it_started_and_the_watchdog(machine):
     assert board.start_cause() == "wdt"
     machine.reset_cause = lambda: 99
@@ -63,23 +47,6 @@ def test_why_it_started_and_the_watchdog(machine):
 
 def test_without_hardware_nothing_is_said_and_nothing_fed():
     assert board.start_cause() == "" and board.watchdog(8000)() is None
-
-
-@pytest.mark.parametrize("failures, set_, asked", [(0, True, 1), (2, True, 3), (9, False, 3)])
-def test_the_clock_is_set_or_it_is_said(ntptime, monkeypatch, failures, set_, asked):
-    monkeypatch.setattr(board, "unix_now", lambda: 0)
-    ntptime.failures, said, fed = failures, [], []
-    assert board.set_clock("time.lan", lambda: fed.append(1), said.append) == set_
-    assert ntptime.asked == ["time.lan"] * asked and len(fed) == asked and bool(said) != set_
-
-
-def test_the_clock_is_set_before_a_certificate_is_read(ntptime, monkeypatch):
-    order = []
-    monkeypatch.setattr(ntptime, "settime", lambda: order.append("clock"))
-    monkeypatch.setattr("h2t2.link.tls.context", lambda *_: order.append("certificate"))
-    config = {"broker": "localhost", "port": 1, "device": "d", "model_id": 1, "ca": "ca.der", "ntp": "time.lan"}
-    start.mqtt_link(config)
-    assert order == ["clock", "certificate"]
 
 
 def test_the_log_is_bounded_and_outlives_a_start(tmp_path, capsys):
@@ -138,22 +105,18 @@ class WDT:
     def feed(self):
         WDT.fed += 1
 """
-NTPTIME = """host = ""
-def settime():
-    print("asked", host)
-"""
 
 
 @pytest.mark.slow
 def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
-    """The unix port with those two modules beside it, a real broker and worker; what was left of a first start is there."""
+    """The unix port with that module beside it, a real broker and worker; what was left of a first start is there."""
     if UNIX.missing():
         pytest.skip(UNIX.missing())
     model = tmp_path / "ldl.h2m"
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
         (tmp_path / "config.toml").write_text(
-            f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog_ms = 8000\nntp = "time.lan"\n'
+            f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog_ms = 8000\n'
         )
         config = board_config.load(tmp_path / "config.toml")
         records = tmp_path / "records"
@@ -162,7 +125,6 @@ def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
             (tmp_path / path).parent.mkdir(exist_ok=True)
             (tmp_path / path).write_bytes(content)
         (tmp_path / "machine.py").write_text(MACHINE)
-        (tmp_path / "ntptime.py").write_text(NTPTIME)
         own = (tmp_path / "main.py").read_text()
         (tmp_path / "main.py").write_text(
             f"import os\nos.chdir('{tmp_path}')\nimport machine\n{own}print('fed', machine.WDT.fed)\n"
@@ -170,5 +132,5 @@ def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
         out = UNIX.run(tmp_path / "main.py", [], tmp_path, 60)
     summary = json.loads(next(line for line in out.splitlines() if '"summary"' in line))["summary"]
     assert summary["start"] == "wdt" and summary["samples"] == 300 and summary["runtime"].count(".") == 2
-    assert "asked time.lan" in out and int(out.split("fed ")[1].split()[0]) > 300
+    assert int(out.split("fed ")[1].split()[0]) > 300
     assert "ready, device b" in (tmp_path / "h2t2.log").read_text()

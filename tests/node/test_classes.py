@@ -16,7 +16,7 @@ from h2t2.ldl.classes import Classes
 from h2t2.ldl.open import CallableModel
 from h2t2.ldl.tflite import TFLiteModel
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE
-from h2t2.node.snapshot import BufferSlot, Store
+from h2t2.node.store import BufferSlot, Store
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError

@@ -7,7 +7,7 @@ from support import paper
 from h2t2.link import wire
 from h2t2.link.cost import LinkCost
 from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, UNHEARD, UP
-from h2t2.node.snapshot import BufferSlot, Store
+from h2t2.node.store import BufferSlot, Store
 
 
 def test_while_the_link_is_down_beta_is_raised_and_comes_back():
@@ -180,3 +180,33 @@ def test_lost_offloads_raise_what_is_expected(monkeypatch):
         now[0] += 1000
         node.poll()
     assert node.policy.beta > 15000 and {source for *_, source in decisions} <= {FALLBACK, LOCAL}
+
+
+def test_what_is_in_flight_when_the_connection_ends_is_decided_before_another_is_made(monkeypatch):
+    """Making one may block for seconds (TLS, a name), and no answer comes meanwhile. A label that comes later still teaches."""
+    set_clock(monkeypatch, lambda: 1000)
+    _, node, decisions, _ = running(window=3)
+    node.link.answers = False
+    for n in range(3):
+        node.step(5, (1,), b"x", n)
+    node.poll()
+    assert len(node.pending) == 3 and decisions == []
+    node.link.up = False
+    node.poll()
+    assert not node.pending and [(tag, source) for tag, _, _, source in decisions] == [(n, FALLBACK) for n in range(3)]
+    node.link.up = True
+    node.link.answer_to(node.link.sent[0])
+    node.poll()
+    assert node.late == 1 and len(decisions) == 3
+
+
+def test_samples_that_were_due_while_a_connection_was_made_are_decided_at_once(monkeypatch):
+    """Their time is over, so nobody is asked: they count as crowded, not as offloads."""
+    now = [1000]
+    set_clock(monkeypatch, lambda: now[0])
+    _, node, decisions, _ = running()
+    now[0] += 5000  # a handshake
+    for n in range(3):
+        node.step(5, (1,), b"x", n, 1500 + n)
+    assert node.crowded == 3 and node.offloads == 0 and node.link.sent == []
+    assert [source for *_, source in decisions] == [FALLBACK] * 3

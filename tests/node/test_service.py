@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted import running
@@ -12,9 +13,9 @@ import h2t2.clock
 import h2t2.node.commands
 import h2t2.node.service
 from h2t2.core.adaptive import Adaptive
-from h2t2.link import wire
+from h2t2.link import answering, wire
 from h2t2.node.node import FALLBACK, REMOTE
-from h2t2.node.snapshot import BufferSlot, Store
+from h2t2.node.store import BufferSlot, Store
 
 
 def test_costs_are_set():
@@ -77,7 +78,7 @@ def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
     service._look()
     assert decisions[-1][0] == "held" and decisions[-1][3] == FALLBACK  # decided, not forgotten
     assert node.policy.taught == 0 and node.policy.tickets.last == last + 1
-    node.link.waiting.append(wire.encode_reply(wire.OK, 9, last + 1, 1, 0))
+    node.link.waiting.append(answering.encode_reply(wire.OK, 9, last + 1, 1, 0))
     node.poll()
     assert node.policy.taught == 0 and node.strangers == 1
 
@@ -133,7 +134,7 @@ def test_the_state_tells_what_an_operator_asks():
     service.run()
     told = json.loads(node.link.reported[-1])
     want = {"beta": 9830, "delta_fp": 22938, "delta_fn": 32768, "policy": "h2t2", "bits": 4, "model": 1, "boot": 9}
-    want |= {"wire": 2, "snapshot": 4, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
+    want |= {"wire": 2, "snapshot": 5, "snapshot_age_s": 0, "link": "up", "start": "wdt", "namesakes": False}
     assert want.items() <= told.items() and told["runtime"].count(".") == 2
 
 
@@ -220,8 +221,45 @@ def test_a_table_is_taken_by_the_policy_that_has_one():
 def test_what_lies_far_outside_is_said_now_and_then():
     service, node, _, said = running(bins=[5] * 9)
     counts = iter([0, 1, 1, 2, 3, 4, 5, 6, 7])
-    service.app = SimpleNamespace(saturated=lambda: next(counts, 7))
+    service.app = SimpleNamespace(saturated=lambda: next(counts, 7), report=lambda: {"saturated": 7})
     service.run()
     told = [text for text in said if "far outside" in text]
     assert [text.split("(")[1] for text in told] == [f"{n} samples so far)" for n in (1, 2, 4)]
     assert json.loads(node.link.reported[-1])["saturated"] == 7
+
+
+class Full:
+    """A store on a board whose heap is full."""
+
+    damaged = 0
+
+    def open(self):
+        return None
+
+    def write(self, size, chunks):
+        raise MemoryError("memory allocation failed")
+
+
+def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monkeypatch):
+    class Asleep(Exception):
+        pass
+
+    def nap(ms, node, feed):
+        raise Asleep
+
+    service, node, _, said = running(store=Full())
+    node.samples = 1
+    service.sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
+    monkeypatch.setattr(service, "_report", lambda: bytearray(1 << 62))
+    with pytest.raises(Asleep):
+        service._slept(60000)
+    assert service.keeper.unsaved == 1 and service.errors == 1
+
+
+def test_turns_that_fail_do_not_spin(monkeypatch):
+    rests = []
+    service, node, _, _ = running()
+    monkeypatch.setattr(h2t2.node.service, "rest", lambda seconds: rests.append(seconds) or len(rests) == 5 and service.stop())
+    monkeypatch.setattr(service, "_turn", lambda: bytearray(1 << 62))
+    service.run()
+    assert len(rests) == 5 == service.errors and min(rests) >= 0.01

@@ -2,13 +2,16 @@
 
 import json
 import subprocess
+import types
 
 import pytest
+from ports import played
+from ports.world import ESP32, LONG, RP2040, RP2350, LockedUp, Reset
 from replayed import SETTLED
 from support import mosquitto, worker
 
-import h2t2.node.sleep
-from h2t2.node import board, snapshot
+from h2t2.core.budget import Budget
+from h2t2.node import board, ports, store
 from h2t2.node.sleep import Sleep
 from h2t2_tools.boards import flash, kinds, project
 from h2t2_tools.boards.emulators import catalogue
@@ -19,49 +22,173 @@ from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.model import bundle
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    now = [1000]
-    monkeypatch.setattr(h2t2.node.sleep, "ticks_ms", lambda: now[0])
-    return now
+class Idle:
+    """What Sleep asks of a node: a link and the offloads so far."""
+
+    def __init__(self, world, offloads=0):
+        self.link = types.SimpleNamespace(outlives_ms=LONG, lead_ms=0, closed=0, connections=1)
+        self.link.close = lambda: setattr(self.link, "closed", self.link.closed + 1)
+        self.offloads, self.earned = offloads, world.ticks()
 
 
-def test_what_sleep_saves_is_counted_over_every_start(clock, tmp_path):
-    path = str(tmp_path / "kept")
-    slept, fed = [], []
+def asleep(world, tmp_path, kind="deep", budget=None, woken=False, **options):
+    return Sleep(kind, world.machine, str(tmp_path / "kept"), budget=budget, woken=woken, **options)
+
+
+@pytest.fixture(params=[RP2040, RP2350, ESP32])
+def world(request, monkeypatch):
+    return played.play(monkeypatch, request.param)
+
+
+def test_what_sleep_saves_is_counted_over_every_start(world, tmp_path):
+    power = (150_000, 1_000, 20_000)  # 150 mW, 1 mW, 20 mJ
     for start in range(3):
-        one = Sleep("deep", slept.append, path, (150_000, 1_000, 20_000))  # 150 mW, 1 mW, 20 mJ
+        one = asleep(world, tmp_path, power=power, woken=start > 0)
         assert (one.wakes, one.offloads) == (start, 2 * start)
-        clock[0] += 500
-        one.nap(9500, 2, lambda: fed.append(1))
-    assert slept == [9500] * 3 and len(fed) == 6
-    made = Sleep("deep", None, path, (150_000, 1_000, 20_000)).report()
+        world.pass_ms(500)
+        with pytest.raises(Reset):
+            one.nap(9500, Idle(world, 2), lambda: None)
+        assert board.start_cause() == board.WOKEN
+    made = asleep(world, tmp_path, power=power, woken=True).report()
     energy = 3 * (0.5 * 150 + 9.5 * 1) + 6 * 20
-    assert made == {"wakes": 3, "awake_s": 1, "asleep_s": 28, "duty": 50, "energy_mj": int(energy)}
-    assert "energy_mj" not in Sleep("light", None).report()
+    assert made.pop("energy_mj") == pytest.approx(energy, abs=2)
+    assert made == {"wakes": 3, "awake_s": 1, "asleep_s": 28, "duty": 50}
+    assert "energy_mj" not in asleep(world, tmp_path, "light").report()
 
 
-@pytest.mark.parametrize("content", [b"", b"H2Z1\x01", b"x" * 36])
-def test_a_file_cut_short_begins_anew(clock, tmp_path, content):
+def test_a_start_is_time_awake(world, tmp_path):
+    """A chip that wakes loads its program for seconds before anything of ours runs."""
+    with pytest.raises(Reset):
+        asleep(world, tmp_path).nap(9000, Idle(world), lambda: None)
+    world.pass_ms(2500)
+    one = asleep(world, tmp_path, woken=True)
+    one.count(0)
+    assert one.awake_ms == pytest.approx(2500, abs=5) and one.asleep_ms == pytest.approx(9000, abs=5)
+
+
+def test_what_passed_is_counted_and_not_what_was_asked_for(world, tmp_path):
+    """A light sleep that ends early goes on; the time awake meanwhile counts as that. A deep one that a pin ended is short."""
+    world.early = 20
+    one = asleep(world, tmp_path, "light")
+    before = world.now
+    one.nap(2000, Idle(world), lambda: None)
+    assert 2000 <= world.now - before <= 2020
+    assert 1750 <= world.slept <= 1800 and one.asleep_ms == pytest.approx(world.slept, abs=3)  # ticks that were looked at
+    if world.chip != ESP32:
+        return
+    one = asleep(world, tmp_path)
+    with pytest.raises(Reset):
+        one.nap(3000, Idle(world), lambda: None)
+    assert asleep(world, tmp_path, woken=True).asleep_ms == 3000
+    one = asleep(world, tmp_path, woken=True)
+    one.machine = types.SimpleNamespace(deepsleep=lambda ms: world.machine.deepsleep(ms // 3))
+    with pytest.raises(Reset):
+        one.nap(3000, Idle(world), lambda: None)
+    assert asleep(world, tmp_path, woken=True).asleep_ms == pytest.approx(4000, abs=5)
+    assert asleep(world, tmp_path, woken=False).asleep_ms == pytest.approx(3000, abs=5)  # when it lost power, nobody knows
+
+
+@pytest.mark.parametrize("kind", ["light", "deep"])
+def test_a_watchdog_does_not_end_a_long_sleep(world, tmp_path, kind):
+    """It cannot be stopped, and counts on: an RP2040 whose watchdog ends in sleep hangs until it loses power."""
+    dog = world.machine.WDT(timeout=8000)
+    one = asleep(world, tmp_path, kind, watchdog_ms=8000)
+    began = world.now
+    try:
+        one.nap(60_000, Idle(world), dog.feed)
+    except Reset as reset:
+        assert kind == "deep" and reset.args[0] in ("hard", "deepsleep")
+    assert world.now - began == pytest.approx(60_000, abs=50) and "wdt" not in world.resets
+
+
+def test_the_watchdog_of_this_emulation_does_end_what_does_not_feed_it(world, tmp_path):
+    world.machine.WDT(timeout=8000)
+    with pytest.raises((Reset, LockedUp)):
+        world.machine.lightsleep(9000)
+        world.pass_ms(9000)
+    with pytest.raises(ValueError):
+        world.machine.WDT(timeout=ports.here().watchdog_ms + 1 if world.chip != ESP32 else 0)
+
+
+def test_a_start_says_whether_it_woke_was_updated_or_had_a_watchdog(world):
+    assert board.start_cause() == "pwron"
+    world.machine.WDT(timeout=1000)
+    with pytest.raises(Reset):
+        world.pass_ms(2000)
+    assert board.start_cause() == "wdt"
+    for cause in (board.UPDATED, board.WOKEN):
+        with pytest.raises(Reset):
+            board.restart(cause)
+        said = board.start_cause()
+        assert said == (cause if world.chip != ESP32 else "hard")  # an ESP32's deep sleep is its own
+    with pytest.raises(Reset):
+        world.machine.reset()
+    assert board.start_cause() == "hard"
+    world.power_on()
+    assert board.start_cause() == "pwron"
+
+
+def bucket():
+    return Budget(100, 1, 0, 10, 1000)  # ten a second
+
+
+def test_a_budget_keeps_its_level_over_deep_sleep_and_is_credited_the_time(world, tmp_path):
+    world.machine.RTC().datetime((2026, 11, 25, 3, 0, 0, 0, 0))
+    budget = bucket()
+    budget.level = 7
+    world.pass_ms(500)
+    node = Idle(world)
+    world.pass_ms(1000)
+    with pytest.raises(Reset):
+        asleep(world, tmp_path, budget=budget).nap(3000, node, lambda: None)
+    budget = bucket()
+    one = asleep(world, tmp_path, budget=budget, woken=True)
+    assert one.level_kept and 45 <= budget.level <= 47  # 7, 10 awake, 30 asleep
+
+
+def test_nothing_is_credited_for_a_time_that_nobody_measured(world, tmp_path):
+    """An ESP32's clock that was never set; a start that ends no sleep."""
+    budget = bucket()
+    budget.level = 7
+    with pytest.raises(Reset):
+        asleep(world, tmp_path, budget=budget).nap(3000, Idle(world), lambda: None)
+    budget = bucket()
+    one = asleep(world, tmp_path, budget=budget, woken=True)
+    assert one.level_kept
+    assert budget.level == 7 if world.chip == ESP32 else 36 <= budget.level <= 37  # an RP2 has measured it before its reset
+    one = asleep(world, tmp_path, budget=bucket(), woken=False)
+    assert not one.level_kept
+
+
+@pytest.mark.parametrize("content", [b"", b"H2Z2\x01", b"x" * 56])
+def test_a_file_cut_short_begins_anew(world, tmp_path, content):
     (tmp_path / "kept").write_bytes(content)
-    assert Sleep("deep", None, str(tmp_path / "kept")).wakes == 0
-    unwritable = str(tmp_path)
-    Sleep("deep", lambda ms: None, unwritable).nap(5000, 0, lambda: None)  # it sleeps all the same
+    assert asleep(world, tmp_path).wakes == 0
+    with pytest.raises(Reset):  # it sleeps all the same
+        Sleep("deep", world.machine, str(tmp_path)).nap(5000, Idle(world), lambda: None)
 
 
-def test_a_watchdog_is_fed_during_a_long_light_sleep(clock, tmp_path):
-    done = []
-    Sleep("light", done.append, at_once=4000).nap(9000, 0, lambda: done.append("fed"))
-    assert done == ["fed", 4000, "fed", 4000, "fed", 1000, "fed"]
-    Sleep("deep", done.append, str(tmp_path / "asleep"), at_once=4000).nap(9000, 0, lambda: None)
-    assert done[-1] == 9000
-
-
-def test_little_is_waited_and_a_machine_without_sleep_says_so():
-    assert [Sleep("light", None).worth(ms) for ms in (49, 50)] == [False, True]
-    assert not Sleep("deep", None, "/nowhere").worth(999)
+def test_little_is_waited_and_a_machine_without_sleep_says_so(world, tmp_path):
+    link = Idle(world).link
+    assert [asleep(world, tmp_path, "light").worth(ms, link) for ms in (49, 50)] == [False, True]
+    assert not asleep(world, tmp_path).worth(999, link)
     with pytest.raises(ValueError, match="this machine has no deepsleep"):
-        board.sleeper("deep")
+        Sleep("deep", None)
+
+
+def test_a_connection_that_sleep_ends_is_closed_and_made_again_in_time(world, tmp_path):
+    """An ESP32's radio is off in light sleep; a broker hears of no other one either for longer than its keep-alive."""
+    one, node = asleep(world, tmp_path, "light"), Idle(world)
+    node.link.outlives_ms, node.link.lead_ms = 15_000, 4000
+    began = world.now
+    one.nap(10_000, node, lambda: None)
+    if world.chip == ESP32:
+        assert node.link.closed == 1 and world.now - began == pytest.approx(6000, abs=20)
+        assert not one.worth(4040, node.link) and one.worth(4060, node.link)
+    else:
+        assert node.link.closed == 0 and world.now - began == pytest.approx(10_000, abs=20)
+        one.nap(60_000, node, lambda: None)
+        assert node.link.closed == 1 and world.now - began == pytest.approx(66_000, abs=40)
 
 
 def test_its_configuration():
@@ -123,7 +250,7 @@ def play(tmp_path, name, broker, **config):
     flash.flash(kinds.KINDS["unix"], str(device), own, False, lambda *_: None)
     decided, starts = [], 0
     while True:
-        command, env = emulator.command(device / "main.py", []), emulator.environment(device)
+        command, env = emulator.node(device / "main.py"), emulator.environment(device)
         ran = subprocess.run(command, cwd=device, env=env, capture_output=True, text=True, timeout=280)
         assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr[-500:]
         lines = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
@@ -144,5 +271,19 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000
-    states = [snapshot.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
+    states = [store.file_store(str(folder / "h2t2.state")).load() for folder in (kept, slept, dozed)]
     assert states[0] == states[1] == states[2]  # bit for bit
+
+
+def test_wakings_that_find_no_connection_try_ever_more_rarely(world, tmp_path):
+    """After the 1st, 3rd, 7th, 15th, 31st in a row, and then every 32nd."""
+    tried = []
+    for waking in range(100):
+        one = asleep(world, tmp_path, woken=waking > 0)
+        if not one.leaves_radio_off():
+            tried.append(waking)
+        node = Idle(world)
+        node.link.connections = int(waking == 95)
+        with pytest.raises(Reset):
+            one.nap(5000, node, lambda: None)
+    assert tried == [0, 1, 3, 7, 15, 31, 63, 95, 96, 97, 99]

@@ -2,20 +2,31 @@
 
 import builtins
 import errno
+import hashlib
 import io
 import itertools
+import json
 import os
+import re
 from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
+from zlib import crc32
 
 import pytest
-from node_updates import BLOB, OTHER, Device, made_key, service, signed
+import scripted
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from node_updates import BLOB, OTHER, Device, body, made_key, service, signed
 
+import h2t2.clock
 from h2t2.ldl.open import open_ldl
 from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
+from h2t2.node import start
+from h2t2.node.node import DOWN, NOBODY, UP
 from h2t2.node.trial import measured, spread, worse
+from h2t2.node.update import checked
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
 
@@ -27,8 +38,12 @@ def key(tmp_path_factory):
 
 def test_an_update_is_tried_and_kept(key, tmp_path):
     device = Device(tmp_path, key)
-    answer, again = device.bring(signed(key, costs={"beta": 1234}))
-    assert again and answer["ok"] and device.updates.report() == {"counter": 7, "tried": 7, "trial": 50, "said": "on trial"}
+    made = signed(key, costs={"beta": 1234})
+    package_id = f"{made.id:08x}"
+    answer, again = device.bring(made)
+    assert again and answer["ok"] and device.updates.report() == {
+        "counter": 7, "id": package_id, "tried": 7, "tried_id": package_id, "trial": 50, "seconds": 0, "said": "on trial"
+    }  # fmt: skip
     assert device.updates.look(service()) is False  # what runs now is the old one still
     made = device.start()
     assert made["ldl"] == f"{tmp_path}/state.u1.h2m" and made["snapshot"] == f"{tmp_path}/state.u1"
@@ -43,6 +58,20 @@ def test_an_update_is_tried_and_kept(key, tmp_path):
     assert not list(tmp_path.glob("state.u1*"))  # the one before goes when the new one is kept
 
 
+def test_what_became_of_a_trial_is_told_at_once(key, tmp_path):
+    """A node that tells its state at changes only tells of this one."""
+    device = Device(tmp_path, key)
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(answered=0))
+    device.start()
+    node_service, node, _, _ = scripted.running(bins=[5] * 200)
+    node_service.updates, node_service.telemetry_s = device.updates, 0
+    node_service.run()
+    first, last = (json.loads(text) for text in node.link.reported)  # of the verdict, and of the end
+    assert first["samples"] == 50 and first["update"]["said"].startswith("kept: 50 samples") and last["samples"] == 200
+
+
 def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     device = Device(tmp_path, key)
     (tmp_path / "state.0").write_bytes(b"learned")
@@ -51,7 +80,10 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     assert device.updates.look(service(errors=3)) is True
     assert "back: 3 exceptions" in device.said[-1]
     assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
-    assert device.updates.report() == {"counter": 0, "tried": 7, "trial": 0, "said": "back: 3 exceptions"}
+    assert device.updates.report() == {
+        "counter": 0, "id": "", "tried": 7, "tried_id": f"{signed(key).id:08x}", "trial": 0, "seconds": 0,
+        "said": "back: 3 exceptions",
+    }  # fmt: skip
     answer, again = device.bring(signed(key))
     assert not again and "package 7; 7 has been tried here already" in answer["why"]
 
@@ -60,7 +92,14 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     "before, after, why",
     [
         ({"samples": 1000, "answered": 30}, {"samples": 1000, "cost": 400, "answered": 30}, "a sample costs"),
-        ({"away": 10}, {"away": 40}, "400 of 1000 samples fall back, 100 did before"),
+        ({"missed": 10}, {"missed": 40}, "400 of 1000 offloads have no answer, 100 before"),
+        ({"missed": 90}, {"missed": 100}, ""),
+        ({"missed": 1}, {"missed": 20, "asked": 20}, ""),  # too few that asked
+        ({}, {"sensor_errors": 6}, "sense() failed 6 times in 106 tries, 0 of 1000 before"),
+        ({}, {"sensor_errors": 5, "retry_ms": 0}, ""),
+        ({"sensor_errors": 10}, {"sensor_errors": 20, "retry_ms": 0}, ""),  # ten were at the start, as may be now
+        ({"act_errors": 10}, {"act_errors": 16}, "act() failed 16 times in 100, 100 of 1000 before"),
+        ({"act_errors": 10}, {"act_errors": 13}, ""),
         ({}, {"lost": 30}, "the local model failed on 30 of 100 samples"),
         ({"cost": 100, "answered": 2}, {"cost": 110, "answered": 2}, ""),
         ({"cost": -1, "answered": 0}, {"cost": 900}, ""),  # nothing to hold it against
@@ -69,11 +108,152 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
 def test_what_a_trial_is_judged_by(key, tmp_path, before, after, why):
     device = Device(tmp_path, key)
     made = signed(key)
+    device.updates.look(service(**before))
     for offset in range(0, len(made.content), packages.MOST_DATA):
         device.take(made.chunk(offset), service(**before))
     device.start()
     assert device.updates.look(service(**after)) == bool(why)
     assert why in device.updates.report()["said"]
+
+
+class Clock:
+    """Seconds that a test lets go by."""
+
+    def __init__(self, monkeypatch):
+        self.ns = 10**9
+        monkeypatch.setattr(h2t2.clock, "monotonic_ns", lambda: self.ns)
+
+    def wait(self, seconds):
+        self.ns += seconds * 10**9
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def tried(device, key, clock, samples_before=1000, seconds_before=1000, gap=1, **options):
+    """A device on trial, whose model before had a sample each second or so."""
+    for n in range(0, seconds_before, gap):
+        clock.wait(gap)
+        device.updates.look(service(samples_before * n // seconds_before + 1))
+    made = signed(key, **options)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(samples_before))
+    device.start()
+
+
+def test_a_fast_node_s_trial_lasts_its_time(key, tmp_path, clock):
+    """After 560 samples, which took less than a second, the program fails for good."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=600)
+    assert not device.updates.look(service(560)) and device.updates.report()["trial"] == 50
+    for errors in range(1, 16):
+        clock.wait(1)
+        if device.updates.look(service(560, sensor_errors=errors)):
+            break
+    assert device.updates.report()["said"] == "back: sense() failed 15 times in 575 tries, 0 of 1000 before"
+
+
+def test_a_sensor_that_has_just_died_is_not_kept(key, tmp_path, clock):
+    """It dies after 560 samples, 40 s before the trial's end: too late to have failed often by then."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=600)
+    for samples in range(10, 570, 10):
+        clock.wait(10)
+        assert not device.updates.look(service(samples))
+    for errors in (1, 2, 3):
+        clock.wait(20)
+        assert not device.updates.look(service(560, sensor_errors=errors)) and device.updates.trying
+    clock.wait(1)
+    assert device.updates.look(service(560, sensor_errors=3))
+    assert device.updates.report()["said"] == "back: no sample for 61 s, after 560"
+
+
+def test_a_trial_ends_by_time_and_by_samples(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=600)
+    for samples in range(1, 580, 20):
+        clock.wait(20)
+        assert not device.updates.look(service(samples)) and device.updates.report()["trial"] == 50
+    clock.wait(20)
+    assert not device.updates.look(service(600)) and device.updates.report()["said"].startswith("kept")
+
+
+def test_a_package_says_how_long_a_trial_lasts_and_ten_minutes_are_usual(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds=package.Options(1).seconds)
+    assert device.updates.report()["seconds"] == 600
+    clock.wait(30)
+    assert not device.updates.look(service(10**6)) and device.updates.trying
+    with pytest.raises(UserError, match="a trial of -1 s: want 0 to 4194304"):
+        signed(key, 8, seconds=-1)
+
+
+@pytest.mark.parametrize("gap, seconds", [(1, 60), (100, 400)])
+def test_no_samples_end_a_trial(key, tmp_path, clock, gap, seconds):
+    """A minute, or four times what was usual; and the next package is taken."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock, gap=gap)
+    clock.wait(seconds)
+    assert not device.updates.look(service(0, asked=0))
+    clock.wait(10)
+    assert device.updates.look(service(0, asked=0))
+    assert device.updates.report()["said"] == f"back: no sample for {seconds + 10} s, after 0"
+    device.start()
+    assert device.bring(signed(key, 8))[1]
+
+
+def test_samples_of_which_nothing_is_known_may_be_rare(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock, seconds_before=10)
+    clock.wait(600)
+    assert not device.updates.look(service(0, asked=0))
+    clock.wait(1)
+    assert device.updates.look(service(0, asked=0))
+
+
+def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock)
+    running = service(1)
+    running.sensing.every_us = 300 * 10**6
+    clock.wait(1200)
+    assert not device.updates.look(running)
+
+
+def test_a_sensor_that_fails_at_once_ends_a_trial(key, tmp_path, clock):
+    device = Device(tmp_path, key)
+    tried(device, key, clock)
+    assert not device.updates.look(service(0, sensor_errors=3, asked=0))
+    assert device.updates.look(service(0, sensor_errors=4, asked=0))
+    assert device.updates.report()["said"] == "back: sense() failed 4 times in 4 tries, 0 of 1000 before"
+
+
+def test_without_answers_there_is_no_verdict_and_in_the_end_no_package(key, tmp_path, clock):
+    """A cost was known before: below 30 answers the trial goes on, and after four times as long as usual the node goes back."""
+    device = Device(tmp_path, key)
+    tried(device, key, clock)
+    for n in range(1, 362):
+        clock.wait(10)
+        over = device.updates.look(service(20 * n, answered=1))
+        assert over == (n == 361)
+    assert device.updates.report()["said"] == "back: 7220 samples and 16 answers in 3610 s: too few to judge by"
+
+
+def test_only_samples_that_could_be_answered_are_compared(key, tmp_path, clock):
+    """A start has many samples before the broker and its workers are there; the old model had few beside its others."""
+    device = Device(tmp_path, key)
+    device.updates.look(service(10_000, missed=10, asked=1000))
+    made = signed(key)
+    for offset in range(0, len(made.content), packages.MOST_DATA):
+        device.take(made.chunk(offset), service(10_000, missed=10, asked=1000))
+    device.start()
+    for standing, samples, missed, asked in ((DOWN, 40, 40, 40), (NOBODY, 45, 45, 45), (UP, 100, 45, 100)):
+        running = service(samples, missed=missed, asked=asked)
+        running.standing = standing
+        assert not device.updates.look(running)
+    assert device.updates.report()["said"].startswith("kept")
 
 
 def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
@@ -92,7 +272,7 @@ def test_costs_are_those_the_fleet_s_owner_sees():
 
     account = service(1000, 300, 20).node.account
     account.paid = 40 * 6554
-    node = SimpleNamespace(account=account, fallbacks=0, unasked=0, unaffordable=0, crowded=0)
+    node = SimpleNamespace(account=account)
     mine = of_counters(account.scores, account.answered, account.local_cost, account.paid, 6554)
     told = measured(node)
     assert abs(told["cost"] - 1000 * mine.own) < 3 and abs(told["variance"] - 1e6 * mine.error**2) < 20
@@ -202,6 +382,43 @@ def test_chunks_from_a_stranger(key, tmp_path):
     assert again and answer["next"] == len(made.content)
 
 
+def chunk(number, size, offset, data):
+    return pack("<4sIIII", b"H2UC", number, size, offset, crc32(data)) + data
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["the owner sends", "the owner was silent for a minute"])
+def test_a_stranger_s_chunk_costs_a_package_that_half_arrived_nothing(key, tmp_path, clock, silent):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    half = 192 * (len(made.content) // 384)
+    for offset in range(0, half, 192):
+        assert device.take(made.chunk(offset))[0]["ok"]
+    clock.wait(70 if silent else 1)
+    size = len(made.content)
+    for junk in (
+        chunk(5, 100, 0, b"x" * 100),  # too small for a package
+        chunk(5, 1 << 30, 0, b"x" * 100),
+        chunk(5, size, 0, b"x" * 192), chunk(5, size, 192, b"x" * 192),  # a head that is none
+        chunk(made.id, size + 1, 0, b"x" * 192),
+        chunk(made.id, size, 0, b"x" * 192),  # in place of what has arrived
+        chunk(made.id, half + 100, half, b"x" * 192),
+    ):  # fmt: skip
+        device.take(junk)
+    assert device.take(made.question())[0]["next"] == half and (tmp_path / "state.part").stat().st_size >= half - 4096
+    answer, again = device.bring(made, half)
+    assert again and answer["ok"]
+
+
+def test_a_chunk_beyond_the_end_is_refused_and_no_more(key, tmp_path):
+    device = Device(tmp_path, key)
+    made = signed(key)
+    last = (len(made.content) - 1) // 192 * 192
+    for offset in range(0, last, 192):
+        device.take(made.chunk(offset))
+    assert "goes beyond the package's end" in device.take(chunk(made.id, len(made.content), last, b"x" * 192))[0]["why"]
+    assert device.bring(made, last)[1]
+
+
 def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):
     device = Device(tmp_path, key)
     answers = []
@@ -225,7 +442,42 @@ def test_a_program_where_none_is_allowed(key, tmp_path):
     assert "does not allow that" in device.bring(signed(key, app=app))[0]["why"] and device.start() == device.config
     device = Device(tmp_path, key, app=True)
     assert device.bring(signed(key, 8, app=app))[1]
-    assert device.start()["app"] == "app_u1" and (tmp_path / "app_u1.py").read_bytes() == app.read_bytes()
+    name = device.start()["app"]
+    assert name.startswith("app_u1_") and (tmp_path / f"{name}.py").read_bytes() == app.read_bytes()
+
+
+def program(folder, version, text=""):
+    """The source of an app, in a file, that says its version."""
+    path = folder / f"version{version}.py"
+    path.write_text(f"version = {version}\ndef sense():\n    return [0.0] * 30\ndef act(decision):\n    pass\n{text}")
+    return path
+
+
+def test_each_package_runs_its_own_program(key, tmp_path, monkeypatch):
+    """One process, as on a Pi: versions 1, 2 and 3 alternate between two slots, each runs and the state says which."""
+    monkeypatch.syspath_prepend(tmp_path)
+    first = program(tmp_path, 0)
+    device = Device(tmp_path, key, app=True, measured=measured_config(), deadline_ms=100)
+    for version in (1, 2, 3, 4):
+        source = program(tmp_path, version, "def setup(config):\n    raise OSError('no sensor')\n" if version == 3 else "")
+        assert device.bring(signed(key, version, app=source))[1]
+        config = device.start()
+        try:
+            app = start.open_app(config, None)
+        except OSError as error:
+            assert version == 3 and device.updates.failed(error)  # and version 4, in the same slot, is not version 3
+            continue
+        assert app.program.version == version
+        assert app.report()["program"] == hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+        device.updates.look(service())
+        assert device.updates.report()["counter"] == version
+    assert [path.name[:7] for path in tmp_path.glob("app_u*")] == ["app_u1_"] and first.exists()
+    assert not list(tmp_path.glob("__pycache__/app_u2*"))
+
+
+def measured_config():
+    """A node's `measured`: 30 numbers that are int8 already."""
+    return {name: [None, [1] * 30, [0] * 30, [0] * 30] for name in ("local", "remote")}
 
 
 def test_a_full_disk(key, tmp_path, monkeypatch):
@@ -332,13 +584,14 @@ class File:
         self.file.close()
 
 
-def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
+@pytest.mark.parametrize("with_program", [False, True], ids=["a model", "a model and a program"])
+def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program):
     """From the first chunk to the end of the trial: the node runs afterwards, and the same package comes through."""
-    made = signed(key, app=None)
+    made = signed(key, app=program(tmp_path, 1) if with_program else None)
     for n in itertools.count(1):
         folder = tmp_path / str(n)
         folder.mkdir()
-        device = Device(folder, key)
+        device = Device(folder, key, app=with_program)
         disk = Disk(folder, n)
         cut = False
         with monkeypatch.context() as patched:
@@ -347,7 +600,9 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch):
                 life(device, made)
             except Cut:
                 cut = True
-        assert open_ldl(device.start()["ldl"]).input_size == 5
+        config = device.start()
+        assert open_ldl(config["ldl"]).input_size == 5
+        assert "app" not in config or (folder / f"{config['app']}.py").exists()
         life(device, made)
         assert device.updates.report()["said"].startswith("kept"), (n, device.said)
         if not cut:
@@ -387,6 +642,99 @@ def test_a_cut_at_every_chunk(key, tmp_path):
 # the owner's own
 
 
+@pytest.mark.slow
+def test_a_damaged_bit_of_a_slot_s_numbers_is_noticed(key, tmp_path):
+    """Of the part MORE, and of the program: the node goes back to what was flashed."""
+    app = program(tmp_path, 1)
+    device = Device(tmp_path, key, app=True, measured=measured_config())
+    device.bring(signed(key, app=app))
+    device.start()
+    device.updates.look(service())
+    record = [(tmp_path / f"state.update.{n}").read_bytes() for n in (0, 1)]
+    files = [tmp_path / "state.u1.json", *tmp_path.glob("app_u1_*.py")]
+    before = {path: path.read_bytes() for path in tmp_path.glob("*u1*") if path.is_file()}
+    assert len(files) == 2
+    for path in files:
+        whole = before[path]
+        for bit in range(0, 8 * len(whole), 1 + 8 * len(whole) // 200):
+            damaged = bytearray(whole)
+            damaged[bit >> 3] ^= 1 << (bit & 7)
+            path.write_bytes(damaged)
+            assert device.begun() == device.config, (path, bit)
+            for kept, content in before.items():
+                kept.write_bytes(content)
+            for n in (0, 1):
+                (tmp_path / f"state.update.{n}").write_bytes(record[n])
+    assert device.begun()["ldl"].endswith("u1.h2m")
+
+
+GOOD = {"event": 1, "arguments": {}, "measured": {}, "scores": None, "app": False, "seconds": 0}
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=5,
+)  # fmt: skip
+
+
+def answers_and_runs(key, folder, more):
+    """A device answers that package, and what it starts with afterwards is a configuration, its own or the package's."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        path.unlink()
+    device = Device(folder, key, most=1 << 18)
+    answer, again = device.bring(body(key, more))
+    assert again or (answer["why"] and device.updates.report()["tried"] == 0)
+    running = device.start()
+    assert running["event"] == 1 or again
+    if again:
+        device.updates.look(service())
+    return answer, again
+
+
+@pytest.mark.parametrize(
+    "more, why",
+    [
+        (b"", "syntax error in JSON|Expecting value"),
+        (b"\xff", "decode"),
+        (b"[]", "no JSON object"),
+        (b"[" * 20000, "nested too deep|Expecting value"),  # it depends on the interpreter
+        (b'{"event": 1, "arguments": ' + b'{"a":' * 20000, "nested too deep|Expecting"),
+        (b'{"arguments": {}}', "it lacks an event"),
+        (b'{"event": "x"}', "event is of another kind than int"),
+        (b'{"event": 1, "arguments": [1]}', "arguments is of another kind than dict"),
+        (b'{"event": 1, "scores": [1, "x"]}', "scores are no list of shares"),
+        (b'{"event": 1, "scores": 5}', "scores are no list of shares"),
+        (b'{"event": 1, "seconds": -1}', "seconds are out of range"),
+        (b'{"event": 1, "seconds": 99999999999}', "seconds are out of range"),
+        (b'{"event": 1, "app": true}', "it names a program, and there is none"),
+    ],
+)
+def test_a_signed_package_that_is_malformed_is_answered(key, tmp_path, more, why):
+    answer, again = answers_and_runs(key, tmp_path / "d", more)
+    assert not again and re.search(why, answer["why"]), answer
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_is_signed_is_answered_and_the_node_runs_on(key, tmp_path, data):
+    entries = data.draw(st.dictionaries(st.sampled_from(list(GOOD)), ANYTHING, max_size=3))
+    more = data.draw(st.just({**GOOD, **entries}) | ANYTHING)
+    answers_and_runs(key, tmp_path / "d", json.dumps(more).encode())
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(entries=st.dictionaries(st.sampled_from(list(GOOD)), ANYTHING, max_size=3), program=st.booleans())
+def test_the_part_more_is_refused_or_has_what_a_trial_uses(tmp_path, entries, program):
+    (tmp_path / "more.json").write_text(json.dumps({**GOOD, **entries}))
+    try:
+        more = checked(f"{tmp_path}/more.json", program)
+    except ValueError as error:
+        assert "part MORE" in str(error)
+        return
+    assert isinstance(more["event"], int) and more["seconds"] >= 0 and (program or not more["app"])
+    assert more["scores"] is None or spread([1, 2], more["scores"]) >= 0
+
+
 def test_keys_are_not_written_over(key, tmp_path):
     with pytest.raises(UserError, match="is there already"):
         keys.make(key.private.with_suffix(""))
@@ -414,11 +762,11 @@ def test_a_package_is_read_back(key, tmp_path):
 def test_parts_of_a_package():
     file = io.BytesIO(bytes(packages.SIGNED) + pack("<4sI", b"LDL ", 2) + b"ab")
     assert packages.parts(file) == [(b"LDL ", packages.SIGNED + 8, 2)]
-    for body in (b"LDL", pack("<4sI", b"LDL ", 3) + b"ab", pack("<4sI", b"NONE", 0), 2 * pack("<4sI", b"LDL ", 0)):
+    for content in (b"LDL", pack("<4sI", b"LDL ", 3) + b"ab", pack("<4sI", b"NONE", 0), 2 * pack("<4sI", b"LDL ", 0)):
         with pytest.raises(ValueError):
-            packages.parts(io.BytesIO(bytes(packages.SIGNED) + body))
+            packages.parts(io.BytesIO(bytes(packages.SIGNED) + content))
 
 
 def test_worse_without_anything_to_compare_with():
-    now = {"away": 900, "cost": 900, "variance": 0, "samples": 10}
+    now = {"asked": 900, "missed": 900, "cost": 900, "variance": 0, "samples": 10}
     assert worse(now, [1] * 16, {"old": None, "scores": None}) == ""

@@ -12,6 +12,7 @@ from h2t2.core.pairwise import Pairwise
 from h2t2.core.rng import Rng
 from h2t2.core.rules import Calibrated, CalibratedMulticlass
 from h2t2.node import snapshot
+from h2t2.node.store import Content, Stream
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
 TOLD = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
@@ -59,6 +60,13 @@ class Check:
     def add(self, values):
         for value in values:
             self.crc = (self.crc * 31 + value) % 16777213
+
+
+def saved(policy, costs):
+    size, chunks = snapshot.pieces(policy, costs)
+    blob = b"".join([bytes(chunk) for chunk in chunks])
+    assert len(blob) == size
+    return blob
 
 
 def scores(stream, n):
@@ -109,15 +117,15 @@ def replay(kind, rounds, restore, options):
         both = [(binary.decide(stream.draw() >> 1, n * 82), many.decide(scores(stream, 4), n * 82)) for n in range(rounds)]
         return {"actions": "".join(["01-"[a] + "0123-"[b] for a, b in both])}
     policy = make(kind, rounds, options)
-    given = snapshot.costs(policy)
+    given = snapshot.costs_of(policy)
     actions = ""
     late = 0
     for n in range(rounds):
         if restore and n == restore:
-            blob = snapshot.save(policy, given)
+            blob = saved(policy, given)
             check.add(blob)
             policy = make(kind, rounds, options)
-            snapshot.restore(policy, blob, given)
+            snapshot.restore(policy, Content(Stream(memoryview(blob)), 0, len(blob)), given)
         draw = stream.draw()
         x = scores(stream, 4) if kind in MANY else draw << options.get("bits", 4) >> 15
         label = stream.draw() % 4 if kind in MANY else 1 if stream.draw() < draw else 0
@@ -146,7 +154,7 @@ def replay(kind, rounds, restore, options):
                     policy.learn(late, label, 16384)
                     policy.learn(late, label, 16384)
                     late = 0
-    check.add(snapshot.save(policy, given))
+    check.add(saved(policy, given))
     counts = [policy.taught, policy.tickets.refused, policy.tickets.lost]
     return {"actions": actions, "crc": check.crc, "counts": counts}
 

@@ -89,7 +89,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
     saved = {"pair": "p", "samples": 10, "numbers": {"beta": 0.2}, "policies": lines}
     step = {"where": "CPython", "bits": 10, "crc": 1}
     steps = [{**step, "kind": "dense NumPy matrix", "us": 90.0}, {**step, "kind": "tree core", "us": 3.0}]
-    memory = {"board": "esp32", "mpy": True, "flash_bytes": 45678, "heap_bytes": None, "bundle_bytes": 300}
+    memory = {"board": "esp32", "mpy": True, "flash_bytes": 45678, "rest_bytes": None, "heap_bytes": None, "bundle_bytes": 300}
     row = {"bits": 4, "mode": "paper", "rounds": 77, "differ": 2, "worst_error": 1e-4, "margin": 1e-6}
     kernel = {"pair": "p", "library": "ai_edge_litert", "resolver": "reference", "samples": 5, "outputs": 10, "farthest": 1}
     kernel.update(decisions=20, decided=0)
@@ -99,6 +99,12 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
         "device": {"microbit": [device], "boards": [on_pico]},
+        "tls": {
+            "rows": [
+                {"broker": "EC", "device": None, "seconds": 1.0, "longest_s": 0.5, "heap_peak": 30_000, "heap_kept": 26_000}
+            ],
+            "missing": None,
+        },
         "cuts": [cut],
         "memory": {
             "boards": [memory],

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from h2t2_tools.boards.emulators import lwip
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import offload
 
@@ -24,5 +25,6 @@ def test_the_offload_benchmark_measures_both_sides_in_one_run(tmp_path):
         "one device (paho link)",
     ]
     assert "6 devices" in rows[3]["what"] and "2 workers" in rows[4]["what"] and rows[0]["ratio"] == 1
+    assert lwip.LWIP.missing() or "lwIP" in rows[5]["what"]
     assert run.returncode == bool(offload.broken(json.loads(run.stdout)))
     assert all(row["rate"] > 10 and 0 < row["p50"] <= row["p99"] for row in rows)

@@ -9,7 +9,7 @@ import pytest
 
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof.chaos import broken
+from h2t2_tools.proof.chaos import broken, field
 from h2t2_tools.proof.chaos.account import FALLBACK, LOCAL, REMOTE
 from h2t2_tools.proof.chaos.report import LONG, NEVER, figures
 from h2t2_tools.proof.chaos.subjects import Subject
@@ -42,6 +42,42 @@ def test_everything_that_goes_wrong(tmp_path):
     for what in ("replies dropped", "doubled"):
         expected = 0.05 * faults["replies"]
         assert faults["replies"] > 100 and abs(faults[what] - expected) < 6 * expected**0.5, faults
+    assert [row["update"]["outcome"] for row in report["field"]] == ["back", "left"]
+
+
+@pytest.mark.whole
+def test_a_quiet_hour_and_an_update_whose_sensor_dies():
+    """In virtual time: the devices stay connected, the first goes back, the second never has the package."""
+    if broker.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    said = []
+    rows = field.go_through(said.append)
+    assert field.broken(rows) == [] and [row["update"]["outcome"] for row in rows] == ["back", "left"]
+    assert rows[0]["update"]["why"].startswith("sense() failed 15 times in 575 tries")
+    assert all(row["quiet"]["seconds"] > 3900 for row in rows)
+
+
+WELL = {"seconds": 3960, "samples": 360, "replies": 90, "errors": 0, "sensor_errors": 0}
+BACK = {"outcome": "back", "why": "", "counter": 0, "program": True, "taught": True, "connections": 1, "errors": 0}
+
+
+@pytest.mark.parametrize(
+    "quiet, update, word",
+    [
+        ({}, {}, None),
+        ({"seconds": 100}, {}, "100 s, 90 replies after a quiet hour"),
+        ({"replies": 0}, {}, "0 replies after a quiet hour"),
+        ({"errors": 1}, {}, "1 errors in a quiet hour"),
+        ({}, {"connections": 2}, "2 connections"),
+        ({}, {"outcome": "kept", "why": "500 samples"}, "an update whose sensor dies: kept 500 samples"),
+        ({}, {"counter": 1, "program": False}, "package 1 is in force"),
+        ({}, {"taught": False}, "lost what it had learned"),
+    ],
+)
+def test_what_must_not_be_of_devices_in_the_field_is_noticed(quiet, update, word):
+    row = {"node": "a", "quiet": {**WELL, **quiet}, "update": {**BACK, **update}}
+    trouble = field.broken([row])
+    assert (trouble == []) if word is None else any(word in text for text in trouble), trouble
 
 
 LABELS = [1, 0, 1]  # what the remote model says of the three samples

@@ -61,7 +61,7 @@ class Life:
 
     def __init__(self, emulator, folder, labels):
         self.labels, self.costs, self.said = labels, [], []
-        command = emulator.command(folder / "main.py", [])
+        command = emulator.node(folder / "main.py")
         env = emulator.environment(folder)
         self.process = subprocess.Popen(
             command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -109,7 +109,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
     board = tmp_path / "board"
     board.mkdir()
     with mosquitto(tmp_path) as broker, worker(broker.url, str(weak.folder), "--keep", str(tmp_path / "kept")):
-        put(tmp_path, weak, broker, board, x)
+        put(tmp_path, weak, broker, board, x, emulator)
         life = Life(emulator, board, labels)
         try:
             life.lives(LIVED - 500)
@@ -136,21 +136,22 @@ def kept(folder):
         return sum(1 for _ in store.read(base))
 
 
-def put(folder, pair, broker, board, x):
+def put(folder, pair, broker, board, x, emulator):
     """The node of this checkout onto the board."""
     (folder / "app.py").write_text(APP)
     given = {"host": broker.host, "port": broker.port, "model": weak_pair.MODEL, "key": folder / "fleet.pub"}
     (folder / "config.toml").write_text(CONFIG.format(**given, pair=pair.folder))
     rows = json.dumps([[round(float(value), 4) for value in row] for row in x]).encode()
     contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "config.toml"), own={"rows.json": rows})
-    flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None)
+    flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None, interpreter=emulator)
 
 
 def updated(folder, pair, broker, capsys, status=0):
     """What `h2t2 update` reports, of a package of that pair."""
     made = folder / f"{pair.folder.name}.h2u"
-    command = ["sign", str(pair.folder), "--key", str(folder / "fleet.key"), "--trial", "300", "--out", str(made)]
+    command = ["sign", str(pair.folder), "--key", str(folder / "fleet.key"), "--trial", "300"]
+    command += ["--trial-time", "1", "--out", str(made)]
     assert main(command) == 0
     capsys.readouterr()
-    assert main(["update", "porch", str(made), "--broker", broker.url, "--json", "-"]) == status
+    assert main(["update", "porch", str(made), "--soak", "0", "--broker", broker.url, "--json", "-"]) == status
     return json.loads(capsys.readouterr().out)

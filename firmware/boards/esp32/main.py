@@ -1,9 +1,13 @@
-# Starts the node of config.json: joins the network, then LDL, policy, MQTT link, recorded or own sensor.
+# Starts the node of config.json: LDL, policy, recorded or own sensor, and a link that joins the network by itself.
 import os
 
 if "flash.todo" in os.listdir():
     import finish  # noqa: F401  a flash was cut off at its end
 
-from h2t2.node.start import main
+from h2t2.ldl.room import reserve_for_node
+
+reserve_for_node()  # before anything else: later the heap is in pieces
+
+from h2t2.node.start import main  # noqa: E402
 
 main()

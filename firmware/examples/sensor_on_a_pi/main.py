@@ -7,7 +7,7 @@ import time
 from h2t2 import units
 from h2t2.ldl.quantise import local_input, quantised
 from h2t2.link.paho import PahoLink
-from h2t2.node import board, start
+from h2t2.node import signals, start
 from h2t2.node.aside import Aside
 
 parser = argparse.ArgumentParser()
@@ -54,6 +54,6 @@ def act(tag, k, decision, source):
 
 link = PahoLink(given.broker, given.port, "pi-1", CONFIG["model_id"], start.boot_number())
 node = start.service(CONFIG, link, act, Aside(sense), log=lambda text: print(text, file=sys.stderr))
-board.on_stop(node.stop)  # systemctl stop, Ctrl-C: what was learned is saved
+signals.on_stop(node.stop)  # systemctl stop, Ctrl-C: what was learned is saved
 node.run()
 link.close()

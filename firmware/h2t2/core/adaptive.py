@@ -207,12 +207,16 @@ class Adaptive(H2T2):
         """As Policy.asked."""
         return self.chance
 
-    def parts(self):
-        """As Policy.parts."""
-        scalars, arrays = H2T2.parts(self)
-        scalars.append((self, (("lead", -FAR, FAR),)))
-        more = self.forecaster.parts()
-        return scalars + more[0], arrays + more[1]
+    def scalars(self):
+        """As Policy.scalars."""
+        yield from H2T2.scalars(self)
+        yield self, "lead", -FAR, FAR
+        yield from self.forecaster.scalars()
+
+    def arrays(self):
+        """As Policy.arrays."""
+        yield from H2T2.arrays(self)
+        yield from self.forecaster.arrays()
 
     def restored(self) -> None:
         """As Policy.restored."""

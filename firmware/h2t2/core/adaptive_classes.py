@@ -228,12 +228,16 @@ class AdaptiveClasses(Policy):
         """As Policy.asked."""
         return self.chance
 
-    def parts(self):
-        """As Policy.parts."""
-        scalars, arrays = Policy.parts(self)
-        more = self.forecaster.parts()
-        own = [(self.costs, ((-TOLD, TOLD),)), (self.spent, ((-FAR, FAR),))]
-        return scalars + more[0], arrays + own + more[1]
+    def scalars(self):
+        """As Policy.scalars."""
+        yield from Policy.scalars(self)
+        yield from self.forecaster.scalars()
+
+    def arrays(self):
+        """As Policy.arrays."""
+        yield self.costs, ((-TOLD, TOLD),)
+        yield self.spent, ((-FAR, FAR),)
+        yield from self.forecaster.arrays()
 
     def restored(self) -> None:
         """As Policy.restored."""

@@ -52,7 +52,12 @@ class Budget:
 
     def earn(self, ms: int) -> None:
         """A sample, ms milliseconds after the last one."""
-        level = min(self.capacity, self.level + self.per_sample)
+        self.level = min(self.capacity, self.level + self.per_sample)
+        self.credit(ms)
+
+    def credit(self, ms: int) -> None:
+        """Time that passed, without a sample."""
+        level = self.level
         while ms > 0 and self.amount:
             part = min(ms, LONGEST)
             ms -= part

@@ -175,11 +175,12 @@ class ClassForecaster(Watch):
         self.guess = self.cost = self.width = self.count = 0
         self.clear()
 
-    def parts(self):
-        """As Policy.parts."""
-        scalars, arrays = Watch.parts(self)
-        own = [(self.counts, ((0, FULL // self.classes),)), (self.sums, ((0, RECENT),)), (self.loss, ((0, 1 << 23),))]
-        return scalars, own + arrays
+    def arrays(self):
+        """As Policy.arrays."""
+        yield self.counts, ((0, FULL // self.classes),)
+        yield self.sums, ((0, RECENT),)
+        yield self.loss, ((0, 1 << 23),)
+        yield from Watch.arrays(self)
 
     def restored(self) -> None:
         """After a restore: what follows from the state is computed anew."""

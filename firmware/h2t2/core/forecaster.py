@@ -171,11 +171,12 @@ class Forecaster(Watch):
             self.prior[k] = min(max(table[k], 1), ONE - 1)
         self.at = -1
 
-    def parts(self):
-        """As Policy.parts. The table is not among them: it is what the policy was made with, or told since."""
-        scalars, arrays = Watch.parts(self)
-        events = self.events, len(self.events)  # never more events than labels
-        return scalars, [(self.labels, ((0, FULL),)), events] + arrays + [(self.loss, ((0, 1 << 23),))]
+    def arrays(self):
+        """As Policy.arrays. The table is not among them: it is what the policy was made with, or told since."""
+        yield self.labels, ((0, FULL),)
+        yield self.events, len(self.events)  # never more events than labels
+        yield from Watch.arrays(self)
+        yield self.loss, ((0, 1 << 23),)
 
     def restored(self) -> None:
         """After a restore: what follows from the state is computed anew."""

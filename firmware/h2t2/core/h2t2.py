@@ -196,17 +196,23 @@ class H2T2(Policy):
         """The expert trees it learns with."""
         return [self.experts]
 
-    def parts(self):
-        """As Policy.parts."""
-        scalars, arrays = Policy.parts(self)
-        scalars += [
-            (self, (("delta_fp", 0, ONE), ("delta_fn", 0, ONE))),
-            (self, (("t", 0, 16777215), ("root", 3, 1024), ("epsilon", 1, ONE))),
-        ]
+    def scalars(self):
+        """As Policy.scalars."""
+        yield from Policy.scalars(self)
+        yield self, "delta_fp", 0, ONE
+        yield self, "delta_fn", 0, ONE
+        yield self, "t", 0, 16777215
+        yield self, "root", 3, 1024
+        yield self, "epsilon", 1, ONE
         for tree in self.trees():
-            scalars.append((tree, (("spent", 0, 1 << 28), ("unit", 0, COARSEST))))
-            arrays += [(tree.losses, None), (tree.fine, ())]
-        return scalars, arrays
+            yield tree, "spent", 0, 1 << 28
+            yield tree, "unit", 0, COARSEST
+
+    def arrays(self):
+        """As Policy.arrays."""
+        for tree in self.trees():
+            yield tree.losses, None
+            yield tree.fine, ()
 
     def restored(self) -> None:
         """After restore(): what follows from the state is computed anew."""

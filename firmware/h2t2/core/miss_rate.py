@@ -173,11 +173,18 @@ class MissLimited(Adaptive):
             estimate(self.sums, self.found)
         return True
 
-    def parts(self):
-        """As Policy.parts."""
-        scalars, arrays = Adaptive.parts(self)
-        bounds = (0, MEMORY << 8), (0, 1 << 21), (0, 1 << 24), (0, 1 << 24), (0, 1 << 24), (1 << 12, 1 << 20), (0, MOST)
-        return scalars + [(self, (("stake", 0, MOST),))], arrays + [(self.sums, bounds)]
+    def scalars(self):
+        """As Policy.scalars."""
+        yield from Adaptive.scalars(self)
+        yield self, "stake", 0, MOST
+
+    def arrays(self):
+        """As Policy.arrays."""
+        yield from Adaptive.arrays(self)
+        yield (
+            self.sums,
+            ((0, MEMORY << 8), (0, 1 << 21), (0, 1 << 24), (0, 1 << 24), (0, 1 << 24), (1 << 12, 1 << 20), (0, MOST)),
+        )
 
     def restored(self) -> None:
         """As Policy.restored."""

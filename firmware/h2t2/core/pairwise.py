@@ -93,11 +93,11 @@ class Pairwise(H2T2):
         """The expert trees it learns with, one a pair of classes."""
         return self.learners
 
-    def parts(self):
-        """As Policy.parts."""
-        scalars, arrays = H2T2.parts(self)
-        del scalars[3]  # delta_fp and delta_fn: the losses come from `costs`
-        return scalars, arrays
+    def scalars(self):
+        """As Policy.scalars, without the deltas: the losses come from `costs`."""
+        for scalar in H2T2.scalars(self):
+            if scalar[1] not in ("delta_fp", "delta_fn"):
+                yield scalar
 
     def forget(self) -> None:
         """Halve every learner's losses."""

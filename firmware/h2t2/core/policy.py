@@ -78,57 +78,74 @@ class Policy:
         """After restore(): what follows from the state is computed anew."""
         raise NotImplementedError
 
-    def parts(self):
-        """What changes while it runs: (scalars, arrays, bins).
+    def scalars(self):
+        """The numbers that change while it runs: yields (owner, attribute, least, most). Tickets are not kept: the replies
+        that a later start gets are its own."""
+        yield self, "beta", 0, ONE
+        yield self, "age", 0, MOST
+        yield self, "taught", 0, MOST
+        yield self, "ticket", 0, TICKET
+        yield self, "local", 0, 255
+        yield self.rng, "x", 1, 30268
+        yield self.rng, "y", 1, 30306
+        yield self.rng, "z", 1, 30322
+        yield self.tickets, "last", 0, TICKET
+        yield self.tickets, "lost", 0, MOST
+        yield self.tickets, "refused", 0, MOST
 
-        scalars: [(owner, ((attribute, least, most), ...))]. arrays: [(array, bounds)]; bounds are (least, most) of the items,
-        several where items of several meanings alternate; a number n where none is below 0 or above the one n places before;
-        None for a tree's losses, sums over ranges of bins, each at most twice the `spent` before it; () for what is below a
-        unit in each. Tickets are not kept: the replies that a later start gets are its own.
+    def arrays(self):
+        """The arrays that change while it runs: yields (array, bounds).
+
+        Bounds are (least, most) of the items, several where items of several meanings alternate; a number n where no item is
+        below 0 or above the one n places before; None for the losses of a tree, sums over ranges of bins, each at most twice
+        the `spent` before it; () for what is below a unit in each.
         """
-        tickets = self.tickets
-        scalars = [
-            (self, (("beta", 0, ONE), ("age", 0, MOST), ("taught", 0, MOST), ("ticket", 0, TICKET), ("local", 0, 255))),
-            (self.rng, (("x", 1, 30268), ("y", 1, 30306), ("z", 1, 30322))),
-            (tickets, (("last", 0, TICKET), ("lost", 0, MOST), ("refused", 0, MOST))),
-        ]
-        return scalars, []
+        return iter(())
+
+    def state_size(self) -> int:
+        """Integers of its state."""
+        size = 0
+        for _ in self.scalars():
+            size += 1
+        for values, _ in self.arrays():
+            size += len(values)
+        return size
+
+    def integers(self):
+        """Everything that changes while it runs, integer by integer: what restore() takes."""
+        for owner, name, _, most in self.scalars():
+            yield min(most, getattr(owner, name))  # a counter of many years stays at its most
+        for values, _ in self.arrays():
+            for value in values:
+                yield value
 
     def state(self):
-        """Everything that changes while it runs, as an array of integers: what restore() takes."""
-        scalars, arrays = self.parts()
-        made = array("i")
-        for owner, names in scalars:
-            for name, _, most in names:
-                made.append(min(most, getattr(owner, name)))  # a counter of many years stays at its most
-        for values, _ in arrays:
-            for value in values:
-                made.append(value)
-        return made
+        """Its state as an array."""
+        return array("i", self.integers())
 
     def restore(self, state) -> None:
         """Put a state() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.
 
+        state: any sequence of integers; it is read from begin to end twice, never all at once.
+
         ValueError, and the policy untouched, for another number of integers or one out of range.
         """
-        scalars, arrays = self.parts()
-        want = sum([len(names) for _, names in scalars]) + sum([len(values) for values, _ in arrays])
+        want = self.state_size()
         if len(state) != want:
             raise ValueError("%d integers, want %d" % (len(state), want))
         for put in (False, True):  # look at everything first
             at = 0
             limits = []
-            for owner, names in scalars:
-                for name, least, most in names:
-                    value = within(state[at], least, most)
-                    if put:
-                        setattr(owner, name, value)
-                    if name == "spent":
-                        limits.append(2 * value + 64)
-                    elif name == "unit":
-                        limits.append((16384 << value) - 1)
-                    at += 1
-            for values, bounds in arrays:
+            for owner, name, least, most in self.scalars():
+                value = within(state[at], least, most)
+                if put:
+                    setattr(owner, name, value)
+                if name == "spent":
+                    limits.append(2 * value + 64)
+                elif name == "unit":
+                    limits.append((16384 << value) - 1)
+                at += 1
+            for values, bounds in self.arrays():
                 limit = 0 if bounds else limits.pop(0)
                 for n in range(len(values)):
                     if type(bounds) is int:

@@ -57,10 +57,16 @@ class Watch:
         self.slow = array("i", self.fast)
         self.age = self.quiet = self.audits = 0
 
-    def parts(self):
-        """As Policy.parts."""
-        age = ("age", 0, YEAR - 1), ("quiet", 0, QUIET), ("audits", 0, len(AUDITS) - 1)
-        return [(self, age)], [(self.fast, ((0, FAST_MOST),)), (self.slow, ((0, SLOW_MOST),))]
+    def scalars(self):
+        """As Policy.scalars."""
+        yield self, "age", 0, YEAR - 1
+        yield self, "quiet", 0, QUIET
+        yield self, "audits", 0, len(AUDITS) - 1
+
+    def arrays(self):
+        """As Policy.arrays."""
+        yield self.fast, ((0, FAST_MOST),)
+        yield self.slow, ((0, SLOW_MOST),)
 
     def clear(self) -> None:
         """Forget every round."""

@@ -1,6 +1,5 @@
 # Whether a bundle's steps stay inside the arena and the bundle, and come to an end: machine code does not look. Set-up only.
 # What the parameters of a step are, kernels.py says.
-ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
 WORK, WORK_A_BYTE = 1 << 26, 1 << 14  # the most multiplications or bytes of any bundle, and more a byte of it
 WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
 WINDOWED = "conv_2d", "depthwise_conv_2d", "pool_2d"
@@ -125,13 +124,24 @@ def inside(start: int, size: int, limit: int) -> None:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
+def streamed(name: str, p) -> int:
+    """How many bytes of the bundle a step reads at its seventh parameter. ValueError for another number of parameters."""
+    if len(p) != LENGTHS[name]:
+        raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
+    return 0 if _in_arena(name, p[7:]) else _reach(name, p[7:])[2]
+
+
+def _in_arena(name, own):
+    """Whether the second of two inputs is in the arena; else it is a constant."""
+    return name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
+
+
 def check(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
     """How many bytes of the bundle a step (kernel's name, parameters, how many constants) reads at its seventh parameter.
 
     ValueError unless it stays inside `arena` bytes and the bundle.
     """
-    if len(p) != LENGTHS[name]:
-        raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
+    constant = streamed(name, p)
     for n, value in enumerate(p):
         if value < 0 or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
             raise ValueError("bundle: %s, parameter %d is %d" % (name, n, value))
@@ -140,10 +150,8 @@ def check(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
     source, made, weights, channels = _reach(name, own)
     inside(x, source, arena)
     inside(y, made, arena)
-    # of two inputs the second may be in the arena, or a constant
-    in_arena = name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
     if weights:
-        inside(other, weights, arena if in_arena else len(blob))
+        inside(other, weights, len(blob) if constant else arena)
     if name == "lstm":
         inside(own[3], 2 * own[2], arena)
     if name == "softmax":
@@ -152,7 +160,7 @@ def check(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
         raise ValueError("bundle: %s lacks constants" % name)
     if biases < (4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0):
         raise ValueError("bundle: %s lacks its bias" % name)
-    return 0 if in_arena else weights
+    return constant
 
 
 def _exponentials(table, classes):

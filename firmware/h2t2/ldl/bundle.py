@@ -4,8 +4,8 @@ from array import array
 from binascii import crc32
 from struct import unpack_from
 
-from .bounds import ARENA_MAX, bounded, check, inside, work
-from .steps import NAMES, VARIABLE, function, in_machine_code
+from .room import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE, take
+from .steps import VARIABLE, function, in_machine_code, name_of
 
 MAGIC = b"H2M1"
 VERSION = 3
@@ -13,12 +13,8 @@ HEADER = (
     "<4sHHIIIIIIII"  # magic, version, steps, bytes, CRC-32 of what follows it; arena, input, its size, output, its size; scores
 )
 ENDS = "<fi"  # after it: scale and zero point of the input
-HEADER_SIZE = 48
 CHECKED = 16  # where the checksum's bytes begin
 PIECE = 1024  # bytes that are checked at once
-# constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
-STEP = "<HHIIII"
-STEP_SIZE = 20
 
 
 class Int8Model:
@@ -30,6 +26,8 @@ class Int8Model:
     """
 
     def __init__(self, blob, event=1, bits=4):
+        from . import bounds  # here: a board forgets it when the model is open
+
         if isinstance(blob, (bytes, bytearray)):
             blob = memoryview(blob)
         if len(blob) < HEADER_SIZE or bytes(blob[:4]) != MAGIC:
@@ -54,11 +52,11 @@ class Int8Model:
         self.event = 0 if self.classes == 1 else event
         if not 0 <= self.event < self.classes:
             raise ValueError("bundle: no class %d among %d outputs" % (event, self.classes))
-        inside(self.input, self.input_size, head[5])
-        inside(self.output, self.classes, head[5])
-        inside(self.table_at, 256, len(blob))
+        bounds.inside(self.input, self.input_size, head[5])
+        bounds.inside(self.output, self.classes, head[5])
+        bounds.inside(self.table_at, 256, len(blob))
         self.table = blob[self.table_at : self.table_at + 256]
-        self.arena = bytearray(head[5])
+        self.arena = take(head[5])
         self.bits = bits
         self.steps = []
         self.states = []
@@ -66,28 +64,28 @@ class Int8Model:
         at = HEADER_SIZE
         total = 0
         for _ in range(head[2]):
-            inside(at, STEP_SIZE, len(blob))
+            bounds.inside(at, STEP_SIZE, len(blob))
             code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
             at += STEP_SIZE
             step = None if code == VARIABLE else function(code)
-            name = NAMES[code]
-            inside(at, 4 * count, len(blob))
+            name = name_of(code)
+            bounds.inside(at, 4 * count, len(blob))
             if bias:
-                inside(bias, 4 * channels, len(blob))
-            inside(limbs, shifts - limbs, len(blob))
+                bounds.inside(bias, 4 * channels, len(blob))
+            bounds.inside(limbs, shifts - limbs, len(blob))
             p = array("i", bytes(blob[at : at + 4 * count]))
             at += 4 * count
             n = (shifts - limbs) // 6 if limbs else 0
-            size = check(name, p, channels if bias else 0, n, head[5], blob)
+            size = bounds.check(name, p, channels if bias else 0, n, head[5], blob)
             k = None  # type: tuple | None
             if limbs:
-                inside(shifts, 2 * n, len(blob))
+                bounds.inside(shifts, 2 * n, len(blob))
                 biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * n]
                 if not in_machine_code(code):
                     biases, multipliers = (array("i", bytes(biases)) if biases else None), array("H", bytes(multipliers))
                 k = (biases, multipliers, blob[shifts : shifts + 2 * n])
-            total += work(name, p)
-            bounded(total, len(blob))
+            total += bounds.work(name, p)
+            bounds.bounded(total, len(blob))
             if step:
                 self._keep(p, size)
                 self.steps.append((step, p, k))

@@ -15,7 +15,7 @@ def _dot(arena, x, zero, blob, w, n):
 if steps.machine_code:
     try:
         from .lstm_viper import dot as _dot  # noqa: F811
-    except (ImportError, SyntaxError):  # no MicroPython, or a port without the viper emitter
+    except (ImportError, SyntaxError, ValueError):  # no MicroPython, no viper emitter, or a file for another processor
         pass
 
 

@@ -1,4 +1,5 @@
 # One LDL interface, its back end chosen by what the model is: `run(x) -> q` (the event's int8 score), `bin(q) -> k`.
+from .room import in_flash, release, reserve, take
 
 
 class CallableModel:
@@ -43,6 +44,8 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", 
             return _bundle(file, event, bits, stream)
         except ValueError as error:
             raise ValueError("%s: %s" % (model, error)) from None
+        finally:
+            release()
     if model.endswith(".tflite"):
         from .tflite import TFLiteModel
 
@@ -51,17 +54,18 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", 
 
 
 def _bundle(file, event, bits, stream):
-    from .bundle import Int8Model
+    reserve(file, stream)  # before the modules that it needs
+    if in_flash(file):
+        content = memoryview(file)
+    elif stream:
+        from .streamed import Streamed
 
-    try:
-        content = memoryview(file)  # a file in ROMFS lies in flash: it stays there
-    except TypeError:
-        if stream:
-            from .streamed import Streamed
-
-            return Streamed(file, event, bits)
-        content = memoryview(bytearray(file.seek(0, 2)))  # at once: read() would take up to twice as much on its way
+        return Streamed(file, event, bits)
+    else:
+        content = memoryview(take(file.seek(0, 2)))  # at once: read() would take up to twice as much on its way
         file.seek(0)
         file.readinto(content)
     file.close()
+    from .bundle import Int8Model
+
     return Int8Model(content, event, bits)

@@ -1,5 +1,8 @@
 # A bundle whose weights stay in its file: each layer's are read when its turn comes, into a buffer as large as the largest.
+import gc
+
 from .bundle import Int8Model
+from .room import take
 
 
 class FileBytes:
@@ -30,13 +33,14 @@ class Streamed(Int8Model):
         self.places = []  # type: list[tuple[int, int]]
         Int8Model.__init__(self, FileBytes(file), event, bits)
         self.file = file
-        self.weights = memoryview(bytearray(max([size for _, size in self.places])))
+        self.weights = memoryview(take(max([0] + [size for _, size in self.places])))
         self.views = [self.weights[:size] for _, size in self.places]
 
     def _keep(self, p, size):
         self.places.append((p[6], size))
         if size:
             p[6] = 0  # in the buffer
+        gc.collect()  # what was read on the way would leave holes too small for the next step's numbers
 
     def _infer(self):
         for n in range(len(self.steps)):

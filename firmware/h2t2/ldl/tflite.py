@@ -4,14 +4,11 @@ import numpy as np
 
 from .quantise import local_input
 from .tflite_check import check
+from .tflite_library import Interpreter, OpResolverType
+from .tflite_trial import open_interpreter, try_first
 
-try:
-    # tflite-runtime was built against NumPy 1, and fails with another once a model is opened
-    if int(np.__version__.split(".")[0]) > 1:
-        raise ImportError
-    from tflite_runtime.interpreter import Interpreter, OpResolverType
-except ImportError:
-    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+__all__ = ["Interpreter", "OpResolverType", "TFLiteModel"]
+RESOLVERS = {"reference": "BUILTIN_REF", "optimised": "AUTO"}
 
 
 class TFLiteModel:
@@ -25,12 +22,12 @@ class TFLiteModel:
     def __init__(self, path, event=1, resolver="reference", bits=4):
         with open(path, "rb") as file:
             content = file.read()
+        self._model = content, RESOLVERS[resolver]
         try:
             check(content)
+            try_first(*self._model)
         except ValueError as error:
             raise ValueError("%s: %s" % (path, error)) from None
-        kind = {"reference": OpResolverType.BUILTIN_REF, "optimised": OpResolverType.AUTO}[resolver]
-        self._settings = {"model_content": content, "experimental_op_resolver_type": kind, "num_threads": 1}
         try:
             self.reset()
         except (ValueError, RuntimeError) as error:
@@ -72,8 +69,7 @@ class TFLiteModel:
 
     def reset(self) -> None:
         """Every variable as the model begins it: what came before is forgotten."""
-        self._interpreter = Interpreter(**self._settings)  # of variables' resources there is no other way
-        self._interpreter.allocate_tensors()
+        self._interpreter = open_interpreter(*self._model)  # of variables' resources there is no other way
 
     def input_quantisation(self) -> tuple:
         """(scale, zero point) of the input: q = round(real / scale) + zero point."""

@@ -1,4 +1,5 @@
 # The interface of every link: what a node asks of it. All of ours derive from it; one of your own does too.
+from ..clock import FAR_MS
 from .presence import Namesakes, Presence
 
 
@@ -10,12 +11,14 @@ class Link:
     No member may wait, but receive() for at most its argument, open() and close().
 
     presence: what is known of the workers. namesakes: whether another device bears this name. trouble: why there is no
-    connection, in words. Counters: `connections`; `oversize`, messages too large; `dropped`, replies never taken; `refused`,
-    sends while down or full.
+    connection, in words. outlives_ms: the longest light sleep that the connection outlives; before a longer one it is closed.
+    lead_ms: what connecting anew takes then. Counters: `connections`; `oversize`, messages too large; `dropped`, replies never
+    taken; `refused`, sends while down or full.
     """
 
     trouble = ""
-    connections = oversize = dropped = refused = 0
+    outlives_ms = FAR_MS
+    lead_ms = connections = oversize = dropped = refused = 0
 
     def __init__(self, boot, workers=32):
         self.boot = boot
@@ -60,6 +63,9 @@ class Link:
 
     def answer(self, message: str) -> None:
         """Publish the answer to a command (JSON text); left out where it cannot be published."""
+
+    def hold(self) -> None:
+        """Begin no attempt to connect for half a minute: a device that sleeps at once again saves its battery."""
 
     def renew(self) -> None:
         """End the connection and make another."""

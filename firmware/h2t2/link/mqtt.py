@@ -1,10 +1,13 @@
 # MQTT 3.1.1 link on a bare socket, for MicroPython's network ports; runs on CPython too. QoS 1, one subscription a topic.
-# Nothing here blocks but a name look-up (none for a broker named by its address): it is done by receive() alone, at the first
-# attempt and after every fourth that failed, when what was in flight has long been decided. Every call does what can be done
-# now. What was in flight when a connection ends is not sent again: the node's deadline has decided those samples.
+# Two things block, both while there is no connection and a node has nothing in flight: a step of TLS's handshake, for as long
+# as the processor computes with keys; and the look-up of a broker's name, which names.py does without (a broker named by its
+# address has none): at the first attempt and after every fourth that failed. The service feeds the watchdog before and after.
+# Every other call does what can be done now. What was in flight when a connection ends is not sent again: the node decides it
+# at once.
 import errno
 import select
 import socket
+from time import sleep
 
 from ..clock import remaining, ticks_add, ticks_diff, ticks_ms
 from . import wire
@@ -190,7 +193,7 @@ class MqttLink(Link):
             if left <= 0 or left > LONGEST_MS:  # longer than any wait: the clock has jumped
                 self._start()
             elif wait_ms:
-                _sleep(min(wait_ms, 20))
+                sleep(min(wait_ms, 20) / 1000)
             return
         try:
             events = self.poller.poll(wait_ms)
@@ -436,9 +439,3 @@ class MqttLink(Link):
 
     def _status(self, word):
         return wire.status(word, self.boot)
-
-
-def _sleep(ms):
-    from time import sleep
-
-    sleep(ms / 1000)

@@ -1,4 +1,4 @@
-# TLS for a link: a context that verifies the broker, on CPython and on MicroPython 1.22 or newer.
+# TLS for a link: a context that verifies the broker, on CPython and on MicroPython 1.25 or newer.
 import sys
 
 BOARD = sys.implementation.name == "micropython"

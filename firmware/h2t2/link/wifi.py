@@ -1,25 +1,215 @@
-# Joins a wireless network, on ports that have one (esp32, Pico W).
+# The radio of a board with Wi-Fi: one supervisor joins the network, sets the clock, then lets MqttLink connect, and has the
+# radio off while the board sleeps. Nothing here waits: every call does what can be done now. Ports that have one: esp32, rp2.
+from time import sleep
+
 import network
 
-from ..clock import remaining, ticks_add, ticks_ms
+from ..clock import longest, ticks_add, ticks_diff, ticks_ms
+from .backoff import LONGEST_MS, Backoff
+from .mqtt import DOWN, UP
+
+OFF, RESTING, JOINING, JOINED = 0, 1, 2, 3
+JOIN_MS = 20000  # for one attempt
+SETTLE_MS = 200  # between disconnect() and connect(), which an ESP32 refuses while it still ends the connection before
+STALE_MS = 8000  # an ESP32 tells the status of the attempt before, until this one has an end; it has one by then
+LOOK_MS = 100  # between two looks at the station
+CONNECT_MS = 4000  # what joining and connecting take, before it was ever measured
+SPARE_MS = 1000  # a sleeping board wakes so much sooner: joining may take longer, and workers tell of themselves last
 
 
-def join(name: str, password: str, feed, log, deadline_ms: int = 20000) -> bool:
-    """Connect as a station; True when there is an address within the deadline. The radio goes on trying by itself.
+class Station:
+    """One wireless network, joined again whenever it is lost: no port does that by itself as it should.
 
-    feed: called while it waits (a watchdog's). log: told when the network does not answer.
+    power: network.WLAN's number for its power saving, None: as the port has it. seed: of the waits between attempts. log: told
+    of each new reason. `trouble`: why the last attempt failed or the connection ended, "" before that and while joined.
     """
-    from time import sleep_ms  # type: ignore[attr-defined]
 
-    station = network.WLAN(network.STA_IF)
-    station.active(True)
-    if not station.isconnected():
-        station.connect(name, password)
-    end = ticks_add(ticks_ms(), deadline_ms)
-    while not station.isconnected():
-        if not remaining(end, deadline_ms):
-            log("no answer from the network yet; deciding locally")
-            return False
-        feed()
-        sleep_ms(100)
-    return True
+    def __init__(self, name, password, seed, power=None, log=print):
+        self.network = name, password
+        self.power = power
+        self.log = log
+        self.backoff = Backoff(seed)
+        self.wlan = network.WLAN(network.STA_IF)
+        self.state = OFF
+        self.trouble = ""
+        self.since = ticks_ms()  # when the state began; of OFF and RESTING: when it ends
+        self.looked = self.since
+        self.stale = None
+
+    def is_joining(self) -> bool:
+        """Whether an attempt is under way or about to begin: a device that sleeps now would never end it."""
+        return self.state == JOINING or (self.state < JOINING and ticks_diff(self.since, ticks_ms()) <= SETTLE_MS)
+
+    def advance(self) -> bool:
+        """Do what is due. Whether there is a connection and an address."""
+        now = ticks_ms()
+        try:
+            if self.state < JOINING:
+                left = ticks_diff(self.since, now)
+                if left <= 0 or left > LONGEST_MS:  # longer than any wait: the clock has jumped
+                    self._begin(now)
+            elif not 0 <= ticks_diff(now, self.looked) < LOOK_MS:
+                self.looked = now
+                self._look(now)
+        except (OSError, RuntimeError) as error:  # of an ESP32's radio, in words
+            self._end(now, error)
+        return self.state == JOINED
+
+    def hold(self) -> None:
+        """Leave the radio off for half a minute."""
+        self.trouble = "Wi-Fi %s: not tried" % self.network[0]
+        self.since = ticks_add(ticks_ms(), LONGEST_MS)
+
+    def off(self) -> None:
+        """Switch the radio off; advance() switches it on again, when an attempt is due."""
+        if self.state == OFF:
+            return
+        self._tell("disconnect")
+        self._tell("active", False)
+        self._tell("deinit")  # cyw43: the chip itself
+        if self.state != RESTING:  # else the next attempt is due when it was
+            self.since = ticks_ms()
+            self.trouble = ""
+        self.state = OFF
+
+    def _begin(self, now):
+        """Switch the radio on, or begin an attempt."""
+        wlan = self.wlan
+        if self.state == OFF:
+            wlan.active(True)
+            self._tell("config", pm=self.power)
+            self._tell("config", reconnects=0)  # an ESP32 would go on by itself, and refuse to begin anew
+            self._tell("disconnect")  # what a soft reset has left
+            self.state = RESTING
+            self.since = ticks_add(now, SETTLE_MS)
+            return
+        wlan.connect(*self.network)
+        self.state = JOINING
+        self.since = self.looked = now
+        self.stale = wlan.status()
+
+    def _look(self, now):
+        """See what became of the attempt or the connection."""
+        passed = ticks_diff(now, self.since)
+        if self.wlan.isconnected():
+            if self.state == JOINING:
+                self.state = JOINED
+                self.since = now
+                self.trouble = ""
+            return
+        status = self.wlan.status()
+        if status == network.STAT_NO_AP_FOUND:
+            reason = "no such network"
+        elif status in (network.STAT_WRONG_PASSWORD, 15, 204):  # an ESP32's: no answer in the handshake
+            reason = "wrong password"
+        else:
+            reason = "status %d" % status
+        if self.state == JOINED:
+            self.backoff.ended(passed, False)
+            self._end(now, "the connection is lost (%s)" % reason)
+        elif status < network.STAT_IDLE and (status != self.stale or passed > STALE_MS):  # cyw43's IDLE is 0, an ESP32's 1000
+            self._end(now, reason)
+        elif not 0 <= passed < JOIN_MS:
+            self._end(now, "no answer in %d s" % (JOIN_MS // 1000))
+
+    def _end(self, now, reason):
+        """No connection: the next attempt is due after a wait that doubles."""
+        trouble = "Wi-Fi %s: %s" % (self.network[0], reason)
+        if trouble != self.trouble:
+            self.log(trouble)
+        self.trouble = trouble
+        self._tell("disconnect")
+        if self.state != OFF:
+            self.state = RESTING
+        self.since = ticks_add(now, max(SETTLE_MS, self.backoff.draw()))
+
+    def _tell(self, call, *arguments, **options):
+        """Call a member of the station's that a port may lack or refuse."""
+        try:
+            getattr(self.wlan, call)(*arguments, **options)
+        except (AttributeError, OSError, RuntimeError, TypeError, ValueError):
+            pass
+
+
+def over(MqttLink):
+    """The Radio that has this MqttLink, mqtt's or one that adds to it, connect."""
+
+    class Radio(MqttLink):  # type: ignore[valid-type, misc]
+        """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
+
+        station: a Station. time_server: a TimeServer, or None.
+        """
+
+        def __init__(self, station, time_server, *arguments, **options):
+            MqttLink.__init__(self, *arguments, **options)
+            self.station = station
+            self.time_server = time_server
+            self.outlives_ms = self.keep_ms >> 1
+            self.connect_ms = CONNECT_MS
+            self.lead_ms = CONNECT_MS + SPARE_MS
+            self.began = None  # when the radio was switched on; None: it is off, or what it took is measured
+            self.joined = False
+
+        def is_connecting(self) -> bool:
+            if self.station.is_joining() or DOWN < self.state < UP:
+                return True
+            return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
+
+        def hold(self) -> None:
+            self.station.hold()
+
+        def close(self) -> None:
+            """Say farewell, and switch the radio off. The next call of another member switches it on again."""
+            MqttLink.close(self)
+            self.station.off()
+            self.joined = False
+            self.began = None
+            self.trouble = self.station.trouble
+
+        def _advance(self, wait_ms):
+            if self._is_ready():
+                MqttLink._advance(self, wait_ms)
+                if self.state == UP and self.began is not None:
+                    self.connect_ms = longest(self.connect_ms, self.began)
+                    self.lead_ms = self.connect_ms + SPARE_MS
+                    self.began = None
+                return
+            if self.state != DOWN:
+                self._drop(self.trouble)
+            if wait_ms:
+                sleep(min(wait_ms, 20) / 1000)
+
+        def _is_ready(self):
+            """Whether MqttLink may go on: else `trouble` says why not, "" while it may come yet."""
+            station = self.station
+            if self.began is None and station.state == OFF:
+                self.began = ticks_ms()
+            joined = station.advance()
+            if joined != self.joined:
+                self.joined = joined
+                self.trouble = ""
+                self.backoff.reset()
+                self.since = ticks_ms()
+            if not joined:
+                self.trouble = station.trouble
+                return False
+            server = self.time_server
+            if server and not server.advance() and self.tls:
+                self.trouble = server.trouble
+                return False
+            return True
+
+    return Radio
+
+
+def radio(MqttLink, config, woken, feed, log, arguments, options):
+    """The Radio of a configuration. woken: this start ends a deep sleep. arguments, options: MqttLink's."""
+    seed = options["seed"]
+    power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
+    station = Station(config["wifi_name"], config["wifi_password"], seed >> 1, power, log)
+    server = None
+    if config.get("ntp"):
+        from .ntp import TimeServer
+
+        server = TimeServer(config["ntp"], seed >> 2, woken, feed, log)
+    return over(MqttLink)(station, server, *arguments, **options)

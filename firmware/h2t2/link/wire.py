@@ -1,5 +1,5 @@
 # The wire format, version 2: request and reply payloads and topics, both directions, CPython and MicroPython. No sockets, no
-# policy. All little-endian.
+# policy. All little-endian. What only a worker reads and writes is in answering.
 #
 # Request: version u8, flags u8, model u16, boot u32, sequence u32, left u32 (milliseconds an answer is of use), chance u16
 # (Q15, the probability it was asked with; 0: not told), bin u8, dtype u8, dimensions u8, a u16 a dimension, then the data.
@@ -22,11 +22,11 @@ MAX_MEDIA = 64  # bytes of a media type
 MAX_DEVICE = 64  # bytes of a device's name
 
 PRESENCE = "h2t2-workers/2/"  # presence() begins with it
-_REQUEST = "<BBHIIIHBBB"
-_REPLY = "<BBIIhH"
-REQUEST_HEADER = calcsize(_REQUEST)
+REQUEST = "<BBHIIIHBBB"
+REPLY = "<BBIIhH"
+REQUEST_HEADER = calcsize(REQUEST)
 MAX_REQUEST = REQUEST_HEADER + 2 * MAX_DIMENSIONS + 1 + MAX_MEDIA + MAX_DATA
-REPLY_SIZE = calcsize(_REPLY)
+REPLY_SIZE = calcsize(REPLY)
 
 
 def topic(device: str, leaf: str) -> str:
@@ -42,16 +42,6 @@ def request_leaf(model) -> str:
 def model_of(payload: bytes) -> int:
     """The model a request is for, 0 for bytes too short to say."""
     return unpack_from("<H", payload, 2)[0] if len(payload) >= 4 else 0
-
-
-def looks_like_request(payload: bytes) -> bool:
-    """Whether a payload is of this version and as long as a request's header: enough to look into it with *_of()."""
-    return len(payload) >= REQUEST_HEADER and payload[0] == VERSION
-
-
-def left_of(payload: bytes) -> int:
-    """Milliseconds an answer to a request is of use, 0: it does not say."""
-    return unpack_from("<I", payload, 12)[0]
 
 
 def presence(model, worker: str) -> str:
@@ -88,22 +78,6 @@ def checked_device(name: str) -> str:
     return name
 
 
-class Request:
-    """What a request says. data: a view of the bytes after the header; media: of RAW data, else "". left: ms; chance: Q15."""
-
-    def __init__(self, model, boot, sequence, left, chance, k, dtype, shape, media, data):
-        self.model = model
-        self.boot = boot
-        self.sequence = sequence
-        self.left = left
-        self.chance = chance
-        self.k = k
-        self.dtype = dtype
-        self.shape = shape
-        self.media = media
-        self.data = data
-
-
 def size_of(dtype: int, shape) -> int:
     """Bytes of a tensor, or -1 for one that is empty or above MAX_DATA."""
     size = ITEM[dtype]
@@ -131,7 +105,7 @@ def encode_request(
     checked_shape(shape, dtype)
     if size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA or k > 255:
         raise ValueError("%d bytes do not fit dtype %d and shape %s" % (len(data), dtype, shape))
-    head = pack(_REQUEST, VERSION, 0, model, boot, sequence, left, min(chance, 32768), k, dtype, len(shape))
+    head = pack(REQUEST, VERSION, 0, model, boot, sequence, left, min(chance, 32768), k, dtype, len(shape))
     for n in shape:
         head += pack("<H", n) if dtype != RAW else pack("<HH", n & 65535, n >> 16)
     if dtype == RAW:
@@ -145,62 +119,11 @@ def request_size(shape, dtype: int = INT8, media="") -> int:
     return size + 3 + len(media) if dtype == RAW else size
 
 
-def refusal(payload: bytes) -> int:
-    """The status for bytes that are no request: OTHER_VERSION where they begin with one, else MALFORMED."""
-    return OTHER_VERSION if payload and payload[0] != VERSION else MALFORMED
-
-
-def peek_request(payload: bytes) -> tuple | None:
-    """(boot, sequence) of a payload long enough to hold them, else None: enough to answer a malformed request."""
-    if len(payload) < 12:
-        return None
-    return unpack_from("<II", payload, 4)
-
-
-def decode_request(payload: bytes) -> Request:
-    """The Request in a payload. ValueError, saying what is wrong, for anything else."""
-    if len(payload) < 1 or payload[0] != VERSION:
-        raise ValueError("request version %s, this one reads %d" % (payload[0] if payload else "of nothing", VERSION))
-    if len(payload) < REQUEST_HEADER:
-        raise ValueError("request of %d bytes is shorter than its header" % len(payload))
-    _, flags, model, boot, sequence, left, chance, k, dtype, dimensions = unpack_from(_REQUEST, payload, 0)
-    if flags or chance > 32768:
-        raise ValueError("request with flags %d, chance %d" % (flags, chance))
-    if dtype >= len(ITEM):
-        raise ValueError("dtype code %d is none of 0..%d" % (dtype, len(ITEM) - 1))
-    raw = dtype == RAW
-    at = REQUEST_HEADER + 2 * dimensions * (2 if raw else 1)
-    if not 0 < dimensions <= (1 if raw else MAX_DIMENSIONS) or len(payload) < at + raw:
-        raise ValueError("request with %d dimensions in %d bytes" % (dimensions, len(payload)))
-    shape = unpack_from("<I" if raw else "<%dH" % dimensions, payload, REQUEST_HEADER)
-    size = size_of(dtype, shape)
-    if size < 0:
-        raise ValueError("shape %s is empty or above %d bytes" % (shape, MAX_DATA))
-    media = ""
-    if raw:
-        length = payload[at]
-        at += 1 + length
-        if length > MAX_MEDIA or len(payload) < at:
-            raise ValueError("media type of %d bytes in %d" % (length, len(payload)))
-        name = bytes(payload[at - length : at])
-        if max(name + b" ") > 126 or min(name + b" ") < 32:
-            raise ValueError("media type is not printable ASCII")
-        media = name.decode()
-    if len(payload) != at + size:
-        raise ValueError("request of %d bytes, want %d for shape %s" % (len(payload), at + size, shape))
-    return Request(model, boot, sequence, left, chance, k, dtype, shape, media, memoryview(payload)[at:])
-
-
-def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) -> bytes:
-    """Reply payload; label: the class, -1 for none; score: Q15, 0..32768."""
-    return pack(_REPLY, VERSION, status, boot, sequence, label, score)
-
-
 def decode_reply(payload: bytes) -> tuple:
     """(status, boot, sequence, label, score) of a reply. ValueError for anything that is not one."""
     if len(payload) != REPLY_SIZE:
         raise ValueError("reply of %d bytes, want %d" % (len(payload), REPLY_SIZE))
-    version, status, boot, sequence, label, score = unpack_from(_REPLY, payload, 0)
+    version, status, boot, sequence, label, score = unpack_from(REPLY, payload, 0)
     if version != VERSION or status >= len(STATUS) or score > 32768 or (status == OK) != (label >= 0):
         raise ValueError("reply with version %d, status %d, label %d, score %d" % (version, status, label, score))
     return status, boot, sequence, label, score

@@ -1,5 +1,6 @@
 # A program of one's own around a node, app.py: what it measures, and what it does with a decision. The same file on a Pi and
 # on a board; docs/your-sensor.md shows one.
+from binascii import hexlify
 from struct import pack
 
 from ..clock import ticks_diff, ticks_ms
@@ -60,8 +61,13 @@ class App:
         self.deadline_ms = config["deadline_ms"]
         self.shown = shown
         self.count = 0  # of samples
+        self.digest = digest(getattr(program, "__file__", ""))
         if hasattr(program, "setup"):
             program.setup(config)
+
+    def report(self) -> dict:
+        """For the state."""
+        return {"saturated": self.saturated(), "program": self.digest}
 
     def saturated(self) -> int:
         """Samples with a number far outside what the models were calibrated with."""
@@ -105,3 +111,20 @@ class App:
         finally:
             if self.shown:
                 self.shown(n, k, decision, source)
+
+
+def digest(path: str) -> str:
+    """The first 16 hexadecimal digits of a file's SHA-256; "" where the file is not there, or the board has no SHA-256."""
+    try:
+        from hashlib import sha256
+
+        total = sha256()
+        buffer = memoryview(bytearray(256))
+        with open(path, "rb") as file:
+            while True:
+                n = file.readinto(buffer)
+                if not n:
+                    return hexlify(total.digest()[:8]).decode()
+                total.update(buffer[:n])
+    except (ImportError, OSError):
+        return ""

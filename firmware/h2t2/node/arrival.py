@@ -26,82 +26,123 @@ class Arrival:
         self.watch = Stopwatch()
         self.id = -1
         self.size = self.have = 0  # bytes of the package, and how many of them came
-        self.head = None  # its Head once it is verified
-        self.first = b""  # what came of head and signature
+        self.head = None  # its Head once it is verified; then `file` is where it goes
         self.file = None
+        self.first = b""  # what came of the head and signature of a package that is not verified yet
+        self.announced = None  # (id, size) of that package
+        self.next = 0  # the offset that the sender of the last chunk is to go on at
 
     def take(self, payload) -> bool:
         """Take a chunk: True when the package is whole and verified. ValueError, saying why, for what is refused."""
+        self.next = 0
         number, size, offset, crc, data = package.chunk_of(payload)
-        other = number != self.id or size != self.size
-        if other and self.head and 0 <= self.watch.seconds() < FORGOTTEN_S:
+        if crc32(bytes(data)) & 0xFFFFFFFF != crc:
+            data = data[:0]  # it will be sent again
+        if self.head and (number, size) == (self.id, self.size):
+            self._take_more(offset, data)
+        elif self.head and 0 <= self.watch.seconds() < FORGOTTEN_S:
             raise ValueError("another update is under way")
-        whole = crc32(bytes(data)) & 0xFFFFFFFF == crc  # else it will be sent again
-        try:
-            if other:
-                self._begin(number, size)
-            if len(data) and offset == self.have and whole:
-                if len(data) > self.size - self.have:
-                    raise ValueError("the chunk at %d goes beyond the package's end" % offset)
-                self._keep(data)
-        except (ValueError, OSError, MemoryError):
-            self.drop()
-            raise
+        else:
+            self._take_first(number, size, offset, data)
+        if not self.head or (number, size) != (self.id, self.size):
+            return False
+        self.next = self.have
         if self.have < self.size:
             return False
         self._whole()
         return True
 
     def drop(self) -> None:
-        """Forget the package, and its file where it was a genuine one's: a stranger's does not cost another its file."""
+        """Forget the package that is verified, and its file."""
         self._close()
         if self.head:
             remove(self.path)
         self.id = -1
         self.size = self.have = 0
         self.head = None
-        self.first = b""
 
     def _close(self):
         if self.file:
             self.file.close()
             self.file = None
 
-    def _begin(self, number, size):
-        """Another package, or one that was cut off and comes again."""
-        self._close()
-        self.id = -1
-        if not package.SIGNED < size <= package.SIGNED + self.most:
-            raise ValueError("a package of %d bytes; this node takes %d" % (size - package.SIGNED, self.most))
-        self.head = None
-        self.first = b""
-        self.have = 0
-        self.size = size
-        self.id = number
+    def _take_first(self, number, size, offset, data):
+        """A chunk of a package that is not verified yet. The package that has arrived in part stays as it is until this is."""
+        if (number, size) != self.announced:
+            self.first = b""
+            self.announced = None
+            if not package.SIGNED < size <= package.SIGNED + self.most:
+                raise ValueError("a package of %d bytes; this node takes %d" % (size - package.SIGNED, self.most))
+            self.announced = number, size
+            if self._goes_on(number, size):
+                return
+        if not len(data) or offset != len(self.first):
+            self.next = len(self.first)
+            return
+        missing = package.SIGNED - len(self.first)
+        self.first += bytes(data[:missing])
+        self.next = len(self.first)
+        if len(self.first) < package.SIGNED:
+            return
+        head = self._verified(number, size)
+        self._close()  # the package before it has stopped coming, and makes way
+        try:
+            self.file = open(self.path, "wb")
+            self.file.write(self.first)
+            self._begin(head, number, size, package.SIGNED)
+            self._write(data[missing:])
+        except (OSError, MemoryError):
+            self._fail()
+            raise
+
+    def _goes_on(self, number, size) -> bool:
+        """Whether that is the package whose beginning is in the file, since a start or another one that came to nothing."""
         try:
             with open(self.path, "rb") as file:
                 first = file.read(package.SIGNED)
                 have = file.seek(0, 2)
         except OSError:
-            return
-        if len(first) == package.SIGNED and package.id_of(first) == number and have <= size:
-            self.first = first
-            self._verify()
-            self.have = have
-            self.file = open(self.path, "ab")
+            return False
+        if len(first) < package.SIGNED or package.id_of(first) != number or have > size:
+            return False
+        self.first = first
+        head = self._verified(number, size)
+        self._close()
+        self._begin(head, number, size, have)
+        self.file = open(self.path, "ab")
+        return True
 
-    def _keep(self, data):
-        """The next bytes of the package."""
-        if not self.head:
-            missing = package.SIGNED - len(self.first)
-            self.first += bytes(data[:missing])
-            self.have += min(len(data), missing)
-            data = data[missing:]
-            if len(self.first) < package.SIGNED:
-                return
-            self._verify()
-            self.file = open(self.path, "wb")
-            self.file.write(self.first)
+    def _begin(self, head, number, size, have):
+        """From now on this package is the one that arrives."""
+        self.head = head
+        self.id = number
+        self.size = size
+        self.have = have
+        self.first = b""
+        self.announced = None
+        self.watch = Stopwatch()
+
+    def _take_more(self, offset, data):
+        """A chunk of the package that is verified."""
+        self.next = self.have
+        if not len(data) or offset != self.have:
+            return
+        if len(data) > self.size - self.have:
+            raise ValueError("the chunk at %d goes beyond the package's end" % offset)
+        try:
+            self._write(data)
+        except (OSError, MemoryError):
+            self._fail()
+            raise
+
+    def _fail(self):
+        """The file cannot be written: nothing is left of it."""
+        self._close()
+        remove(self.path)
+        self.head = None
+        self.drop()
+
+    def _write(self, data):
         if not len(data):
             return
         self.file.write(data)
@@ -110,23 +151,28 @@ class Arrival:
         self.have += len(data)
         self.watch = Stopwatch()
 
-    def _verify(self):
-        """Head and signature are here: ValueError unless they are genuine, and of a package for this node."""
-        if package.id_of(self.first) != self.id:
+    def _verified(self, number, size):
+        """The Head of the package whose head and signature are in `first`: ValueError unless they are genuine, and of a package
+        for this node."""
+        first = self.first
+        self.first = b""
+        self.announced = None
+        self.next = 0
+        if package.id_of(first) != number:
             raise ValueError("the package's head is not the one that was announced")
-        head = package.head_of(self.first)
+        head = package.head_of(first)
         if not self.limit.passes():
             raise ValueError("more packages than one each 15 s")
-        if not package.genuine(self.first, unhexlify(self.key)):
+        if not package.genuine(first, unhexlify(self.key)):
             raise ValueError("the package is not signed with the key that this node trusts")
-        if head.size != self.size - package.SIGNED:
-            raise ValueError("a package of %d bytes, its head says %d" % (self.size - package.SIGNED, head.size))
+        if head.size != size - package.SIGNED:
+            raise ValueError("a package of %d bytes, its head says %d" % (size - package.SIGNED, head.size))
         self.admit(head)
         free = package.room(folder(self.path))
         if 0 <= free < 2 * head.size:
             raise ValueError("no room: %d bytes free, want %d" % (free, 2 * head.size))
-        self.head = head
-        self.watch = Stopwatch()
+        self.first = first
+        return head
 
     def _whole(self):
         """All of it is here: ValueError unless it is what was signed."""

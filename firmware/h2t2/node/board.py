@@ -1,27 +1,44 @@
-# What the hardware under a node gives, where it gives it: why it started, a watchdog, the time of day, a log that outlives a
-# reset. Where there is none (CPython, MicroPython's unix port), these do nothing.
+# What the hardware under a node gives, where it gives it: why it started, a watchdog, a log that outlives a reset. Where there
+# is none (CPython, MicroPython's unix port), these do nothing.
+import gc
 import os
 import sys
 
 from ..clock import unix_now
 
-WOKEN = "deepsleep"  # the cause of a start that ends a deep sleep
+WOKEN, UPDATED = "deepsleep", "update"  # causes of a start: the end of a deep sleep, a restart for an update
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
-TRIES = 3  # of a time server
+PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
 
 
 def start_cause() -> str:
-    """Why the machine started last ("wdt": its watchdog), "" where it does not say."""
+    """Why the machine started last ("wdt": its watchdog), "" where it does not say. Ask once: a mark is read and removed."""
     try:
         import machine  # type: ignore[import-not-found]
 
         cause = machine.reset_cause()
     except (ImportError, AttributeError):
         return ""
+    mark, forced = _mark(machine, 0)
+    if forced:
+        return mark
     for name in CAUSES:
         if getattr(machine, name, None) == cause:
             return name[:-6].lower()
     return "code %d" % cause
+
+
+def _mark(machine, value):
+    """(cause that the program left at the reset before, whether it was the program that reset the chip), of an RP2, whose
+    reset_cause() tells every start but the first as its watchdog's. value: left for the next start, in a register of the
+    watchdog that only loses it with the power: 1: WOKEN, 2: UPDATED."""
+    if PLATFORM != "rp2":
+        return "", False
+    reason = 0x400D8008 if "RP2350" in MACHINE else 0x40058008  # bit 1: the program did it
+    memory = machine.mem32
+    mark = memory[reason + 4]
+    memory[reason + 4] = value
+    return {1: WOKEN, 2: UPDATED}.get(mark, "hard"), memory[reason] & 2
 
 
 def watchdog(ms: int):
@@ -36,63 +53,31 @@ def watchdog(ms: int):
     return lambda: None
 
 
-def rest() -> None:
-    """Do nothing for a tenth of a second."""
+def settled() -> None:
+    """A node is put together: from now on a board collects garbage when it has to."""
+    gc.collect()
+    if hasattr(gc, "threshold"):
+        gc.threshold(-1)
+
+
+def rest(seconds: float = 0.1) -> None:
+    """Do nothing for so long."""
     from time import sleep
 
-    sleep(0.1)
+    sleep(seconds)
 
 
-def restart() -> None:
-    """Reset a board, so that it begins with an empty heap; where there is none, nothing."""
-    try:
-        from machine import reset
-    except (ImportError, AttributeError):
-        return
-    reset()
-
-
-def sleeper(kind: str):
-    """The machine's sleep of that kind, "light" or "deep": called with milliseconds. ValueError where it has none."""
+def restart(cause: str) -> None:
+    """Reset a board, so that it begins with an empty heap; where there is none, nothing. cause: UPDATED or WOKEN, for the start
+    to come."""
     try:
         import machine
 
-        return getattr(machine, kind + "sleep")
+        reset = machine.reset
     except (ImportError, AttributeError):
-        raise ValueError("sleep = %s: this machine has no %ssleep" % (kind, kind)) from None
-
-
-def set_clock(server: str, feed, log) -> bool:
-    """Set a board's clock from an NTP server, before a certificate is looked at. True where it is set; a failure is said."""
-    try:
-        import ntptime  # type: ignore[import-not-found]
-    except ImportError:  # an operating system sets its own
-        return unix_now() > 0
-    ntptime.host = server
-    for _ in range(TRIES):
-        feed()
-        try:
-            ntptime.settime()
-            return True
-        except (OSError, OverflowError) as error:
-            why = error
-    log("the clock is not set: %s: %s" % (server, why))
-    return unix_now() > 0
-
-
-def on_stop(stop) -> None:
-    """Have SIGTERM and SIGINT call stop(), where the system has signals; a second one ends the program as usual."""
-    try:
-        import signal
-    except ImportError:
         return
-
-    def handle(number, _):
-        signal.signal(number, signal.SIG_DFL)
-        stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
+    _mark(machine, 1 if cause == WOKEN else 2)
+    reset()
 
 
 class Log:

@@ -1,13 +1,13 @@
 # What was learned stays learned: when a policy's state is saved, what is read at the start, and what becomes of a snapshot that
 # does not fit. What a snapshot is, is in snapshot.
 from ..clock import Stopwatch
-from .snapshot import Mismatch, costs, restore, save
+from .snapshot import Mismatch, costs_of, pieces, restore
 
 MISMATCH = ("fresh", "stop")  # what a snapshot of another kind, size, version or options leads to
 
 
 class Keeper:
-    """Saves after the first 1, 2, 4, 8 ... lessons of this start, then every `every`. store: snapshot.Store or None.
+    """Saves after the first 1, 2, 4, 8 ... lessons of this start, then every `every`. store: a store.Store or None.
 
     mismatch: a snapshot that is not this policy's is never overwritten: "fresh": it is kept under another name, and the policy
     begins anew; "stop": ValueError. complain(kind, what): told what went wrong. memory: a Memory, saved with the policy.
@@ -23,7 +23,7 @@ class Keeper:
         self.every = every
         self.complain = complain
         self.log = log
-        self.given = costs(policy)
+        self.costs = costs_of(policy)  # as configured
         self.saves = self.unsaved = 0
         self.restored = False
         self.watch = Stopwatch()
@@ -36,21 +36,27 @@ class Keeper:
 
     def _restore(self, stop):
         try:
-            blob = self.store.load()
-            if self.store.damaged:
-                less = "the one before it is used" if blob else "nothing is left of what was learned"
-                self.log("snapshot damaged (%d of 2): %s" % (self.store.damaged, less))
-            if blob is None:
-                return
-            if restore(self.policy, blob, self.given):
-                self.log("other costs than at the last start: those of the configuration are in force%s" % self._kept())
-            self.restored = True
+            self._read()
         except Mismatch as error:
             if stop:
                 raise ValueError("%s; remove it, or set snapshot_mismatch to fresh" % error) from None
             self._set_aside(error)
         except (ValueError, OSError) as error:
             self._set_aside(error)
+
+    def _read(self):
+        content = self.store.open()
+        if self.store.damaged:
+            less = "the one before it is used" if content else "nothing is left of what was learned"
+            self.log("snapshot damaged (%d of 2): %s" % (self.store.damaged, less))
+        if content is None:
+            return
+        try:
+            if restore(self.policy, content, self.costs):
+                self.log("other costs than at the last start: those of the configuration are in force%s" % self._kept())
+        finally:
+            content.close()
+        self.restored = True
 
     def _kept(self):
         """What a change of costs means for what was learned: the labels' losses were charged at the costs of their time."""
@@ -83,11 +89,11 @@ class Keeper:
         self.taught = self.policy.taught
         self.wait = max(1, min(self.lessons, self.every))
         try:
-            self.store.save(save(self.policy, self.given))
+            self.store.write(*pieces(self.policy, self.costs))
             if self.memory:
                 self.memory.save()
             self.saves += 1
             self.saved_at = self.watch.seconds()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:
             self.unsaved += 1
             self.complain("snapshot not saved", error)

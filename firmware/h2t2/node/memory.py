@@ -3,7 +3,7 @@ from struct import pack
 
 
 class Memory:
-    """ldl: an Int8Model whose bundle has variables. store: a snapshot.Store of its own.
+    """ldl: an Int8Model whose bundle has variables. store: a store.Store of its own.
 
     ValueError for a model without state, or one whose state is not ours to read.
     """
@@ -23,4 +23,5 @@ class Memory:
 
     def save(self) -> None:
         """Write it over the older of two; OSError where it cannot be written."""
-        self.store.save(self.key + self.ldl.state())
+        ldl = self.ldl
+        self.store.write(4 + ldl.state_size, (self.key, memoryview(ldl.arena)[: ldl.state_size]))

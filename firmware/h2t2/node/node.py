@@ -218,7 +218,8 @@ class Node:
                 break
             self._reply(payload)
             wait_ms = 0
-        self._expire(0)
+        # without a connection no answer comes, and making one may block: what is in flight is decided now
+        self._expire(0 if self.link.is_connected() else self.wait_ms)
 
     def drop(self) -> None:
         """Decide locally all that is in flight at once; its labels teach no more."""

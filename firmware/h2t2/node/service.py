@@ -3,12 +3,14 @@
 import json
 
 from ..clock import Stopwatch
+from .board import rest
 from .commands import Desk
 from .node import DOWN, STANDINGS, UP
 from .state import state
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
 COMMANDS = 4  # that are taken at once: an update comes in many
+FAILED_S = 0.01  # between two turns, the first of which failed
 IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
 
 
@@ -47,6 +49,7 @@ class Service:
         self.said = -telemetry_s  # seconds of `watch` at the last report; the first is due at once
         self.pause_end = -1  # seconds of `watch`
         self.standing = UP
+        self.trouble = ""  # why the broker was away the last time
         self.namesakes = False
         self.stopping = False
 
@@ -64,6 +67,7 @@ class Service:
                 self._turn()
             except Exception as error:
                 self._caught(error)
+                rest(FAILED_S)  # what failed fails again at once, as a rule
         while node.pending and not self.stopping:
             try:
                 self.watchdog()
@@ -71,7 +75,7 @@ class Service:
             except Exception as error:
                 self._caught(error)
         self.end()
-        self._report()
+        self._report_if_possible()
 
     def end(self) -> None:
         """Decide what is in flight and save what was learned, unless that is half changed."""
@@ -113,14 +117,20 @@ class Service:
         """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
         sleep = self.sleep
         node = self.node
-        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms):
+        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms, node.link):
             return False
         if sleep.deep:
             self.keeper.save()
-            self._report()
-            node.link.close()
-        sleep.nap(ms, node.offloads, self.watchdog)
+            self._report_if_possible()
+        sleep.nap(ms, node, self.watchdog)
         return True
+
+    def _report_if_possible(self):
+        """The last report before a sleep or the end, neither of which waits for it."""
+        try:
+            self._report()
+        except Exception as error:
+            self._caught(error)
 
     def _caught(self, error):
         self.errors += 1
@@ -135,17 +145,20 @@ class Service:
             if payload is None:
                 break
             node.link.answer(self._told(payload))
-        if self.updates and self.updates.look(self):
-            self._start_again()
         changed = self.desk.carried_out != done  # what it is now is seen at once
+        if self.updates:
+            if self.updates.look(self):
+                self._start_again()
+            changed = changed or self.updates.news()
         now = self.watch.seconds()
         if self.pause_end >= 0 and now >= self.pause_end:
             self.pause_end = -1
             node.paused = False
             changed = True
         standing = node.standing()
+        why = node.link.trouble if standing == DOWN else ""
+        self.trouble = why or self.trouble
         if standing != self.standing:
-            why = node.link.trouble if standing == DOWN else ""
             self.log("from now on: %s%s" % (STANDINGS[standing], why and " (%s)" % why))
             self.standing = standing
             changed = True

@@ -1,54 +1,100 @@
 # Sleep between two samples, where a schedule leaves time for it: `light` keeps RAM, `deep` starts the program anew at waking
-# and goes on from what was saved. What both save is counted, and reckoned in energy.
+# and goes on from what was saved. What both save is counted, and reckoned in energy: by the time that passed, not by what was
+# asked for.
 from struct import calcsize, pack, unpack
 
-from ..clock import ticks_diff, ticks_ms
+from ..clock import remaining, ticks_add, ticks_diff, ticks_ms, unix_now
+from . import board, ports
 
 LEAST_MS = {"light": 50, "deep": 1000}  # less is not worth going to sleep for
-_KEPT = "<4sQQQQ"
-_MAGIC = b"H2Z1"
+CREDIBLE_MS = 1 << 31  # a longer sleep is a clock that was set meanwhile
+_KEPT = "<4sQQQQQIII"
+_MAGIC = b"H2Z2"
+
+
+def wall_ms() -> int:
+    """Milliseconds by the time of day, set or not: it may run on in deep sleep, where nothing else does."""
+    from time import time_ns
+
+    return time_ns() // 1000000
+
+
+def configured(config, node, cause):
+    """The Sleep of a configuration for a node. cause: why this start was. ValueError where the machine has no such sleep."""
+    try:
+        import machine  # type: ignore[import-not-found]
+    except ImportError:
+        machine = None
+    kind, power = config["sleep"]
+    sleep = Sleep(kind, machine, "h2t2.sleep", power, config.get("watchdog_ms", 0), node.budget, cause == board.WOKEN)
+    if sleep.leaves_radio_off():
+        node.link.hold()
+    return sleep
 
 
 class Sleep:
-    """kind: "light" or "deep". down(ms): the machine's. path: of the file that keeps the counters over deep sleep. power: (what
-    being awake and being asleep take, microwatts, and what an offload adds, microjoules), or None: no energy is reckoned.
-    at_once: milliseconds of light sleep between two feedings of a watchdog, which may go on running meanwhile, 0: any.
+    """kind: "light" or "deep". machine: the module; ValueError where it has no such sleep. path: of the file that keeps the
+    counters, and the budget's level, over deep sleep. power: (what being awake and being asleep take, microwatts, and what an
+    offload adds, microjoules), or None: no energy is reckoned. watchdog_ms: of the watchdog, which goes on running; 0: none.
+    budget: a Budget, or None. woken: this start ends a deep sleep.
 
-    Counters, since they were first counted: `wakes`, `awake_ms`, `asleep_ms`, `offloads`.
+    alone: wakings in a row that found no connection.
+    Counters, since they were first counted: `wakes`, `awake_ms`, `asleep_ms`, `offloads`. `level_kept`: whether the budget's
+    level is what it was before this start.
     """
 
-    def __init__(self, kind, down, path="h2t2.sleep", power=None, at_once=0):
+    def __init__(self, kind, machine, path="h2t2.sleep", power=None, watchdog_ms=0, budget=None, woken=False):
+        if not hasattr(machine, kind + "sleep"):
+            raise ValueError("sleep = %s: this machine has no %ssleep" % (kind, kind))
         self.kind = kind
         self.deep = kind == "deep"
-        self.down = down
+        self.machine = machine
+        self.port = ports.here()
         self.path = path
         self.power = power
-        self.at_once = at_once
+        self.part_ms = watchdog_ms >> 1
+        self.budget = budget
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
         self.counted = 0  # offloads of this start that are in it
+        self.alone = 0
+        self.level_kept = False
+        booted = ticks_ms() if woken and self.port else 0  # a chip that wakes counts from 0
         if self.deep:
-            self._load()
-        self.since = ticks_ms()  # awake
+            self._load(woken, booted)
+        self.since = ticks_add(ticks_ms(), -booted)  # awake
 
-    def worth(self, ms) -> bool:
-        """Whether so many milliseconds are slept rather than waited."""
-        return ms >= LEAST_MS[self.kind]
+    def worth(self, ms, link) -> bool:
+        """Whether so many milliseconds are slept rather than waited. Connecting anew comes out of them."""
+        return ms - self._lead(ms, link) >= LEAST_MS[self.kind]
 
-    def nap(self, ms, offloads, feed) -> None:
-        """Sleep for so long; deep sleep does not return. offloads: of this start. feed: a watchdog's."""
-        self.count(offloads)
-        self.wakes += 1
-        self.asleep_ms += ms
+    def nap(self, ms, node, feed) -> None:
+        """Sleep for so long, less what connecting anew takes; deep sleep does not return. feed: a watchdog's."""
+        link = node.link
+        ms -= self._lead(ms, link)
+        if self.deep or not self._outlives(ms, link):
+            link.close()
         feed()
-        part = self.at_once or ms
+        self.count(node.offloads)
+        self.wakes += 1
         if self.deep:
-            self._save()
-            part = ms
-        while ms > 0:
-            self.down(min(ms, part))
-            feed()
-            ms -= part
+            self.alone = 0 if link.connections else self.alone + 1
+            if self.budget:
+                self.budget.credit(ticks_diff(ticks_ms(), node.earned))
+            if not (self.port and self.port.pieces):
+                self._save(wall_ms())
+                self.machine.deepsleep(ms)
+        passed = self._doze(ms, feed)
+        self.asleep_ms += passed
+        if self.deep:
+            if self.budget:
+                self.budget.credit(passed)
+            self._save(0)
+            board.restart(board.WOKEN)
         self.since = ticks_ms()
+
+    def leaves_radio_off(self) -> bool:
+        """Whether this waking tries for no connection: after ever more that had none only every 2nd, 4th ... 32nd does."""
+        return self.alone & (self.alone + 1) > 0 and self.alone % 32 != 31
 
     def count(self, offloads) -> None:
         """Count the time awake, and the offloads of this start, up to now."""
@@ -68,18 +114,60 @@ class Sleep:
             made["energy_mj"] = nanojoules // 1000000 + self.offloads * offload // 1000
         return made
 
-    def _load(self):
+    def _outlives(self, ms, link):
+        """Whether the link's connection is there after a light sleep of so many milliseconds."""
+        return ms <= link.outlives_ms and (not self.port or self.port.radio)
+
+    def _lead(self, ms, link):
+        """Milliseconds before a sample that a light sleep must end for it to find a connection."""
+        return 0 if self.deep or self._outlives(ms, link) else link.lead_ms
+
+    def _doze(self, ms, feed):
+        """Sleep lightly for so long: in pieces, each over before the watchdog, and again where one ends early. The milliseconds
+        of it that were slept."""
+        end = ticks_add(ticks_ms(), ms)
+        slept = 0
+        left = ms
+        while left:
+            part = min(left, self.part_ms or left)
+            began = ticks_ms()
+            self.machine.lightsleep(part)
+            passed = max(0, ticks_diff(ticks_ms(), began))
+            slept += passed
+            feed()
+            if passed < part >> 1:  # something wants to be done first: the radio's packets
+                board.rest(0.01)
+            left = remaining(end, ms)
+        return slept
+
+    def _load(self, woken, booted):
         try:
             with open(self.path, "rb") as file:
                 kept = file.read(calcsize(_KEPT))
         except OSError:  # the first start
             return
-        if len(kept) == calcsize(_KEPT) and kept[:4] == _MAGIC:  # else its writing was cut
-            _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads = unpack(_KEPT, kept)
+        if len(kept) != calcsize(_KEPT) or kept[:4] != _MAGIC:  # its writing was cut
+            return
+        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, alone = unpack(_KEPT, kept)
+        self.alone = alone if woken else 0
+        passed = wall_ms() - slept_at if woken and slept_at else 0
+        if not 0 <= passed < CREDIBLE_MS:
+            passed = 0
+        self.asleep_ms += max(0, passed - booted)
+        budget = self.budget
+        if budget and woken:
+            self.level_kept = True
+            budget.level = min(level, budget.capacity)
+            budget.owed = owed % budget.period
+            if unix_now():  # else nobody knows how long it was
+                budget.credit(passed)
 
-    def _save(self):
+    def _save(self, slept_at):
+        budget = self.budget
+        level, owed = (budget.level, budget.owed) if budget else (0, 0)
+        kept = pack(_KEPT, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, self.alone)
         try:
             with open(self.path, "wb") as file:
-                file.write(pack(_KEPT, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads))
+                file.write(kept)
         except OSError:  # a full flash: counters are not worth a sample
             pass

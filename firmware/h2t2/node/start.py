@@ -5,9 +5,10 @@ import gc
 import json
 import os
 
-from ..clock import Stopwatch
+from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..core import policies
 from ..ldl.open import open_ldl
+from ..ldl.steps import in_bytecode
 from ..link import wire
 from ..link.cost import LinkCost
 from . import board
@@ -16,12 +17,13 @@ from .node import Node
 from .recorded import Recorded
 from .sensing import Sensing
 from .service import SOURCES, Service
-from .snapshot import file_store
 from .state import summary
+from .store import file_store
 
 WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
 FIRST_S, LONGEST_S = 1, 60  # between two starts after an exception
-OPEN_MS = 3000  # waited for a broker before the loop begins: nobody feeds the watchdog meanwhile
+OPEN_MS = 1000  # waited for a broker before the loop begins
+PATIENT_MS = 25000  # waited instead where no sample is missed meanwhile: recorded samples, and a board that has just woken
 LONG_S = 600  # a start that lasted so long was a good one
 
 
@@ -55,6 +57,8 @@ def service(
     policy = policies.make(config["policy"], arguments)
     resolver = config.get("resolver", "reference")
     ldl = opener(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
+    for name in in_bytecode:
+        log("%s in bytecode, which is slow: %s" % (name, in_bytecode[name]))
     if updates:
         updates.test(ldl)
     memory = None
@@ -97,15 +101,19 @@ def service(
         _budget(config.get("budget")),
         payload,
     )
+    sleep = None
+    if config.get("sleep"):
+        from .sleep import configured
+
+        sleep = configured(config, node, cause)
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
     mismatch = config.get("snapshot_mismatch", "fresh")
     keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log, memory)
-    if node.budget and keeper.restored:
+    if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # what was spent before is not known: nothing is taken on trust
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
-    sleep = _sleep(config)
     shown = _assistant(config, link, cause)
     telemetry_s = config.get("telemetry_s", 10)
     return Service(node, sensing, shape, keeper, telemetry_s, watchdog, log, cause, app, sleep, shown, updates)
@@ -141,16 +149,6 @@ def _budget(arguments):
     return Budget(*arguments)
 
 
-def _sleep(config):
-    """The Sleep of a configuration, or None."""
-    if not config.get("sleep"):
-        return None
-    from .sleep import Sleep
-
-    kind, power = config["sleep"]
-    return Sleep(kind, board.sleeper(kind), power=power, at_once=config.get("watchdog_ms", 0) // 2)
-
-
 def _assistant(config, link, cause):
     """The Assistant of a configuration, or None."""
     if not config.get("home_assistant"):
@@ -174,46 +172,39 @@ def boot_number() -> int:
     return int.from_bytes(os.urandom(4), "little") >> 2
 
 
-def mqtt_link(config, feed=lambda: None, log=print):
-    """The MQTT link of a config; joins the wireless network first where it names one, then sets the clock for TLS.
+def mqtt_link(config, feed=lambda: None, log=print, cause=""):
+    """The MQTT link of a config, which connects by itself while polled; with `wifi_name`, of a radio that joins that network.
 
-    feed: a watchdog's. ValueError for a bad certificate.
+    feed: a watchdog's. cause: why this start was. ValueError for a bad certificate.
     """
-    if config.get("wifi_name"):
-        from ..link.wifi import join
-
-        join(config["wifi_name"], config["wifi_password"], feed, log)
     tls = None
-    if config.get("ntp"):
-        board.set_clock(config["ntp"], feed, log)
     if config.get("ca"):
         from ..link.tls import context
 
         tls = context(config["ca"], config.get("cert"), config.get("key"))
-    from ..link.mqtt import MqttLink
+    seed = int.from_bytes(os.urandom(4), "little") >> 4
+    login = config.get("user"), config.get("password"), config.get("keep_alive", 30)
+    arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
+    options = {"seed": seed, "tls": tls, "also": beside(config)}
+    if config["broker"] < ":":  # it begins with a digit: an address
+        from ..link.mqtt import MqttLink
+    else:
+        from ..link.names import MqttLink
 
-    return MqttLink(
-        config["broker"],
-        config["port"],
-        config["device"],
-        config["model_id"],
-        boot_number(),
-        config.get("user"),
-        config.get("password"),
-        config.get("keep_alive", 30),
-        seed=int.from_bytes(os.urandom(4), "little") >> 4,
-        tls=tls,
-        also=beside(config),
-    )
+    if config.get("wifi_name"):
+        from ..link.wifi import radio
+
+        return radio(MqttLink, config, cause == board.WOKEN, feed, log, arguments, options)
+    return MqttLink(*arguments, **options)
 
 
-def open_link(config, feed=lambda: None, log=print):
+def open_link(config, feed=lambda: None, log=print, cause=""):
     """(link, what shows a decision, what tells the summary, JSON text) of a config.
 
     MQTT, or, with `link`: "serial", frames on the line that the REPL is on.
     """
     if config.get("link") != "serial":
-        return mqtt_link(config, feed, log), show, _print_summary
+        return mqtt_link(config, feed, log, cause), show, _print_summary
     from ..link.serial import SerialLink
     from ..link.stdio import Stdio
 
@@ -242,8 +233,8 @@ def main(path: str = "config.json") -> None:
         try:
             if not _run(config, feed, log, cause):
                 return
-            board.restart()
-            cause = "update"
+            cause = board.UPDATED
+            board.restart(cause)
             continue
         except (ValueError, ImportError):  # it would not start the next time either
             raise
@@ -261,11 +252,25 @@ def main(path: str = "config.json") -> None:
         gc.collect()
 
 
+def _connect(link, wait_ms, feed, log):
+    """Wait for the link while it may come, at most so long; the watchdog is fed."""
+    end = ticks_add(ticks_ms(), wait_ms)
+    while True:
+        feed()
+        try:
+            link.open(min(OPEN_MS, wait_ms))
+            return
+        except OSError as error:
+            if not link.is_connecting() or not remaining(end, wait_ms):
+                log("%s; deciding locally until it answers" % error)
+                return
+
+
 def _run(config, feed, log, cause):
     """One start, to the end of its samples or an exception; what was learned is saved either way. True: start again, an update
     wants it."""
     config, updates = in_force(config, log)
-    link, shown, ended = open_link(config, feed, log)
+    link, shown, ended = open_link(config, feed, log, cause)
     running = None
     try:
         try:
@@ -274,14 +279,16 @@ def _run(config, feed, log, cause):
             if updates and updates.failed(error):
                 return True
             raise
-        try:
-            link.open(min(config["deadline_ms"], OPEN_MS))
-        except OSError as error:
-            log("%s; deciding locally until it answers" % error)
+        _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else OPEN_MS, feed, log)
         log("ready, device %s" % config["device"])
+        board.settled()
         running.run()
         if not running.again:
-            ended(json.dumps(summary(running)))
+            gc.collect()
+            try:
+                ended(json.dumps(summary(running)))
+            except MemoryError as error:  # its work is done all the same
+                log("no room for the summary: %s" % error)
         return running.again
     except BaseException:  # Ctrl-C too
         if running:

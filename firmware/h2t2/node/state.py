@@ -26,6 +26,7 @@ def state(running) -> dict:
         skipped=running.sensing.skipped,
         budget=node.budget.level * 100 // node.budget.capacity if node.budget else 100,
         link=STANDING[node.standing()],
+        trouble=running.trouble,
         namesakes=running.namesakes,
         time=unix_now(),
         uptime_s=running.watch.seconds(),
@@ -44,7 +45,7 @@ def state(running) -> dict:
         made["delta_fp"] = policy.delta_fp
         made["delta_fn"] = policy.delta_fn
     if running.app:
-        made.update(saturated=running.app.saturated())
+        made.update(running.app.report())
     if running.sleep:
         running.sleep.count(node.offloads)
         made.update(running.sleep.report())

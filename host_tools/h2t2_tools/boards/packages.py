@@ -1,17 +1,22 @@
-"""package.json of every board with a network, for `mpremote mip install`: `make pages` writes them from modules.txt."""
+"""The runtime for MicroPython's own package manager, mip: package.json beside each board, and an index for any web server."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 from .. import __version__
 from ..common import places
-from .kinds import KINDS, Kind, modules
+from ..common.errors import UserError
+from .kinds import KINDS, Kind, compiled, modules
+
+FORMAT = "6"  # of .mpy, as mip names the folder of a package
+SHORT = 16  # hexadecimal digits of a file's name
 
 
 def content(kind: Kind) -> str:
-    """The file for a kind of board: paths on it, and where mip finds each beside package.json."""
+    """package.json of a kind of board: paths on it, and where mpremote's mip finds each beside package.json."""
     urls = [[path, f"../../{path}"] for path in modules(kind)] + [["finish.py", "../finish.py"], ["main.py", "main.py"]]
     return json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n"
 
@@ -25,6 +30,56 @@ def write() -> list[Path]:
             path.write_text(content(kind))
             made.append(path)
     return made
+
+
+def name_of(kind: Kind) -> str:
+    """What a board of that kind installs."""
+    return f"h2t2-{kind.name}"
+
+
+def write_index(folder: Path) -> list[str]:
+    """Write an index of packages, as .py and as .mpy for each board's processor; their names.
+
+    A board's mip, of any version, takes it with mip.install(name, index=URL): it names no address. UserError where the folder
+    holds anything already.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: there is something in it; name a new folder")
+    names = []
+    for kind in KINDS.values():
+        if not kind.links:  # a micro:bit has no mip
+            continue
+        names.append(name_of(kind))
+        for form in ("py", FORMAT):
+            hashes = [[path, _put(folder, data)] for path, data in _files(kind, form == FORMAT)]
+            package = folder / "package" / form / name_of(kind)
+            package.mkdir(parents=True)
+            for version in ("latest", __version__):
+                text = json.dumps({"v": 1, "version": __version__, "hashes": hashes, "deps": []})
+                (package / f"{version}.json").write_text(text)
+    return names
+
+
+def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
+    files = []
+    for path in modules(kind):
+        source = (places.RUNTIME.parent / path).read_bytes()
+        if mpy:
+            native = kind.arch if path.endswith("_viper.py") else None
+            files.append((path.removesuffix(".py") + ".mpy", compiled(path, source, native)))
+        else:
+            files.append((path, source))
+    own = [("finish.py", places.boards() / "finish.py"), ("main.py", kind.folder / "main.py")]
+    return files + [(name, path.read_bytes()) for name, path in own]
+
+
+def _put(folder: Path, data: bytes) -> str:
+    """Keep a file under its digest, which is returned."""
+    short = hashlib.sha256(data).hexdigest()[:SHORT]
+    path = folder / "file" / short[:2] / short
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return short
 
 
 if __name__ == "__main__":

@@ -16,16 +16,19 @@ from ..fleet import config as node_config
 from .kinds import KINDS, Contents
 
 CONFIG, MODEL, APP, README, DATA, RECORDS = "config.toml", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
+LABELS = "labels.csv"  # a line a sample; it stays here
 LARGEST = 1 << 20  # bytes of a file that goes onto a board beside the program
 SAMPLES, RECORDED = 500, 200  # of the pair's test part, at most, in DATA and in RECORDS
 
 
 @dataclass(frozen=True)
 class Project:
-    """contents: what goes onto a board: the app and what it brings along, or the recorded samples."""
+    """contents: what goes onto a board: the app and what it brings along, or the recorded samples. labels: the true class of
+    each sample, in their order, for whoever judges a run; None where nobody knows them."""
 
     folder: Path
     contents: Contents
+    labels: list[int] | None = None
 
 
 def load(folder: Path) -> Project:
@@ -35,15 +38,27 @@ def load(folder: Path) -> Project:
             raise UserError(f"{folder}: no {name} in it: not a project; h2t2 new makes one")
     config = node_config.load(folder / CONFIG)
     if not config.app:
-        return Project(folder, Contents(folder / MODEL, config, folder / config.records))
-    skipped = {CONFIG, MODEL, README, config.app}
+        return Project(folder, Contents(folder / MODEL, config, folder / config.records), _labels(folder))
+    skipped = {CONFIG, MODEL, README, LABELS, config.app}
     own = {}
     for path in sorted(folder.iterdir()):
         if path.is_file() and not path.name.startswith(".") and path.name not in skipped:
             if path.stat().st_size > LARGEST:
                 raise UserError(f"{path}: more than {LARGEST:,} bytes, too large to go along onto a board: move it elsewhere")
             own[path.name] = path.read_bytes()
-    return Project(folder, Contents(folder / MODEL, config, own=own))
+    return Project(folder, Contents(folder / MODEL, config, own=own), _labels(folder))
+
+
+def _labels(folder: Path) -> list[int] | None:
+    path = folder / LABELS
+    if not path.is_file():
+        return None
+    labels = []
+    for n, line in enumerate(path.read_text().split(), 1):
+        if not line.isascii() or not line.isdigit() or len(line) > 5:
+            raise UserError(f"{path}, line {n}: {line[:20]!r} is no class: want a number from 0 on, a line a sample")
+        labels.append(int(line))
+    return labels
 
 
 def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
@@ -70,7 +85,10 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
         ldl = Int8Model(bundle, pair.about.output_of("ldl"))
         scale, zero_point = ldl.input_quantisation()
         files[RECORDS] = pairs.records(pair, scale, zero_point, RECORDED)
-    files[CONFIG] = commented.configuration(board, pair.about, entries).encode()
+    if not pair.about.window:  # of windows, a measurement a line is no sample
+        count = files[DATA].count(b"\n") if DATA in files else RECORDED
+        files[LABELS] = "".join(f"{label}\n" for label in pair.y[:count].tolist()).encode()
+    files[CONFIG] = commented.configuration(KINDS[board].folder, pair.about, entries).encode()
     files[MODEL] = bundle
     files[README] = _readme(folder, pair, board).encode()
     for name, content in files.items():

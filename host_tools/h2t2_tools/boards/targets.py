@@ -13,19 +13,52 @@ from pathlib import Path
 from typing import Protocol
 
 from ..common.errors import Failure, UserError
-from .emulators.catalogue import UNIX
+from .emulators.catalogue import UNIX, Emulator
+from .emulators.lwip import Port
 from .repl import RawRepl
+
+# mpy-cross's names, in MicroPython's order; 0: no machine code
+ARCHITECTURES = (
+    "", "x86", "x64", "armv6", "armv6m", "armv7m", "armv7em", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc",
+    "rv64imc",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a board says of itself. heap, flash: free bytes, flash -1 where it cannot tell; mpy: its .mpy format, 0: none."""
+    """What a board says of itself.
+
+    heap, flash: free bytes, flash -1 where it cannot tell. mpy: its sys.implementation._mpy, which says what .mpy files it
+    loads; 0: none.
+    """
 
     platform: str
     version: tuple[int, ...]
     heap: int
     flash: int
     mpy: int
+
+    @property
+    def mpy_format(self) -> tuple[int, int]:
+        """Version and sub-version of .mpy files; machine code needs both."""
+        return self.mpy & 255, self.mpy >> 8 & 3
+
+    @property
+    def arch(self) -> str:
+        """Mpy-cross's name for its machine code, "" where it runs none or one that is not known here."""
+        number = self.mpy >> 10 & 15
+        return ARCHITECTURES[number] if number < len(ARCHITECTURES) else ""
+
+    @property
+    def arch_flags(self) -> int:
+        """What its processor has beyond the architecture, by MicroPython 1.27 and newer; code without it runs there too."""
+        return self.mpy >> 16
+
+    def report(self) -> dict[str, object]:
+        """Everything, by name."""
+        return {
+            **vars(self), "mpy_format": ".".join(map(str, self.mpy_format)), "arch": self.arch, "arch_flags": self.arch_flags,
+        }  # fmt: skip
 
 
 class Target(Protocol):
@@ -56,11 +89,21 @@ try:
  print('FAT')
 except OSError:pass
 os.remove('h2t2.try')"""
-# stops the watchdog that a node has left running, where it can be stopped: copying takes longer than it waits
-QUIET = """import sys
+# the watchdog that a node has left running waits no longer: copying takes longer than that. An RP2's can be stopped. An ESP32's
+# outlives a soft reset, and takes a longer limit; one that does not run is not begun
+COPY_MS = 1800000  # a board whose new program has none starts anew once when it ends
+QUIET = f"""import sys
 if sys.platform=='rp2':
  from machine import mem32
- mem32[0x4005b000 if 'RP2040' in sys.implementation._machine else 0x400db000]=1<<30"""
+ mem32[0x4005b000 if 'RP2040' in sys.implementation._machine else 0x400db000]=1<<30
+elif sys.platform=='esp32':
+ try:
+  import json
+  with open('config.json') as f:
+   if json.load(f).get('watchdog_ms'):
+    from machine import WDT
+    WDT(timeout={COPY_MS})
+ except (OSError,ValueError):pass"""
 
 
 def _found(text: str) -> Found:
@@ -69,22 +112,27 @@ def _found(text: str) -> Found:
 
 
 class Folder:
-    """A folder as the unix port's board. UserError for a path that is no folder and cannot be made one."""
+    """A folder as the unix port's board. interpreter: which build of the port runs there.
 
-    def __init__(self, path: Path) -> None:
+    UserError for a path that is no folder and cannot be made one.
+    """
+
+    def __init__(self, path: Path, interpreter: Emulator | Port = UNIX) -> None:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{path}: {error.strerror}") from None
         self.path = path
+        self.interpreter = interpreter
 
     def found(self) -> Found:
-        if UNIX.missing():
-            raise UserError(f"unix: {UNIX.missing()}")
+        reason = self.interpreter.missing()
+        if reason:
+            raise UserError(f"{self.interpreter.name}: {reason}")
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(INFO)
             file.flush()
-            found = _found(UNIX.run(Path(file.name), [], self.path))
+            found = _found(self.interpreter.run(Path(file.name), [], self.path))
         stat = os.statvfs(self.path)
         return Found(found.platform, found.version, found.heap, stat.f_bavail * stat.f_frsize, found.mpy)
 
@@ -111,7 +159,7 @@ class Folder:
 
 
 class Repl:
-    """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.22 on), or is a micro:bit."""
+    """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.25), or is a micro:bit."""
 
     def __init__(self, repl: RawRepl, hashes: bool) -> None:
         self.repl = repl

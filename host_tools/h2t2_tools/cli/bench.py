@@ -18,6 +18,7 @@ SIMPLE = {
     "memory": "Flash and heap that runtime and a small local model take on each kind of board; heap of each policy alone.",
     "fidelity": "Decisions of the integer core that differ from float64, every mode, b from 4 to 10.",
     "kernels": "What LiteRT's kernels on a Pi change in scores and decisions, against the integer interpreter of boards.",
+    "tls": "A TLS handshake on an emulated Pico, with EC and with RSA keys: chip time, its longest step, heap.",
     "install": "Size of the base install, library by library, and on each Python of this machine.",
     "saving": "What the policy saves on the demo's streams, against never asking, always asking and hindsight.",
 }

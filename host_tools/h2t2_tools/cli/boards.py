@@ -49,7 +49,7 @@ def _emulators(args: argparse.Namespace) -> None:
     write_json(args.json, rows)
     if args.json != "-":
         for row in rows:
-            print(f"{row['name']:9} {row['about']}: {row['missing'] or 'ready'}")
+            print(f"{row['name']:12} {row['about']}: {row['missing'] or 'ready'}")
     absent = [row["name"] for row in rows if row["missing"]]
     if args.install and absent:
         raise Failure(f"not there after --install: {', '.join(absent)}; each says why above")
@@ -119,6 +119,30 @@ def _boards(args: argparse.Namespace) -> None:
             print("no board is plugged in; emulated ones: h2t2 emulators")
 
 
+def _mip(args: argparse.Namespace) -> None:
+    from ..boards import packages
+
+    names = packages.write_index(Path(args.folder))
+    write_json(args.json, {"folder": args.folder, "packages": names})
+    if args.json != "-":
+        print(f"{args.folder}: {', '.join(names)}")
+        print(
+            f'serve the folder; then on a board: import mip; mip.install("{names[1]}", index="http://YOUR-SERVER", target="/")'
+        )
+
+
+def _add_mip(commands: Any) -> None:
+    p = command(
+        commands,
+        "mip",
+        _mip,
+        "Write the runtime as packages that boards install by themselves, from any web server, with MicroPython's mip.",
+        "h2t2 mip packages && python3 -m http.server --directory packages 8000",
+    )
+    p.add_argument("folder", help="a new or empty one, to be served as it is")
+    json_option(p)
+
+
 def _add_boards(commands: Any) -> None:
     p = command(commands, "boards", _boards, "List the boards that are plugged in.", "h2t2 boards --json -")
     json_option(p)
@@ -132,7 +156,7 @@ def _contents(args: argparse.Namespace) -> Contents:
     if args.project:
         if args.config or args.model or args.app or args.records:
             raise UserError("a project has its own configuration, model and app: leave --config, --model, --app, --records out")
-        return replace(project.load(Path(args.project)).contents, mpy=args.mpy)
+        return replace(project.load(Path(args.project)).contents, mpy=not args.source)
     if not args.config or not args.model:
         raise UserError("name a project (h2t2 new makes one), or give --model and --config")
     config = board_config.load(Path(args.config))
@@ -141,7 +165,7 @@ def _contents(args: argparse.Namespace) -> Contents:
     model = Path(args.model)
     if not model.is_file():
         raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
-    return Contents(model, config, Path(args.records) if args.records else None, mpy=args.mpy)
+    return Contents(model, config, Path(args.records) if args.records else None, mpy=not args.source)
 
 
 def _flash(args: argparse.Namespace) -> None:
@@ -202,7 +226,9 @@ def _add_flash(commands: Any) -> None:
     p.add_argument("--records", metavar="FILE", help="recorded samples: LDL input and remote tensor, int8, one after the other")
     p.add_argument("--app", metavar="FILE", help="your own program: sense(), act(decision); `pair` in the configuration")
     p.add_argument("--replace-app", action="store_true", help="put it and its files over others on the board")
-    p.add_argument("--mpy", action="store_true", help="compile the runtime to .mpy first: less memory and time to start")
+    p.add_argument(
+        "--source", action="store_true", help="copy the runtime as .py: the board compiles it, and needs more memory"
+    )
     p.add_argument("--dry-run", action="store_true", help="say what would be copied and what it takes, and change nothing")
     json_option(p)
 
@@ -281,5 +307,5 @@ def _add_gateway(commands: Any) -> None:
 
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_emulators, _add_emulate, _add_boards, _add_new, _add_flash, _add_gateway):
+    for declare in (_add_emulators, _add_emulate, _add_boards, _add_new, _add_flash, _add_mip, _add_gateway):
         declare(commands)

@@ -9,7 +9,7 @@ from typing import Any
 from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
-from ..common.errors import UserError
+from ..common.errors import Failure, UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..common.untrusted import whole
@@ -71,7 +71,7 @@ def _convert(args: argparse.Namespace) -> None:
     from ..model.convert.report import markdown
 
     test = Path(args.test) if args.test else None
-    job = Job(Path(args.model), Path(args.calibration), Path(args.out), test, args.event, args.scale)
+    job = Job(Path(args.model), Path(args.calibration), Path(args.out), test, args.event, args.scale, not args.no_bundle)
     with progress() as bar:
         task = bar.add_task("converting", total=None)
         report = convert(job, lambda what: bar.update(task, description=what))
@@ -82,6 +82,11 @@ def _convert(args: argparse.Namespace) -> None:
 
         Console().print(Markdown(markdown(report).partition("![")[0]))
         print("\n".join(report["files"].values()))
+    if job.bundle and "bundle" not in report["files"]:
+        raise Failure(
+            f"{job.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 model and "
+            f"its report are in {job.out}: a Pi runs it; --no-bundle asks for no bundle"
+        )
 
 
 def _add_convert(commands: Any) -> None:
@@ -100,6 +105,7 @@ def _add_convert(commands: Any) -> None:
     p.add_argument("--out", default="converted", metavar="DIR", help="folder for the files and the report (converted)")
     p.add_argument("--event", type=int, help="index of class 1 among the outputs (the last)")
     p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
+    p.add_argument("--no-bundle", action="store_true", help="for a Pi alone: no bundle; without one, the exit status is 1")
     json_option(p)
 
 

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -99,19 +98,20 @@ def _run(args: argparse.Namespace) -> None:
     from ..boards import project
     from ..proof import run
 
-    counts: Counter[str] = Counter()
-
     def show_line(line: dict[str, Any]) -> None:
-        counts[line["source"]] += 1
         if args.json != "-":
             print(json.dumps(line), flush=True)
 
     report = run.run(project.load(Path(args.project)), args.board, args.broker, args.fresh, show_line)
-    report["decisions"] = dict(counts)
     write_json(args.json, report)
     if args.json != "-":
-        decided = ", ".join(f"{n} {source}" for source, n in counts.items())
+        decided = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
         print(f"decisions: {decided}; files: {report['folder'] or 'none'}", file=sys.stderr)
+        if "accuracy" in report:
+            told = f"accuracy {report['accuracy']:.1%}, mean cost {report['cost']:.3f} ({report['labelled']} labelled samples)"
+            print(told, file=sys.stderr)
+    if report["trouble"]:
+        raise Failure(f"the run was not in order: {'; '.join(report['trouble'])}; what the board said stands above")
 
 
 def _add_run(commands: Any) -> None:
@@ -279,6 +279,7 @@ def _chaos(args: argparse.Namespace) -> None:
             bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
 
         report = chaos.unleash(args.node, args.samples, args.deadline, args.seed, tell, args.hours)
+        report["field"] = [] if args.hours else chaos.field.go_through(lambda text: tell("field", 0, 1, text))
     write_json(args.json, report)
     if args.figure:
         from ..common import plots
@@ -291,8 +292,11 @@ def _chaos(args: argparse.Namespace) -> None:
             watched = [[name, str(value)] for name, value in report["watch"].items()]
             show([Table("the dashboard that watched", {"": "left", "dashboard": "right"}, watched)])
         print("done to them: " + ", ".join(f"{n} {what}" for what, n in report["faults"].items()))
+        for row in report["field"]:
+            print(f"{row['node']}: {row['quiet']['seconds']:,} s with a quiet hour; an update whose sensor dies: ", end="")
+            print(f"{row['update']['outcome']} {row['update']['why']}".strip())
         print(f"{report['seconds']:.0f} s on {report['machine']}")
-    trouble = chaos.broken(report)
+    trouble = chaos.broken(report) + chaos.field.broken(report["field"])
     if trouble:
         raise Failure("; ".join(trouble))
 
@@ -303,7 +307,8 @@ def _add_chaos(commands: Any) -> None:
         "chaos",
         _chaos,
         "Brokers, workers and nodes that are killed, stopped and hung, links that drop, double, delay and stall, full disks, "
-        "clocks that jump, sensors that fail: counts samples in, decisions out, labels taught, against what oracles saw.",
+        "clocks that jump, sensors that fail: counts samples in, decisions out, labels taught, against what oracles saw. Then "
+        "two devices in virtual time: an hour in which their sensors see nothing, and an update whose sensor dies.",
         "h2t2 chaos",
         "h2t2 chaos --hours 1 --figure soak.png --json soak.json   # a soak: memory, descriptors, threads, latency",
     )

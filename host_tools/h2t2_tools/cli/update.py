@@ -45,7 +45,13 @@ def _sign(args: argparse.Namespace) -> None:
         held = kept.load(pair, Path(args.samples), None)
         shares = package.shares(judge.scores(pair, held.x), held.weight)
     options = package.Options(
-        args.counter or int(time.time()), args.trial, args.tests, costs, Path(args.app) if args.app else None, shares
+        args.counter or int(time.time()),
+        args.trial,
+        args.trial_time,
+        args.tests,
+        costs,
+        Path(args.app) if args.app else None,
+        shares,
     )
     made = package.build(pair, bundle.from_tflite(pair.ldl), Path(args.key), options, not args.no_prior)
     out.write_bytes(made.content)
@@ -62,7 +68,7 @@ def _update(args: argparse.Namespace) -> None:
     from ..fleet.update import package, rollout
 
     made = package.read(Path(args.package))
-    plan = rollout.Plan((1.0,) if args.at_once else rollout.Plan.steps, args.patience, args.wait)
+    plan = rollout.Plan((1.0,) if args.at_once else rollout.Plan.steps, args.patience, args.wait, args.soak)
     with progress() as bar:
         task = bar.add_task("update", total=None)
 
@@ -76,12 +82,13 @@ def _update(args: argparse.Namespace) -> None:
         )
     write_json(args.json, report)
     if args.json != "-":
-        columns = {"device": "left", "outcome": "left", "why": "left"}
-        rows = [[one[name] for name in columns] for one in report["devices"]]
+        columns = {"device": "left", "outcome": "left", "why": "left", "alarms": "left"}
+        rows = [[*(row[name] for name in list(columns)[:-1]), "; ".join(row["alarms"])] for row in report["devices"]]
         show([Table(f"package {made.head.counter}", columns, rows)])
     if report["stopped"]:
         left = f"; {len(report['left'])} devices were left as they are" if report["left"] else ""
-        raise Failure(f"not every device has kept the package{left}")
+        alarms = any(row["alarms"] for row in report["devices"])
+        raise Failure(f"not every device has kept the package{' without an alarm' if alarms else ''}{left}")
 
 
 def add(commands: Any) -> None:
@@ -114,6 +121,7 @@ def _add_sign(commands: Any) -> None:
     p.add_argument(
         "--trial", type=positive, default=500, metavar="N", help="samples after which a device keeps it, or not (500)"
     )
+    p.add_argument("--trial-time", type=int, default=600, metavar="S", help="and seconds that the trial lasts at least (600)")
     p.add_argument("--tests", type=positive, default=4, metavar="N", help="inputs of the self-test (4)")
     p.add_argument("--samples", metavar="DIR", help="kept samples: how the scores should be spread in the field")
     p.add_argument("--app", metavar="FILE", help="a new app.py, for devices that allow it")
@@ -130,7 +138,8 @@ def _add_update(commands: Any) -> None:
         "update",
         _update,
         "Bring a signed package to devices: to one, to a tenth of them, to all. Each tries it and keeps it, or goes back; "
-        "where one does not keep it, the others are left as they are. Run it again to go on where it stopped.",
+        "where one does not keep it, or raises an alarm afterwards, the others are left as they are. Run it again to go on "
+        "where it stopped.",
         "h2t2 update kitchen new.h2u",
         "h2t2 update 'sensor-*' new.h2u --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
     )
@@ -139,5 +148,8 @@ def _add_update(commands: Any) -> None:
     p.add_argument("--at-once", action="store_true", help="to all of them, without the steps before")
     p.add_argument("--patience", type=float, default=60.0, metavar="S", help="for a device that is away or silent (60)")
     p.add_argument("--wait", type=float, default=86400.0, metavar="S", help="for a device's trial (86400, a day)")
+    p.add_argument(
+        "--soak", type=float, default=300.0, metavar="S", help="after each step: how long those that have it are watched (300)"
+    )
     add_endpoint_options(p)
     json_option(p)

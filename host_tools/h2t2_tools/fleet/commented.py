@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
-from ..common import pairs, places
+from ..common import pairs
 
 
-def configuration(board: str, about: pairs.About, entries: dict[str, Any]) -> str:
-    """The text of that board's configuration for a pair; entries: name -> number, string or list, besides what the pair says.
-
-    One that the board has not is left out.
+def configuration(folder: Path, about: pairs.About, entries: dict[str, Any]) -> str:
+    """The text of a board's configuration for a pair. folder: of the board, in firmware/boards. entries: name -> number, string
+    or list, besides what the pair says; one that the board has not is left out.
     """
-    text = (places.boards() / board / "config.toml").read_text()
+    text = (folder / "config.toml").read_text()
     described: dict[str, Any] = {
         "event": about.output_of("ldl"),
         "remote_shape": about.remote.shape,

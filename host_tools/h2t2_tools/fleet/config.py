@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
+from h2t2.node.sleep import LEAST_MS
 
 from ..common import budget, durations, pairs, policies, prior_file
 from ..common import toml_file as toml
@@ -54,6 +55,7 @@ class NodeConfig(BaseModel):
     key: str = ""
     wifi_name: str = ""
     wifi_password: str = ""
+    wifi_power_save: Literal["none", "performance", "powersave"] = "none"
     ldl: str = "ldl.h2m"
     stream: bool = False
     event: int = Field(1, ge=0, le=255)
@@ -80,7 +82,7 @@ class NodeConfig(BaseModel):
     rdl_confusion: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
-    hold: int = Field(256, ge=1, le=4096)
+    hold: int = Field(64, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
     every: Annotated[str, AfterValidator(durations.checked)] = ""
     sleep: Literal["none", "light", "deep"] = "none"
@@ -135,6 +137,8 @@ class NodeConfig(BaseModel):
         )  # fmt: skip
         made = {**{name: getattr(self, name) for name in names}, "arguments": self.arguments()}
         made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
+        if self.wifi_power_save != "none":
+            made["wifi_power_save"] = self.wifi_power_save
         if self.stream:
             made["stream"] = True
         if self.snapshot_ldl:
@@ -154,6 +158,7 @@ class NodeConfig(BaseModel):
         if self.sleep != "none":
             if not self.every:
                 raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
+            self._check_sleep(durations.microseconds(self.every) // 1000)
             made["sleep"] = [self.sleep, self.cost.power(self.request_size) if self.cost and self.cost.awake_mw else None]
         if self.app:
             if not self.pair:
@@ -167,6 +172,15 @@ class NodeConfig(BaseModel):
         if self.remote_limit < wire.MAX_DATA:
             made["remote_limit"] = self.remote_limit
         return made
+
+    def _check_sleep(self, every_ms: int) -> None:
+        """UserError for a sleep that would never come, or from which nothing is remembered."""
+        if every_ms < LEAST_MS[self.sleep]:
+            raise UserError(
+                f'sleep = {self.sleep!r}: it is of use from {LEAST_MS[self.sleep]} ms on, and every = "{self.every}"'
+            )
+        if self.sleep == "deep" and not self.snapshot:
+            raise UserError('sleep = "deep": also give `snapshot`: without that file each waking begins with nothing learned')
 
     @property
     def request_size(self) -> int:

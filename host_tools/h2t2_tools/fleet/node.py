@@ -15,7 +15,7 @@ from h2t2.clock import ticks_diff, ticks_ms
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.quantise import local_input
 from h2t2.link.paho import PahoLink
-from h2t2.node import board, start
+from h2t2.node import signals, start
 from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
@@ -24,6 +24,7 @@ from ..common.errors import UserError, raised_on_purpose
 from ..common.untrusted import whole
 from .config import NodeConfig
 from .endpoint import Endpoint
+from .hang import HangGuard
 
 LOG = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class Runner:
 
         ValueError where a snapshot does not fit, and it was to stop then.
         """
-        board.on_stop(self._stop)
+        signals.on_stop(self._stop)
         while True:
             made, again = self._once(to)
             if not again or self._ended:
@@ -92,10 +93,11 @@ class Runner:
         boot = start.boot_number()
         also = start.beside(content)
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
+        guard = HangGuard(updates, content.get("every_us", 0), _say)
         try:
             try:
                 running = start.service(
-                    content, link, self._decided, self._sensor, log=_say, updates=updates, opener=self._opener
+                    content, link, self._decided, self._sensor, guard.feed, _say, updates=updates, opener=self._opener
                 )
             except Exception as error:
                 if updates and updates.failed(error):
@@ -115,6 +117,7 @@ class Runner:
             learned = {"thresholds": policies.thresholds(policy), **policies.learned(policy)}
             return {**summary(running), **learned}, running.again
         finally:
+            guard.stop()
             link.close()
 
     def _sense(self) -> tuple[Any, bytes, Tag]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from h2t2.ldl import kernels, kernels_rare, lstm
-from h2t2.ldl.steps import NAMES
+from h2t2.ldl.steps import name_of
 
 from ..common.jit import njit
 
@@ -71,6 +71,6 @@ def _names() -> dict[str, Any]:
 @cache
 def kernel(code: int) -> Kernel:
     """The kernel of a step's code. It takes (arena, blob, p, k): two arrays of uint8, a tuple of int, three arrays of int64."""
-    name = NAMES[code]
+    name = name_of(code)
     module = next(module for module in (kernels, kernels_rare, lstm) if hasattr(module, name))
     return _compiled(getattr(module, name), _names())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.steps import FAST
+from h2t2.ldl.steps import FAST, NAMES
 from h2t2.ldl.streamed import Streamed
 
 BLOCK = 16
@@ -13,6 +13,9 @@ OBJECT = 32  # an instance, a tuple of three to seven
 ARRAY = 16  # beside its numbers; a memoryview
 MODEL = 288  # the Int8Model: itself, a table of its 14 attributes, its lists and views
 FILE = 1168  # open on littlefs as the Pico formats it: a cache of 1,024 bytes and the object around it
+
+# the operators that have machine code
+MACHINE_CODE = {name for name, module in zip(NAMES.split(), FAST.split()) if module != "-"}
 
 
 def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> int:
@@ -39,7 +42,7 @@ def copied(model: Int8Model) -> int:
     total = sum(_blocks(4 * len(numbers)) for numbers in model.states)
     for step, numbers, constants in model.steps:
         total += _blocks(4 * len(numbers))
-        if constants and (isinstance(model, Streamed) or step.__name__ not in FAST):
+        if constants and (isinstance(model, Streamed) or step.__name__ not in MACHINE_CODE):
             biases, limbs, _ = constants
             total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0)
     return total

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 
-from h2t2.ldl import kernels, steps
+from h2t2.ldl import kernels
 
+from .footprint import MACHINE_CODE
 from .operators import INSTEAD, SUPPORTED
 from .plan import SIGNED
 from .variables import ACCESS
@@ -42,7 +43,7 @@ def page() -> str:
     small = {node.name for node in ast.parse(inspect.getsource(kernels)).body if isinstance(node, ast.FunctionDef)}
     rows = []
     for name, each in sorted(SUPPORTED.items()):
-        fast = "nothing to do" if not each.kernel else "yes" if each.kernel in steps.FAST else "its sums"
+        fast = "nothing to do" if not each.kernel else "yes" if each.kernel in MACHINE_CODE else "its sums"
         types = "int8" if name in SIGNED else "int8, uint8"
         of = f"one picture (height, width, channels): {each.of}" if each.picture else each.of
         little = (not each.kernel or each.kernel in small) and name not in ACCESS  # it has no room for state

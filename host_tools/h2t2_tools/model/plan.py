@@ -21,7 +21,7 @@ from .variables import ACCESS, resolved
 LIMIT = 2**29  # of an accumulator, shifted left as its multiplier wants
 SIGNED = ("RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
-CODES = {name: code for code, name in enumerate(ldl_steps.NAMES) if name}
+CODES = {name: code for code, name in enumerate(ldl_steps.NAMES.split()) if code}
 
 
 @dataclass
@@ -56,6 +56,8 @@ def _reason(graph: Graph, operator: Operator) -> str | None:
             return f"tensor {tensor.name} is {tensor.dtype}: convert the model with full integer quantisation"
         if tensor.dtype in ("int8", "uint8") and not len(tensor.scale):
             return f"tensor {tensor.name} has no quantisation"
+        if len(tensor.scale) and not tensor.scale.min() > 0:
+            return f"tensor {tensor.name} has a scale of {tensor.scale.min():g}: scales are above 0"
         if SUPPORTED[operator.name].picture and tensor.data is None and (len(tensor.shape) != 4 or tensor.shape[0] != 1):
             return f"tensor {tensor.name} is of the shape {tensor.shape}: only one picture (1, height, width, channels) is run"
     if operator.name in SIGNED and graph.tensors[operator.inputs[0]].dtype == "uint8":
@@ -222,7 +224,8 @@ def _check_range(graph: Graph, step: Step) -> None:
     for n, (reach, (_, exponent)) in enumerate(zip(reaches, step.multipliers)):
         if reach << max(0, exponent) >= LIMIT:
             where = f"{graph.path}: {step.kernel}, {'channel' if _weighted(step) else 'multiplier'} {n}"
-            raise UserError(f"{where}: an accumulator may reach {reach}, too large for a board: train with a smaller bias")
+            remedy = "train with a smaller bias, or convert again (h2t2 convert)"
+            raise UserError(f"{where}: an accumulator may reach {reach}, too large for a board: {remedy}")
 
 
 def _by_channel(step: Step) -> np.ndarray:
@@ -256,8 +259,8 @@ def _fold_dead(step: Step) -> None:
         up, down = int(w[w > 0].sum()), int(w[w < 0].sum())
         ends = bias + down * (255 - zero) - up * zero, bias + up * (255 - zero) - down * zero
         made = {min(max(times(acc, m, exponent) + step.p[Y_ZERO], step.p[LEAST]), step.p[GREATEST]) for acc in ends}
-        if len(made) > 1 or max(map(abs, ends)) << max(0, exponent) >= 2**31:  # beyond, TFLite's own sum overflows
-            continue
+        if len(made) > 1 or not all(-(2**31) <= acc << max(0, exponent) < 2**31 for acc in ends):
+            continue  # beyond, TFLite's own sum overflows
         weights[n], step.bias[n], step.multipliers[n] = 0, made.pop() - step.p[Y_ZERO], multiplier(1.0)
         folded = True
     if folded:

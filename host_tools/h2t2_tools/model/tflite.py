@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite_check import _File as Raw
 from h2t2.ldl.tflite_check import check
+from h2t2.ldl.tflite_flat import FlatFile
 
 from ..common.errors import UserError
 from .operator_names import NAMES
@@ -53,7 +53,7 @@ _OPTIONS: dict[str, dict[str, tuple[int, str, Any]]] = {
     "SPLIT_V": {"splits": (0, "<i", 0)},
     "STRIDED_SLICE": {
         "begin_mask": (0, "<i", 0), "end_mask": (1, "<i", 0), "ellipsis_mask": (2, "<i", 0), "new_axis_mask": (3, "<i", 0),
-        "shrink_mask": (4, "<i", 0),
+        "shrink_mask": (4, "<i", 0), "offset": (5, "<b", 0),
     },
     "DEPTH_TO_SPACE": {"block": (0, "<i", 0)},
     "SPACE_TO_DEPTH": {"block": (0, "<i", 0)},
@@ -122,20 +122,25 @@ def load(path: Path) -> Graph:
     """The model's graph, and with it any others. UserError for a file that is none, or is damaged."""
     try:
         content = path.read_bytes()
-        check(content)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
-    except (ValueError, OSError) as error:
+    except OSError as error:
         raise UserError(f"{path}: {error}") from None
+    return read(content, str(path))
+
+
+def read(content: bytes, path: str = "model") -> Graph:
+    """load() of bytes; path: what the model is called in messages."""
     try:
-        return _Reader(content).graph(str(path))
+        check(content)
+        return _Reader(content).graph(path)
     except (UserError, ValueError, IndexError, OverflowError, StructError) as error:
         raise UserError(f"{path}: {error}") from None
 
 
 class _Reader:
     def __init__(self, content: bytes) -> None:
-        self.raw = Raw(content)
+        self.raw = FlatFile(content)
         self.content = content
 
     def value(self, table: int, field: int, code: str, default: Any) -> Any:

@@ -15,7 +15,7 @@ _WINDOW = {"padding": "padding", "stride_w": "strideW", "stride_h": "strideH", "
 _DILATION = {"dilation_w": "dilationWFactor", "dilation_h": "dilationHFactor"}
 _POOL = {**_WINDOW, "filter_w": "filterWidth", "filter_h": "filterHeight"}
 _MASKS = {"begin_mask": "beginMask", "end_mask": "endMask", "ellipsis_mask": "ellipsisMask"}
-_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask"}
+_MASKS |= {"new_axis_mask": "newAxisMask", "shrink_mask": "shrinkAxisMask", "offset": "offset"}
 _CENTRES = {"align_corners": "alignCorners", "half_pixel_centers": "halfPixelCenters"}
 _OPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "CONV_2D": ("Conv2DOptions", {**_WINDOW, **_DILATION}),
@@ -88,6 +88,19 @@ def plain(content: bytes) -> bytes:
             tensor.name = b"%s:%d" % (tensor.name or b"tensor", n)
     if not (named and model.signatureDefs):
         _sign(schema, model)
+    return _packed(model)
+
+
+def with_constants(content: bytes, changes: dict[int, tuple[np.ndarray, np.ndarray]]) -> bytes:
+    """The same .tflite with other data and scales in some constants of its first graph: {tensor: (data, scales)}."""
+    schema = _schema()
+    model = schema.ModelT.InitFromPackedBuf(plain(content), 0)
+    for n, (data, scales) in changes.items():
+        tensor = model.subgraphs[0].tensors[n]
+        tensor.buffer = len(model.buffers)  # its own: others may share the one it had
+        model.buffers.append(schema.BufferT())
+        model.buffers[-1].data = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+        tensor.quantization.scale = [float(scale) for scale in scales]
     return _packed(model)
 
 
@@ -169,6 +182,8 @@ def _code(schema: Any, name: str, version: int) -> Any:
 
 
 def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:
+    if tensor.dtype not in _TYPES:
+        raise UserError(f"tensor {tensor.name} is of a type that is not written here")
     made = schema.TensorT()
     made.name, made.shape, made.type = tensor.name.encode(), list(tensor.shape), _TYPES[tensor.dtype]
     made.buffer, made.isVariable = 0, tensor.variable

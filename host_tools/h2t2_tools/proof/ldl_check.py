@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,67 +13,59 @@ from h2t2.ldl.tflite import TFLiteModel
 
 from ..common.errors import UserError
 from ..model.exact import ExactModel
-from ..model.plan import Plan, plan
-from ..model.tflite import load
+from ..model.operators.step import Step
+from ..model.plan import Plan, plan, trimmed
+from ..model.tflite import Graph, load
+from ..model.tflite_write import write
 from . import oracle
 
 
 def compare(
     path: Path, inputs: np.ndarray | None, samples: int, seed: int, layers: bool, progress: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """{"samples", "bytes", "differ", "first", "bins", "oracle", ..}; inputs: (n, ...) int8 of the model's own, or None: all
-    least, all greatest, the rest random; a model that keeps state sees them as a sequence.
+    """{"samples", "bytes", "differ", "first", "bins", "oracle", ..}.
+
+    inputs: (n, ...) int8 of the model's own input, or None: all least, all greatest, the rest random. A sample fills the whole
+    input, whatever its batch; a model that keeps state sees them as a sequence.
 
     differ: output bytes unlike the oracle's; with layers, of every step, and `first` names the first that differs. bins:
-    samples whose 4-bit policy bin is another with the optimised kernels a Pi runs.
+    samples whose 4-bit policy bin is another with the optimised kernels a Pi runs. Raises UserError for a model that no board
+    or no interpreter runs, and for samples of another size.
     """
     whole = load(path)
     made = plan(whole)
     graph = made.graph
     model = ExactModel(made)
-    interpreter = oracle.interpreter(path, layers)
-    real = whole.inputs != graph.inputs  # its ends are float: the same numbers are given as such
-    optimised = None if real else TFLiteModel(str(path), event=model.classes - 1, resolver="optimised")
-    shape = graph.tensors[graph.inputs[0]].shape
-    if inputs is None:
-        inputs = np.random.default_rng(seed).integers(-128, 128, (samples, *shape[1:])).astype(np.int8)
-        for n, extreme in zip(range(samples - 1), (-128, 127)):  # the least, the greatest; at least one is random
-            inputs[n] = extreme
+    steps = _judged(whole, made) if layers else {}
+    judged = sorted({step.tensor for step in steps.values()}) or [graph.outputs[0]]
+    interpreter = oracle.interpreter(path, judged)
+    optimised = _on_a_pi(path, whole, model.classes - 1)
+    samples_in = _samples(inputs, samples, seed, model.input_size, path)
     differ = total = bins = 0
     first: str | None = None
     event = model.classes - 1
-    for n, x in enumerate(inputs):
-        scale, zero = model.input_quantisation()
-        given = (np.float32(scale) * (x.astype(np.float32) - zero)) if real else x
-        if whole.tensors[whole.inputs[0]].dtype == "uint8":
-            given = (x.astype(np.int16) + 128).astype(np.uint8)
-        interpreter.set_tensor(whole.inputs[0], given.reshape(shape))
-        interpreter.reset_all_variables()  # an LSTM's state: each sample by itself, as a board has it. Others are kept
-        interpreter.invoke()
-        arena = model.arena
+    for n, x in enumerate(samples_in):
+        _ask(interpreter, whole, graph, x, path)
         model.put(x)
-        for number, step in enumerate(made.steps):
+        for number in range(len(made.steps)):
             model.run_step(number)
-            written = step.tensor not in {later.tensor for later in made.steps[number + 1 :]}  # all parts of a CONCATENATION
-            if layers and written and step.tensor not in made.states and not _overwritten(interpreter, made, step.tensor):
-                wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[step.tensor])
+            if number in steps:
+                step = steps[number]
+                wrong, size = _unlike(interpreter, model.arena, made.offsets, graph.tensors[step.tensor])
                 differ += wrong
                 total += size
                 if wrong and first is None:
                     first = f"sample {n}, step {number} ({step.kernel}, tensor {graph.tensors[step.tensor].name})"
-        if not layers:
-            wrong, size = _unlike(interpreter, arena, made.offsets, graph.tensors[graph.outputs[0]])
+        if not steps:  # or it has none: a RESHAPE alone is no step
+            wrong, size = _unlike(interpreter, model.arena, made.offsets, graph.tensors[graph.outputs[0]])
             differ += wrong
             total += size
-        q = arena[model.output + event] - 128
-        bins += optimised is not None and model.bin(q) != optimised.bin(optimised.run(x.reshape(shape)))
-        progress(n + 1, len(inputs))
-    if not total:
-        raise UserError(f"{path}: no tensor of it can be held against {oracle.name()}'s: without --layers the output is")
+        bins += model.bin(model.arena[model.output + event] - 128) != optimised.bin(optimised.run(x))
+        progress(n + 1, len(samples_in))
     return {
         "model": str(path),
         "oracle": oracle.name(),
-        "samples": len(inputs),
+        "samples": len(samples_in),
         "bytes": total,
         "differ": int(differ),
         "first": first,
@@ -83,11 +76,49 @@ def compare(
     }
 
 
-def _overwritten(interpreter: Any, made: Plan, tensor: int) -> bool:
-    """Whether the oracle computed a later tensor in this one's memory (ADD, SUB, SOFTMAX and others do): that one is judged."""
-    now = interpreter.get_tensor(tensor)
-    later = [n for operator in made.graph.operators if tensor in operator.inputs for n in operator.outputs]
-    return any(np.array_equal(now, interpreter.get_tensor(n)) for n in later if n not in made.states)
+def _judged(whole: Graph, made: Plan) -> dict[int, Step]:
+    """The steps after which a tensor is whole, by number: of a CONCATENATION the last. Variables are no tensors."""
+    last = {step.tensor: number for number, step in enumerate(made.steps)}
+    computed = {n for operator in whole.operators for n in operator.outputs}
+    return {number: made.steps[number] for n, number in last.items() if n in computed and n not in made.states}
+
+
+def _samples(inputs: np.ndarray | None, samples: int, seed: int, size: int, path: Path) -> np.ndarray:
+    """(n, size) int8."""
+    if inputs is not None:
+        if len(inputs) == 0 or inputs.size != len(inputs) * size:
+            raise UserError(f"inputs of the shape {inputs.shape}: {path} takes {size} numbers a sample")
+        return inputs.reshape(-1, size)
+    drawn = np.random.default_rng(seed).integers(-128, 128, (samples, size)).astype(np.int8)
+    for n, extreme in zip(range(samples - 1), (-128, 127)):  # the least, the greatest; at least one is random
+        drawn[n] = extreme
+    return drawn
+
+
+def _ask(interpreter: Any, whole: Graph, graph: Graph, x: np.ndarray, path: Path) -> None:
+    """The oracle's inference on x, (size,) int8, given to the model's own input: of float32 it is the same numbers."""
+    end, board = whole.tensors[whole.inputs[0]], graph.tensors[graph.inputs[0]]
+    given = x
+    if end.dtype == "float32":
+        given = np.float32(board.scale[0]) * (x.astype(np.float32) - np.float32(board.zero[0]))
+    elif end.dtype == "uint8":
+        given = (x.astype(np.int16) + 128).astype(np.uint8)
+    try:
+        interpreter.set_tensor(whole.inputs[0], given.reshape(end.shape))
+        interpreter.reset_all_variables()  # an LSTM's state: each sample by itself, as a board has it. Others are kept
+        interpreter.invoke()
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"{path}: {oracle.name()} fails on a sample: {str(error).splitlines()[0]}") from None
+
+
+def _on_a_pi(path: Path, whole: Graph, event: int) -> TFLiteModel:
+    """The model by the optimised kernels, with the int8 ends of a board where its own are float."""
+    if not {whole.tensors[n].dtype for n in (whole.inputs[0], whole.outputs[0])} & {"float32"}:
+        return TFLiteModel(str(path), event, "optimised")
+    with tempfile.TemporaryDirectory() as folder:
+        short = Path(folder, path.name)
+        short.write_bytes(write(trimmed(whole)))
+        return TFLiteModel(str(short), event, "optimised")
 
 
 def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor: Any) -> tuple[int, int]:

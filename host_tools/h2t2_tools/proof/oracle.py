@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import Interpreter, OpResolverType
+from h2t2.ldl.tflite_library import Interpreter
+from h2t2.ldl.tflite_trial import open_interpreter, try_first
 
 from ..common.errors import UserError
 from ..model.operators.windows import reduced
@@ -21,22 +22,22 @@ def name() -> str:
     return str(Interpreter.__module__).split(".")[0]
 
 
-def interpreter(path: Path, layers: bool) -> Any:
-    """The oracle on a model, ready to be asked; layers: it keeps every tensor. UserError where it cannot open the file."""
+def interpreter(path: Path, judged: list[int]) -> Any:
+    """The oracle on a model, ready to be asked; judged: tensors that can be read after an inference.
+
+    They become outputs of the model: the memory of any other tensor may hold a later one's numbers (ADD, SOFTMAX and others are
+    computed in place, also behind a RESHAPE). UserError where it cannot open the file.
+    """
     graph = load(path)
     rewritten = stepwise(graph)
-    content = path.read_bytes() if rewritten is graph else write(rewritten)
+    outputs = tuple(dict.fromkeys((*graph.outputs, *judged)))
+    same = rewritten is graph and outputs == graph.outputs
+    content = path.read_bytes() if same else write(replace(rewritten, outputs=outputs))
     try:
-        made = Interpreter(
-            model_content=content,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-            experimental_preserve_all_tensors=layers,
-            num_threads=1,
-        )
-        made.allocate_tensors()
+        try_first(content, "BUILTIN_REF")
+        return open_interpreter(content, "BUILTIN_REF")
     except (RuntimeError, ValueError) as error:
         raise UserError(f"{path}: {name()} cannot open this model: {' '.join(str(error).split())[:300]}") from None
-    return made
 
 
 def stepwise(graph: Graph) -> Graph:
@@ -46,10 +47,11 @@ def stepwise(graph: Graph) -> Graph:
     which rounds twice everywhere. Its multiplier is the same double: the product of both scales in float32 is given as the
     input's scale, the weights' is 1.
 
-    A FULLY_CONNECTED over a sequence whose weights have a scale a channel (2.14 computes the first step only; NumPy and the
-    optimised kernels compute them all) becomes a CONV_2D of one pixel over a picture of one row: the same multipliers, the
-    same rounding. A SUM (2.14 and LiteRT 2 add up in int8, which runs over; the optimised kernels do not) becomes a
-    DEPTHWISE_CONV_2D by ones; the optimised kernels multiply in float32, and may round to the other side of a half.
+    A FULLY_CONNECTED over a sequence whose weights have a scale a channel (2.14 computes the first step only, and of a sequence
+    of one step the first number; NumPy and the optimised kernels compute them all) becomes a CONV_2D of one pixel over a
+    picture of one row: the same multipliers, the same rounding. A SUM (2.14 and LiteRT 2 add up in int8, which runs over; the
+    optimised kernels do not) becomes a DEPTHWISE_CONV_2D by ones; the optimised kernels multiply in float32, and may round to
+    the other side of a half.
     """
     made = _Rewritten(list(graph.tensors), [])
     for operator in graph.operators:
@@ -91,8 +93,8 @@ class _Rewritten:
 
 
 def _over_a_sequence(graph: Graph, operator: Operator) -> bool:
-    x, w = graph.tensors[operator.inputs[0]], graph.tensors[operator.inputs[1]]
-    return len(w.scale) > 1 and x.size != w.shape[1]
+    w, y = graph.tensors[operator.inputs[1]], graph.tensors[operator.outputs[0]]
+    return len(w.scale) > 1 and (len(y.shape) > 2 or y.size != w.shape[0])
 
 
 def _dense(made: _Rewritten, graph: Graph, operator: Operator) -> None:

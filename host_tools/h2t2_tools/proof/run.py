@@ -24,6 +24,7 @@ from ..common.errors import Failure, UserError
 from ..fleet import broker
 from ..fleet.endpoint import Endpoint
 from .children import serving
+from .verdict import Verdict
 
 PROGRAMS = {"unix": catalogue.UNIX, "arm32": catalogue.ARM32}
 EMULATED: dict[str, Any] = {**PROGRAMS, "pico": built.PICO, "microbit": catalogue.MICROBIT}
@@ -31,13 +32,15 @@ FLASH = "flash.bin"  # the content of an emulated Pico's flash
 SILENT_S = 120  # a board at a gateway's line that says nothing for so long has ended
 HOPELESS = 4  # a board says the 1st, 2nd, 4th and 8th failure of its sensor, some 25 s in all
 Show = Callable[[dict[str, Any]], None]
+Hear = Callable[[str], None]
 
 
 def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict[str, Any]:
-    """Run it to the end of its samples (Ctrl-C ends it); the report. show: called with every decision, as the board says it.
+    """Run it to the end of its samples (Ctrl-C ends it); the report, with `trouble`, what went wrong on the board, in words.
 
     board: of EMULATED. url: a broker with a remote model behind it, "": both are started. fresh: forget earlier runs, which a
-    board otherwise remembers. UserError where the emulator is missing, saying how to get it.
+    board otherwise remembers. show: called with every decision, as the board says it. UserError where the emulator is missing,
+    saying how to get it.
     """
     config = project.contents.config
     if board == "microbit" and project.contents.records is None:
@@ -45,6 +48,12 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
     reason = EMULATED[board].missing()
     if reason:
         raise UserError(f"{board}: {reason}")
+    verdict = Verdict(config, project.labels)
+
+    def decided(line: dict[str, Any]) -> None:
+        verdict.take(line)
+        show(line)
+
     device = project.folder / f"run-{board}"  # the file system of a board that is a program here
     if fresh:
         shutil.rmtree(device, ignore_errors=True)
@@ -60,28 +69,30 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show) -> dict
         here = config.model_copy(update=near)
         contents = replace(project.contents, config=here)
         if board == "microbit":
-            summary = _microbit(contents, Endpoint(host, port), show)
+            summary = _microbit(contents, Endpoint(host, port), decided)
         elif board == "pico":
             given = config.model_dump(exclude_unset=True, exclude={*NETWORK})
             serial = type(config)(**given, folder=config.folder)
-            summary = _pico(replace(contents, config=serial, mpy=True), Endpoint(host, port), device / FLASH, show)
+            summary = _pico(replace(contents, config=serial), Endpoint(host, port), device / FLASH, decided, verdict.hear)
         else:
-            summary = _unix(contents, board, device, show)
+            summary = _unix(contents, board, device, decided, verdict.hear)
     return {
         "project": str(project.folder),
         "board": board,
         "folder": str(device) if device.exists() else None,
         "summary": summary,
+        **verdict.report(),
+        "trouble": verdict.trouble(summary),
     }
 
 
-def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str, Any]:
+def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear) -> dict[str, Any]:
     device.mkdir(exist_ok=True)
-    flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True)
     emulator = PROGRAMS[board]
+    flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
     failed = 0  # times in a row that the board said its sensor had
-    command, environment = emulator.command(Path("main.py"), []), emulator.environment(device)
+    command, environment = emulator.node(Path("main.py")), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -94,17 +105,19 @@ def _unix(contents: Contents, board: str, device: Path, show: Show) -> dict[str,
                 summary = line["summary"]
             else:
                 print(text, end="", file=sys.stderr, flush=True)
+                hear(text)
                 failed += " sensor: " in text
             if failed == HOPELESS:
                 raise Failure(f"sense() gives nothing that can be decided about: {text.partition('sensor: ')[2].strip()}")
     finally:
         process.terminate()
-    if process.wait() and not summary:
-        raise Failure(f"the program ended with status {process.returncode}; what it said stands above and in {device}")
+    status = process.wait()
+    if not summary:
+        raise Failure(f"the program ended with status {status} and no summary; what it said stands above and in {device}")
     return summary
 
 
-def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show) -> dict[str, Any]:
+def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: Hear) -> dict[str, Any]:
     """On the emulated Pico, its flash in a file, to the end that its program comes to."""
     summaries: list[dict[str, Any]] = []
     last = time.monotonic()
@@ -119,7 +132,11 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show) -> dic
         drive.runtime_on_a_pico(flash_file)
     with Pico(flash_file) as emulated:
         flash.flash(KINDS["pico"], emulated.port, contents, False, lambda *_: None, start=False, replace_app=True)
-        say = lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True)  # noqa: E731
+
+        def say(text: str) -> None:
+            print(f"gateway: {text}", file=sys.stderr, flush=True)
+            hear(text)
+
         out = gateway.Out(say, heard, lambda line: summaries.append(line["summary"]))
         line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(pace=False, restart=True), out)
         try:

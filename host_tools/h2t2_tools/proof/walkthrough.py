@@ -73,9 +73,9 @@ def page() -> str:
         config.write_text(config.read_text().replace('wifi_name = "network"', 'wifi_name = "home"'))
         parts += [
             "With the network's name in `shed/config.toml`:",
-            _said("h2t2 flash shed --board pico_w --mpy --dry-run", folder),
+            _said("h2t2 flash shed --board pico_w --dry-run", folder),
             "## 5. Put it on",
-            "```sh\nh2t2 flash shed --board pico_w --mpy\n```",
+            "```sh\nh2t2 flash shed --board pico_w\n```",
             "and the remote model where the broker is: `h2t2 rdl --pair mypair --broker mqtt://localhost`.",
             "Next: [Your model](your-model.md), [Your sensor](your-sensor.md), [Your board](your-board.md).",
         ]

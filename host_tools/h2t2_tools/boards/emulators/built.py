@@ -1,13 +1,14 @@
-"""The emulated boards whose firmware is built here: a Pico, a Cortex-M3, a 32-bit RISC-V."""
+"""The emulated boards whose firmware is built here: a Pico, a Cortex-M3, a 32-bit RISC-V, an Xtensa."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from ...common.places import cache
-from . import npm, source, terminals
+from . import npm, scripts, source, terminals
 
 RP2040JS = "rp2040js@1.4.1"
 
@@ -34,24 +35,58 @@ class Built:
     def firmware(self) -> Path:
         return source.firmware(self.name)
 
+    def fetch(self, progress: Callable[[str], None]) -> None:
+        """Fetch what it runs with, beside its firmware."""
+
     def missing(self) -> str | None:
+        return self._lacking() or terminals.absent()
+
+    def _lacking(self) -> str | None:
         if not shutil.which(self.program):
             return f"no {self.program}; run: sudo apt-get install {self.package}"
         if not self.firmware().exists():
             return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
-        if self.name == source.PICO and not rp2040js().exists():
+        if self.program == "node" and not rp2040js().exists():
             return "not fetched; run: h2t2 emulators --install"
-        return terminals.absent()
+        return None
 
 
-QEMU_ARM, QEMU_RV32 = "qemu-system-arm", "qemu-system-riscv32"
+class Xtensa(Built):
+    """MicroPython as a Linux process on an Xtensa processor, of ESP32's family: a script, and files that exist to read."""
+
+    arch = "xtensa"  # mpy-cross's name for its code
+
+    def missing(self) -> str | None:
+        return self._lacking()
+
+    def command(self, script: Path) -> list[str]:
+        return [self.program, "-cpu", "lx106", str(self.firmware()), str(script)]
+
+    def run(self, script: Path, path: Path, timeout: float = 240) -> str:
+        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
+        return scripts.output(self.name, script, self.command(script), {**os.environ, "MICROPYPATH": str(path)}, timeout)
+
+
+QEMU_ARM, QEMU_RV32, QEMU_XTENSA = "qemu-system-arm", "qemu-system-riscv32", "qemu-xtensa"
 PICO = Built(
     source.PICO, "Raspberry Pi Pico (RP2040) with its own firmware, MicroPython 1.25, in rp2040js", "node", "nodejs npm"
 )
+PICO_NEXT = Built(
+    source.PICO_NEXT, f"the same with MicroPython of {source.DEBIAN_NEXT}, 1.26 or newer", PICO.program, PICO.package
+)
 CORTEX_M3 = Built(source.CORTEX_M3, f"ARM MPS2 (Cortex-M3) under {QEMU_ARM}, MicroPython 1.25", QEMU_ARM, QEMU_ARM)
 RV32 = Built(source.RV32, f"32-bit RISC-V (virt) under {QEMU_RV32}, MicroPython 1.25", QEMU_RV32, "qemu-system-misc")
-ALL = [PICO, CORTEX_M3, RV32]
-STEPS = len(ALL) + 3  # that install() tells of at most
+PICO_TLS = Built(source.PICO_TLS, "the emulated Pico with TLS in its firmware, for h2t2 bench tls", "node", "nodejs npm")
+XTENSA = Xtensa(source.XTENSA, f"Xtensa LX106 (ESP32's family) under {QEMU_XTENSA}, MicroPython 1.25", QEMU_XTENSA, "qemu-user")
+XTENSA_NEXT = Xtensa(
+    source.XTENSA_NEXT,
+    f"Xtensa LX106 under {QEMU_XTENSA}, MicroPython of the next Debian (1.26 or newer)",
+    QEMU_XTENSA,
+    "qemu-user",
+)
+COUNTING = [PICO, CORTEX_M3, RV32]  # they have a clock that counts what the processor does
+ALL = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
+STEPS = len(ALL) + 8  # that install() tells of at most: sources and mpy-cross of either release, emulators, those of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
@@ -59,6 +94,8 @@ def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     wanted = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
     if wanted:
         source.build(wanted, progress)
-    if PICO in boards and not rp2040js().exists() and shutil.which("npm"):
+    for board in boards:
+        board.fetch(progress)
+    if {PICO, PICO_NEXT, PICO_TLS} & {*boards} and not rp2040js().exists() and shutil.which("npm"):
         progress(RP2040JS)
         npm.unpack(RP2040JS, rp2040js().parent)

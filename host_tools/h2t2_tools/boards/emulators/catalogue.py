@@ -1,7 +1,8 @@
 """The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
 
 unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
-one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13.
+one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13;
+arm32-forky always does, for a newer MicroPython.
 microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are built from source are in `built`.
 """
 
@@ -10,18 +11,21 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
-from . import built, debian, npm, terminals
+from ..kinds import KINDS
+from . import built, debian, npm, scripts, terminals
+from .lwip import LWIP
 
 # the Debian releases packages are taken from, whatever this machine runs
 RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
+ARM32_RELEASES = {"arm32": RELEASES, "arm32-forky": RELEASES[1:]}
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
 FIRMWARE = "firmware-microbit-micropython"
 PYTHON = [
@@ -31,6 +35,8 @@ PYTHON = [
 # what `h2t2 node` imports on a Pi, as aarch64 wheels for its Python 3.11
 # LiteRT 2.2 and newer end in a segmentation fault in QEMU 7.2, when a model is opened; no real Pi was at hand to try them on
 WHEELS = ["numpy>=2,<2.5", "ai-edge-litert>=2.0,<2.2", "paho-mqtt>=2.1", "pydantic>=2.9"]
+# what the unix port keeps of a heap for itself: a byte for so many that a board has free, and some at its start
+OWN_SHARE, OWN_BYTES = 38, 1024
 WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
 
 
@@ -56,8 +62,8 @@ class Emulator:
             if self.name == "unix":
                 architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
                 debian.unpack(RELEASES, architecture, ["micropython", *LIBRARIES], target)
-            elif self.name == "arm32":
-                debian.unpack(RELEASES, "armhf", ["micropython", *LIBRARIES], target)
+            elif self.name in ARM32_RELEASES:
+                debian.unpack(ARM32_RELEASES[self.name], "armhf", ["micropython", *LIBRARIES], target)
             elif self.name == "pi":
                 debian.unpack(OLDER, "arm64", PYTHON, target)
                 _wheels(target / "site")
@@ -66,12 +72,16 @@ class Emulator:
             else:
                 npm.unpack(WASM_PACKAGE, target)
 
-    def command(self, script: Path, files: list[Path]) -> list[str]:
-        """The command that runs a script; files: what it imports (the wasm build has no file system of ours)."""
+    def command(self, script: Path, files: list[Path], heap: int = 0) -> list[str]:
+        """The command that runs a script; files: what it imports (the wasm build has no file system of ours).
+
+        heap: bytes that MicroPython's unix port has, 0: as many as it takes by itself.
+        """
         folder = cache() / self.name
         program = str(folder / "usr/bin/micropython")
-        if self.name == "arm32":
-            return ["qemu-arm", "-L", str(folder), program, str(script)]
+        limit = ["-X", f"heapsize={heap}"] if heap else []
+        if self.name in ARM32_RELEASES:
+            return ["qemu-arm", "-L", str(folder), program, *limit, str(script)]
         if self.name == "pi":
             return ["qemu-aarch64", "-L", str(folder), str(folder / "usr/bin/python3.11"), str(script)]
         if self.name == "wasm":
@@ -79,10 +89,18 @@ class Emulator:
             return ["node", str(Path(__file__).parent / "wasm.mjs"), str(module), str(script), *map(str, files)]
         installed = shutil.which("micropython")
         if installed:
-            return [installed, str(script)]
+            return [installed, *limit, str(script)]
         loader = next(folder.glob("usr/lib*/ld-linux-*"))
         libraries = next(folder.glob("usr/lib/*-linux-gnu"))
-        return [str(loader), "--library-path", str(libraries), program, str(script)]
+        return [str(loader), "--library-path", str(libraries), program, *limit, str(script)]
+
+    def node(self, script: Path, free: int = KINDS["pico_w"].heap) -> list[str]:
+        """The command that runs a node's main.py on MicroPython's unix port, with no more heap than a board.
+
+        free: bytes that are free on the board when main.py begins. Objects of 64 bits are given twice as many.
+        """
+        width = 1 if self.name in ARM32_RELEASES else 2
+        return self.command(script, [], width * (free + OWN_BYTES) + free // OWN_SHARE)
 
     def environment(self, *paths: Path) -> dict[str, str]:
         """Environment variables for command(); paths: where imports are looked for."""
@@ -92,27 +110,22 @@ class Emulator:
             where = {"PYTHONHOME": str(folder / "usr"), "PYTHONPATH": ":".join(map(str, (folder / "site", *paths)))}
         return {**os.environ, **where}
 
-    def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
-        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
-        result = subprocess.run(
-            self.command(script, files),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env=self.environment(path),
-        )
-        if result.returncode:
-            raise Failure(f"{self.name} MicroPython: {script.name}: {(result.stdout + result.stderr).strip()[-800:]}")
-        return result.stdout
+    def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240, heap: int = 0) -> str:
+        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly.
+
+        heap: as command() takes it.
+        """
+        return scripts.output(self.name, script, self.command(script, files, heap), self.environment(path), timeout)
 
 
 UNIX = Emulator("unix", "MicroPython unix port, 64-bit objects")
 ARM32 = Emulator("arm32", "MicroPython unix port for 32-bit ARM, under qemu-arm")
+ARM32_NEXT = Emulator("arm32-forky", "the same with MicroPython of forky, 1.26 or newer")
 WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
 MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
 PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
-FETCHED = [UNIX, ARM32, WASM, MICROBIT, PI]
-ALL: list[Emulator | built.Built] = [*FETCHED, *built.ALL]
+FETCHED = [UNIX, ARM32, ARM32_NEXT, WASM, MICROBIT, PI]
+ALL: list[Emulator | built.Built] = [*FETCHED, *built.ALL, LWIP, built.PICO_TLS]
 
 
 def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], None]) -> dict[str, str]:
@@ -139,10 +152,10 @@ def _unix_missing() -> str | None:
     return "no micropython here; run: h2t2 emulators --install"
 
 
-def _arm32_missing() -> str | None:
+def _arm32_missing(name: str) -> str | None:
     if not shutil.which("qemu-arm"):
         return "no qemu-arm; run: sudo apt-get install qemu-user"
-    if not (cache() / "arm32/usr/bin/micropython").exists():
+    if not (cache() / name / "usr/bin/micropython").exists():
         return "not fetched; run: h2t2 emulators --install"
     return None
 
@@ -171,8 +184,9 @@ def _pi_missing() -> str | None:
     return None
 
 
-_MISSING = {
-    "unix": _unix_missing, "arm32": _arm32_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+_MISSING: dict[str, Callable[[], str | None]] = {
+    "unix": _unix_missing, "wasm": _wasm_missing, "microbit": _microbit_missing, "pi": _pi_missing,
+    **{name: partial(_arm32_missing, name) for name in ARM32_RELEASES},
 }  # fmt: skip
 
 

@@ -13,29 +13,30 @@ from ...common.errors import Failure
 from ..kinds import KINDS, modules
 from ..repl import RawRepl
 from . import romfs
-from .built import PICO, Built
+from .built import PICO, PICO_NEXT, Built, Xtensa
 from .catalogue import Emulator
+from .lwip import Port
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
 
 KEPT = 6  # flash contents kept in the cache, the newest
 
 
-def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False) -> str:
+def run(
+    board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
+    compiled: bool = True,
+) -> str:  # fmt: skip
     """What a script prints. It finds the runtime to import, and `FOLDER`, a name to put before that of each file of `data`.
 
     count: it finds T() too, a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock
-    that counts instructions. Failure, with the board's words, where it raises.
+    that counts instructions. compiled: those whose firmware is built here get the runtime as .mpy; else the Pico and Xtensa
+    compile what local models need of it.
+    Failure, with the board's words, where it raises.
     """
-    if isinstance(board, Emulator):
-        with tempfile.TemporaryDirectory() as folder:
-            for name, content in data.items():
-                (Path(folder) / name).write_bytes(content)
-            script = Path(folder) / "script.py"
-            script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
-            return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
-    if board is PICO:
-        return _pico(source, data, seconds, count)
+    if isinstance(board, Emulator | Port | Xtensa):
+        return _process(board, source, data, seconds, compiled)
+    if board in (PICO, PICO_NEXT):
+        return _pico(board, source, data, seconds, count, compiled)
     machine = MACHINES[board.name]
     files = {**romfs.runtime(_modules(), places.RUNTIME.parent, machine.arch), **data, "script.py": source.encode()}
     with QemuBoard(board.name, romfs.image(files), count) as repl:
@@ -43,32 +44,60 @@ def run(board: Emulator | Built, source: str, data: dict[str, bytes], seconds: f
         return repl.run(names + "exec(open('/rom/script.py').read())", seconds)
 
 
-def _pico(source: str, data: dict[str, bytes], seconds: float, count: bool) -> str:
+def _process(board: Emulator | Port | Xtensa, source: str, data: dict[str, bytes], seconds: float, compiled: bool) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in data.items():
+            (Path(folder) / name).write_bytes(content)
+        script = Path(folder) / "script.py"
+        script.write_text(f"FOLDER = {folder + '/'!r}\n{source}")
+        if isinstance(board, Emulator | Port):
+            return board.run(script, sorted(places.RUNTIME.rglob("*.py")), places.RUNTIME.parent, seconds)
+        if not compiled:
+            return board.run(script, places.RUNTIME.parent, seconds)
+        for path, content in romfs.runtime(_modules(), places.RUNTIME.parent, board.arch).items():
+            (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / path).write_bytes(content)
+        return board.run(script, Path(folder), seconds)
+
+
+def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, count: bool, compiled: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
-        node = _of_a_node()
-        shutil.copy(prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), node), flash)
-        with Pico(flash) as pico, RawRepl(pico.port, pace=False) as repl:
-            for name, content in {**data, "script.py": source.encode()}.items():
-                repl.write_file(name, content, check=False)
-            names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
-            return repl.run(names + "exec(open('script.py').read())", seconds)
+        if compiled:
+            whole = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node(), board)
+        else:
+            whole = prepared(_sources(), board=board)
+        shutil.copy(whole, flash)
+        with Pico(flash, board=board) as pico:
+            with RawRepl(pico.port, pace=False) as repl:
+                for name, content in {**data, "script.py": source.encode()}.items():
+                    repl.write_file(name, content, check=False)
+            with RawRepl(pico.port, pace=False) as repl:  # another start, whose heap is in one piece
+                names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
+                return repl.run(names + "exec(open('script.py').read())", seconds)
 
 
 def _modules() -> list[Path]:
     """The runtime, but for what needs CPython."""
-    return sorted(path for path in places.RUNTIME.rglob("*.py") if path.name not in ("paho.py", "tflite.py"))
+    return sorted(path for path in places.RUNTIME.rglob("*.py") if not path.name.startswith(("paho", "tflite")))
 
 
-def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None) -> Path:
+def _sources() -> dict[str, bytes]:
+    """What local models need of the runtime, as it is."""
+    files = [path.relative_to(places.RUNTIME.parent) for path in _modules()]
+    wanted = [path for path in files if path.parent.name in ("h2t2", "ldl", "core")]
+    return {path.as_posix(): (places.RUNTIME.parent / path).read_bytes() for path in wanted}
+
+
+def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None, board: Built = PICO) -> Path:
     """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept.
 
-    most: those of them that another such flash holds, which it is begun with.
+    most: those of them that another such flash holds, which it is begun with. board: whose firmware writes them.
     """
-    digest = hashlib.sha256(PICO.firmware().read_bytes())
+    digest = hashlib.sha256(board.firmware().read_bytes())
     for path, data in sorted(files.items()):
         digest.update(f"{path} {len(data)} ".encode() + data)
-    folder = PICO.firmware().parent / "flash"
+    folder = board.firmware().parent / "flash"
     made = folder / f"{digest.hexdigest()[:16]}.bin"
     if made.exists():
         return made
@@ -76,8 +105,8 @@ def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None) -> P
     part = made.with_name(f"{made.name}.{os.getpid()}.part")
     there = most or {}
     if there:
-        shutil.copy(prepared(there), part)
-    with Pico(part) as pico, RawRepl(pico.port, pace=False) as repl:
+        shutil.copy(prepared(there, board=board), part)
+    with Pico(part, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
         for above in sorted(_folders(files) - _folders(there)):
             repl.run(f"import os\nos.mkdir({above!r})")
         for path, data in files.items():
@@ -96,9 +125,9 @@ def _folders(files: dict[str, bytes]) -> set[str]:
     return {"/".join(path.split("/")[:n]) for path in files for n in range(1, path.count("/") + 1)}
 
 
-def runtime_on_a_pico(flash: Path) -> None:
+def runtime_on_a_pico(flash: Path, board: Built = PICO) -> None:
     """Write the flash of a Pico that holds the runtime already: compiled, whole, as it was copied there once."""
-    shutil.copy(prepared(_of_a_node()), flash)
+    shutil.copy(prepared(_of_a_node(), board=board), flash)
 
 
 def _of_a_node() -> dict[str, bytes]:

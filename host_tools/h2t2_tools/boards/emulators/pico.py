@@ -18,7 +18,7 @@ from queue import Empty, Queue
 from typing import Any
 
 from ...common.errors import Failure, UserError
-from .built import PICO, rp2040js
+from .built import PICO, Built, rp2040js
 
 CLOCK_HZ = 125_000_000
 ANSWER_S = 60  # for a command's answer: a busy machine may take long
@@ -31,13 +31,15 @@ class Pico:
 
     flash: the file with its flash chip's content, made where there is none; None: one of its own, gone at the end.
     event: called with what happens to the board, from a thread of ours: {"event": "reset" | "cut" | "pin" | ...}.
-    UserError, saying what to install, where it cannot run.
+    board: whose firmware it runs. UserError, saying what to install, where it cannot run.
     """
 
-    def __init__(self, flash: Path | None = None, event: Callable[[dict[str, Any]], None] | None = None) -> None:
-        reason = PICO.missing()
+    def __init__(
+        self, flash: Path | None = None, event: Callable[[dict[str, Any]], None] | None = None, board: Built = PICO
+    ) -> None:
+        reason = board.missing()
         if reason:
-            raise UserError(f"pico: {reason}")
+            raise UserError(f"{board.name}: {reason}")
         self._own = None if flash else tempfile.TemporaryDirectory(prefix="h2t2-pico-")
         self.flash = flash or Path(self._own.name) / "flash.bin"  # type: ignore[union-attr]
         self.events: Queue[dict[str, Any]] = Queue()
@@ -51,7 +53,7 @@ class Pico:
         os.close(slave)
         ours, chips = socket.socketpair()
         self._line = ours
-        command = ["node", str(HERE / "pico.mjs"), str(rp2040js()), str(PICO.firmware()), str(self.flash.resolve())]
+        command = ["node", str(HERE / "pico.mjs"), str(rp2040js()), str(board.firmware()), str(self.flash.resolve())]
         command.append(str(chips.fileno()))
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  what the emulator has to say of itself
         self._process = subprocess.Popen(

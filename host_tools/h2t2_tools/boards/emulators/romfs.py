@@ -35,5 +35,6 @@ def runtime(files: list[Path], path: Path, arch: str) -> dict[str, bytes]:
     made = {}
     for file in files:
         name = file.relative_to(path).as_posix()
-        made[name.removesuffix(".py") + ".mpy"] = compiled(name, file.read_bytes(), arch)
+        native = arch if name.endswith("_viper.py") else None
+        made[name.removesuffix(".py") + ".mpy"] = compiled(name, file.read_bytes(), native)
     return made

@@ -1,5 +1,6 @@
-"""MicroPython built for boards that no package has a firmware for, from Debian 13's source packages with Debian's compilers:
-the Raspberry Pi Pico's own firmware, and QEMU's Cortex-M3 and 32-bit RISC-V boards."""
+"""MicroPython built for boards that no package has a firmware for, from Debian's source packages with Debian's compilers: the
+Raspberry Pi Pico's own firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, a port of ours for qemu-xtensa, a Pico W's network
+stack on this machine."""
 
 from __future__ import annotations
 
@@ -9,17 +10,22 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...common.errors import Failure
 from ...common.places import cache
 from . import debian
 
-# MicroPython 1.25.0: the qemu and rp2 ports are in its source, the libraries they use are packages of their own
-RELEASE = "trixie"
-SOURCES = ("micropython", "mbedtls")
+# Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026, and gets newer ones
+DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
+SOURCE = "micropython"
+# what the rp2, qemu and unix ports use beside it
+LIBRARY_SOURCES = ("mbedtls", "lwip")
 LIBRARIES = ("pico-sdk-source", "tinyusb-source")
-PICO, CORTEX_M3, RV32 = "pico", "cortex-m3", "rv32"
+PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
+LWIP, PICO_TLS = "lwip", "pico-tls"
+PICO_NEXT, XTENSA_NEXT = f"{PICO}-{DEBIAN_NEXT}", f"{XTENSA}-{DEBIAN_NEXT}"
 HOST = {"g++": "g++", "make": "make", "cmake": "cmake", "ninja": "ninja-build", "xz": "xz-utils", "bzip2": "bzip2"}
 ARM = {
     "arm-none-eabi-g++": "gcc-arm-none-eabi", "/usr/lib/arm-none-eabi/newlib/libc.a": "libnewlib-arm-none-eabi",
@@ -29,18 +35,45 @@ RISCV = {
     "riscv64-unknown-elf-gcc": "gcc-riscv64-unknown-elf",
     "/usr/lib/picolibc/riscv64-unknown-elf/lib/libc.a": "picolibc-riscv64-unknown-elf",
 }
-NEEDS = {PICO: {**HOST, **ARM}, CORTEX_M3: {**HOST, **ARM}, RV32: {**HOST, **RISCV}}  # what must be there: the package it is of
-FIRMWARE = {PICO: "firmware.bin", CORTEX_M3: "firmware.elf", RV32: "firmware.elf"}
+LX106 = {
+    "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106",
+    "/usr/lib/xtensa-lx106-elf/lib/libc.a": "picolibc-xtensa-lx106-elf",
+}
+MAKE = {"gcc": "gcc", "make": "make", "xz": "xz-utils"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a board's firmware is built. port: of MicroPython; release: of Debian, that has the source; needs: a command or a
+    path -> the Debian package it is of; image: the firmware's file name."""
+
+    port: str
+    release: str
+    needs: dict[str, str]
+    image: str
+
+
+RECIPES = {
+    PICO: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
+    CORTEX_M3: Recipe(CORTEX_M3, DEBIAN_13, {**HOST, **ARM}, "firmware.elf"),
+    RV32: Recipe(RV32, DEBIAN_13, {**HOST, **RISCV}, "firmware.elf"),
+    XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf"),
+    PICO_NEXT: Recipe(PICO, DEBIAN_NEXT, {**HOST, **ARM}, "firmware.bin"),
+    XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf"),
+    LWIP: Recipe(LWIP, DEBIAN_13, HOST, "micropython"),
+    PICO_TLS: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
+}
+PORT = Path(__file__).parent / "xtensa_port"
 
 
 def firmware(name: str) -> Path:
     """Where a board's firmware is kept once it is built."""
-    return cache() / name / FIRMWARE[name]
+    return cache() / name / RECIPES[name].image
 
 
 def packages(name: str) -> list[str]:
     """The Debian packages that are not here, of those that a board's firmware is built with."""
-    return [package for what, package in NEEDS[name].items() if not _there(what)]
+    return [package for what, package in RECIPES[name].needs.items() if not _there(what)]
 
 
 def lacking(name: str) -> str | None:
@@ -55,31 +88,37 @@ def _there(what: str) -> bool:
 
 
 def build(names: list[str], progress: Callable[[str], None]) -> None:
-    """Fetch the sources once and build the firmware of so many boards. Failure, naming the log, where that does not succeed."""
+    """Fetch the sources, once a Debian release, and build the firmware of so many boards. Failure, naming the log, where that
+    does not succeed."""
     logs = cache() / "build-logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
-        tree = Tree(Path(folder), logs)
-        progress("fetching the sources")
-        tree.fetch()
-        progress("mpy-cross")
-        tree.run("mpy-cross", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
-        for name in names:
-            progress(name)
-            made = tree.pico() if name == PICO else tree.qemu(name)
-            target = firmware(name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_name(target.name + ".part")
-            shutil.copy(made, part)
-            part.rename(target)
+    for release in dict.fromkeys(RECIPES[name].release for name in names):
+        boards = [name for name in names if RECIPES[name].release == release]
+        with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
+            tree = Tree(Path(folder), logs, release)
+            progress(f"fetching the sources ({release})")
+            tree.fetch(libraries=any(RECIPES[name].port != XTENSA for name in boards))
+            progress(f"mpy-cross ({release})")
+            tree.run(f"mpy-cross-{release}", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
+            for name in boards:
+                progress(name)
+                _keep(tree.board(name), firmware(name))
+
+
+def _keep(image: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    shutil.copy(image, part)
+    part.rename(target)
 
 
 class Tree:
-    """The sources unpacked in a folder. logs: where each build's words go."""
+    """The sources of a Debian release unpacked in a folder. logs: where each build's words go."""
 
-    def __init__(self, folder: Path, logs: Path) -> None:
+    def __init__(self, folder: Path, logs: Path, release: str) -> None:
         self.folder = folder
         self.logs = logs
+        self.release = release
 
     def run(self, name: str, command: list[str]) -> None:
         log = self.logs / f"{name}.log"
@@ -89,46 +128,90 @@ class Tree:
             last = " ".join(log.read_text(errors="replace").split())[-300:]
             raise Failure(f"{name}: {command[0]} failed: ...{last}; all of it: {log}")
 
-    def fetch(self) -> None:
-        """MicroPython's tree with the libraries it wants under lib/."""
-        with debian.apt(RELEASE, "amd64") as (get, downloads):
-            get("source", "--download-only", *SOURCES)
-            get("download", *LIBRARIES)
+    def fetch(self, libraries: bool) -> None:
+        """MicroPython's tree. libraries: with those that the rp2 and qemu ports want under lib/."""
+        sources = {SOURCE: "mp"} | ({source: source for source in LIBRARY_SOURCES} if libraries else {})
+        with debian.apt(self.release, "amd64") as (get, downloads):
+            get("source", "--download-only", *sources)
+            if libraries:
+                get("download", *LIBRARIES)
             for package in downloads.glob("*.deb"):
                 debian.run(["dpkg", "-x", str(package), str(self.folder / "root")], downloads)
-            for source, folder in zip(SOURCES, ("mp", "mbedtls")):
+            for source, folder in sources.items():
                 (self.folder / folder).mkdir()
                 (archive,) = (p for p in downloads.glob(f"{source}_*.orig.tar.*") if p.suffix != ".asc")
                 debian.run(["tar", "-xf", str(archive), "-C", str(self.folder / folder), "--strip-components=1"], downloads)
+        if libraries:
+            self._link_libraries()
+
+    def _link_libraries(self) -> None:
         library = self.folder / "mp/lib"
-        for name, path in (("pico-sdk", "root/usr/src/pico-sdk"), ("tinyusb", "root/usr/src/tinyusb"), ("mbedtls", "mbedtls")):
+        packages = {
+            "pico-sdk": "root/usr/src/pico-sdk",
+            "tinyusb": "root/usr/src/tinyusb",
+            "mbedtls": "mbedtls",
+            "lwip": "lwip",
+        }
+        for name, path in packages.items():
             shutil.rmtree(library / name, ignore_errors=True)
             (library / name).symlink_to(self.folder / path)
         (library / "micropython-lib").mkdir(exist_ok=True)
         (library / "micropython-lib/README.md").touch()  # what the build looks for to know that it is there
 
-    def pico(self) -> Path:
-        """The Pico's firmware as the chip's flash holds it from its first byte on.
+    def board(self, name: str) -> Path:
+        """Build a board's firmware."""
+        port = RECIPES[name].port
+        builders = {PICO: self.pico, XTENSA: self.xtensa, LWIP: self.lwip}
+        return builders.get(port, self.qemu)(name)
+
+    def xtensa(self, name: str) -> Path:
+        """The port of ours, which runs a script as a Linux process."""
+        shutil.copytree(PORT, self.folder / "mp/ports/xtensa")
+        self.run(name, ["make", "-j2", "-C", "mp/ports/xtensa"])
+        return self.folder / "mp/ports/xtensa/build/firmware.elf"
+
+    def pico(self, name: str) -> Path:
+        """The Pico's firmware as the chip's flash holds it from its first byte on; PICO_TLS: with TLS, as a Pico W's has it.
 
         The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
         """
         port = self.folder / "mp/ports/rp2"
         lists = port / "CMakeLists.txt"
-        lists.write_text(compilers_floats(lists.read_text()))
-        (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
+        board = port / "boards" / name
+        shutil.copytree(port / "boards/RPI_PICO", board)
+        if name == PICO_TLS:
+            with (board / "mpconfigboard.h").open("a") as header:
+                header.write("#define MICROPY_PY_SSL (1)\n")
         libraries = self.folder / "root/usr/src"
+        names = [path.name for path in (libraries / "pico-sdk/src/rp2_common").iterdir()]
+        lists.write_text(with_platform(compilers_floats(lists.read_text()), names))
+        (self.folder / "manifest.py").write_text('freeze("$(PORT_DIR)/modules")\n')
         options = {
             "MICROPY_BOARD": "RPI_PICO",
-            "MICROPY_BOARD_DIR": port / "boards/RPI_PICO",
+            "MICROPY_BOARD_DIR": board,
             "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
+            "PICO_CLIB": "newlib",  # as the compiler here has it; Debian's newest SDK means another
             "PICO_NO_PICOTOOL": 1,
             "PICO_SDK_PATH": libraries / "pico-sdk",
             "PICO_TINYUSB_PATH": libraries / "tinyusb",
         }
         set_to = [f"-D{name}={value}" for name, value in options.items()]
-        self.run("pico-cmake", ["cmake", "-S", str(port), "-B", "pico", "-GNinja", *set_to])
-        self.run("pico", ["ninja", "-C", "pico"])
-        return self.folder / "pico/firmware.bin"
+        self.run(f"{name}-cmake", ["cmake", "-S", str(port), "-B", name, "-GNinja", *set_to])
+        self.run(name, ["ninja", "-C", name])
+        return self.folder / name / "firmware.bin"
+
+    def lwip(self, name: str) -> Path:
+        """MicroPython's unix port with the variant that lies beside this file."""
+        port = self.folder / "mp/ports/unix"
+        shutil.copytree(Path(__file__).parent / "lwip_port", port / "variants/lwip")
+        header = port / "mphalport.h"
+        header.write_text(waits_for_the_network(header.read_text()))
+        self.run(name, ["make", "-j2", "-C", str(port), "VARIANT=lwip"])
+        slirp = Path(__file__).parent / "slirp_preload/nodelay.c"
+        preload = firmware(name).with_name("nodelay.so")
+        preload.parent.mkdir(parents=True, exist_ok=True)
+        self.run("slirp", ["gcc", "-shared", "-fPIC", "-O1", "-o", str(preload), str(slirp), "-ldl"])
+        return port / "build-lwip/micropython"
 
     def qemu(self, name: str) -> Path:
         """The firmware of one of QEMU's boards."""
@@ -152,6 +235,19 @@ def _environment() -> dict[str, str]:
     }
 
 
+def with_platform(lists: str, folders: list[str]) -> str:
+    """CMakeLists.txt of MicroPython's rp2 port for a Pico SDK with these folders: 2.2 has a part that 1.26 does not name."""
+    part = "pico_platform_common"
+    if part in lists or part not in folders:
+        return lists
+    return lists.replace("    pico_platform\n", f"    pico_platform\n    {part}\n")
+
+
+def waits_for_the_network(header: str) -> str:
+    """mphalport.h of MicroPython's unix port, whose waits end when the network's line has something."""
+    return header.replace("mp_hal_delay_us(500)", "network_wait(TIMEOUT_MS)")
+
+
 def compilers_floats(lists: str) -> str:
     """CMakeLists.txt of MicroPython's rp2 port, with the compiler's float routines in place of the boot ROM's."""
     rom = r"    target_sources\(pico_float_micropython INTERFACE\n        \$\{PICO_SDK_PATH\}/src/rp2_common/pico_float/float_aeabi_rp2040.S\n.*?\n    \)\n"  # noqa: E501
@@ -159,4 +255,5 @@ def compilers_floats(lists: str) -> str:
     drop = ("pico_wrap_function(pico_float_micropython", "libm_extra.c", "pico_float/float_math.c")
     lists = "\n".join(line for line in lists.split("\n") if not any(word in line for word in drop))
     use = "pico_set_float_implementation(${MICROPY_TARGET} micropython)"
-    return lists.replace(use, use + "\npico_set_double_implementation(${MICROPY_TARGET} compiler)")
+    both = use + "\npico_set_double_implementation(${MICROPY_TARGET} compiler)"
+    return lists if both in lists else lists.replace(use, both)  # of a tree that another Pico was built from

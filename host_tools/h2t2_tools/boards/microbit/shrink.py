@@ -370,7 +370,7 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
     data = bytes(model.blob[base:])
     sources.append(f"{arena}=bytearray({len(model.arena)})\n{constants}=b''")
     sources += [f"{constants}+={data[at : at + 64]!r}" for at in range(0, len(data), 64)]
-    sources.append(f"{steps}=({','.join(listed)},)")
+    sources.append(f"{steps}=({''.join(each + ',' for each in listed)})")
     score = f"{arena}[{model.output + model.event}]"
     sources.append(
         f"def {run}(a):\n b={model.input}\n for c in a:{arena}[b]=c+128;b+=1\n"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.core.numbers import ONE
-from h2t2.link import wire
+from h2t2.link import answering, wire
 
 from ...common.errors import UserError
 from ...common.untrusted import json_value
@@ -154,7 +154,7 @@ class Keeper:
         if status != wire.OK:
             return
         try:
-            r = wire.decode_request(payload)
+            r = answering.decode_request(payload)
         except ValueError:
             return
         row = (

@@ -72,6 +72,7 @@ class Device:
     usual: list[int] | None = None
     _recent: deque[Counted] = field(default_factory=lambda: deque(maxlen=RECENT_S // EACH_S + 2))
     _scores: deque[tuple[int, list[int]]] = field(default_factory=lambda: deque(maxlen=3))
+    _left: int = -1  # the start in which its model changed last
 
     def take_status(self, payload: bytes, now: float) -> None:
         """Its retained status, or last will."""
@@ -101,6 +102,8 @@ class Device:
         if self.state and _counter(self.state) != _counter(state):
             self.usual = None  # another model's scores are spread in another way
             self._scores.clear()
+            # it runs from the next start on: what this one has counted is of the model before
+            self._left = state.boot if state.boot == self.state.boot else -1
         self.state = state
         self._histogram(state)
 
@@ -129,7 +132,7 @@ class Device:
         self.boot, self.since = boot, now
 
     def _histogram(self, state: State) -> None:
-        if state.scores is None:
+        if state.scores is None or state.boot == self._left:
             return
         seen = sum(state.scores)
         if self.usual is None and seen >= USUAL:

@@ -22,14 +22,17 @@ Index = Annotated[int, Field(ge=-1, le=65535)]  # of a bin, a class or a source;
 
 
 class Update(BaseModel):
-    """What came by update. counter: of the package in force, 0: what was flashed. tried: of the last one. trial: samples of the
-    trial it is on, 0: none. said: what came of the last."""
+    """What came by update. counter, id: of the package in force, 0 and "": what was flashed. tried, tried_id: of the last one.
+    trial, seconds: samples and seconds of the trial it is on, 0: none. said: what came of the last."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
     counter: Count
+    id: Words = ""
     tried: Count
+    tried_id: Words = ""
     trial: Count
+    seconds: Count = 0
     said: Words
 
 
@@ -60,6 +63,7 @@ class State(BaseModel):
     paused: bool = False
     uptime_s: Count = 0
     start: Words = ""
+    program: Words = ""
     boot: Count = 0
     policy: Words = ""
     bits: Count = 0

@@ -21,7 +21,8 @@ ENDED = KEPT, BACK, REFUSED, LOST
 @dataclass
 class Delivery:
     """patience: seconds in which it must get on. trial: seconds for its trial. step: where it is; why: in words. done: bytes
-    that have arrived."""
+    that have arrived. brought: whether anything was to be done; else the device had it already. state: the device's, as it was
+    kept."""
 
     package: Package
     device: str
@@ -34,6 +35,8 @@ class Delivery:
     again: int = -1  # where it was sent a chunk a second time
     asked: float = 0.0
     sent: int = 0
+    brought: bool = True
+    state: State | None = None
 
     def begin(self, state: State | None, now: float) -> None:
         """By what a device says of itself, before anything is sent."""
@@ -44,8 +47,9 @@ class Delivery:
             self._end(
                 REFUSED, "it takes no updates: its configuration has no update_key" if state else "it has never said its state"
             )
-        elif told.counter == counter or told.tried == counter:
+        elif counter in (told.counter, told.tried):
             self.saw(state, now)
+            self.brought = self.step not in ENDED
         elif state.model != self.package.head.model:
             self._end(REFUSED, f"it asks model {state.model}, the package is of model {self.package.head.model}")
         elif told.tried > counter:
@@ -65,15 +69,26 @@ class Delivery:
         counter = self.package.head.counter
         if told is None or counter not in (told.counter, told.tried) or self.step in ENDED:
             return
-        if told.counter != counter:
+        if self._another(state):
+            self._end(REFUSED, f"it knows another package with the counter {counter}: sign this one again, with a higher one")
+        elif told.counter != counter:
             self._end(BACK, told.said.removeprefix("back: "))
         elif not told.trial:
             self._end(KEPT, told.said.removeprefix("kept: "))
+            self.state = state
         else:
             if self.step != TRIAL:
                 self.heard = now
             self.step, self.done = TRIAL, len(self.package.content)
-            self.why = f"{state.samples} of {told.trial} samples"
+            self.why = f"{state.samples} of {told.trial} samples, {state.uptime_s} of {told.seconds} s"
+
+    def _another(self, state: State) -> bool:
+        """Whether a device means a package with other content by this one's counter. An older runtime does not say."""
+        update = state.update
+        if update is None:
+            return False
+        counters = (update.counter, update.id), (update.tried, update.tried_id)
+        return any(n == self.package.head.counter and name not in ("", f"{self.package.id:08x}") for n, name in counters)
 
     def answered(self, payload: bytes, now: float) -> None:
         """It has answered something, perhaps a chunk of ours."""

@@ -16,6 +16,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.quantise import local_input
 from h2t2.node import package
 from h2t2.node.account import PLACES
+from h2t2.node.trial import LONGEST, SECONDS
 
 from ...common import prior_file
 from ...common.errors import UserError
@@ -29,11 +30,13 @@ PRIOR = "prior.json"  # of a pair
 
 @dataclass(frozen=True)
 class Options:
-    """counter: a device takes higher ones only. trial: samples. tests: inputs of the self-test. costs: Q15 by name, in place of
-    the device's. app: a program, or None. shares: (16,) how the scores should be spread, or None."""
+    """counter: a device takes higher ones only. trial: samples, seconds: how long the trial lasts at least. tests: inputs of
+    the self-test. costs: Q15 by name, in place of the device's. app: a program, or None. shares: (16,) how the scores should
+    be spread, or None."""
 
     counter: int
     trial: int = 500
+    seconds: int = SECONDS
     tests: int = 4
     costs: dict[str, int] | None = None
     app: Path | None = None
@@ -42,11 +45,12 @@ class Options:
 
 @dataclass(frozen=True)
 class Package:
-    """A whole package. id: what chunks call it."""
+    """A whole package. id: what chunks call it. program: of an app, or None."""
 
     content: bytes
     head: package.Head
     more: dict[str, Any]
+    program: bytes | None = None
 
     @property
     def id(self) -> int:
@@ -69,6 +73,7 @@ class Package:
         made = {"counter": head.counter, "model": head.model, "trial": head.trial, "bytes": len(self.content)}
         return {
             **made,
+            "seconds": self.more.get("seconds", SECONDS),
             "prior": "prior" in self.more["arguments"],
             "app": self.more["app"],
             "shares": bool(self.more["scores"]),
@@ -79,6 +84,8 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     """A package of a pair's bundle, signed; with_prior: and of its prior table. UserError for what a device would refuse."""
     if not 0 < options.counter < 1 << 32 or not 0 < options.trial < 1 << 20 or not 0 < options.tests <= len(pair.x):
         raise UserError(f"counter {options.counter}, trial {options.trial}, tests {options.tests}: out of range")
+    if not 0 <= options.seconds <= LONGEST:
+        raise UserError(f"a trial of {options.seconds} s: want 0 to {LONGEST}")
     program = apps.source(options.app, pair.about.remote.dtype == "raw") if options.app else None
     arguments: dict[str, Any] = dict(options.costs or {})
     prior = pair.folder / PRIOR
@@ -90,6 +97,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
         "measured": apps.measured(pair),
         "scores": options.shares,
         "app": program is not None,
+        "seconds": options.seconds,
     }
     parts = {package.LDL: blob, package.TEST: _test(pair, blob, options.tests), package.MORE: _json(more)}
     if program is not None:
@@ -98,7 +106,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     numbers = pair.about.model_id, options.counter, len(body), options.trial
     digest = hashlib.sha256(body).digest()
     head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, digest)
-    return Package(head + keys.sign(key, head) + body, package.Head(*numbers, digest), more)
+    return Package(head + keys.sign(key, head) + body, package.Head(*numbers, digest), more, program)
 
 
 def read(path: Path) -> Package:
@@ -111,7 +119,7 @@ def read(path: Path) -> Package:
             whole = package.body_digest(file) == head.digest
         if not whole or package.MORE not in found:
             raise ValueError("the package is damaged")
-        return Package(content, head, json.loads(found[package.MORE]))
+        return Package(content, head, json.loads(found[package.MORE]), found.get(package.APP))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,5 @@
-"""`h2t2 update`: a package to one device, a tenth of them, all of them; no further where one reports a failure."""
+"""`h2t2 update`: a package to one device, a tenth of them, all of them; no further where one reports a failure, or where a
+device that has kept it raises an alarm afterwards."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from ..endpoint import Endpoint, unreachable
 from ..seen.fleet import Fleet
 from ..seen.follower import LARGEST
 from .delivery import ENDED, KEPT, Delivery
+from .health import Health
 from .package import Package
 
 MEET_S = 2.0  # a broker that is there tells of its devices by then
@@ -28,11 +30,13 @@ BURST = 500  # messages taken at a time: every device of a large fleet tells its
 
 @dataclass(frozen=True)
 class Plan:
-    """steps: the share of the devices that have the package after each, 0: one of them. patience, trial: as Delivery's."""
+    """steps: the share of the devices that have the package after each, 0: one of them. patience, trial: as Delivery's. soak:
+    seconds after each step in which the devices that have kept it are watched."""
 
     steps: tuple[float, ...] = (0.0, 0.1, 1.0)
     patience: float = 60.0
     trial: float = 86400.0
+    soak: float = 300.0
 
 
 Progress = Callable[[int, int], None]  # bytes sent, bytes wanted
@@ -41,7 +45,9 @@ Progress = Callable[[int, int], None]  # bytes sent, bytes wanted
 def roll_out(
     to: Endpoint, patterns: list[str], package: Package, plan: Plan, say: Callable[[str], None], progress: Progress
 ) -> dict[str, Any]:
-    """The report: {"package", "devices": [{"device", "outcome", "why", "sent"}], "left": [...], "stopped"}.
+    """The report: {"package", "devices": [{"device", "outcome", "why", "sent", "alarms"}], "left": [...], "stopped"}.
+
+    After each step, and so after the last one too, every device that has the package by then is looked at again.
 
     patterns: names of devices, with * and ? as in file names. progress: told of every step.
     UserError where a pattern names nobody; Failure where the broker cannot be had.
@@ -49,6 +55,7 @@ def roll_out(
     with _Line(to) as line:
         line.listen(MEET_S)
         names = chosen(line.fleet, patterns)
+        healths = {name: Health(line.fleet.devices[name], package) for name in names}
         done: list[Delivery] = []
         stopped = False
         for share in plan.steps:
@@ -57,12 +64,19 @@ def roll_out(
             if not todo or stopped:
                 continue
             say(f"{len(todo)} of {len(names)} devices: {', '.join(todo[:5])}{', ...' if len(todo) > 5 else ''}")
-            made = [Delivery(package, name, plan.patience, plan.trial) for name in todo]
-            line.deliver(made, say, progress)
-            done += made
-            stopped = any(one.step != KEPT for one in made)
+            step = [Delivery(package, name, plan.patience, plan.trial) for name in todo]
+            line.deliver(step, say, progress)
+            done += step
+            stopped = any(delivery.step != KEPT for delivery in done)
+            for delivery in step:
+                healths[delivery.device].since = delivery.state
+            if not stopped:
+                soak = plan.soak if any(delivery.brought for delivery in step) else 0.0
+                line.watch([healths[delivery.device] for delivery in done], soak, plan.patience, say)
+                stopped = any(healths[delivery.device].alarms for delivery in done)
     left = names[len(done) :]
-    return {"package": package.told(), "devices": [one.told() for one in done], "left": left, "stopped": stopped}
+    rows = [{**delivery.told(), "alarms": healths[delivery.device].alarms} for delivery in done]
+    return {"package": package.told(), "devices": rows, "left": left, "stopped": stopped}
 
 
 def chosen(fleet: Fleet, patterns: list[str]) -> list[str]:
@@ -139,6 +153,27 @@ class _Line:
             progress(sum(one.done if one.step not in ENDED else size for one in every), size * len(every))
             self.listen(TURN_S, 1)
             self.listen(0.0, BURST)
+            if not self._session.up.is_set():
+                self._lost_for(30.0)
+
+    def watch(self, healths: list[Health], soak: float, patience: float, say: Callable[[str], None]) -> None:
+        """Have each say its alarms, after `soak` seconds, and those that pass within `patience` not at all."""
+        if soak:
+            say(f"watching {len(healths)} devices for {soak:g} s")
+        self._listen_for(soak)
+        end = time.monotonic() + patience
+        while any(health.look() for health in healths) and time.monotonic() < end:
+            self._listen_for(min(TURN_S, patience))
+        for health in healths:
+            for text in health.alarms:
+                say(f"{health.name}: {text}")
+            health.go_on()
+
+    def _listen_for(self, seconds: float) -> None:
+        """Take what comes for so long. Failure where the broker stays away."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.listen(min(TURN_S, left))
             if not self._session.up.is_set():
                 self._lost_for(30.0)
 

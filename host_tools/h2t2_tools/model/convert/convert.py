@@ -28,6 +28,7 @@ class Job:
     """What to convert. data: calibration samples; test: samples to judge by (the calibration samples).
 
     event: index of class 1 among the outputs (the last). scale: what the data is divided by (255 for bytes, else 1).
+    bundle: prepare it for boards as well.
     """
 
     model: Path
@@ -36,6 +37,7 @@ class Job:
     test: Path | None = None
     event: int | None = None
     scale: float | None = None
+    bundle: bool = True
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ def _convert(job: Job, made_in: Path, progress: Callable[[str], None]) -> dict[s
     progress("quantising")
     made, about = _write(job, made_in, source.quantise(source.prepared(samples.x)))
     progress("running the int8 model")
-    ldl = open_local(made["tflite"], exact.event)
+    ldl = _opened(job, made["tflite"], exact.event)
     rounded = np.array([ldl.scores(ldl.quantise(row))[exact.event] for row in source.prepared(exact.judged.x)])
     progress("comparing the policy's decisions")
     if job.test and exact.judged.y is not None:  # what labels it was not made with say of the int8 model's own bins
@@ -81,6 +83,14 @@ def _convert(job: Job, made_in: Path, progress: Callable[[str], None]) -> dict[s
     said["files"] = {what: str(shutil.move(path, job.out / path.name)) for what, path in made.items()}
     report.write(job.out, said, job.name, exact.score, rounded)
     return said
+
+
+def _opened(job: Job, int8: Path, event: int) -> Any:
+    """The int8 model, ready to run. UserError where no interpreter runs what the quantizer made."""
+    try:
+        return open_local(int8, event)
+    except ValueError as error:
+        raise UserError(f"{job.model}: as int8 {str(error).removeprefix(f'{int8}: ')}") from None
 
 
 def _run(source: Source, judged: calibration.Samples, event: int | None) -> _Float:
@@ -102,7 +112,7 @@ def _write(job: Job, made_in: Path, content: bytes) -> tuple[dict[str, Path], di
     if about["inputs"][0]["dtype"] != "int8" or about["outputs"][0]["dtype"] != "int8":
         raise UserError(f"{job.model}: the converter left its ends as float: some operator cannot be quantised")
     made = {"tflite": int8}
-    if about["board"]:
+    if job.bundle and about["board"]:
         made["bundle"] = made_in / f"{job.name}.h2m"
         made["bundle"].write_bytes(bundle.from_tflite(int8))
     return made, about

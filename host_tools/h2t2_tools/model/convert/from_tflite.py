@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import Interpreter
+from h2t2.ldl.tflite_trial import open_interpreter, try_first
 
 from ...common.errors import UserError
 from ..tflite import load
 from ..tflite_write import plain
+from .biases import bounded
 from .quiet import quiet
 from .source import Source
 
@@ -37,10 +38,10 @@ def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source
     """The source of a float .tflite in memory."""
     with quiet():
         try:
-            interpreter = Interpreter(model_content=content, num_threads=1)
-            interpreter.allocate_tensors()
+            try_first(content, "AUTO")
+            interpreter = open_interpreter(content, "AUTO")
         except (ValueError, RuntimeError) as error:
-            raise UserError(f"{path}: the interpreter refuses it: {str(error).splitlines()[0]}") from None
+            raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
     shape = tuple(int(n) for n in interpreter.get_input_details()[0]["shape"][1:])
 
     def scores(x: np.ndarray) -> np.ndarray:
@@ -84,4 +85,4 @@ def quantised(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
             made = quantizer.Quantizer(content, chosen).quantize(watched.get_model_qsvs())
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
             raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
-    return plain(bytes(made.quantized_model))
+    return plain(bounded(bytes(made.quantized_model), content))

@@ -56,13 +56,15 @@ class Step:
         return [*self.reads, *([] if self.scratch is None else [self.scratch[1]])]
 
 
-def multiplier(real: float) -> tuple[int, int]:
+def multiplier(real: float, limit: int = 2**30) -> tuple[int, int]:
     """TFLite's QuantizeMultiplier: real = m 2^(exponent - 31), m of 31 bits, rounded half up.
 
-    Raises ValueError for a number that is not above 0, which the kernels cannot multiply by.
+    Raises ValueError for a number that the kernels cannot multiply by: not above 0, or not below the limit.
     """
     if not real > 0:
         raise ValueError(f"a multiplier of {real:g}: scales above 0 give one above 0")
+    if not real < limit:
+        raise ValueError(f"a multiplier of {real:g}: the scales are too far apart")
     fraction, exponent = math.frexp(real)
     m = math.floor(fraction * 2**31 + 0.5)
     if m == 2**31:

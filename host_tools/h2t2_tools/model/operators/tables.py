@@ -106,7 +106,7 @@ def softmax(graph: Graph, operator: Operator) -> list[Step]:
         raise UserError(f"{graph.path}: SOFTMAX over {x.shape[-1]} classes: 2047 at most")
     beta = float(operator.options["beta"])
     real = min(beta * float(x.scale[0]) * 2**26, 2.0**31 - 1)
-    m, exponent = multiplier(real)
+    m, exponent = multiplier(real, 2**31)
     limit = -math.floor(((1 << 5) - 1) * 2.0**26 / 2.0**exponent)
     table = []
     for difference in range(0, -256, -1):

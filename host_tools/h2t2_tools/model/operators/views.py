@@ -79,6 +79,8 @@ def strided_slice(graph: Graph, operator: Operator) -> list[Step]:
     o = operator.options
     if o["ellipsis_mask"] or o["new_axis_mask"]:
         raise UserError(f"{graph.path}: STRIDED_SLICE with an ellipsis or a new axis: write it out, or RESHAPE")
+    if o.get("offset"):
+        raise UserError(f"{graph.path}: STRIDED_SLICE whose ends count from its beginnings: write the ends out")
     axes, start, strides = [], 0, _strides(x.shape)
     for n, size in enumerate(x.shape):
         taken = range(size)

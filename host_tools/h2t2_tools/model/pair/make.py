@@ -15,7 +15,7 @@ import numpy as np
 
 from h2t2.link import wire
 
-from ...common import pairs, prior_file
+from ...common import pairs, places, prior_file
 from ...common.errors import UserError
 from ...common.functions import is_function
 from ...common.policies import DEFAULTS
@@ -158,7 +158,7 @@ def write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, An
             files.append("samples.bin")
         # the micro:bit has no room for more classes than two, and sends its recorded int8
         for board in BOARDS if not job.costs and job.payload.dtype == "int8" else BOARDS[:-1]:
-            (job.out / f"{board}.toml").write_text(commented.configuration(board, pair.about, entries))
+            (job.out / f"{board}.toml").write_text(commented.configuration(places.boards() / board, pair.about, entries))
             files.append(f"{board}.toml")
     report["files"] = files
     report["model_id"] = model_id

@@ -22,6 +22,7 @@ NAMES = (
     "fidelity",
     "policy",
     "device",
+    "tls",
     "memory",
     "ldl",
     "kernels",
@@ -89,7 +90,9 @@ def headlines(measured: dict[str, Any]) -> list[str]:
     ratio = times["CPython", "dense NumPy matrix", 10] / times["CPython", "tree core", 10]
     device = measured["device"]["microbit"][0]
     board = next(row for row in measured["memory"]["boards"] if row["mpy"])
-    heap = "" if board["heap_bytes"] is None else f"{board['heap_bytes']:,} bytes of heap, "
+    heap = (
+        "" if board["heap_bytes"] is None else f"{board['rest_bytes']:,} bytes of heap, {board['heap_bytes']:,} at its peak, "
+    )
     size = sum(row["bytes"] for row in measured["install"]["libraries"]) / 1e6
     cells = [
         (

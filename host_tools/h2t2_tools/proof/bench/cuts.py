@@ -80,7 +80,7 @@ def _packages(folder: Path, count: int) -> str:
     pair = pairs.load(PAIR)
     blob = from_tflite(pair.ldl)
     private, public = keys.make(folder / "cuts")
-    made = [package.build(pair, blob, private, package.Options(n + 1, trial=10)).content for n in range(count)]
+    made = [package.build(pair, blob, private, package.Options(n + 1, trial=10, seconds=0)).content for n in range(count)]
     return f"KEY = {keys.modulus(public)!r}\nLDL = {blob!r}\nPACKAGES = {made!r}\n"
 
 
@@ -112,7 +112,7 @@ def _on_pico(progress: Callable[[str], None], cuts: int) -> list[dict[str, Any]]
         )
         zeros = bytes(3 * Contents(folder / "ldl.h2m", config).record_size)
         (folder / "samples.bin").write_bytes(zeros)
-        contents = Contents(folder / "ldl.h2m", config, folder / "samples.bin", mpy=True)
+        contents = Contents(folder / "ldl.h2m", config, folder / "samples.bin")
         image = folder / "flash.bin"
         drive.runtime_on_a_pico(image)
         progress("the Pico's first node")
@@ -150,14 +150,15 @@ def _on_pico(progress: Callable[[str], None], cuts: int) -> list[dict[str, Any]]
 
 
 LEARN = """from h2t2.core.adaptive import Adaptive
-from h2t2.node.snapshot import costs, file_store, save
+from h2t2.node.snapshot import costs_of, pieces
+from h2t2.node.store import file_store
 policy = Adaptive(window=256)
 for n in range(%d):
     if policy.decide(n * 7 & 15) < 0:
         policy.learn(policy.ticket, n & 1)
-file_store("h2t2.state").save(save(policy, costs(policy)))
+file_store("h2t2.state").write(*pieces(policy, costs_of(policy)))
 """
-STATE = """from h2t2.node.snapshot import file_store
+STATE = """from h2t2.node.store import file_store
 from binascii import crc32
 blob = file_store("h2t2.state").load()
 print(blob and crc32(blob))

@@ -49,8 +49,8 @@ print(gc.mem_alloc() - before)
 
 
 def measure(progress: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
-    """{"boards": rows {board, mpy, flash_bytes, heap_bytes (None where emulated ARM cannot run), bundle_bytes},
-    "policies": rows {policy, heap_bytes}, "update": rows {what, heap_bytes}, none where it cannot}."""
+    """{"boards": rows {board, mpy, flash_bytes, rest_bytes and heap_bytes, the peak (None where emulated ARM cannot run),
+    bundle_bytes}, "policies": rows {policy, heap_bytes}, "update": rows {what, heap_bytes}, none where it cannot}."""
     there = ARM32.missing() is None
     made = {"boards": _boards(progress), "policies": _policies(progress) if there else []}
     return {**made, "update": _update(progress) if there else []}
@@ -103,7 +103,7 @@ def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
         model = Path(name) / "ldl.h2m"
         model.write_bytes(bundle.from_tflite(pair.ldl))
         for kind in kinds.KINDS.values():
-            if kind.name in ("unix", "microbit"):
+            if kind.like or kind.name in ("unix", "microbit"):  # another's files
                 continue
             for mpy in (True, False):
                 progress(f"{kind.name}, {'.mpy' if mpy else '.py'}")
@@ -115,6 +115,7 @@ def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
                         "board": kind.name,
                         "mpy": mpy,
                         "flash_bytes": sum(map(len, files.values())),
+                        "rest_bytes": sum(heap.values()) - heap["work"] if heap else None,
                         "heap_bytes": sum(heap.values()) if heap else None,
                         "bundle_bytes": model.stat().st_size,
                     }
@@ -125,13 +126,19 @@ def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
 def report(measured: dict[str, list[dict[str, Any]]]) -> Report:
     """A row a board and form of the runtime; a row a policy."""
     rows = measured["boards"]
-    columns = {"board": "left", "runtime as": "left", "bytes of flash": "right", "bytes of heap": "right"}
+    columns = {
+        "board": "left",
+        "runtime as": "left",
+        "bytes of flash": "right",
+        "heap at rest": "right",
+        "at its peak": "right",
+    }
     cells = [
         [
             row["board"],
             ".mpy" if row["mpy"] else ".py",
             f"{row['flash_bytes']:,}",
-            "-" if row["heap_bytes"] is None else f"{row['heap_bytes']:,}",
+            *("-" if row[name] is None else f"{row[name]:,}" for name in ("rest_bytes", "heap_bytes")),
         ]
         for row in rows
     ]

@@ -21,7 +21,8 @@ from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
 from h2t2.link.paho import PahoLink, make_client
 
-from ...common import pairs
+from ...boards.emulators import drive, lwip
+from ...common import pairs, places
 from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...fleet import broker
@@ -29,6 +30,7 @@ from ...fleet import broker
 TITLE = "Round trips"
 PAIR, MODEL = "breast_cancer", 1
 TURNS, ROUNDS = 4, 3  # a round measures all of them; the best of the rounds is told
+LWIP = "one device (board link) on lwIP, a Pico W's network stack, window 1"
 GOALS = {1: 0.7, 3: 1.2}  # row -> share of the echo's round trips
 Trips = Callable[[float], list[float]]  # seconds to measure -> seconds of each round trip
 
@@ -47,6 +49,7 @@ def measure(doing: Callable[[str], None], seconds: float = 4.0, devices: int = 5
         return ["-m", "h2t2_tools", "rdl", "--pair", PAIR, "--broker", f"mqtt://{host}:{port}", f"--workers={n}"]
 
     rounds: list[list[dict[str, Any]]] = []
+    on_lwip: dict[str, Any] | None = None
     with broker.running("mosquitto") as url:
         host, port = broker.parse(url)
         for n in range(ROUNDS):
@@ -64,9 +67,21 @@ def measure(doing: Callable[[str], None], seconds: float = 4.0, devices: int = 5
                     name = f"{devices} devices (board link), {workers} worker{'s' if workers > 1 else ''}"
                     doing_now(name)
                     rows.append(_row(name, *_fleet(host, port, request, devices, seconds / ROUNDS), rows))
+                    if workers == 1 and not lwip.LWIP.missing():
+                        doing_now(LWIP)
+                        on_lwip = _row(LWIP, *_on_lwip(port, shape, b"".join(tensors), seconds / ROUNDS), rows)
+            rows += [on_lwip] if on_lwip else []
             rounds.append(rows)
     best = [max(rows, key=lambda row: row["ratio"]) for rows in zip(*rounds)]
     return {"pair": PAIR, "payload": len(request(1, 1)), "devices": devices, "rounds": ROUNDS, "rows": best}
+
+
+def _on_lwip(port: int, shape: tuple[int, ...], tensors: bytes, seconds: float) -> tuple[list[float], float]:
+    """One device on the lwip port, with one offload in flight."""
+    names = f"HOST, PORT, MODEL, SHAPE, MS = {lwip.HOST!r}, {port}, {MODEL}, {tuple(shape)}, {round(1000 * seconds)}\n"
+    source = names + (places.on_device() / "offload_trips.py").read_text()
+    *times, took = drive.run(lwip.LWIP, source, {"tensors": tensors}, 60 + seconds).splitlines()
+    return [int(time) / 1e6 for time in times], int(took.split()[1]) / 1e6
 
 
 def _doing(doing: Callable[[str], None], n: int, what: str) -> None:

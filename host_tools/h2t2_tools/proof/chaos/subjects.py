@@ -241,7 +241,7 @@ class UnixNode(Subject):
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
         (self.folder / "samples.bin").write_bytes(b"".join(self._records[self.order[n]] for n in todo))
         script = self.folder / "chaos_node.py"
-        return [*catalogue.UNIX.command(script, []), str(RATE)], catalogue.UNIX.environment(self.folder)
+        return [*catalogue.UNIX.node(script), str(RATE)], catalogue.UNIX.environment(self.folder)
 
 
 KINDS: dict[str, type[Subject]] = {"pi": PiNode, "unix": UnixNode}

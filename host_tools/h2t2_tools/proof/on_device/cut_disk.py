@@ -14,7 +14,8 @@ from h2t2.ldl.open import open_ldl
 from h2t2.node import package
 from h2t2.node.account import Account
 from h2t2.node.board import Log
-from h2t2.node.snapshot import file_store
+from h2t2.node.complaints import Complaints
+from h2t2.node.store import file_store
 from h2t2.node.update import Updates
 
 SECTOR, PAGE, COUNT = 4096, 256, 40
@@ -217,8 +218,9 @@ class Running:
     """As much of a service as an update looks at: it has decided what a trial asks for."""
 
     def __init__(self):
-        self.node = self
-        self.errors = self.fallbacks = self.unasked = self.unaffordable = self.crowded = 0
+        self.node = self.sensing = self
+        self.errors = self.every_us = self.retry_ms = self.offloads = self.fallbacks = self.standing = 0
+        self.complain = Complaints(print)
         self.account = Account(4)
         self.samples = self.account.scores[3] = 1000
 

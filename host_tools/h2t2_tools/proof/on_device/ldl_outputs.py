@@ -1,5 +1,6 @@
 # Runs bundles on a board: CRC-32 of the outputs, with and without machine code. FOLDER and MODELS stand before, MODELS: (name,
-# kinds, runs) of each. Prints "name kind crc bytes-of-heap" lines; kinds: viper, plain, streamed (weights stay in the file).
+# kinds, runs) of each. Prints "name kind crc bytes-of-heap" lines; kinds: viper, plain, streamed (weights stay in the file). At
+# the end "bytecode" and the operators that this board could not have in machine code.
 import gc
 from binascii import crc32
 
@@ -31,3 +32,4 @@ for name, kinds, runs in MODELS:  # noqa: F821
             model.run(x)
             crc = crc32(memoryview(model.arena)[model.output : model.output + model.classes], crc) & 0xFFFFFFFF
         print(name, kind, crc, heap)
+print("bytecode", *sorted(steps.in_bytecode))

@@ -9,7 +9,9 @@ from struct import pack
 
 from h2t2.node.account import Account
 from h2t2.node.commands import Limit
-from h2t2.node.snapshot import file_store
+from h2t2.node.complaints import Complaints
+from h2t2.node.node import Node
+from h2t2.node.store import file_store
 
 
 def used():
@@ -21,9 +23,10 @@ class Running:
     """As much of a service as an update looks at."""
 
     def __init__(self):
-        self.node = self
-        self.fallbacks = self.unasked = self.unaffordable = self.crowded = 0
+        self.node = self.sensing = self
+        self.samples = self.errors = self.every_us = 0
         self.account = Account(4)
+        self.complain = Complaints(print)
 
 
 def bring(look):
@@ -64,7 +67,7 @@ def filled(leave):
 
 
 os.chdir(FOLDER)  # noqa: F821
-running, known = Running(), (Limit, file_store)
+running, known = Running(), (Limit, Node, file_store)  # a node has them anyway
 empty = used()
 from h2t2.node import package  # noqa: E402
 from h2t2.node.update import Updates  # noqa: E402

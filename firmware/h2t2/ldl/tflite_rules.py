@@ -1,0 +1,502 @@
+# What the common operators of a .tflite want: how many tensors, of which types, shapes and scales, and which options. Others
+# are left to the interpreter, whose own checks leave gaps: it divides by a stride of 0, for one.
+from math import isfinite
+
+NAMES = "float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64 resource variant".split()
+FLOAT = (0, 1, 10, 18)  # types by their number in the schema
+QUANTISED = (3, 7, 9)
+INT8 = (3, 9, 17)
+SCALES = (1e-19, 1e19)  # of what is computed: quotients and products of two are still float32
+SAME, VALID = 0, 1
+# operator's code -> the slots of its options that name a graph it calls
+GRAPHS = {31: (0,), 118: (0, 1), 119: (0, 1), 129: (0,)}
+
+
+class Rule:
+    """inputs: how many, or the minimum and the maximum; outputs: how many, None for 1 or more; options: their kind, 0 for any.
+
+    check(operator): raises ValueError. needed: how many of the first inputs may not be left out (the minimum).
+    """
+
+    def __init__(self, name, inputs, outputs=1, options=0, check=None, needed=None):
+        self.name = name
+        self.minimum, self.maximum = inputs if isinstance(inputs, tuple) else (inputs, inputs)
+        self.needed = self.minimum if needed is None else needed
+        self.outputs = outputs
+        self.options = options
+        self.check = check
+
+
+def check_operator(o) -> None:
+    """ValueError, saying why, for an operator whose rule does not hold."""
+    rule = o.rule
+    if not rule.minimum <= len(o.inputs) <= rule.maximum:
+        raise ValueError("it has %d inputs, want %d to %d" % (len(o.inputs), rule.minimum, rule.maximum))
+    if rule.outputs is not None and len(o.outputs) != rule.outputs:
+        raise ValueError("it has %d outputs, want %d" % (len(o.outputs), rule.outputs))
+    if rule.outputs is None and not o.outputs:
+        raise ValueError("it has no output")
+    if None in o.inputs[: rule.needed]:
+        raise ValueError("an input that it needs is left out")
+    if rule.check:
+        rule.check(o)
+
+
+def _want(holds, words, *values):
+    if not holds:
+        raise ValueError(words % values)
+
+
+def type_name(tensor):
+    """Its type in words."""
+    return NAMES[tensor.type] if 0 <= tensor.type < len(NAMES) else "type %d" % tensor.type
+
+
+def _known(*tensors):
+    """Whether the file says the shape of each."""
+    return not any(tensor.open for tensor in tensors)
+
+
+def _shape(tensor, wanted, words="its output"):
+    """A tensor's shape; None: a size that is open."""
+    good = len(wanted) == len(tensor.sizes) and all(_fits(*pair) for pair in zip(tensor.sizes, wanted))
+    _want(good, "%s has the shape %s, want %s", words, list(tensor.shape), list(wanted))
+
+
+def _fits(size, wanted):
+    return size is None or wanted is None or size == wanted
+
+
+def _rank(tensor, rank, words):
+    _want(len(tensor.shape) == rank, "%s has the shape %s, want %d axes", words, list(tensor.shape), rank)
+
+
+def _same_type(*tensors):
+    types = {tensor.type for tensor in tensors}
+    _want(len(types) == 1, "its tensors are of %s, want one type", " and ".join([type_name(tensor) for tensor in tensors]))
+
+
+def _scaled(*tensors):
+    """Each that is quantised has one scale, which arithmetic can use; int16 may be plain numbers."""
+    plain = not any(tensor.scales for tensor in tensors)
+    for tensor in tensors:
+        if tensor.type in QUANTISED and not (plain and tensor.type == 7):
+            good = len(tensor.scales) == 1 and SCALES[0] <= tensor.scales[0] <= SCALES[1]
+            _want(good, "tensor %s has the scales %s, want one above 0", tensor.name, list(tensor.scales))
+
+
+def _fused(o, slot):
+    number = o.option(slot, "<b")
+    _want(0 <= number <= 5, "a fused activation %d, which does not exist", number)
+
+
+def _positive(o, slots, words):
+    numbers = [o.option(slot) for slot in slots]
+    _want(min(numbers) > 0 and max(numbers) < 2**20, "%s of %s", words, numbers)
+    return numbers
+
+
+def _axis(number, rank, words="an axis"):
+    _want(-rank <= number < rank, "%s %d of %d", words, number, rank)
+    return number % rank
+
+
+def _windows(x, y, padding, sizes, strides, dilations=(1, 1)):
+    """The output of windows over a picture has the size that follows."""
+    _want(padding in (SAME, VALID), "a padding of %d, which does not exist", padding)
+    for axis in (1, 2):
+        reach = (sizes[axis - 1] - 1) * dilations[axis - 1] + 1
+        size, stride = x.sizes[axis], strides[axis - 1]
+        if size is not None:
+            wanted = -(-size // stride) if padding == SAME else (size - reach) // stride + 1
+            good = wanted > 0 and _fits(y.sizes[axis], wanted)
+            _want(good, "its output has %d along axis %d, want %d", y.shape[axis], axis, wanted)
+
+
+def _weights(x, w, y, bias, channels):
+    """Types and scales of what has weights."""
+    if x.type in FLOAT:
+        _want(w.type in (*FLOAT, *INT8), "its weights, tensor %s, are %s", w.name, type_name(w))
+        _same_type(x, y)
+    else:
+        _want(x.type in QUANTISED and y.type in QUANTISED, "its input is %s, its output %s", type_name(x), type_name(y))
+        _want(w.type in INT8, "its weights, tensor %s, are %s, want int8", w.name, type_name(w))
+        _scaled(x, y)
+        _want(len(w.scales) in (1, channels), "%d scales for %d channels", len(w.scales), channels)
+        _want(max(w.scales) <= SCALES[1], "a scale of %g", max(w.scales))
+    if bias is not None and _known(bias):
+        _want(bias.size == channels, "a bias of %d numbers for %d channels", bias.size, channels)
+
+
+def _conv(o):
+    x, w, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    bias = o.inputs[2] if len(o.inputs) > 2 else None
+    for tensor, words in ((x, "its input"), (w, "its filter"), (y, "its output")):
+        _rank(tensor, 4, words)
+    depthwise = o.rule.options == 2
+    strides = _positive(o, (2, 1), "strides")
+    slots = (6, 5) if depthwise else (5, 4)
+    dilations = [o.option(slot, "<i", 1) for slot in slots]
+    _want(0 < min(dilations) and max(dilations) < 2**20, "dilations of %s", dilations)
+    _fused(o, 4 if depthwise else 3)
+    channels, depth = w.shape[3 if depthwise else 0], x.sizes[3]
+    _want(min(w.shape) > 0 and (depth is None or depth > 0), "an input of %s by a filter of %s", list(x.shape), list(w.shape))
+    if depthwise:
+        many = _positive(o, (3,), "multipliers")[0]
+        _want(w.shape[0] == 1 and _fits(depth, channels // many), "%d channels from %d times %d", channels, x.shape[3], many)
+    elif depth is not None:
+        _want(depth % w.shape[3] == 0, "a filter of %d channels for %d", w.shape[3], depth)
+        _want(channels % (depth // w.shape[3]) == 0, "%d channels in %d groups", channels, depth // w.shape[3])
+    _shape(y, [x.sizes[0], None, None, channels])
+    _windows(x, y, o.option(0, "<b"), w.shape[1:3], strides, dilations)
+    _weights(x, w, y, bias, channels)
+
+
+def _pool(o):
+    x, y = o.inputs[0], o.outputs[0]
+    _rank(x, 4, "its input")
+    _rank(y, 4, "its output")
+    strides, sizes = _positive(o, (2, 1), "strides"), _positive(o, (4, 3), "a filter")
+    _fused(o, 5)
+    _same_type(x, y)
+    _windows(x, y, o.option(0, "<b"), sizes, strides)
+    _shape(y, [x.sizes[0], None, None, x.sizes[3]])
+
+
+def _dense(o):
+    x, w, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    bias = o.inputs[2] if len(o.inputs) > 2 else None
+    _rank(w, 2, "its weights")
+    _fused(o, 0)
+    outputs, inputs = w.shape
+    if _known(x, w, y):
+        _want(inputs > 0 and outputs > 0 and x.size % inputs == 0, "weights of %s for %s", list(w.shape), list(x.shape))
+        _want(y.size == x.size // inputs * outputs, "its output has the shape %s", list(y.shape))
+    if o.option(1, "<b") == 0:  # else in an order of a processor's own
+        _weights(x, w, y, bias, outputs)
+
+
+def _elementwise(o):
+    x, y = o.inputs[0], o.outputs[0]
+    if _known(x, y):
+        _want(x.size == y.size, "of %s it gives %s", list(x.shape), list(y.shape))
+
+
+def _unary(o):
+    """A function of each number."""
+    _elementwise(o)
+    _same_type(o.inputs[0], o.outputs[0])
+    _scaled(o.inputs[0], o.outputs[0])
+    if o.code == 98:
+        _want(isfinite(o.option(0, "<f")), "an alpha of %g", o.option(0, "<f"))
+
+
+def _quantize(o):
+    _elementwise(o)
+    _want(o.outputs[0].type in (*QUANTISED, 2, 17), "its output is %s", type_name(o.outputs[0]))
+    _scaled(o.inputs[0], o.outputs[0])
+
+
+def _dequantize(o):
+    _elementwise(o)
+    _want(o.outputs[0].type in FLOAT, "its output is %s", type_name(o.outputs[0]))
+
+
+def _softmax(o):
+    x, y = o.inputs[0], o.outputs[0]
+    _elementwise(o)
+    beta = o.option(0, "<f")
+    _want(isfinite(beta) and 0 < beta < 1e6, "a beta of %g", beta)
+    _want(len(x.shape) > 0, "a number by itself")
+    if x.type in QUANTISED:
+        _want(y.type in QUANTISED, "its output is %s", type_name(y))
+        _scaled(x, y)
+    else:
+        _same_type(x, y)
+
+
+def _pair(o):
+    """Two inputs number by number, one of them repeated (broadcast) where it has 1 along an axis."""
+    first, second, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _same_type(first, second, *([y] if o.code not in COMPARISONS else []))
+    if o.code in (0, 18, 41, 42):
+        _fused(o, 0)
+        _scaled(first, second, y)
+    if o.code in (0, 41) and y.type in QUANTISED and y.scales:
+        larger = max(first.scales[0], second.scales[0])
+        _want(2 * larger < 2 ** (15 if y.type == 7 else 20) * y.scales[0], "its output's steps, %g, are too small", y.scales[0])
+    if o.code in (55, 57):
+        _scaled(*[tensor for tensor in (first, second, y) if tensor.scales])
+    rank = max(len(first.shape), len(second.shape))
+    wanted = []
+    for a, b in zip(*[[1] * (rank - len(tensor.shape)) + tensor.sizes for tensor in (first, second)]):
+        repeats = None in (a, b) or a == b or 1 in (a, b)
+        _want(repeats, "of %s and %s, neither of which repeats to the other", list(first.shape), list(second.shape))
+        wanted.append(None if None in (a, b) else b if a == 1 else a)
+    _shape(y, wanted)
+
+
+def _concatenation(o):
+    y = o.outputs[0]
+    _want(len(o.inputs) > 0 and None not in o.inputs, "nothing to put together")
+    _fused(o, 1)
+    _same_type(*o.inputs, y)
+    axis = _axis(o.option(0), len(y.shape))
+    for x in o.inputs:
+        _rank(x, len(y.shape), "an input")
+        _shape(x, [None if n == axis else size for n, size in enumerate(y.sizes)], "an input")
+    along = [tensor.sizes[axis] for tensor in (y, *o.inputs)]
+    _want(None in along or sum(along[1:]) == along[0], "%s along axis %d, want %s", along[1:], axis, along[0])
+
+
+def _moved(o):
+    """Another order, or part, of the same numbers."""
+    _same_type(o.inputs[-1] if o.code == 49 else o.inputs[0], *o.outputs)
+
+
+def _reshape(o):
+    _moved(o)
+    _elementwise(o)
+
+
+def _pad(o):
+    x, amounts, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _moved(o)
+    _want(list(amounts.shape) == [len(x.shape), 2] or amounts.open, "amounts of the shape %s", list(amounts.shape))
+    if amounts.values:
+        _want(min(amounts.values) >= 0, "it pads by %d", min(amounts.values))
+        around = [before + after for before, after in zip(amounts.values[::2], amounts.values[1::2])]
+        _shape(y, [None if size is None else size + more for size, more in zip(x.sizes, around)])
+
+
+def _reduced(o):
+    x = o.inputs[0]
+    _want(o.inputs[1].type == 2, "its axes are %s", type_name(o.inputs[1]))
+    _same_type(x, o.outputs[0])
+    if o.code in (40, 74):
+        _scaled(x, o.outputs[0])
+    for axis in o.inputs[1].values or ():
+        _axis(axis, len(x.shape))
+
+
+def _transpose(o):
+    x, order, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _moved(o)
+    if order.values:
+        rank = len(x.shape)
+        axes = [_axis(n, rank) for n in order.values]
+        _want(sorted(axes) == list(range(rank)), "an order of %s for %d axes", order.values, rank)
+        _shape(y, [x.sizes[n] for n in axes])
+
+
+def _slice(o):
+    x, begin, size = o.inputs
+    _moved(o)
+    _want(
+        begin.size == size.size == len(x.shape) or begin.open or size.open, "places of %d axes for %d", begin.size, len(x.shape)
+    )
+    if begin.values and size.values:
+        for at, count, full in zip(begin.values, size.values, x.sizes):
+            _want(full is None or (0 <= at <= full and -1 <= count <= full - at), "%d from %d of %s", count, at, full)
+
+
+def _strided_slice(o):
+    x, begin, end, strides = o.inputs
+    _moved(o)
+    _want(begin.size == end.size == strides.size <= 8 or not _known(begin, end, strides), "places of different lengths")
+    _want(0 not in (strides.values or ()), "a stride of 0")
+
+
+def _split(o):
+    x, axis = (o.inputs[1], o.inputs[0]) if o.code == 49 else (o.inputs[0], o.inputs[2])
+    _moved(o)
+    _want(o.option(0) == len(o.outputs) > 0, "%d outputs, want %d", len(o.outputs), o.option(0))
+    if axis.values:
+        n = _axis(axis.values[0], len(x.shape))
+        for y in o.outputs:
+            _shape(y, [None if axis == n else size for axis, size in enumerate(x.sizes)], "an output")
+        along = [tensor.sizes[n] for tensor in (x, *o.outputs)]
+        _want(None in along or sum(along[1:]) == along[0], "%s along axis %d, want %s", along[1:], n, along[0])
+
+
+def _pack(o):
+    y = o.outputs[0]
+    _want(len(o.inputs) == o.option(0) > 0 and None not in o.inputs, "%d inputs, want %d", len(o.inputs), o.option(0))
+    _same_type(*o.inputs, y)
+    axis = _axis(o.option(1), len(o.inputs[0].shape) + 1)
+    for x in o.inputs:
+        _want(
+            not _known(x, y) or x.size * len(o.inputs) == y.size, "%d of %s are not %s", len(o.inputs), list(x.shape), y.shape
+        )
+    if _known(y, *o.inputs):
+        _want(y.shape[axis] == len(o.inputs), "%d along axis %d", y.shape[axis], axis)
+
+
+def _unpack(o):
+    x = o.inputs[0]
+    _moved(o)
+    axis = _axis(o.option(1), len(x.shape))
+    _want(len(o.outputs) == o.option(0) > 0, "%d outputs, want %d", len(o.outputs), o.option(0))
+    _want(_fits(x.sizes[axis], o.option(0)), "%d outputs of %d", o.option(0), x.shape[axis])
+
+
+def _tile(o):
+    x, times, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _moved(o)
+    if times.values:
+        _want(len(times.values) == len(x.shape) and min(times.values) > 0, "times %s", times.values)
+        _shape(y, [None if size is None else size * n for size, n in zip(x.sizes, times.values)])
+
+
+def _resize(o):
+    x, size, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _moved(o)
+    _rank(x, 4, "its input")
+    if size.values:
+        _want(len(size.values) == 2 and min(size.values) > 0, "a size of %s", size.values)
+        _shape(y, [x.sizes[0], *size.values, x.sizes[3]])
+
+
+def _blocks(o):
+    x, y = o.inputs[0], o.outputs[0]
+    _moved(o)
+    _rank(x, 4, "its input")
+    block = _positive(o, (0,), "blocks")[0]
+    batch, height, width, depth = x.sizes
+    if None in (height, width, depth):
+        return
+    if o.code == 5:
+        _want(depth % block**2 == 0, "%d channels in blocks of %d", depth, block)
+        _shape(y, [batch, height * block, width * block, depth // block**2])
+    else:
+        _want(height % block == 0 and width % block == 0, "%d by %d in blocks of %d", height, width, block)
+        _shape(y, [batch, height // block, width // block, depth * block**2])
+
+
+def _batches(o):
+    """SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND."""
+    x, block, around = o.inputs
+    _moved(o)
+    _want(len(x.shape) in (3, 4), "an input of the shape %s", list(x.shape))
+    _want(
+        block.size == len(x.shape) - 2 and around.size == 2 * block.size, "%d sizes for %d axes", block.size, len(x.shape) - 2
+    )
+    _want(min(block.values or (1,)) > 0 and min(around.values or (0,)) >= 0, "blocks of %s", block.values)
+
+
+def _matmul(o):
+    first, second, y = o.inputs[0], o.inputs[1], o.outputs[0]
+    _want(len(first.shape) >= 2 and len(second.shape) >= 2, "of %s and %s", list(first.shape), list(second.shape))
+    if first.type in QUANTISED:
+        _scaled(first, second, y)
+    inner = first.sizes[-2 if o.option(0, "<b") else -1], second.sizes[-1 if o.option(1, "<b") else -2]
+    _want(_fits(*inner), "rows of %s by columns of %s", *inner)
+
+
+def _lstm(o):
+    _want(len(o.inputs) in (20, 24), "%d inputs, want 20 or 24", len(o.inputs))
+    x, y = o.inputs[0], o.outputs[0]
+    _rank(x, 3, "its input")
+    _fused(o, 0)
+    for slot in (1, 2):
+        clip = o.option(slot, "<f")
+        _want(isfinite(clip) and clip >= 0, "a clip of %g", clip)
+    _want(o.inputs[18] is not None and o.inputs[19] is not None, "its state is left out")
+    _want(o.inputs[18].variable and o.inputs[19].variable, "its state is no variable")
+    named = [o.inputs[n] for n in (2, 3, 4, 6, 7, 8)]
+    _want(None not in named, "a weight that it needs is left out")
+    cells, width = named[0].shape if len(named[0].shape) == 2 else (0, 0)
+    _want(cells > 0 and width == x.shape[2], "weights of %s for %s", list(named[0].shape), list(x.shape))
+    hidden = o.inputs[18].size // max(x.shape[1 if o.option(3, "<b") else 0], 1)
+    for n in (1, 2, 3, 4, 5, 6, 7, 8):
+        w = o.inputs[n]
+        if w is not None:
+            _shape(w, [cells, width if n < 5 else hidden], "a weight")
+            _want(x.type in FLOAT or (w.type in INT8 and len(w.scales) == 1), "a weight is %s", type_name(w))
+    for n in (12, 13, 14, 15):
+        bias = o.inputs[n]
+        if bias is not None:
+            _shape(bias, [cells], "a bias")
+    if x.type in QUANTISED:
+        _scaled(x, y, o.inputs[18], o.inputs[19])
+        _want(len(o.indices[2]) == 5 and min(o.indices[2]) >= 0, "%d intermediates, want 5", len(o.indices[2]))
+
+
+def _gather(o):
+    x = o.inputs[0]
+    _same_type(x, o.outputs[0])
+    axis = _axis(o.option(0), len(x.shape))
+    for n in o.inputs[1].values or ():
+        _want(x.sizes[axis] is None or 0 <= n < x.sizes[axis], "place %d of %d", n, x.shape[axis])
+
+
+def _assign(o):
+    _want(o.inputs[0].type in (2, 13), "a variable's handle is %s", type_name(o.inputs[0]))
+
+
+COMPARISONS = (58, 61, 62, 63, 71, 72)
+RULES = {
+    0: Rule("ADD", 2, 1, 11, _pair),
+    1: Rule("AVERAGE_POOL_2D", 1, 1, 5, _pool),
+    2: Rule("CONCATENATION", (1, 10**6), 1, 10, _concatenation),
+    3: Rule("CONV_2D", (2, 3), 1, 1, _conv),
+    4: Rule("DEPTHWISE_CONV_2D", (2, 3), 1, 2, _conv),
+    5: Rule("DEPTH_TO_SPACE", 1, 1, 94, _blocks),
+    6: Rule("DEQUANTIZE", 1, 1, 0, _dequantize),
+    9: Rule("FULLY_CONNECTED", (2, 3), None, 8, _dense),
+    12: Rule("L2_POOL_2D", 1, 1, 5, _pool),
+    14: Rule("LOGISTIC", 1, 1, 0, _unary),
+    17: Rule("MAX_POOL_2D", 1, 1, 5, _pool),
+    18: Rule("MUL", 2, 1, 21, _pair),
+    19: Rule("RELU", 1, 1, 0, _unary),
+    20: Rule("RELU_N1_TO_1", 1, 1, 0, _unary),
+    21: Rule("RELU6", 1, 1, 0, _unary),
+    22: Rule("RESHAPE", (1, 2), 1, 0, _reshape),
+    23: Rule("RESIZE_BILINEAR", 2, 1, 15, _resize),
+    25: Rule("SOFTMAX", 1, 1, 9, _softmax),
+    26: Rule("SPACE_TO_DEPTH", 1, 1, 19, _blocks),
+    28: Rule("TANH", 1, 1, 0, _unary),
+    34: Rule("PAD", 2, 1, 0, _pad),
+    36: Rule("GATHER", 2, 1, 23, _gather),
+    37: Rule("BATCH_TO_SPACE_ND", 3, 1, 0, _batches),
+    38: Rule("SPACE_TO_BATCH_ND", 3, 1, 0, _batches),
+    39: Rule("TRANSPOSE", 2, 1, 0, _transpose),
+    40: Rule("MEAN", 2, 1, 27, _reduced),
+    41: Rule("SUB", 2, 1, 28, _pair),
+    42: Rule("DIV", 2, 1, 29, _pair),
+    43: Rule("SQUEEZE", 1, 1, 0, _reshape),
+    44: Rule("UNIDIRECTIONAL_SEQUENCE_LSTM", (20, 24), 1, 71, _lstm, 1),
+    45: Rule("STRIDED_SLICE", 4, 1, 32, _strided_slice),
+    49: Rule("SPLIT", 2, None, 35, _split),
+    54: Rule("PRELU", 2, 1, 0, _pair),
+    55: Rule("MAXIMUM", 2, 1, 0, _pair),
+    57: Rule("MINIMUM", 2, 1, 0, _pair),
+    58: Rule("LESS", 2, 1, 0, _pair),
+    60: Rule("PADV2", 3, 1, 0, _pad),
+    61: Rule("GREATER", 2, 1, 0, _pair),
+    62: Rule("GREATER_EQUAL", 2, 1, 0, _pair),
+    63: Rule("LESS_EQUAL", 2, 1, 0, _pair),
+    65: Rule("SLICE", 3, 1, 0, _slice),
+    69: Rule("TILE", 2, 1, 0, _tile),
+    70: Rule("EXPAND_DIMS", 2, 1, 0, _reshape),
+    71: Rule("EQUAL", 2, 1, 0, _pair),
+    72: Rule("NOT_EQUAL", 2, 1, 0, _pair),
+    74: Rule("SUM", 2, 1, 27, _reduced),
+    77: Rule("SHAPE", 1, 1, 0),
+    81: Rule("REDUCE_PROD", 2, 1, 27, _reduced),
+    82: Rule("REDUCE_MAX", 2, 1, 27, _reduced),
+    83: Rule("PACK", (1, 10**6), 1, 59, _pack),
+    88: Rule("UNPACK", 1, None, 64, _unpack),
+    89: Rule("REDUCE_MIN", 2, 1, 27, _reduced),
+    97: Rule("RESIZE_NEAREST_NEIGHBOR", 2, 1, 74, _resize),
+    98: Rule("LEAKY_RELU", 1, 1, 75, _unary),
+    100: Rule("MIRROR_PAD", 2, 1, 77, _pad),
+    102: Rule("SPLIT_V", 3, None, 79, _split),
+    114: Rule("QUANTIZE", 1, 1, 0, _quantize),
+    117: Rule("HARD_SWISH", 1, 1, 0, _unary),
+    126: Rule("BATCH_MATMUL", 2, 1, 101, _matmul),
+    129: Rule("CALL_ONCE", 0, 0, 103),
+    142: Rule("VAR_HANDLE", 0, 1, 111),
+    143: Rule("READ_VARIABLE", 1, 1, 0, _assign),
+    144: Rule("ASSIGN_VARIABLE", 2, 0, 0, _assign),
+}

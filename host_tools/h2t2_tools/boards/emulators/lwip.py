@@ -1,0 +1,71 @@
+"""The lwip port: MicroPython's unix port with the network stack and the TLS of a Pico W, on a network that slirp carries.
+
+Its source is lwip_port/. A broker on this machine's 127.0.0.1 is at 10.0.2.2. Its heap is the free heap of a Pico W.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ...common.errors import Failure
+from ...common.places import cache
+from ..kinds import KINDS
+from . import debian, source
+from .built import Built
+
+HOST = "10.0.2.2"  # this machine, as the port sees it
+HEAP = 2 * KINDS["pico_w"].heap  # bytes: objects of 64 bits are twice as large
+HERE = Path(__file__).parent
+
+
+def slirp() -> Path:
+    """slirp without a limit on its speed: the installed package's, or the fetched one."""
+    installed = shutil.which("slirp-fullbolt")
+    return Path(installed) if installed else cache() / "slirp/usr/bin/slirp-fullbolt"
+
+
+class Port(Built):
+    """The port. It runs scripts as an Emulator does."""
+
+    def missing(self) -> str | None:
+        if not self.firmware().exists():
+            return source.lacking(self.name) or "not built; run: h2t2 emulators --install"
+        return None if slirp().exists() else "no slirp; run: h2t2 emulators --install"
+
+    def fetch(self, progress: Callable[[str], None]) -> None:
+        """Fetch slirp."""
+        if not slirp().exists():
+            progress("slirp")
+            architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
+            debian.unpack((source.DEBIAN_13,), architecture, ["slirp"], cache() / "slirp")
+
+    def command(self, script: Path, files: list[Path], heap: int = HEAP) -> list[str]:
+        """The command that runs a script. files: unused, it sees this machine's. heap: bytes."""
+        starter = [sys.executable, str(HERE / "slirp_line.py"), str(slirp()), str(self.firmware().with_name("nodelay.so"))]
+        return [*starter, str(self.firmware()), "-X", f"heapsize={heap}", str(script)]
+
+    def node(self, script: Path) -> list[str]:
+        """The command that runs a node's main.py."""
+        return self.command(script, [])
+
+    def environment(self, *paths: Path, dns: str = "") -> dict[str, str]:
+        """Environment variables for command(). paths: where imports are looked for. dns: ADDRESS:PORT of its DNS server."""
+        return {**os.environ, "MICROPYPATH": ":".join(map(str, paths)), "H2T2_DNS": dns}
+
+    def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
+        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
+        done = subprocess.run(
+            self.command(script, files), capture_output=True, text=True, timeout=timeout, env=self.environment(path)
+        )
+        if done.returncode:
+            raise Failure(f"{self.name} MicroPython: {script.name}: {(done.stdout + done.stderr).strip()[-800:]}")
+        return done.stdout
+
+
+LWIP = Port(source.LWIP, "MicroPython 1.25 with a Pico W's network stack (lwIP) and TLS, 64-bit objects, on slirp", "", "")

@@ -1,0 +1,39 @@
+"""Starts the lwip port on a network of its own: `python slirp_line.py SLIRP PRELOAD MICROPYTHON ARGUMENT...`.
+
+slirp carries what comes over the port's SLIP line to this machine's own sockets: 10.0.2.2 is 127.0.0.1 here. This process
+becomes MicroPython, slirp is its child and ends with it. SIGSTOP to slirp stalls the network. PRELOAD: slirp_preload/nodelay.c,
+compiled.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    slirp, preload, *program = sys.argv[1:]
+    ours, other = socket.socketpair()
+    parent = os.getpid()
+    if os.fork() == 0:
+        os.setsid()  # Ctrl-C is for MicroPython
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        silence = os.open(os.devnull, os.O_WRONLY)
+        for number, target in ((other.fileno(), 0), (other.fileno(), 1), (silence, 2)):
+            os.dup2(number, target)
+        ours.close()
+        os.execve(slirp, [slirp], {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LD_PRELOAD": preload})
+    other.close()
+    ours.setblocking(False)
+    ours.set_inheritable(True)
+    os.environ.update(H2T2_SLIP=str(ours.fileno()))
+    os.execv(program[0], program)
+
+
+if __name__ == "__main__":
+    main()

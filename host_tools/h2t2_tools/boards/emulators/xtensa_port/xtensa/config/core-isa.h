@@ -1,0 +1,1 @@
+// Picolibc asks what the processor has.

@@ -1,0 +1,46 @@
+"""A node whose program hangs while a package is on trial: its process starts again, as a board does by its watchdog."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from h2t2.node import trial
+from h2t2.node.update import Updates
+
+LOOK_S = 0.5  # between two looks
+SPARE_S = 5.0  # beyond what the node's own loop bears: it has the first word
+
+
+class HangGuard:
+    """While a package is on trial, from here to stop(): where feed() is not called for as long as a trial bears without a
+    sample, the process executes its own command line again. The runtime counts the starts of a trial, and goes back after
+    three.
+
+    updates: the node's, or None. every_us: between two samples. say: told before it happens.
+    """
+
+    def __init__(self, updates: Updates | None, every_us: int, say: Callable[[str], None]) -> None:
+        self._updates, self._say = updates, say
+        self._fed = time.monotonic()
+        self._stopped = threading.Event()
+        if updates and updates.trying:
+            self._seconds = trial.patience(updates.record, every_us) + SPARE_S
+            threading.Thread(target=self._watch, name="hang guard", daemon=True).start()
+
+    def feed(self) -> None:
+        """The node's loop turns."""
+        self._fed = time.monotonic()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(LOOK_S) and self._updates and self._updates.trying:
+            quiet = time.monotonic() - self._fed
+            if quiet > self._seconds:
+                self._say(f"the program has not come back for {quiet:.0f} s: starting again")
+                os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

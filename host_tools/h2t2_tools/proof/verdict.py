@@ -1,0 +1,74 @@
+"""What `h2t2 run` says of a run at its end: what went wrong on the board, and, of labelled samples, accuracy and cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ..fleet.config import NodeConfig
+
+# causes of a start that are none of the node's: reset_cause() as h2t2.node.board names it
+ORDERLY = ("", "pwron", "hard", "soft", "deepsleep", "brownout", "update")
+COUNTERS = {
+    "errors": "exceptions in the node",
+    "sensor_errors": "failures of sense()",
+    "act_errors": "failures of act()",
+    "unsaved": "snapshots that could not be written",
+}
+
+
+class Verdict:
+    """Takes a board's decisions as they come, and what it prints beside them.
+
+    labels: of its samples, in their order; None where nobody knows them.
+    """
+
+    def __init__(self, config: NodeConfig, labels: Sequence[int] | None = None) -> None:
+        self.config = config
+        self.labels = labels
+        self.decided: list[dict[str, Any]] = []
+        self.tracebacks = 0
+        self.restarts = 0
+
+    def take(self, line: dict[str, Any]) -> None:
+        """A decision: {"n", "bin", "decision", "source"}."""
+        self.decided.append(line)
+
+    def hear(self, text: str) -> None:
+        """A line that is no decision."""
+        self.tracebacks += "Traceback (most recent call last)" in text
+        self.restarts += "starting again in " in text
+
+    def trouble(self, summary: dict[str, Any]) -> list[str]:
+        """What went wrong, in words; nothing for a run in order."""
+        words = []
+        start = str(summary.get("start", ""))
+        if self.restarts or start not in ORDERLY:
+            words.append(f"the board started again{f' ({start})' if start not in ORDERLY else ''}")
+        elif self.tracebacks:
+            words.append("the board printed a traceback")
+        return words + [f"{summary[name]} {text}" for name, text in COUNTERS.items() if summary.get(name)]
+
+    def report(self) -> dict[str, Any]:
+        """{"decisions": by source; with labels "labelled", "accuracy" and "cost": the mean of a labelled sample}.
+
+        An offload costs beta, whatever its answer; a wrong decision what its error costs.
+        """
+        report: dict[str, Any] = {"decisions": dict(Counter(line["source"] for line in self.decided))}
+        if not self.labels:
+            return report
+        known = [(line, self.labels[line["n"]]) for line in self.decided if 0 <= line["n"] < len(self.labels)]
+        if known:
+            right = sum(line["decision"] == label for line, label in known)
+            cost = sum(self._cost(line, label) for line, label in known)
+            report.update(labelled=len(known), accuracy=right / len(known), cost=cost / len(known))
+        return report
+
+    def _cost(self, line: dict[str, Any], label: int) -> float:
+        config, decision = self.config, line["decision"]
+        asked = config.beta if line["source"] == "remote" else 0.0
+        if config.costs is not None:
+            return asked + config.costs[label][decision]
+        wrong = config.delta_fn if label else config.delta_fp
+        return asked + (wrong if decision != label else 0.0)

@@ -1,0 +1,79 @@
+"""Writes firmware/h2t2/ldl/tflite_schema.py from the schema that LiteRT brings along: python host_tools/tflite_schema.py"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import textwrap
+from pathlib import Path
+
+OUT = Path(__file__).parents[1] / "firmware/h2t2/ldl/tflite_schema.py"
+SIZES = {"Bool": 1, "Int8": 1, "Uint8": 1, "Int16": 2, "Uint16": 2, "Int32": 4, "Uint32": 4, "Float32": 4}
+SIZES |= {"Int64": 8, "Uint64": 8, "Float64": 8}
+# which union a field holds: the generated reader does not say
+UNIONS = {
+    "BuiltinOptions": "BuiltinOptions", "BuiltinOptions2": "BuiltinOptions2", "Details": "QuantizationDetails",
+    "ArraySegments": "SparseIndexVector", "ArrayIndices": "SparseIndexVector",
+}  # fmt: skip
+HEAD = """\
+# The tables of a .tflite, for tflite_check.py. Written by host_tools/tflite_schema.py from LiteRT's schema; not by hand.
+
+# the fields of each table in order: a number is a scalar of so many bytes, vN a vector of them, s a string, Name a table, *Name
+# a vector of tables, ?Union a table whose kind the field before it names, _ nothing
+"""
+
+
+def source() -> str:
+    """The module's text."""
+    spec = importlib.util.find_spec("ai_edge_litert")
+    assert spec and spec.submodule_search_locations
+    tree = ast.parse(Path(spec.submodule_search_locations[0], "schema_py_generated.py").read_text())
+    classes = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
+    tables = {name: _fields(each) for name, each in classes.items() if _is_table(each)}
+    unions = {name: _members(classes[name]) for name in dict.fromkeys(UNIONS.values())}
+    lines = [HEAD + "TABLES = {"]
+    lines += [f'    "{name}": "{" ".join(fields)}",' for name, fields in tables.items()]
+    lines += ["}", "# the kinds of table each union may hold, from 1 on", "UNIONS = {"]
+    for name, members in unions.items():
+        lines += [f'    "{name}": """', *textwrap.wrap(" ".join(members), 128), '""".split(),']
+    return "\n".join([*lines, "}", ""])
+
+
+def _is_table(each: ast.ClassDef) -> bool:
+    return any(isinstance(method, ast.FunctionDef) and method.name == "GetRootAs" for method in each.body)
+
+
+def _fields(each: ast.ClassDef) -> list[str]:
+    """What each slot of a table holds, as the methods of its reader show it; the first method of a slot is the field itself."""
+    kinds: dict[int, str] = {}
+    for method in each.body:
+        text = ast.unparse(method)
+        offset = re.search(r"_tab\.Offset\((\d+)\)", text)
+        slot = int(offset[1]) // 2 - 2 if offset else -1
+        if isinstance(method, ast.FunctionDef) and offset and slot not in kinds:
+            kinds[slot] = _kind(method.name, text)
+    return [kinds.get(slot, "_") for slot in range(max(kinds, default=-1) + 1)]
+
+
+def _kind(name: str, text: str) -> str:
+    vector = "_tab.Vector(o)" in text
+    if "_tab.String(" in text:
+        return "s"
+    if "_tab.Union(" in text:
+        return "?" + UNIONS[name]
+    table = re.search(r"obj = (\w+)\(\)", text)
+    if table:
+        return "*" * vector + table[1]
+    number = re.search(r"_tab\.Get\(flatbuffers\.number_types\.(\w+)Flags", text)
+    assert number, text
+    return "v" * vector + str(SIZES[number[1]])
+
+
+def _members(each: ast.ClassDef) -> list[str]:
+    """The names of a union's members by their numbers, but for NONE, which is 0."""
+    return [statement.targets[0].id for statement in each.body if isinstance(statement, ast.Assign)][1:]  # type: ignore
+
+
+if __name__ == "__main__":
+    OUT.write_text(source())

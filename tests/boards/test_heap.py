@@ -1,0 +1,119 @@
+"""The heap of a board in every emulated test: MicroPython's unix port is given what a board has."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from h2t2_tools.boards import flash, rehearsal, targets
+from h2t2_tools.boards.emulators import drive
+from h2t2_tools.boards.emulators.built import PICO
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.boards.kinds import KINDS, Contents, payload
+from h2t2_tools.common import pairs, places
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.model import bundle, footprint
+from h2t2_tools.proof import networks
+
+
+@pytest.mark.parametrize("emulator", [UNIX, ARM32], ids=["unix", "arm32"])
+@pytest.mark.parametrize("kind", ["pico_w", "esp32"])
+def test_an_emulated_node_has_the_heap_of_its_board(emulator, kind, tmp_path):
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    main = tmp_path / "main.py"
+    main.write_text("import gc\ngc.collect()\nprint(gc.mem_free())\n")
+    command = emulator.node(main) if kind == "pico_w" else emulator.node(main, KINDS[kind].heap)
+    free = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    wanted = KINDS[kind].heap * (1 if emulator is ARM32 else 2)
+    assert wanted <= free < wanted + 3000
+
+
+OPEN = """import gc
+gc.collect()
+free = gc.mem_free()
+from h2t2.ldl.open import open_ldl
+model = open_ldl(FOLDER + "ldl.h2m", stream=True)
+print(free, len(model.arena), len(model.weights))
+"""
+
+
+@pytest.mark.whole
+def test_a_streamed_model_opens_on_a_pico_that_inspect_says_it_fits(tmp_path):
+    """Its two buffers are 64 KB each: they are there before the runtime's modules cut the heap into pieces."""
+    if PICO.missing():
+        pytest.skip(PICO.missing())
+    (tmp_path / "model.tflite").write_bytes(networks.mobilenet_v1())
+    blob = bundle.from_tflite(tmp_path / "model.tflite")
+    needs = footprint.on_a_board(blob)["ram_bytes_streamed"]
+    free, arena, weights = map(int, drive.run(PICO, OPEN, {"ldl.h2m": blob}).split())
+    assert arena + weights > 125_000 and free - 65_000 < needs < free
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["pico", "pico_w", "esp32"])
+@pytest.mark.parametrize("options", [{}, {"bits": 6}, {"policy": "h2t2"}], ids=["adaptive", "6 bits", "h2t2"])
+def test_what_flash_predicts_is_enough_and_less_is_refused(name, options, tmp_path):
+    """With 4 KB more than predicted: a thousand decisions, a snapshot after each of the first lessons, a second connection."""
+    if ARM32.missing():
+        pytest.skip(ARM32.missing())
+    pair, kind = pairs.load("breast_cancer"), KINDS[name]
+    (tmp_path / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
+    config = NodeConfig(remote_shape=pair.about.remote.shape, model_id=pair.about.model_id, **options)
+    contents = Contents(tmp_path / "ldl.h2m", config)
+    heap = flash.needed(kind, contents)
+    files = payload(replace(kind, arch="armv6m"), contents)
+    predicted = sum(heap.values())
+    assert rehearsal.trouble(files, contents.record_size, predicted + 4096, 1000) == ""
+    found = targets.Found(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6)
+    with pytest.raises(UserError, match="heap"):
+        flash.check(kind, found, "port", [], heap, True)
+
+
+SAVE = """import gc
+from h2t2.core.adaptive import Adaptive
+from h2t2.node.snapshot import costs_of, pieces
+from h2t2.node.store import file_store
+policy = Adaptive(bits=BITS, window=8)
+costs = costs_of(policy)
+store = file_store(FOLDER + "state")
+store.write(*pieces(policy, costs))
+size = pieces(policy, costs)[0]
+blocks = [None] * 4000
+free = count = n = 0
+def fill():
+    n = 0
+    for size, leave in ((1024, 8192), (64, 0), (1, -100)):
+        gc.collect()
+        while gc.mem_free() > leave + size:
+            try:
+                blocks[n] = bytearray(size)
+            except MemoryError:
+                break
+            n += 1
+    return n
+count = fill()
+for n in range(count - 1, -1, -1):
+    blocks[n] = None
+    gc.collect()
+    free = gc.mem_free()
+    try:
+        store.write(*pieces(policy, costs))
+        break
+    except MemoryError:
+        pass
+blocks = None
+print(size, free)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [4, 6, 8])
+def test_a_snapshot_is_saved_with_one_kilobyte_of_heap(bits, tmp_path):
+    if ARM32.missing():
+        pytest.skip(ARM32.missing())
+    script = tmp_path / "save.py"
+    script.write_text(f"BITS = {bits}\nFOLDER = '{tmp_path}/'\n{SAVE}")
+    size, needed = map(int, ARM32.run(script, [], places.RUNTIME.parent, heap=200_000).split())
+    assert size > 1000 and needed <= 1024

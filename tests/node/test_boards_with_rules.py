@@ -1,0 +1,127 @@
+"""Whole nodes on MicroPython's unix port with the rules of real boards (ports/world.py), in virtual time: `h2t2 flash`'s files,
+a real broker and a real remote model. Such a board is started again after every reset, as often as it takes."""
+
+import json
+import subprocess
+
+import pytest
+from ports.world import ESP32, LONG, RP2040
+from support import ROOT, mosquitto, worker
+
+from h2t2_tools.boards import kinds, project
+from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.common import pairs
+from h2t2_tools.model import bundle
+
+pytestmark = pytest.mark.slow
+CONFIGURATION = {RP2040: "pico_w", ESP32: "esp32"}
+APP = """import json
+COUNT = {count}
+n = 0
+def setup(config):
+    global rows
+    with open("samples.csv") as file:
+        rows = [file.readline() for _ in range(40)]
+def taken():
+    try:
+        with open("taken") as file:
+            return int(file.read())
+    except OSError:
+        return 0
+def sense():
+    n = taken()
+    if n == COUNT:
+        raise StopIteration
+    with open("taken", "w") as file:
+        file.write(str(n + 1))
+    return [float(x) for x in rows[n % 40].split(",")]
+def act(decision):
+    import time
+    print(json.dumps({{"at": time.world.now, "source": decision.source, "late": decision.late}}))
+"""
+MAIN = """from ports import pretend
+world = pretend.be({chip!r}, **{options!r})
+__import__("time").world = world
+exec(open("own.py").read())
+world.save()
+"""
+
+
+def play(tmp_path, broker, chip, count, options, **config):
+    """(decisions, starts, summary, world) of a node with an app, started again after every reset until it ends."""
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    pair, folder, device = pairs.load("breast_cancer"), tmp_path / "project", tmp_path / "device"
+    project.new(folder, pair, CONFIGURATION[chip], bundle.from_tflite(pair.ldl))
+    (folder / "app.py").write_text(APP.format(count=count))
+    contents = project.load(folder).contents
+    usual = {"broker": broker.host, "port": broker.port, "wifi_name": "home", "wifi_password": "secret", "ntp": ""}
+    usual.update(policy="h2t2", exploration="epsilon", epsilon=1.0, deadline_ms=8000, telemetry_s=1, prior=None)
+    own = kinds.Contents(contents.model, contents.config.model_copy(update={**usual, **config}), own=contents.own)
+    for path, content in kinds.payload(kinds.KINDS[CONFIGURATION[chip]], own).items():
+        (device / path).parent.mkdir(parents=True, exist_ok=True)
+        (device / path).write_bytes(content)
+    (device / "main.py").rename(device / "own.py")
+    (device / "run.py").write_text(MAIN.format(chip=chip, options=options))
+    command, env = UNIX.command(device / "run.py", []), UNIX.environment(device, ROOT / "tests")
+    lines, starts = [], 0
+    while True:
+        ran = subprocess.run(command, cwd=device, env=env, capture_output=True, text=True, timeout=120)
+        starts += 1
+        assert ran.returncode in (0, -9) and "LOCKED UP" not in ran.stdout, ran.stdout[-2000:] + ran.stderr[-800:]
+        said = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+        lines += [line for line in said if "source" in line and "at" in line]
+        if ran.returncode == 0:
+            return lines, starts, said[-1]["summary"], json.loads((device / "world.json").read_text())
+
+
+@pytest.mark.parametrize("chip", [RP2040, ESP32])
+def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_comes(tmp_path, chip):
+    """The access point comes after a minute, and is away for half a minute later; the watchdog never ends the program."""
+    options = {"up": ((60_000, 110_000), (140_000, LONG))}
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, chip, 100, options, every="2s", watchdog_ms=8000)
+    assert len(lines) == 100 and starts == 1 and not world["resets"] and not any(line["late"] for line in lines)
+    assert lines[0]["at"] < 3500 and {line["source"] for line in lines[:25]} == {"fallback"}
+    remote = [line["at"] for line in lines if line["source"] == "remote"]
+    assert any(at < 100_000 for at in remote) and any(at > 180_000 for at in remote), remote
+    assert len(remote) > 25 and summary["connections"] == 2 and summary["errors"] == 0
+    assert summary["trouble"].startswith("Wi-Fi home: ")
+
+
+@pytest.mark.parametrize("chip", [RP2040, ESP32])
+def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
+    """Two offloads an hour, a sample every ten minutes, a watchdog of eight seconds: five hours. It used to be one in all."""
+    config = {"every": "10min", "sleep": "deep", "budget": "2/hour", "watchdog_ms": 8000}
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, chip, 30, {"is_set": chip == ESP32}, **config)
+    assert len(lines) == 30 and starts == 31 and summary["wakes"] == 30 and summary["start"] == "deepsleep"
+    remote = sum(line["source"] == "remote" for line in lines)
+    assert 10 <= remote <= 12, lines
+    assert summary["asleep_s"] == pytest.approx(30 * 600, rel=0.03) and summary["duty"] < 20
+    assert set(world["resets"]) == {"hard" if chip == RP2040 else "deepsleep"}
+
+
+@pytest.mark.parametrize("chip", [RP2040, ESP32])
+def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
+    """A sample every minute: longer than half the keep-alive, and an ESP32's radio is off. It wakes in time to connect."""
+    config = {"every": "1min", "sleep": "light", "watchdog_ms": 8000}
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, chip, 12, {}, **config)
+    assert starts == 1 and not world["resets"] and len(lines) == 12
+    assert [line["source"] for line in lines].count("remote") >= 11, (lines, summary)
+    assert summary["connections"] >= 11
+    assert summary["asleep_s"] == pytest.approx(world["slept"] / 1000, abs=2) and summary["asleep_s"] > 11 * 50
+
+
+def test_a_board_that_wakes_alone_tries_ever_more_rarely(tmp_path):
+    """Its network is away for six hours: 36 wakings, of which some ten try for it; then it is found within the next 32."""
+    up = ((0, 3_600_000), (7 * 3_600_000, LONG))
+    config = {"every": "10min", "sleep": "deep", "watchdog_ms": 8000}
+    with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
+        lines, starts, summary, world = play(tmp_path, broker, ESP32, 80, {"up": up, "is_set": True}, **config)
+    attempts = [at for at, call in world["asked"] if call == "connect"]
+    alone = [at for at in attempts if 3_610_000 < at < 7 * 3_600_000]
+    assert 3 <= len({at // 600_000 for at in alone}) <= 8
+    assert any(line["source"] == "remote" and line["at"] > 7 * 3_600_000 for line in lines)
+    assert [line["source"] for line in lines[-5:]].count("remote") >= 4

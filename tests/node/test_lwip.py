@@ -1,0 +1,275 @@
+"""Whole nodes on MicroPython's own network stack, a Pico W's, with its heap: real Mosquitto, real remote model, an unfriendly
+network."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from interpreters import need
+from name_server import NameServer
+from rig import Board, Material, parse
+from support import mosquitto, worker
+
+from h2t2.core import policies
+from h2t2.node.keeper import Keeper
+from h2t2.node.store import file_store
+from h2t2_tools.boards.emulators import lwip
+from h2t2_tools.fleet import broker as brokers
+from h2t2_tools.fleet import certs
+from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.usage import children
+
+pytestmark = [pytest.mark.whole, pytest.mark.slow]
+ENTRY = {"id": "lwip", "kind": "unix", "emulator": "lwip", "features": []}
+
+
+@pytest.fixture
+def board():
+    need(lwip.LWIP)
+    return Board(ENTRY, None, True)
+
+
+@pytest.fixture
+def broker(tmp_path_factory):
+    with mosquitto(tmp_path_factory.mktemp("mosquitto")) as running:
+        yield running
+
+
+@pytest.fixture
+def material(tmp_path, broker):
+    """material(samples, **config) -> Material for a node whose broker this machine runs."""
+    given = {"broker": lwip.HOST, "port": broker.port, "device": "lwip", "policy": "adaptive"}
+    return lambda samples, **config: Material(tmp_path, samples, {**given, **config})
+
+
+class Network:
+    """The network of a running port: slirp, its process's child."""
+
+    def __init__(self, process):
+        (self.slirp,) = children(process.pid)
+
+    def stall(self):
+        os.kill(self.slirp, signal.SIGSTOP)
+
+    def go_on(self):
+        os.kill(self.slirp, signal.SIGCONT)
+
+
+@contextmanager
+def running(board, material, names=None, before=""):
+    """A node's process; killed at the end if it still runs. names: its NameServer. before: source that runs first."""
+    board.prepare(material)
+    script = material.folder / "start.py"
+    port = f"import h2t2.link.names\nh2t2.link.names.PORT = {names.port}\n" if names else ""
+    script.write_text(port + before + "import main\n")
+    env = lwip.LWIP.environment(material.folder, dns=lwip.HOST)
+    process = subprocess.Popen(
+        lwip.LWIP.command(script, []), cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def finished(process, said="", seconds=120):
+    out = said + rest(process, seconds)[0]
+    assert process.returncode == 0, out[-800:]
+    return parse(out)
+
+
+def decided(outcome, samples):
+    return sorted(row["n"] for row in outcome.decisions) == list(range(samples))
+
+
+def test_a_stalled_network_delays_no_decision(board, material, broker):
+    """Nothing comes and nothing is refused: each sample is decided within its deadline, and the link is there afterwards."""
+    made = material(300, every="20ms", deadline_ms=400, snapshot="")
+    with worker(broker.url, "breast_cancer"), running(board, made) as process:
+        said = board.heard(process, '"remote"')
+        network = Network(process)
+        network.stall()
+        said += board.heard(process, '"fallback"') + board.heard(process, '"fallback"')
+        network.go_on()
+        outcome = finished(process, said)
+    assert decided(outcome, 300) and outcome.summary["errors"] == 0, outcome.log
+    sources = [row["source"] for row in sorted(outcome.decisions, key=lambda row: row["n"])]
+    assert "remote" in sources[sources.index("fallback") :]
+
+
+def test_a_missing_broker_delays_no_decision(board, material, broker):
+    broker.stop()
+    outcome = board.run(material(100, snapshot=""))
+    assert decided(outcome, 100) and outcome.summary["replies"] == outcome.summary["connections"] == 0
+    assert outcome.summary["errors"] == 0 and "deciding locally" in outcome.log
+
+
+def test_a_silent_name_server_delays_no_decision(board, material, broker):
+    """It falls silent before the first sample, for as long as a Pico W's own look-up takes to give up on a server; then it
+    answers, and the node is there. Each sample is decided when it is due."""
+    made = material(160, broker="broker.test", every="50ms", deadline_ms=400, snapshot="")
+    with worker(broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
+        names.silent = True
+        with running(board, made, names) as process:
+            said = board.heard(process, '"n": 100,')
+            asked, names.silent = names.asked, False
+            outcome = finished(process, said)
+    assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
+    assert outcome.summary["skipped"] < 20  # getaddrinfo() of lwIP skips 140 slots each time
+    assert 3 <= asked <= 12 and outcome.summary["replies"] > 0
+    sources = [row["source"] for row in outcome.decisions]
+    assert "remote" not in sources[:100]
+
+
+# prints what its policy is asked and told, in order; how long after it was due each sample was decided; when it saved
+RECORD = """
+import h2t2.core.policies as policies
+import h2t2.node.start as start
+from h2t2.clock import ticks_diff, ticks_ms
+from h2t2.node.keeper import Keeper
+from h2t2.node.node import Node
+
+make, step, show, save = policies.make, Node.step, start.show, Keeper.save
+due = {}
+began = ticks_ms()
+
+def recorded(name, arguments):
+    policy = make(name, arguments)
+    decide, learn, lose, charge = policy.decide, policy.learn, policy.lose, policy.set_charge
+
+    def decided(k):
+        action = decide(k)
+        print("D", due["n"], k, action, policy.ticket)
+        return action
+
+    def learned(ticket, label, beta):
+        print("L", ticket, label, beta)
+        return learn(ticket, label, beta)
+
+    def lost(ticket):
+        print("X", ticket)
+        return lose(ticket)
+
+    def charged(beta):
+        print("C", beta)
+        charge(beta)
+
+    policy.decide, policy.learn, policy.lose, policy.set_charge = decided, learned, lost, charged
+    return policy
+
+def stepped(node, x, shape, remote, tag, since=None):
+    due["n"] = tag
+    due[tag] = since
+    step(node, x, shape, remote, tag, since)
+
+def shown(tag, k, decision, source):
+    print("T", tag, ticks_diff(ticks_ms(), due.pop(tag)))
+    show(tag, k, decision, source)
+
+def saved(keeper):
+    save(keeper)
+    print("S", ticks_diff(ticks_ms(), began))
+
+policies.make, Node.step, start.show, Keeper.save = recorded, stepped, shown, saved
+"""
+
+
+class SecureBroker(brokers.Mosquitto):
+    """A Mosquitto with a second listener, `secure`, whose clients show certificates of `folder`."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        certs.make(folder / "certs", ["broker.test"], ["lwip"], 30)
+        (folder / "certs/server.key").chmod(0o644)  # Mosquitto reads it as a user of its own
+        self.secure = brokers.free_port()
+        files = {"cafile": "ca.crt", "certfile": "server.crt", "keyfile": "server.key"}
+        lines = [f"{name} {folder / 'certs' / file}" for name, file in files.items()]
+        more = [f"listener {self.secure} 127.0.0.1", *lines, "require_certificate true", ""]
+        self._config.write_text(self._config.read_text() + "\n".join(more))
+
+
+@pytest.fixture
+def secure_broker():
+    need(lwip.LWIP)
+    if brokers.mosquitto() is None:
+        pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
+    with tempfile.TemporaryDirectory(prefix="h2t2-secure-") as name:  # not pytest's: Mosquitto's user may read it
+        folder = Path(name)
+        broker = SecureBroker(folder)
+        for readable in (folder, folder / "certs"):
+            readable.chmod(0o755)
+        broker.start()
+        yield broker
+        broker.stop()
+
+
+def replayed(material, log):
+    """The policy on this host, asked and told the same in the same order: each of its answers is the node's."""
+    from h2t2.ldl.bundle import Int8Model
+
+    config = material.board_config
+    ldl = Int8Model(material.blob, config.event, config.bits)
+    policy = policies.make(config.policy, config.arguments())
+    decisions = 0
+    for line in log.splitlines():
+        kind, *numbers = line.split(" ")
+        if kind == "D":
+            n, k, action, ticket = map(int, numbers)
+            assert k == ldl.bin(ldl.run(memoryview(material.local[n].copy().data))), n
+            assert (policy.decide(k), policy.ticket) == (action, ticket), n
+            decisions += 1
+        elif kind in ("L", "X", "C") and all(number.lstrip("-").isdigit() for number in numbers):
+            {"L": policy.learn, "X": policy.lose, "C": policy.set_charge}[kind](*map(int, numbers))
+    return policy, decisions
+
+
+@pytest.mark.timeout(400)
+def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, material, secure_broker, tmp_path):
+    """2,000 samples, a certificate of its own, the Pico W's free heap: the name server is silent for the first 30 s, then the
+    broker is killed and comes back, then the network stalls for 25 s. Every sample is decided within its deadline, a snapshot
+    is never older than a minute, and the host's policy replays every decision to the same state."""
+    folder = secure_broker._config.parent / "certs"
+    files = {"ca": str(folder / "ca.crt"), "cert": str(folder / "lwip.crt"), "key": str(folder / "lwip.key")}
+    made = material(2000, broker="broker.test", port=secure_broker.secure, every="45ms", snapshot_every=20, **files)
+    with worker(secure_broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
+        names.silent = True
+        with running(board, made, names, RECORD) as process:
+            began = time.monotonic()
+            said = board.heard(process, '"n": 0,')
+            said += board.heard(process, '"n": 660,')  # 30 s
+            silent_s = time.monotonic() - began
+            names.silent = False
+            said += board.heard(process, '"remote"')
+            secure_broker.stop(kill=True)
+            said += board.heard(process, '"fallback"')
+            secure_broker.start()
+            said += board.heard(process, '"remote"')
+            network = Network(process)
+            network.stall()
+            stalled = time.monotonic()
+            last = max(json.loads(line)["n"] for line in said.splitlines() if line.startswith('{"n"'))
+            said += board.heard(process, f'"n": {last + 560},')  # 25 s
+            stalled_s = time.monotonic() - stalled
+            network.go_on()
+            outcome = finished(process, said, 200)
+    summary = outcome.summary
+    assert silent_s >= 30 and stalled_s >= 25
+    assert decided(outcome, 2000), outcome.log
+    assert summary["errors"] == summary["unsaved"] == summary["skipped"] == 0, summary
+    lateness = [int(line.split()[2]) for line in outcome.log.splitlines() if line.startswith("T ")]
+    assert len(lateness) == 2000 and max(lateness) <= made.board_config.deadline_ms
+    saves = [0] + [int(line.split()[1]) for line in outcome.log.splitlines() if line.startswith("S ")]
+    assert max(after - before for before, after in zip(saves, saves[1:])) <= 60_000
+    assert summary["connections"] >= 2 and summary["replies"] > 30
+    policy, decisions = replayed(made, outcome.log)
+    assert decisions + summary["crowded"] == 2000
+    kept = policies.make(made.board_config.policy, made.board_config.arguments())
+    assert Keeper(kept, file_store(str(made.folder / "h2t2.state"))).restored
+    assert kept.state() == policy.state()

@@ -1,0 +1,17 @@
+"""Snapshots as bytes, for tests: the runtime itself writes and reads them a stretch at a time."""
+
+from h2t2.node import snapshot
+from h2t2.node.store import Content, Stream
+
+
+def saved(policy, costs) -> bytes:
+    """What a node writes of a policy."""
+    size, chunks = snapshot.pieces(policy, costs)
+    blob = b"".join(bytes(chunk) for chunk in chunks)
+    assert len(blob) == size
+    return blob
+
+
+def restored(policy, blob, costs) -> bool:
+    """Put such bytes into a policy, as a node does at its start."""
+    return snapshot.restore(policy, Content(Stream(memoryview(bytes(blob))), 0, len(blob)), costs)
