@@ -132,3 +132,17 @@ def test_debug_shows_where_wrong_use_was_found(place):
     arguments.insert(place, "--debug")
     run = subprocess.run([sys.executable, "-m", "h2t2_tools", *arguments], capture_output=True, text=True, timeout=120)
     assert run.returncode == 2 and "Traceback" in run.stderr and "h2t2: nowhere" in run.stderr
+
+
+def test_a_node_logs_what_its_program_raised_with_the_place(caplog):
+    from h2t2_tools.fleet.node import _say
+
+    caplog.set_level(logging.INFO, "h2t2_tools")
+    _say("from now on: the broker is away")
+    for error in (OSError("no bus"), KeyError("relay")):
+        try:
+            raise error
+        except Exception:
+            _say("act: it raised")
+    assert [record.levelname for record in caplog.records] == ["INFO", "WARNING", "ERROR"]
+    assert "KeyError: 'relay'" in caplog.text and "OSError: no bus" not in caplog.text

@@ -227,9 +227,13 @@ def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
 
     registry = CollectorRegistry()
     registry._collector_to_names[Broken()] = []
-    served = Scraped(registry, lambda: "the broker: lost ²", "127.0.0.1", 0)
+    served = Scraped(registry, lambda: "the broker: lost ²", "127.0.0.1", 0, lambda: "3 messages were refused")
     try:
-        for path, status, words in (("metrics", 500, "OverflowError"), ("healthz", 503, "lost ²"), ("metrics", 500, "cannot")):
+        for path, status, words in (
+            ("metrics", 500, "OverflowError"),
+            ("healthz", 503, "lost ²\n3 messages were refused\n"),
+            ("metrics", 500, "cannot"),
+        ):
             with pytest.raises(urllib.error.HTTPError) as refused:
                 urllib.request.urlopen(f"http://127.0.0.1:{served.port}/{path}", timeout=10)
             assert refused.value.code == status and words in refused.value.read().decode()

@@ -52,6 +52,20 @@ def test_a_pause_offloads_nothing_and_ends(monkeypatch):
     assert {source for *_, source in decisions[5:]} == {REMOTE}
 
 
+def test_the_state_counts_exceptions_of_what_acts():
+    """Of these alone: those of the sensor have a count of their own."""
+    service, node, _, _ = running(bins=(0,) * 20)
+
+    def act(tag, k, decision, source):
+        if tag % 2:
+            raise OSError("the relay is not there")
+
+    node.actuate = act
+    service.run()
+    told = service._state()
+    assert (told["act_errors"], told["sensor_errors"], told["errors"], told["samples"]) == (10, 0, 0, 20)
+
+
 def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
     blank = paper(epsilon=32768, feedback="all")
     service, node, decisions, _ = running(blank)

@@ -205,7 +205,7 @@ def _metrics(args: argparse.Namespace) -> None:
     follower = Follower(endpoint_of(args)).start()
     registry = CollectorRegistry()
     registry.register(FleetCollector(follower))
-    scraped = Scraped(registry, lambda: follower.trouble, host, port)
+    scraped = Scraped(registry, lambda: follower.trouble, host, port, lambda: follower.refused)
     print(f"h2t2 metrics: http://{host}:{scraped.port}/metrics", flush=True)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())

@@ -69,7 +69,7 @@ def begin(command: str, form: str = "text", verbose: bool = False, stream: TextI
     end()
     root = logging.getLogger()
     root.addHandler(handler)
-    root.setLevel(logging.WARNING)
+    verbose = verbose or root.level == logging.DEBUG  # whoever runs this as a part of theirs wants everything
     logging.getLogger(OURS).setLevel(logging.DEBUG if verbose else logging.INFO)
     threading.excepthook = _ended
 

@@ -160,8 +160,10 @@ def _say(text: str) -> None:
     """Log what a node says. Where it says it about an exception that nobody has foreseen, the user's program's for example, the
     traceback says where."""
     error = sys.exc_info()[1]
-    if error is None or isinstance(error, (OSError, UserError)) or raised_on_purpose(error):
+    if error is None:
         LOG.info("%s", text)
+    elif isinstance(error, (OSError, UserError)) or raised_on_purpose(error):
+        LOG.warning("%s", text)
     else:
         LOG.error("%s", text, exc_info=error)
 

@@ -40,9 +40,17 @@ class _Bounded(ThreadingHTTPServer):
 
 
 class Scraped:
-    """Serves a registry from a thread until stop(). unwell: asked by /healthz what is wrong, "" for nothing."""
+    """Serves a registry from a thread until stop(). unwell, note: asked by /healthz what is wrong, and what else to know; ""
+    for nothing."""
 
-    def __init__(self, registry: CollectorRegistry, unwell: Callable[[], str], host: str, port: int) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        unwell: Callable[[], str],
+        host: str,
+        port: int,
+        note: Callable[[], str] = lambda: "",
+    ) -> None:
         """UserError where that address cannot be had."""
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,7 +61,8 @@ class Scraped:
                     self._metrics()
                 elif self.path == "/healthz":
                     why = unwell()
-                    self._send(503 if why else 200, "text/plain; charset=utf-8", (why or "ok").encode() + b"\n")
+                    lines = "\n".join(filter(None, (why or "ok", note())))
+                    self._send(503 if why else 200, "text/plain; charset=utf-8", lines.encode() + b"\n")
                 else:
                     self._send(404, "text/plain", b"/metrics or /healthz\n")
 

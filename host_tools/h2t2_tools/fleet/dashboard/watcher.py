@@ -28,7 +28,7 @@ class Watcher:
     """From start() to close(). seen: what `h2t2 fleet --json` would say. took: seconds that the last tick took."""
 
     def __init__(self, follower: Follower, history: History, clock: Callable[[], float] = time.time) -> None:
-        self.seen: dict[str, Any] = {"at": clock(), "lost": None, "devices": [], "workers": [], "unread": 0, "refusal": ""}
+        self.seen: dict[str, Any] = {"at": clock(), "lost": None, "devices": [], "workers": [], "unread": 0, "refused": ""}
         self.by_name: dict[str, dict[str, Any]] = {}
         self.took = 0.0
         self._follower, self._history, self._clock = follower, history, clock
@@ -71,7 +71,7 @@ class Watcher:
     @property
     def refused(self) -> str:
         """What was refused so far, "" where nothing was."""
-        return report.refused(self.seen) if self.seen["unread"] else ""
+        return str(self.seen["refused"])
 
     def series(self, device: str, since: float) -> list[dict[str, Any]]:
         """As History.series; [] where the history cannot be read."""

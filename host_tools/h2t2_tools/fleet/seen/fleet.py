@@ -77,6 +77,12 @@ class Fleet:
         if self.unread <= SAID or not self.unread & 1023:  # a stranger must not fill the log
             LOG.warning("a message is refused: %s (%d so far)", self.refusal, self.unread)
 
+    @property
+    def refused(self) -> str:
+        """A sentence about the messages that were refused, "" where none were."""
+        were = "messages were" if self.unread != 1 else "message was"
+        return f"{self.unread:,} {were} refused, the last on {self.refusal}" if self.unread else ""
+
     def _take(self, topic: str, payload: bytes, retained: bool) -> None:
         if topic.startswith(wire.PRESENCE):
             self._worker(topic[len(wire.PRESENCE) :], payload)

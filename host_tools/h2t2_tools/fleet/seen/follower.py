@@ -51,6 +51,12 @@ class Follower:
         """Why there is no connection now, "" where there is one."""
         return "" if self._session.up.is_set() else self._session.trouble or "not connected"
 
+    @property
+    def refused(self) -> str:
+        """A sentence about the messages that were refused, "" where none were."""
+        with self._lock:
+            return self._fleet.refused
+
     @contextmanager
     def fleet(self) -> Iterator[Fleet]:
         """The fleet as it is; it stays so for as long as the context lasts."""

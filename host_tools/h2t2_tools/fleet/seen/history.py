@@ -71,7 +71,8 @@ class History:
                 raise UserError(f"{path}: no history of this version; move it away, or name another file")
             self._base.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
         except sqlite3.Error as error:
-            raise UserError(f"{path}: {error}; move it away, or name another file") from None
+            remedy = "another process holds it" if "locked" in str(error) else "move it away, or name another file"
+            raise UserError(f"{path}: {error}; {remedy}") from None
         except (ValueError, TypeError):  # sqlite3 meets text that is no UTF-8, or no row where there must be one
             raise UserError(f"{path}: it is damaged; move it away, or name another file") from None
         self._noted: dict[str, int] = {}

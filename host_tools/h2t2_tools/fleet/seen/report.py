@@ -75,7 +75,7 @@ def of_fleet(fleet: Fleet, now: float) -> dict[str, Any]:
     workers = [of_worker(worker) for _, there in sorted(fleet.workers.items()) for worker in there.values()]
     return {
         "at": round(now, 3), "lost": None if fleet.lost is None else round(fleet.lost, 3), "devices": devices,
-        "workers": workers, "unread": fleet.unread, "refusal": fleet.refusal,
+        "workers": workers, "unread": fleet.unread, "refused": fleet.refused,
     }  # fmt: skip
 
 
@@ -121,15 +121,9 @@ def table(fleet: dict[str, Any], now: float) -> Report:
     if fleet["workers"]:
         report.append(Table("workers", WORKER_COLUMNS, [worker_row(one) for one in fleet["workers"]]))
     report += [f"{one['device']}: {alarm['text']}" for one in devices for alarm in one["alarms"]]
-    if fleet["unread"]:
-        report.append(refused(fleet))
+    if fleet["refused"]:
+        report.append(fleet["refused"])
     return report
-
-
-def refused(fleet: dict[str, Any]) -> str:
-    """A sentence about the messages that were refused."""
-    count = fleet["unread"]
-    return f"{count:,} message{'s were' if count != 1 else ' was'} refused, the last on {fleet['refusal']}"
 
 
 def row(one: dict[str, Any], now: float) -> list[str]:
