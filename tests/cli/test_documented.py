@@ -132,3 +132,10 @@ def imported(path: Path):
     for dots, rest in re.findall(r"^\s*from (\.+)([\w.]*) import", path.read_text(), re.M):
         if len(dots) == depth and rest:
             yield rest.split(".")[0]
+
+
+def test_every_promise_about_boards_names_a_test_that_exists():
+    named = re.findall(r"`((?:tests|hil)/[\w/]+\.py)::(\w+)`", (DOCS / "shown.md").read_text())
+    assert len(named) > 15
+    for path, test in named:
+        assert f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
