@@ -20,9 +20,6 @@ from . import debian
 # Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026, and gets newer ones
 DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
 SOURCE = "micropython"
-# what the rp2, qemu and unix ports use beside it
-LIBRARY_SOURCES = ("mbedtls", "lwip")
-LIBRARIES = ("pico-sdk-source", "tinyusb-source")
 PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
 LWIP, PICO_TLS = "lwip", "pico-tls"
 PICO_NEXT, XTENSA_NEXT = f"{PICO}-{DEBIAN_NEXT}", f"{XTENSA}-{DEBIAN_NEXT}"
@@ -39,28 +36,31 @@ LX106 = {
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106",
     "/usr/lib/xtensa-lx106-elf/lib/libc.a": "picolibc-xtensa-lx106-elf",
 }
+SDK = ("pico-sdk", "tinyusb")  # Debian's packages of the same names with -source
+TLS, NETWORK = "mbedtls", "lwip"  # Debian's source packages
 MAKE = {"gcc": "gcc", "make": "make", "xz": "xz-utils"}
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How a board's firmware is built. port: of MicroPython; release: of Debian, that has the source; needs: a command or a
-    path -> the Debian package it is of; image: the firmware's file name."""
+    path -> the Debian package it is of; image: the firmware's file name; libraries: under MicroPython's lib/."""
 
     port: str
     release: str
     needs: dict[str, str]
     image: str
+    libraries: tuple[str, ...] = (*SDK, TLS)
 
 
 RECIPES = {
     PICO: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
     CORTEX_M3: Recipe(CORTEX_M3, DEBIAN_13, {**HOST, **ARM}, "firmware.elf"),
     RV32: Recipe(RV32, DEBIAN_13, {**HOST, **RISCV}, "firmware.elf"),
-    XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf"),
+    XTENSA: Recipe(XTENSA, DEBIAN_13, {**MAKE, **LX106}, "firmware.elf", ()),
     PICO_NEXT: Recipe(PICO, DEBIAN_NEXT, {**HOST, **ARM}, "firmware.bin"),
-    XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf"),
-    LWIP: Recipe(LWIP, DEBIAN_13, HOST, "micropython"),
+    XTENSA_NEXT: Recipe(XTENSA, DEBIAN_NEXT, {**MAKE, **LX106}, "firmware.elf", ()),
+    LWIP: Recipe(LWIP, DEBIAN_13, HOST, "micropython", (TLS, NETWORK)),
     PICO_TLS: Recipe(PICO, DEBIAN_13, {**HOST, **ARM}, "firmware.bin"),
 }
 PORT = Path(__file__).parent / "xtensa_port"
@@ -97,7 +97,7 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
         with tempfile.TemporaryDirectory(prefix="h2t2-build-") as folder:
             tree = Tree(Path(folder), logs, release)
             progress(f"fetching the sources ({release})")
-            tree.fetch(libraries=any(RECIPES[name].port != XTENSA for name in boards))
+            tree.fetch(sorted({library for name in boards for library in RECIPES[name].libraries}))
             progress(f"mpy-cross ({release})")
             tree.run(f"mpy-cross-{release}", ["make", "-s", "-j2", "-C", "mp/mpy-cross"])
             for name in boards:
@@ -128,35 +128,26 @@ class Tree:
             last = " ".join(log.read_text(errors="replace").split())[-300:]
             raise Failure(f"{name}: {command[0]} failed: ...{last}; all of it: {log}")
 
-    def fetch(self, libraries: bool) -> None:
-        """MicroPython's tree. libraries: with those that the rp2 and qemu ports want under lib/."""
-        sources = {SOURCE: "mp"} | ({source: source for source in LIBRARY_SOURCES} if libraries else {})
+    def fetch(self, libraries: list[str]) -> None:
+        """MicroPython's tree, with these libraries under its lib/."""
+        sources = {SOURCE: "mp"} | {library: library for library in libraries if library not in SDK}
+        packages = [f"{library}-source" for library in libraries if library in SDK]
         with debian.apt(self.release, "amd64") as (get, downloads):
             get("source", "--download-only", *sources)
-            if libraries:
-                get("download", *LIBRARIES)
+            if packages:
+                get("download", *packages)
             for package in downloads.glob("*.deb"):
                 debian.run(["dpkg", "-x", str(package), str(self.folder / "root")], downloads)
             for source, folder in sources.items():
                 (self.folder / folder).mkdir()
                 (archive,) = (p for p in downloads.glob(f"{source}_*.orig.tar.*") if p.suffix != ".asc")
                 debian.run(["tar", "-xf", str(archive), "-C", str(self.folder / folder), "--strip-components=1"], downloads)
-        if libraries:
-            self._link_libraries()
-
-    def _link_libraries(self) -> None:
-        library = self.folder / "mp/lib"
-        packages = {
-            "pico-sdk": "root/usr/src/pico-sdk",
-            "tinyusb": "root/usr/src/tinyusb",
-            "mbedtls": "mbedtls",
-            "lwip": "lwip",
-        }
-        for name, path in packages.items():
-            shutil.rmtree(library / name, ignore_errors=True)
-            (library / name).symlink_to(self.folder / path)
-        (library / "micropython-lib").mkdir(exist_ok=True)
-        (library / "micropython-lib/README.md").touch()  # what the build looks for to know that it is there
+        for library in libraries:
+            place = self.folder / "mp/lib" / library
+            shutil.rmtree(place, ignore_errors=True)
+            place.symlink_to(self.folder / ("root/usr/src" if library in SDK else "") / library)
+        (self.folder / "mp/lib/micropython-lib").mkdir(exist_ok=True)
+        (self.folder / "mp/lib/micropython-lib/README.md").touch()  # what the build looks for to know that it is there
 
     def board(self, name: str) -> Path:
         """Build a board's firmware."""
