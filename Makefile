@@ -34,7 +34,6 @@ test: setup
 test-all: setup
 	$(MAKE) -j2 system-whole $(TRAIN)/.done $(DOCS)/.done $(ASSISTANT)/.done $(SERVERS)/.done oracle
 	$(MAKE) whole
-	$(MAKE) mutations
 	$(MAKE) -j2 test-train test-oracle
 	$(MAKE) -j2 fuzz docs
 	$(MAKE) coverage

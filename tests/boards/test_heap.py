@@ -52,8 +52,9 @@ def test_a_streamed_model_opens_on_a_pico_that_inspect_says_it_fits(tmp_path):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("name", ["pico", "pico_w", "esp32"])
-@pytest.mark.parametrize("options", [{}, {"bits": 6}, {"policy": "h2t2"}], ids=["adaptive", "6 bits", "h2t2"])
+@pytest.mark.parametrize(
+    "name, options", [("pico", {}), ("pico_w", {}), ("esp32", {}), ("pico", {"bits": 6}), ("esp32", {"policy": "h2t2"})]
+)
 def test_what_flash_predicts_is_enough_and_less_is_refused(name, options, tmp_path):
     """With 4 KB more than predicted: a thousand decisions, a snapshot after each of the first lessons, a second connection."""
     if ARM32.missing():
