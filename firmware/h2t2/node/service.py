@@ -144,10 +144,10 @@ class Service:
             node.paused = False
             changed = True
         standing = node.standing()
-        why = node.link.trouble if standing == DOWN else ""
+        why = standing == DOWN and node.link.trouble
         self.trouble = why or self.trouble
         if standing != self.standing:
-            self.log("from now on: %s%s" % (STANDINGS[standing], why and " (%s)" % why))
+            self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % why if why else ""))
             self.standing = standing
             changed = True
         if node.link.namesakes.found() != self.namesakes:
