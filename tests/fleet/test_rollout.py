@@ -407,9 +407,9 @@ def test_the_microbit_has_no_room_for_it(key):
     with pytest.raises(UserError, match="update_key: the micro:bit has no room for updates"):
         payload(KINDS["microbit"], Contents(pair.folder / "ldl.h2m", config, pair.folder / "samples.bin"))
     files = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", config))
-    assert {"h2t2/node/update.py", "h2t2/node/arrival.py", "h2t2/node/package.py", "h2t2/node/trial.py"} <= set(files)
+    assert {"h2t2/node/update.mpy", "h2t2/node/arrival.mpy", "h2t2/node/package.mpy", "h2t2/node/trial.mpy"} <= set(files)
     assert json.loads(files["config.json"])["update"] == [key.modulus, 262144, False]
     without = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", NodeConfig(remote_shape=[30], model_id=1)))
-    assert "h2t2/node/update.py" not in without
+    assert "h2t2/node/update.mpy" not in without
     with pytest.raises(UserError, match="also give `snapshot`"):
         NodeConfig(remote_shape=[30], model_id=1, update_key=public, snapshot="").content()

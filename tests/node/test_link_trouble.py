@@ -36,9 +36,9 @@ def test_a_raised_beta_is_not_what_is_saved():
 def test_while_the_link_is_down_the_policy_may_rest():
     service, node, decisions, _ = running(when_down="pause")
     node.link.up = False
-    before = node.policy.state()
+    before = list(node.policy.integers())
     service.run(20)
-    assert node.policy.state() == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
+    assert list(node.policy.integers()) == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
     node.link.up = True
     service.run()
     assert {source for *_, source in decisions[20:]} == {REMOTE} and len(decisions) == 30

@@ -201,9 +201,8 @@ class H2T2(Policy):
         yield from Policy.scalars(self)
         yield self, "delta_fp", 0, ONE
         yield self, "delta_fn", 0, ONE
-        yield self, "t", 0, 16777215
-        yield self, "root", 3, 1024
-        yield self, "epsilon", 1, ONE
+        for name, least, most in (("t", 0, 16777215), ("root", 3, 1024), ("epsilon", 1, ONE)):
+            yield self, name, least, most
         for tree in self.trees():
             yield tree, "spent", 0, 1 << 28
             yield tree, "unit", 0, COARSEST

@@ -1,6 +1,5 @@
 # What every policy has in common: options and their ranges, the costs in force, draws, tickets, and a state that can be kept.
 # What a policy decides and learns is in h2t2, adaptive and pairwise.
-from array import array
 
 from .numbers import ONE
 from .rng import Rng
@@ -81,17 +80,12 @@ class Policy:
     def scalars(self):
         """The numbers that change while it runs: yields (owner, attribute, least, most). Tickets are not kept: the replies
         that a later start gets are its own."""
-        yield self, "beta", 0, ONE
-        yield self, "age", 0, MOST
-        yield self, "taught", 0, MOST
-        yield self, "ticket", 0, TICKET
-        yield self, "local", 0, 255
-        yield self.rng, "x", 1, 30268
-        yield self.rng, "y", 1, 30306
-        yield self.rng, "z", 1, 30322
-        yield self.tickets, "last", 0, TICKET
-        yield self.tickets, "lost", 0, MOST
-        yield self.tickets, "refused", 0, MOST
+        for name, most in (("beta", ONE), ("age", MOST), ("taught", MOST), ("ticket", TICKET), ("local", 255)):
+            yield self, name, 0, most
+        for name, most in (("x", 30268), ("y", 30306), ("z", 30322)):
+            yield self.rng, name, 1, most
+        for name, most in (("last", TICKET), ("lost", MOST), ("refused", MOST)):
+            yield self.tickets, name, 0, most
 
     def arrays(self):
         """The arrays that change while it runs: yields (array, bounds).
@@ -105,10 +99,8 @@ class Policy:
     def state_size(self) -> int:
         """Integers of its state."""
         size = 0
-        for _ in self.scalars():
+        for _ in self.integers():
             size += 1
-        for values, _ in self.arrays():
-            size += len(values)
         return size
 
     def integers(self):
@@ -119,12 +111,8 @@ class Policy:
             for value in values:
                 yield value
 
-    def state(self):
-        """Its state as an array."""
-        return array("i", self.integers())
-
     def restore(self, state) -> None:
-        """Put a state() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.
+        """Put integers() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.
 
         state: any sequence of integers; it is read from begin to end twice, never all at once.
 

@@ -60,11 +60,11 @@ def settled() -> None:
         gc.threshold(-1)
 
 
-def rest(seconds: float = 0.1) -> None:
-    """Do nothing for so long."""
+def rest(ms: int) -> None:
+    """Do nothing for so many milliseconds."""
     from time import sleep
 
-    sleep(seconds)
+    sleep(ms / 1000)
 
 
 def restart(cause: str) -> None:
@@ -73,11 +73,10 @@ def restart(cause: str) -> None:
     try:
         import machine
 
-        reset = machine.reset
+        _mark(machine, 1 if cause == WOKEN else 2)
+        machine.reset()
     except (ImportError, AttributeError):
-        return
-    _mark(machine, 1 if cause == WOKEN else 2)
-    reset()
+        pass
 
 
 class Log:

@@ -10,7 +10,7 @@ from .state import state
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
 COMMANDS = 4  # that are taken at once: an update comes in many
-FAILED_S = 0.01  # between two turns, the first of which failed
+FAILED_MS = 10  # between two turns, the first of which failed
 IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
 
 
@@ -67,7 +67,7 @@ class Service:
                 self._turn()
             except Exception as error:
                 self._caught(error)
-                rest(FAILED_S)  # what failed fails again at once, as a rule
+                rest(FAILED_MS)  # what failed fails again at once, as a rule
         while node.pending and not self.stopping:
             try:
                 self.watchdog()
@@ -156,10 +156,10 @@ class Service:
             node.paused = False
             changed = True
         standing = node.standing()
-        why = node.link.trouble if standing == DOWN else ""
+        why = standing == DOWN and node.link.trouble
         self.trouble = why or self.trouble
         if standing != self.standing:
-            self.log("from now on: %s%s" % (STANDINGS[standing], why and " (%s)" % why))
+            self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % why if why else ""))
             self.standing = standing
             changed = True
         if node.link.namesakes.found() != self.namesakes:

@@ -136,7 +136,7 @@ class Sleep:
             slept += passed
             feed()
             if passed < part >> 1:  # something wants to be done first: the radio's packets
-                board.rest(0.01)
+                board.rest(10)
             left = remaining(end, ms)
         return slept
 

@@ -182,10 +182,9 @@ def mqtt_link(config, feed=lambda: None, log=print, cause=""):
         from ..link.tls import context
 
         tls = context(config["ca"], config.get("cert"), config.get("key"))
-    seed = int.from_bytes(os.urandom(4), "little") >> 4
     login = config.get("user"), config.get("password"), config.get("keep_alive", 30)
     arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
-    options = {"seed": seed, "tls": tls, "also": beside(config)}
+    options = {"seed": boot_number() >> 2, "tls": tls, "also": beside(config)}
     if config["broker"] < ":":  # it begins with a digit: an address
         from ..link.mqtt import MqttLink
     else:
@@ -247,7 +246,7 @@ def main(path: str = "config.json") -> None:
         watch = Stopwatch()
         while watch.seconds() < wait:
             feed()
-            board.rest()
+            board.rest(100)
         wait = min(2 * wait, LONGEST_S)
         gc.collect()
 
@@ -258,7 +257,7 @@ def _connect(link, wait_ms, feed, log):
     while True:
         feed()
         try:
-            link.open(min(OPEN_MS, wait_ms))
+            link.open(OPEN_MS)
             return
         except OSError as error:
             if not link.is_connecting() or not remaining(end, wait_ms):
