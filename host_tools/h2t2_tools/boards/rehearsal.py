@@ -116,7 +116,7 @@ def _apart(files: dict[str, bytes], config: dict[str, Any]) -> set[str]:
     wanted = {"node.sleep"} if config.get("sleep") else set()
     wanted |= {"node.app", "node.measured", "node.window"} if config.get("app") else set()
     wanted |= {"link.tls"} if config.get("ca") else set()
-    wanted |= {"link.wifi"} if config.get("wifi_name") else set()
+    wanted |= {"link.wifi", "link.ntp"} if config.get("wifi_name") else set()
     return {name for name in wanted if any(path.startswith("h2t2/" + name.replace(".", "/") + ".") for path in files)}
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.units import told
+
 from ..common import matrices, prior_file
 from ..common.errors import UserError
 from ..common.policies import DEFAULTS
@@ -51,7 +53,12 @@ def _replay(args: argparse.Namespace) -> None:
     if args.rdl_confusion:
         if source.classes == 2:
             raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
-        options["confusion"] = tuple(map(tuple, matrices.confusion(Path(args.rdl_confusion), source.classes)))
+        confusion = matrices.confusion(Path(args.rdl_confusion), source.classes)
+        try:  # here: a process that plays a run could not say whose mistake it is
+            told([[int(i != j) for j in range(source.classes)] for i in range(source.classes)], confusion)
+        except ValueError as error:
+            raise UserError(f"{args.rdl_confusion}: {error}") from None
+        options["confusion"] = tuple(map(tuple, confusion))
     if args.prior:
         if len(set(args.bits)) > 1:
             raise UserError("--prior: a table is of one number of --bits")
