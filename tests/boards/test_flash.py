@@ -294,3 +294,16 @@ def test_a_board_that_asks_a_time_server_by_its_name_can_look_it_up(model, ntp, 
     pytest.importorskip("h2t2.link.names")
     files = kinds.payload(kinds.KINDS["esp32"], contents_of(model, "esp32", ntp=ntp, broker="192.168.1.2"))
     assert any(path.startswith("h2t2/link/names.") for path in files) == wanted
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_node_that_sleeps_is_known_too(model):
+    """The emulation that measures it has no sleep."""
+    from h2t2_tools.boards.emulators import catalogue
+
+    need(catalogue.ARM32)
+    taken = []
+    for changes in ({}, {"sleep": "light", "every": "10s"}):
+        files = kinds.payload(kinds.KINDS["pico"], contents_of(model, "pico", **changes))
+        taken.append(sum(flash.memory(files).values()))
+    assert taken[0] + 3000 < taken[1] < taken[0] + 10_000

@@ -108,6 +108,8 @@ except ImportError:
 with open("config.json") as file:
     config = json.load(file)
 config["snapshot"] = ""
+if config.pop("sleep", None):  # which this emulation has not
+    import h2t2.node.sleep
 empty = used()
 ldl = open_ldl(config["ldl"], config["event"], config["arguments"]["bits"], stream=config.get("stream", False))
 model = used() - empty
