@@ -9,6 +9,7 @@ from ..clock import unix_now
 WOKEN, UPDATED = "deepsleep", "update"  # causes of a start: the end of a deep sleep, a restart for an update
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
 PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
+RARELY = 8192  # bytes that are allocated between two collections: more would leave less of the heap in one piece
 
 
 def start_cause() -> str:
@@ -54,10 +55,10 @@ def watchdog(ms: int):
 
 
 def settled() -> None:
-    """A node is put together: from now on a board collects garbage when it has to."""
+    """A node is put together: from now on a board collects garbage more rarely."""
     gc.collect()
     if hasattr(gc, "threshold"):
-        gc.threshold(-1)
+        gc.threshold(RARELY)
 
 
 def rest(ms: int) -> None:

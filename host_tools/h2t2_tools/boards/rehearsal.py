@@ -51,7 +51,14 @@ program = None
 if {app}:
     with open("app.py") as file:
         program = compile(file.read(), "app", "exec")
+from h2t2.node import board
 from h2t2.node.start import main
+settled = board.settled
+def later():  # on a board, once the network is there
+    settled()
+    for name in {later}:
+        __import__("h2t2." + name)
+board.settled = later
 main()
 """
 
@@ -98,7 +105,8 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
             (folder / path).write_bytes(data)
         script = folder / "rehearsal.py"
         modules = sorted(_apart(files, config))
-        script.write_text(MAIN.format(folder=name, modules=modules, app=(folder / "app.py").exists()))
+        later = ["link.ntp"] if config.get("wifi_name") and config.get("ntp") else []
+        script.write_text(MAIN.format(folder=name, modules=modules, later=later, app=(folder / "app.py").exists()))
         return _play(folder, script, heap, samples)
 
 
@@ -116,7 +124,7 @@ def _apart(files: dict[str, bytes], config: dict[str, Any]) -> set[str]:
     wanted = {"node.sleep"} if config.get("sleep") else set()
     wanted |= {"node.app", "node.measured", "node.window"} if config.get("app") else set()
     wanted |= {"link.tls"} if config.get("ca") else set()
-    wanted |= {"link.wifi", "link.ntp"} if config.get("wifi_name") else set()
+    wanted |= {"link.wifi"} if config.get("wifi_name") else set()
     return {name for name in wanted if any(path.startswith("h2t2/" + name.replace(".", "/") + ".") for path in files)}
 
 

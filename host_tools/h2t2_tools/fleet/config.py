@@ -82,7 +82,7 @@ class NodeConfig(BaseModel):
     rdl_confusion: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
     window: int = Field(1, ge=1, le=8)
-    hold: int = Field(64, ge=1, le=4096)
+    hold: int = Field(32, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
     every: Annotated[str, AfterValidator(durations.checked)] = ""
     sleep: Literal["none", "light", "deep"] = "none"
