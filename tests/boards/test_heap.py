@@ -1,10 +1,15 @@
 """The heap of a board in every emulated test: MicroPython's unix port is given what a board has."""
 
 import subprocess
+from binascii import crc32
 from dataclasses import replace
+from struct import pack
 
 import pytest
+from node_updates import BLOB, PAIR, made_key, signed
 
+from h2t2.link.mqtt import packet, text
+from h2t2.node import package
 from h2t2_tools.boards import flash, rehearsal, targets
 from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.built import PICO
@@ -51,15 +56,27 @@ def test_a_streamed_model_opens_on_a_pico_that_inspect_says_it_fits(tmp_path):
     assert arena + weights > 125_000 and free - 65_000 < needs < free
 
 
+TEN = [[float(i != j) for j in range(10)] for i in range(10)]
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize(
-    "name, options", [("pico", {}), ("pico_w", {}), ("esp32", {}), ("pico", {"bits": 6}), ("esp32", {"policy": "h2t2"})]
+    "name, of, options",
+    [
+        ("pico", "breast_cancer", {}),
+        ("pico_w", "breast_cancer", {}),
+        ("esp32", "breast_cancer", {}),
+        ("pico", "breast_cancer", {"bits": 6}),
+        ("esp32", "breast_cancer", {"policy": "h2t2"}),
+        ("pico", "ten_digits", {"costs": TEN}),
+    ],
+    ids=["pico", "pico_w", "esp32", "6 bits", "h2t2", "ten classes"],
 )
-def test_what_flash_predicts_is_enough_and_less_is_refused(name, options, tmp_path):
+def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tmp_path):
     """With 4 KB more than predicted: a thousand decisions, a snapshot after each of the first lessons, a second connection."""
     if ARM32.missing():
         pytest.skip(ARM32.missing())
-    pair, kind = pairs.load("breast_cancer"), KINDS[name]
+    pair, kind = pairs.load(of), KINDS[name]
     (tmp_path / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
     config = NodeConfig(remote_shape=pair.about.remote.shape, model_id=pair.about.model_id, **options)
     contents = Contents(tmp_path / "ldl.h2m", config)
@@ -67,7 +84,7 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, options, tmp_pa
     files = payload(replace(kind, arch="armv6m"), contents)
     predicted = sum(heap.values())
     assert rehearsal.trouble(files, contents.record_size, predicted + 4096, 1000) == ""
-    found = targets.Found(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6)
+    found = targets.Found(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6 | 3 << 8)
     with pytest.raises(UserError, match="heap"):
         flash.check(kind, found, "port", [], heap, True)
 
@@ -122,3 +139,41 @@ def test_a_snapshot_is_saved_with_one_kilobyte_of_heap(bits, tmp_path):
     script.write_text(f"import os\nos.chdir('{tmp_path}')\nBITS = {bits}\n{SAVE}")  # a board's paths are short
     size, needed = map(int, ARM32.run(script, [], places.RUNTIME.parent, heap=200_000).split())
     assert size > 1000 and needed <= 1024
+
+
+class Updating(rehearsal.Peer):
+    """A broker that brings a package, a chunk with every answer from the thirtieth on, where it is sent but once."""
+
+    def __init__(self, content):
+        number = package.id_of(content)
+        most = package.MOST_DATA
+        self.chunks = [
+            pack("<4sIIII", package.CHUNK, number, len(content), at, crc32(content[at : at + most])) + content[at : at + most]
+            for at in range(0, len(content), most)
+        ]
+
+    def beside(self, connection, device):
+        if self.answered > 30 and self.chunks:
+            connection.sendall(packet(0x30, text(device + b"/command") + self.chunks.pop(0)))
+
+
+@pytest.mark.whole
+def test_an_update_comes_in_with_the_heap_that_flash_predicts(tmp_path):
+    """A signed model arrives in chunks while the node decides; it is verified, installed, tested and on trial after a start."""
+    if ARM32.missing():
+        pytest.skip(ARM32.missing())
+    key = made_key(tmp_path)
+    (tmp_path / "ldl.h2m").write_bytes(BLOB)
+    config = NodeConfig(
+        remote_shape=PAIR.about.remote.shape,
+        model_id=PAIR.about.model_id,
+        update_key="fleet.pub",
+        folder=tmp_path,
+    )
+    contents = Contents(tmp_path / "ldl.h2m", config)
+    kind = KINDS["pico_w"]
+    heap = flash.needed(kind, contents)
+    files = payload(replace(kind, arch="armv6m"), contents)
+    peer = Updating(signed(key, seconds=600).content)
+    assert rehearsal.trouble(files, contents.record_size, sum(heap.values()) + 4096, 1000, peer) == ""
+    assert not peer.chunks and peer.connections == 3  # the first one ends, and the update starts the node again
