@@ -109,7 +109,7 @@ def test_the_wait_between_two_starts_rests(monkeypatch, tmp_path):
 
     monkeypatch.setattr(start, "_run", run)
     monkeypatch.setattr(start, "Stopwatch", Watch)
-    monkeypatch.setattr(board, "rest", lambda: rests.append(1))
+    monkeypatch.setattr(board, "rest", lambda ms: rests.append(ms))
     monkeypatch.setattr(board, "watchdog", lambda _: lambda: fed.append(1))
     start.main(str(tmp_path / "config.json"))
-    assert len(rests) == len(fed) == 10
+    assert rests == [100] * 10 and len(fed) == 10

@@ -24,12 +24,13 @@ from ..common.errors import Failure, UserError
 from ..fleet import broker
 from ..fleet.endpoint import Endpoint
 from .children import serving
-from .verdict import Verdict
+from .verdict import AGAIN, Verdict
 
 PROGRAMS = {"unix": catalogue.UNIX, "arm32": catalogue.ARM32}
 EMULATED: dict[str, Any] = {**PROGRAMS, "pico": built.PICO, "microbit": catalogue.MICROBIT}
 FLASH = "flash.bin"  # the content of an emulated Pico's flash
 SILENT_S = 120  # a board at a gateway's line that says nothing for so long has ended
+RESTARTS = 3  # of a board without a decision: so many are enough to see
 HOPELESS = 4  # a board says the 1st, 2nd, 4th and 8th failure of its sensor, some 25 s in all
 Show = Callable[[dict[str, Any]], None]
 Hear = Callable[[str], None]
@@ -92,7 +93,8 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear, 
     emulator = PROGRAMS[board]
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
-    failed = 0  # times in a row that the board said its sensor had
+    failed = again = 0  # times in a row that the board said its sensor had; and that it started again
+    words = ""
     command, environment = _command(emulator, Path("main.py"), heap), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -100,7 +102,7 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear, 
         for text in process.stdout:
             line = _row(text)
             if "bin" in line:
-                failed = 0
+                failed = again = 0
                 show(line)
             elif "summary" in line:
                 summary = line["summary"]
@@ -108,6 +110,10 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear, 
                 print(text, end="", file=sys.stderr, flush=True)
                 hear(text)
                 failed += " sensor: " in text
+                again += AGAIN in text
+                words = words if AGAIN in text else text.strip()
+            if again == RESTARTS:
+                raise Failure(f"the board starts again and again: {words}; all that it said stands above")
             if failed == HOPELESS:
                 raise Failure(f"sense() gives nothing that can be decided about: {text.partition('sensor: ')[2].strip()}")
     finally:

@@ -10,6 +10,7 @@ from ..fleet.config import NodeConfig
 
 # causes of a start that are none of the node's: reset_cause() as h2t2.node.board names it
 ORDERLY = ("", "pwron", "hard", "soft", "deepsleep", "brownout", "update")
+AGAIN = "starting again in "  # in the words of h2t2.node.start
 COUNTERS = {
     "errors": "exceptions in the node",
     "sensor_errors": "failures of sense()",
@@ -38,7 +39,7 @@ class Verdict:
     def hear(self, text: str) -> None:
         """A line that is no decision."""
         self.tracebacks += "Traceback (most recent call last)" in text
-        self.restarts += "starting again in " in text
+        self.restarts += AGAIN in text
 
     def trouble(self, summary: dict[str, Any]) -> list[str]:
         """What went wrong, in words; nothing for a run in order."""
