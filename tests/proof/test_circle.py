@@ -25,22 +25,29 @@ BETA, FALSE_ALARM, MISSED = 0.2, 0.7, 1.0
 LIVED = 1500  # samples before the first update, at least
 KEPT = 300  # of them asked about: how many of so many depends on the node's draws, and a quarter must be enough to judge by
 MEASURED = 2000
-APP = """import json
-
-patient = True
+APP = """patient = True
 n = -1
-with open("rows.json") as file:
-    rows = json.load(file)
+file = open("rows.csv")  # a board has no room for all of them
+recent = []  # (row, its number): of what may be undecided
 
 
 def sense():
     global n
-    n = (n + 1) % len(rows)
-    return rows[n]
+    line = file.readline()
+    if not line:
+        file.seek(0)
+        n = -1
+        line = file.readline()
+    n += 1
+    row = [float(x) for x in line.split(",")]
+    recent.append((row, n))
+    del recent[:-9]
+    return row
 
 
 def act(decision):
-    print("decided", rows.index(decision.tag), decision.label, decision.source)
+    number = [n for row, n in recent if row is decision.tag or row == decision.tag][-1]
+    print("decided", number, decision.label, decision.source)
 """
 CONFIG = """device = "porch"
 broker = "{host}"
@@ -141,8 +148,8 @@ def put(folder, pair, broker, board, x, emulator):
     (folder / "app.py").write_text(APP)
     given = {"host": broker.host, "port": broker.port, "model": weak_pair.MODEL, "key": folder / "fleet.pub"}
     (folder / "config.toml").write_text(CONFIG.format(**given, pair=pair.folder))
-    rows = json.dumps([[round(float(value), 4) for value in row] for row in x]).encode()
-    contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "config.toml"), own={"rows.json": rows})
+    rows = "".join(",".join(f"{value:.4f}" for value in row) + "\n" for row in x).encode()
+    contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "config.toml"), own={"rows.csv": rows})
     flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None, interpreter=emulator)
 
 

@@ -235,7 +235,7 @@ def _onto(
     heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     found = target.found()
-    mpy = contents.mpy
+    mpy = contents.mpy and kind.name != "microbit"  # whose programs are one file, of source
     if mpy and found.mpy and found.arch != kind.arch:  # the board knows its processor better than its kind's name does
         files = payload(replace(kind, arch=found.arch), contents)
     there = target.digests(list(files))
