@@ -20,7 +20,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
-from h2t2_tools.fleet.samples import account, store
+from h2t2_tools.fleet.samples import account, export, store
 from h2t2_tools.fleet.samples.store import Keeper
 
 ONE = 32768
@@ -236,3 +236,8 @@ def test_a_row_that_no_worker_writes_is_named(tmp_path, column, value):
     with pytest.raises(UserError, match=f"sample 2: {column} is .*recover"), store.readable(folder) as base:
         base.execute(f"UPDATE samples SET {column} = {value} WHERE id = 2")
         list(store.read(base))
+
+
+def test_a_zero_byte_of_a_device_is_written_as_text(tmp_path):
+    """Python 3.10's csv refuses it."""
+    assert export._cell("a\0b") == "a\ufffdb" and export._cell("=\0") == "'=\ufffd" and export._cell(7) == 7

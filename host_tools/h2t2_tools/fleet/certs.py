@@ -139,7 +139,7 @@ def _authority(out: Path, start: datetime.datetime) -> tuple[Authority, list[Pat
     builder = _builder(name, name, made, start, start + datetime.timedelta(days=3650))
     signed = (
         builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(sign=True), critical=True)
+        .add_extension(usage(sign=True), critical=True)
         .sign(made, hashes.SHA256())
     )
     return Authority(signed, made), _write(out, "ca", signed, made)
@@ -153,7 +153,7 @@ def _issue(
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_subject(name), authority.certificate.subject, key, start, end)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(sign=False), critical=True)
+    builder = builder.add_extension(usage(sign=False), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
     if alternatives:
         builder = builder.add_extension(alternatives, critical=False)
@@ -172,7 +172,8 @@ def _builder(
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
 
 
-def _usage(sign: bool) -> x509.KeyUsage:
+def usage(sign: bool) -> x509.KeyUsage:
+    """What a key is for. sign: it is an authority's."""
     return x509.KeyUsage(
         digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
         key_agreement=False, key_cert_sign=sign, crl_sign=sign, encipher_only=False, decipher_only=False,

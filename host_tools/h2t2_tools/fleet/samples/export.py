@@ -44,8 +44,12 @@ def _about(sample: Sample) -> list[object]:
 
 
 def _cell(value: object) -> object:
-    """A value as a spreadsheet shows it: a text that would be a formula there gets an apostrophe, which makes it a text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+    """A value as a spreadsheet shows it: a text that would be a formula there gets an apostrophe, which makes it a text. A zero
+    byte, which no .csv can hold, becomes U+FFFD."""
+    if not isinstance(value, str):
+        return value
+    value = value.replace("\0", "\ufffd")
+    return f"'{value}" if value.startswith(FORMULA) else value
 
 
 def _npz(samples: list[Sample], path: Path) -> int:

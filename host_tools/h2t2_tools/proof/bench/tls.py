@@ -80,7 +80,11 @@ def rsa_certificates(folder: Path) -> None:
         builder = builder.not_valid_before(DAY).not_valid_after(DAY + datetime.timedelta(days=30))
         builder = builder.add_extension(x509.BasicConstraints(ca=stem == "ca", path_length=None), critical=True)
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        made = builder.sign(signs, hashes.SHA256())
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        if stem == "ca":  # Python 3.13 and newer want all this of a chain
+            builder = builder.add_extension(certs.usage(sign=True), critical=True)
+        by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signs.public_key())
+        made = builder.add_extension(by, critical=False).sign(signs, hashes.SHA256())
         private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
         certs.write_file(folder / f"{stem}.crt", made.public_bytes(Encoding.PEM))
         certs.write_file(folder / f"{stem}.key", private, secret=True)
