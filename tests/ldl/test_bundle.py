@@ -10,7 +10,7 @@ import random_models
 from bundles import MADE, SHIPPED, need_oracle
 from support import ROOT
 
-from h2t2.ldl import bounds
+from h2t2.ldl import bounds, room
 from h2t2.ldl.bundle import HEADER_SIZE, STEP_SIZE, Int8Model
 from h2t2.ldl.open import open_ldl
 from h2t2.ldl.streamed import Streamed
@@ -292,3 +292,17 @@ def test_one_interface_for_every_kind_of_model(tmp_path):
     (tmp_path / "bad.h2m").write_bytes(b"H2M1")
     with pytest.raises(ValueError, match="bad.h2m: bundle"):
         open_ldl(tmp_path / "bad.h2m")
+
+
+def test_room_for_a_model_that_an_update_replaced_is_given_back(tmp_path):
+    """A board takes room for the flashed model before it knows of an update; both together may not fit."""
+    for name, pair in (("flashed", "digits"), ("updated", "breast_cancer")):
+        (tmp_path / name).write_bytes(bundle.from_tflite(places.models() / pair / "ldl.tflite"))
+    with open(tmp_path / "flashed", "rb") as file:
+        room.reserve(file, False)
+    flashed = set(room._reserved)
+    with open(tmp_path / "updated", "rb") as file:
+        room.reserve(file, False)
+    assert flashed and len(room._reserved) == 2 and not flashed & set(room._reserved)
+    room.release()
+    assert not room._reserved

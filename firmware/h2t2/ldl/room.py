@@ -2,16 +2,16 @@
 # largest block that a node allocates, and a heap that has as many bytes free in many pieces has no room for it.
 import gc
 import json
-import sys
 from array import array
 from struct import unpack_from
+
+from ..modules import IS_BOARD, forget
 
 HEADER_SIZE = 48
 # constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
 STEP = "<HHIIII"
 STEP_SIZE = 20
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
-CHECKS = "h2t2.ldl.bounds"  # looked at while a model is opened
 OFTEN = 2048  # bytes that are allocated between two collections, while a node is put together
 _reserved = {}  # type: dict[int, bytearray]
 
@@ -36,10 +36,19 @@ def reserve(file, stream: bool) -> None:
     if not in_flash(file):
         sizes.append(_largest(file, steps) if stream else file.seek(0, 2))
     file.seek(0)
-    gc.collect()
+    for size in list(_reserved):
+        if size not in sizes:  # of another model, which an update has replaced
+            del _reserved[size]
+    collect()
     for size in sorted(sizes, reverse=True):
         if size <= ARENA_MAX and size not in _reserved:
             _reserved[size] = bytearray(size)
+
+
+def collect() -> None:
+    """Collect garbage on a board, so that the next buffer finds room in one piece. A host has room, and would take long."""
+    if IS_BOARD:
+        gc.collect()
 
 
 def _largest(file, steps):
@@ -64,9 +73,8 @@ def _largest(file, steps):
 def release() -> None:
     """A model is open, or cannot be opened: give back what was reserved and not taken, and, on a board, the checks' code."""
     _reserved.clear()
-    if sys.implementation.name == "micropython" and CHECKS in sys.modules:
-        del sys.modules[CHECKS]
-        delattr(sys.modules[CHECKS.rsplit(".", 1)[0]], CHECKS.rsplit(".", 1)[1])
+    if IS_BOARD:
+        forget("ldl.bounds")
 
 
 def in_flash(file) -> bool:

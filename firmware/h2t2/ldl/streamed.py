@@ -1,8 +1,6 @@
 # A bundle whose weights stay in its file: each layer's are read when its turn comes, into a buffer as large as the largest.
-import gc
-
 from .bundle import Int8Model
-from .room import take
+from .room import collect, take
 
 
 class FileBytes:
@@ -40,7 +38,7 @@ class Streamed(Int8Model):
         self.places.append((p[6], size))
         if size:
             p[6] = 0  # in the buffer
-        gc.collect()  # what was read on the way would leave holes too small for the next step's numbers
+        collect()  # what was read on the way would leave holes too small for the next step's numbers
 
     def _infer(self):
         for n in range(len(self.steps)):

@@ -68,7 +68,7 @@ def answer(data: bytes, query: bytes) -> str | None:
             at += size + 10
     except (IndexError, TypeError, ValueError):  # it ends too soon
         pass
-    raise OSError("the name server knows no address of the broker")
+    raise OSError("the name server knows no address of that name")
 
 
 class MqttLink(mqtt.MqttLink):

@@ -1,11 +1,11 @@
 # The radio of a board with Wi-Fi: one supervisor joins the network, sets the clock, then lets MqttLink connect, and has the
 # radio off while the board sleeps. Nothing here waits: every call does what can be done now. Ports that have one: esp32, rp2.
-import sys
 from time import sleep
 
 import network
 
 from ..clock import longest, remaining, ticks_add, ticks_diff, ticks_ms
+from ..modules import forget
 from .backoff import LONGEST_MS, Backoff
 from .mqtt import DOWN, UP
 
@@ -208,9 +208,9 @@ def over(MqttLink):
                 self.hold_ms = server.hold_ms
                 self.right_until = ticks_add(ticks_ms(), self.hold_ms)
                 self.time_server = None
-                forget("ntp")
+                forget("link.ntp")
                 if self.host < ":":
-                    forget("names")
+                    forget("link.names")
             return True
 
     return Radio
@@ -230,10 +230,3 @@ def radio(MqttLink, config, woken, feed, log, arguments, options):
         return TimeServer(config["ntp"], seed >> 2, woken, feed, log)
 
     return over(MqttLink)(station, open_server, *arguments, **options)
-
-
-def forget(name):
-    """Take a module of this package out of memory, until it is imported again."""
-    package = sys.modules["h2t2.link"]
-    if sys.modules.pop("h2t2.link." + name, None):
-        delattr(package, name)
