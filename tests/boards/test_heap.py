@@ -15,6 +15,7 @@ from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.built import PICO
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
+from h2t2_tools.boards.rehearsal_peer import Peer
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
@@ -141,10 +142,11 @@ def test_a_snapshot_is_saved_with_one_kilobyte_of_heap(bits, tmp_path):
     assert size > 1000 and needed <= 1024
 
 
-class Updating(rehearsal.Peer):
+class Updating(Peer):
     """A broker that brings a package, a chunk with every answer from the thirtieth on, where it is sent but once."""
 
     def __init__(self, content):
+        super().__init__(16)
         number = package.id_of(content)
         most = package.MOST_DATA
         self.chunks = [

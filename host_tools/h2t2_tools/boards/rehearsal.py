@@ -6,11 +6,8 @@ next one, its state, its end. MicroPython's own allocator does it, so that fragm
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import socket
-import struct
 import subprocess
 import tempfile
 import threading
@@ -18,14 +15,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any, BinaryIO
+from typing import Any
 
-from h2t2.link import answering, frames, wire
-from h2t2.link.mqtt import packet, text
+from h2t2.link import frames
 
 from ..common.errors import Failure
 from ..common.places import cache
 from .emulators.catalogue import ARM32
+from .kinds import fingerprint
+from .rehearsal_peer import Peer, reply
 
 SAMPLES = 48
 SECONDS = 120  # for a run: emulated ARM on a busy machine
@@ -38,6 +36,10 @@ LEFT_OUT = (  # entries of a configuration that this emulation has nothing for, 
     "wifi_name", "wifi_password", "ntp", "ca", "cert", "key", "user", "password", "watchdog_ms", "every_us", "sleep",
     "app", "measured",
 )  # fmt: skip
+APART = {  # entries whose modules the rehearsal imports and does not use
+    "sleep": ["node.sleep"], "app": ["node.app", "node.measured", "node.window"],
+    "ca": ["link.tls"], "wifi_name": ["link.wifi"],
+}  # fmt: skip
 NO_ROOM = "memory allocation failed"  # in the words of a MemoryError
 MAIN = """import gc, os, sys
 os.chdir({folder!r})
@@ -54,11 +56,11 @@ if {app}:
 from h2t2.node import board
 from h2t2.node.start import main
 settled = board.settled
-def later():  # on a board, once the network is there
+def import_late():  # on a board, once the network is there
     settled()
-    for name in {later}:
+    for name in {late}:
         __import__("h2t2." + name)
-board.settled = later
+board.settled = import_late
 board.restart = lambda cause: sys.exit({again})  # an update's: with an empty heap
 main()
 """
@@ -74,13 +76,13 @@ def peak(files: dict[str, bytes], record: int, rest: int, progress: Callable[[in
     node's words, where it fails with ample heap.
     """
     config = json.loads(files["config.json"])
-    more = (TLS if config.get("ca") else 0) + (UPDATE if config.get("update") else 0) + SPARE
-    kept = cache() / "heap" / f"{_digest(_as_rehearsed(files, config, record))}.json"
-    if kept.exists():
-        return int(json.loads(kept.read_text())) + more
+    unrehearsed = (TLS if config.get("ca") else 0) + (UPDATE if config.get("update") else 0) + SPARE
+    rehearsed = fingerprint(_as_rehearsed(files, config, record), Path(__file__).read_bytes())
+    result = cache() / "heap" / f"{rehearsed[:32]}.json"
+    if result.exists():
+        return int(json.loads(result.read_text())) + unrehearsed
     low, high = rest, rest + MOST_WORK
-    runs = 1 + (high - low) // RESOLUTION
-    runs = runs.bit_length()
+    runs = (1 + MOST_WORK // RESOLUTION).bit_length()
     why = trouble(files, record, high)
     if why:
         raise Failure(f"on emulated ARM the node fails with {high:,} bytes of heap: {why}")
@@ -91,11 +93,11 @@ def peak(files: dict[str, bytes], record: int, rest: int, progress: Callable[[in
             low = middle
         else:
             high = middle
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    part = kept.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(high))
-    part.replace(kept)
-    return high + more
+    result.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = result.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(json.dumps(high))
+    unfinished.replace(result)
+    return high + unrehearsed
 
 
 def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMPLES, peer: Peer | None = None) -> str:
@@ -108,11 +110,11 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
             (folder / path).write_bytes(data)
         script = folder / "rehearsal.py"
         modules = sorted(_apart(files, config))
-        later = ["link.ntp"] if config.get("wifi_name") and config.get("ntp") else []
-        script.write_text(MAIN.format(folder=name, modules=modules, later=later, app=(folder / "app.py").exists(), again=AGAIN))
-        with peer or Peer() as met:
+        late = ["link.ntp"] if config.get("wifi_name") and config.get("ntp") else []
+        script.write_text(MAIN.format(folder=name, modules=modules, late=late, app=(folder / "app.py").exists(), again=AGAIN))
+        with peer or Peer(SAMPLES // 3) as other_end:
             for _ in range(STARTS):
-                status, why = _play(folder, script, heap, samples, met)
+                status, why = _play(folder, script, heap, samples, other_end)
                 if status != AGAIN:
                     break
         return why
@@ -122,25 +124,15 @@ def _as_rehearsed(files: dict[str, bytes], config: dict[str, Any], record: int, 
     """The files of a node that meets this machine's end of a line, with samples of its own."""
     entries = {name: value for name, value in config.items() if name not in LEFT_OUT}
     entries.update(device="rehearsal", records="samples.bin", snapshot="h2t2.state", deadline_ms=3000, telemetry_s=1)
-    own = {path: data for path, data in files.items() if path.startswith("h2t2/") or path in (config["ldl"], "app.py")}
-    own["samples.bin"] = Random(1).randbytes(samples * record)
-    return {**own, "config.json": json.dumps(entries).encode()}
+    program = {path: data for path, data in files.items() if path.startswith("h2t2/") or path in (config["ldl"], "app.py")}
+    program["samples.bin"] = Random(1).randbytes(samples * record)
+    return {**program, "config.json": json.dumps(entries).encode()}
 
 
 def _apart(files: dict[str, bytes], config: dict[str, Any]) -> set[str]:
     """The modules of a node that the rehearsal imports without using them."""
-    wanted = {"node.sleep"} if config.get("sleep") else set()
-    wanted |= {"node.app", "node.measured", "node.window"} if config.get("app") else set()
-    wanted |= {"link.tls"} if config.get("ca") else set()
-    wanted |= {"link.wifi"} if config.get("wifi_name") else set()
-    return {name for name in wanted if any(path.startswith("h2t2/" + name.replace(".", "/") + ".") for path in files)}
-
-
-def _digest(files: dict[str, bytes]) -> str:
-    whole = hashlib.sha256(Path(__file__).read_bytes())
-    for path, data in sorted(files.items()):
-        whole.update(f"{path} {len(data)} ".encode() + data)
-    return whole.hexdigest()[:32]
+    names = [name for entry, imported in APART.items() if config.get(entry) for name in imported]
+    return {name for name in names if any(path.startswith(f"h2t2/{name.replace('.', '/')}.") for path in files)}
 
 
 def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tuple[int, str]:
@@ -156,8 +148,8 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
     timer = threading.Timer(SECONDS, process.kill)
     timer.start()
     try:
-        said, summary = _by_line(process) if serial else _by_network(process)
-        if not summary and NO_ROOM not in said:
+        words, summary = _by_line(process) if serial else _by_network(process)
+        if not summary and NO_ROOM not in words:
             process.wait()
     finally:
         timer.cancel()
@@ -166,135 +158,43 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
         for pipe in (process.stdin, process.stdout):
             if pipe:
                 pipe.close()
-    if NO_ROOM in said or not summary:
-        return status, said.strip()[-300:] or "it ended without a word"
+    if NO_ROOM in words or not summary:
+        return status, words.strip()[-300:] or "it ended without a word"
     failures = summary["unsaved"] + summary["errors"]
-    whole = summary["samples"] == samples and summary["saves"] and (peer.answered or serial) and not failures
-    return status, "" if whole else f"its summary is {summary}"
+    in_order = summary["samples"] == samples and summary["saves"] and (peer.answered or serial) and not failures
+    return status, "" if in_order else f"its summary is {summary}"
 
 
 def _by_network(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
-    """What a node said, and its summary, {} where it came to none."""
+    """What a node printed, and its summary, {} where it came to none."""
     assert process.stdout
-    said = ""
+    words = ""
     for data in process.stdout:
         line = data.decode(errors="replace")
-        said = said[-4096:] + line
+        words = words[-4096:] + line
         if line.startswith('{"summary"'):
-            return said, dict(json.loads(line)["summary"])
+            return words, dict(json.loads(line)["summary"])
         if NO_ROOM in line:  # it would start again, for ever
             break
-    return said, {}
+    return words, {}
 
 
 def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
     """The same of a node at a line, whose requests are answered."""
     assert process.stdout and process.stdin
     decoder = frames.Decoder()
-    said = b""
+    words = b""
     while True:
         data = os.read(process.stdout.fileno(), 4096)
         if not data:
-            return said.decode(errors="replace"), {}
-        said = (said + data)[-4096:]
-        if NO_ROOM.encode() in said:
-            return said.decode(errors="replace"), {}
+            return words.decode(errors="replace"), {}
+        words = (words + data)[-4096:]
+        if NO_ROOM.encode() in words:
+            return words.decode(errors="replace"), {}
         for kind, payload in decoder.feed(data):
             if kind == frames.END:
-                return said.decode(errors="replace"), dict(json.loads(payload))
+                return words.decode(errors="replace"), dict(json.loads(payload))
             if kind == frames.REQUEST:
                 with suppress(OSError):
-                    process.stdin.write(frames.encode(frames.REPLY, _reply(payload)))
+                    process.stdin.write(frames.encode(frames.REPLY, reply(payload)))
                     process.stdin.flush()
-
-
-def _reply(payload: bytes) -> bytes:
-    request = answering.decode_request(payload)
-    return answering.encode_reply(wire.OK, request.boot, request.sequence, request.sequence & 1, 20000)
-
-
-class Peer:
-    """As much of a broker and a worker as a rehearsal needs: it answers one device, and ends its first connection."""
-
-    def __enter__(self) -> Peer:
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.answered = self.connections = 0
-        self.thread = threading.Thread(target=self._serve, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.thread.join(5)
-
-    def beside(self, connection: socket.socket, device: bytes) -> None:
-        """Called after each answer. device: its part of topics."""
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            with connection, suppress(OSError, struct.error, ValueError):
-                self._answer(connection)
-
-    def _answer(self, connection: socket.socket) -> None:
-        with connection.makefile("rb") as stream:
-            requests = 0
-            while True:
-                kind, body = _packet(stream)
-                if kind == CONNECT:
-                    connection.sendall(packet(0x20, b"\0\0"))
-                elif kind == SUBSCRIBE:
-                    topics = _topics(body)
-                    connection.sendall(packet(0x90, body[:2] + bytes(len(topics))))
-                    for topic in topics:
-                        if topic.startswith(wire.PRESENCE.encode()):  # a worker of the model that it looks out for
-                            connection.sendall(packet(0x31, text(topic[:-1] + b"peer") + b"1"))
-                elif kind == PUBLISH and body[2 : 2 + int.from_bytes(body[:2], "big")].find(b"/request/") > 0:
-                    at = 2 + int.from_bytes(body[:2], "big")
-                    connection.sendall(packet(0x40, body[at : at + 2]))
-                    topic = body[2:at].split(b"/request/")[0] + b"/reply"
-                    connection.sendall(packet(0x30, text(topic) + _reply(body[at + 2 :])))
-                    self.answered += 1
-                    requests += 1
-                    self.beside(connection, body[2:at].split(b"/request/")[0])
-                    if self.connections == 1 and requests == SAMPLES // 3:
-                        return
-                elif kind == PINGREQ:
-                    connection.sendall(packet(0xD0, b""))
-                elif kind == DISCONNECT:
-                    return
-
-
-CONNECT, PUBLISH, SUBSCRIBE, PINGREQ, DISCONNECT = 1, 3, 8, 12, 14  # MQTT 3.1.1
-
-
-def _topics(body: bytes) -> list[bytes]:
-    """Those of a SUBSCRIBE packet."""
-    topics = []
-    at = 2
-    while at < len(body):
-        end = at + 2 + int.from_bytes(body[at : at + 2], "big")
-        topics.append(body[at + 2 : end])
-        at = end + 1
-    return topics
-
-
-def _packet(stream: BinaryIO) -> tuple[int, bytes]:
-    """(kind, body) of the next packet. ValueError at the end of the connection."""
-    head = stream.read(1)
-    size = shift = 0
-    while head:
-        digit = stream.read(1)
-        if not digit:
-            break
-        size |= (digit[0] & 127) << shift
-        shift += 7
-        if digit[0] < 128:
-            return head[0] >> 4, stream.read(size)
-    raise ValueError("the connection has ended")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...common import places
 from ...common.errors import Failure
-from ..kinds import KINDS, modules
+from ..kinds import KINDS, fingerprint, modules
 from ..repl import RawRepl
 from . import romfs
 from .built import PICO, PICO_NEXT, Built, Xtensa
@@ -94,11 +94,8 @@ def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None, boar
 
     most: those of them that another such flash holds, which it is begun with. board: whose firmware writes them.
     """
-    digest = hashlib.sha256(board.firmware().read_bytes())
-    for path, data in sorted(files.items()):
-        digest.update(f"{path} {len(data)} ".encode() + data)
     folder = board.firmware().parent / "flash"
-    made = folder / f"{digest.hexdigest()[:16]}.bin"
+    made = folder / f"{fingerprint(files, board.firmware().read_bytes())[:16]}.bin"
     if made.exists():
         return made
     folder.mkdir(exist_ok=True)
