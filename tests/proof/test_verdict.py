@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from interpreters import need
 
 from h2t2_tools.boards import project
 from h2t2_tools.boards.emulators import catalogue
@@ -74,32 +75,33 @@ def test_labels_of_a_project(tmp_path):
         project.load(tmp_path / "mine")
 
 
-@pytest.mark.slow
-def test_an_actuator_that_fails_is_exit_status_1(tmp_path, capsys):
-    if catalogue.UNIX.missing():
-        pytest.skip(catalogue.UNIX.missing())
+@pytest.fixture
+def mine(tmp_path):
+    """The folder of a project that runs on the unix port."""
+    need(catalogue.UNIX)
     pair = pairs.load("breast_cancer")
     project.new(tmp_path / "mine", pair, "unix", bundle.from_tflite(pair.ldl))
-    assert main(["run", str(tmp_path / "mine"), "--json", str(tmp_path / "good.json")]) == 0
+    return tmp_path / "mine"
+
+
+@pytest.mark.slow
+def test_an_actuator_that_fails_is_exit_status_1(mine, tmp_path, capsys):
+    assert main(["run", str(mine), "--json", str(tmp_path / "good.json")]) == 0
     good = json.loads((tmp_path / "good.json").read_text())
     assert good["labelled"] == 228 and good["accuracy"] > 0.9 and 0 < good["cost"] < 0.3 and good["trouble"] == []
     assert "accuracy 9" in capsys.readouterr().err
-    app = tmp_path / "mine/app.py"
+    app = mine / "app.py"
     app.write_text(app.read_text() + "\n\ndef act(decision):\n    raise ValueError('stuck')\n")
-    assert main(["run", str(tmp_path / "mine"), "--fresh", "--json", str(tmp_path / "bad.json")]) == 1
+    assert main(["run", str(mine), "--fresh", "--json", str(tmp_path / "bad.json")]) == 1
     assert "228 failures of act()" in capsys.readouterr().err
     assert json.loads((tmp_path / "bad.json").read_text())["trouble"] == ["228 failures of act()"]
 
 
 @pytest.mark.slow
-def test_the_heap_of_another_board_is_an_option(tmp_path, capsys):
-    if catalogue.UNIX.missing():
-        pytest.skip(catalogue.UNIX.missing())
-    pair = pairs.load("breast_cancer")
-    project.new(tmp_path / "mine", pair, "unix", bundle.from_tflite(pair.ldl))
-    app = tmp_path / "mine/app.py"
+def test_the_heap_of_another_board_is_an_option(mine, capsys):
+    app = mine / "app.py"
     app.write_text(app.read_text() + "\nlarge = bytearray(600 << 10)\n")
-    assert main(["run", str(tmp_path / "mine"), "--heap", "any"]) == 0
+    assert main(["run", str(mine), "--heap", "any"]) == 0
     capsys.readouterr()
-    assert main(["run", str(tmp_path / "mine"), "--heap", "esp32", "--fresh"]) == 1
+    assert main(["run", str(mine), "--heap", "esp32", "--fresh"]) == 1
     assert "starts again and again: h2t2: MemoryError: memory allocation failed" in capsys.readouterr().err

@@ -77,7 +77,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: i
             serial = type(config)(**given, folder=config.folder)
             summary = _pico(replace(contents, config=serial), Endpoint(host, port), device / FLASH, decided, verdict.hear)
         else:
-            summary = _unix(contents, board, device, decided, verdict.hear, heap)
+            summary = _unix(contents, board, device, decided, verdict, heap)
     return {
         "project": str(project.folder),
         "board": board,
@@ -88,13 +88,13 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: i
     }
 
 
-def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear, heap: int) -> dict[str, Any]:
+def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Verdict, heap: int) -> dict[str, Any]:
     device.mkdir(exist_ok=True)
     emulator = PROGRAMS[board]
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
-    failed = again = 0  # times in a row that the board said its sensor had; and that it started again
-    words = ""
+    failed = 0  # times in a row that the board said its sensor had
+    reason = ""  # what the board said before it started again
     command, environment = _command(emulator, Path("main.py"), heap), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -102,18 +102,17 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, hear: Hear, 
         for text in process.stdout:
             line = _row(text)
             if "bin" in line:
-                failed = again = 0
+                failed = 0
                 show(line)
             elif "summary" in line:
                 summary = line["summary"]
             else:
                 print(text, end="", file=sys.stderr, flush=True)
-                hear(text)
+                verdict.hear(text)
                 failed += " sensor: " in text
-                again += AGAIN in text
-                words = words if AGAIN in text else text.strip()
-            if again == RESTARTS:
-                raise Failure(f"the board starts again and again: {words}; all that it said stands above")
+                reason = reason if AGAIN in text else text.strip()
+            if verdict.fruitless == RESTARTS:
+                raise Failure(f"the board starts again and again: {reason}; all that it said stands above")
             if failed == HOPELESS:
                 raise Failure(f"sense() gives nothing that can be decided about: {text.partition('sensor: ')[2].strip()}")
     finally:

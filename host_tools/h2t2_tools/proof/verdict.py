@@ -31,15 +31,18 @@ class Verdict:
         self.decided: list[dict[str, Any]] = []
         self.tracebacks = 0
         self.restarts = 0
+        self.fruitless = 0  # restarts since the last decision
 
     def take(self, line: dict[str, Any]) -> None:
         """A decision: {"n", "bin", "decision", "source"}."""
         self.decided.append(line)
+        self.fruitless = 0
 
     def hear(self, text: str) -> None:
         """A line that is no decision."""
         self.tracebacks += "Traceback (most recent call last)" in text
         self.restarts += AGAIN in text
+        self.fruitless += AGAIN in text
 
     def trouble(self, summary: dict[str, Any]) -> list[str]:
         """What went wrong, in words; nothing for a run in order."""
