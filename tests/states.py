@@ -1,6 +1,7 @@
 """States of nodes as a broker tells them, for the tests of what is made of them."""
 
 import json
+from contextlib import nullcontext
 
 from h2t2.link import wire
 
@@ -35,3 +36,18 @@ def say(fleet, name="kitchen", status=None, retained=False, **entries):
         fleet.take(wire.topic(name, "status"), status, retained)
     else:
         fleet.take(wire.topic(name, "state"), json.dumps(state(**entries)).encode(), retained)
+
+
+class Followed:
+    """A follower of a fleet that no broker tells anything."""
+
+    trouble = ""
+
+    def __init__(self, fleet):
+        self._fleet = fleet
+
+    def fleet(self):
+        return nullcontext(self._fleet)
+
+    def close(self):
+        pass

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-from states import NOW, Clock, state
+from states import NOW, Clock, Followed, state
 
 from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
@@ -65,23 +65,6 @@ def workers():
         "each_ms": st.floats(0, 1e9), "replies": st.dictionaries(WORDS, NUMBERS, max_size=4),
         "waits": st.lists(NUMBERS, min_size=WAITS, max_size=WAITS),
     })  # fmt: skip
-
-
-class Followed:
-    """A follower of a fleet that no broker tells anything."""
-
-    trouble = ""
-
-    def __init__(self, fleet):
-        self._fleet = fleet
-
-    def fleet(self):
-        from contextlib import nullcontext
-
-        return nullcontext(self._fleet)
-
-    def close(self):
-        pass
 
 
 def drawn(parts):

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from states import Clock, say, state
+from states import Clock, Followed, say, state
 from support import ROOT, mosquitto, until, worker
 
 from h2t2.link import wire
@@ -21,18 +21,6 @@ from h2t2_tools.fleet.seen.prometheus import FleetCollector
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 UNITS = ("seconds", "joules", "ratio", "info", "requests", "slots", "replies", "errors")
-
-
-class Followed:
-    trouble = ""
-
-    def __init__(self, fleet):
-        self._fleet = fleet
-
-    def fleet(self):
-        from contextlib import nullcontext
-
-        return nullcontext(self._fleet)
 
 
 def scraped(fleet):

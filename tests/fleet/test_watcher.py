@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 from prometheus_client import CollectorRegistry
-from states import Clock, say, state
+from states import Clock, Followed, say, state
 from support import mosquitto, until
 
 from h2t2.link import wire
@@ -22,22 +22,6 @@ from h2t2_tools.fleet.seen import report
 from h2t2_tools.fleet.seen.fleet import Fleet
 from h2t2_tools.fleet.seen.follower import Follower
 from h2t2_tools.fleet.seen.history import History
-
-
-class Followed:
-    """A follower of a fleet that a test plays."""
-
-    def __init__(self, fleet):
-        self.trouble = ""
-        self._fleet = fleet
-
-    def fleet(self):
-        from contextlib import nullcontext
-
-        return nullcontext(self._fleet)
-
-    def close(self):
-        pass
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """A board of ports/world.py in this process: its modules, and the runtime's clock on its time."""
 
+import errno
 import select
+import socket
 import sys
 import types
 
@@ -51,21 +53,17 @@ class Proxy(types.ModuleType):
 
 
 class Broker:
-    """A broker that greets, takes the subscription and answers pings; in place of MqttLink's sockets. `connections`: when."""
+    """A broker that greets, takes the subscription and answers pings; in place of MqttLink's sockets.
+
+    world: anything with `now` and pass_ms(ms). `connections` and `pings`: when. `options`: of the socket. mute: it answers no
+    ping. Set `link` to the MqttLink.
+    """
 
     def __init__(self, world):
-        self.world, self.connections, self.waiting = world, [], b""
+        self.world, self.connections, self.pings, self.options = world, [], [], []
+        self.waiting, self.mute = b"", False
 
     def install(self, monkeypatch):
-        import errno
-        import socket
-
-        def connect(*_):
-            self.connections.append(self.world.now)
-            self.waiting = b""
-            raise OSError(errno.EINPROGRESS)
-
-        self.connect = connect
         names = {name: getattr(select, name) for name in ("POLLIN", "POLLOUT", "POLLHUP", "POLLERR")}
         monkeypatch.setattr(mqtt, "select", types.SimpleNamespace(poll=lambda: self, **names))
         fake = types.SimpleNamespace(socket=lambda *_: self, getaddrinfo=lambda *_: [(0, 0, 0, "", ("b", 1))])
@@ -73,10 +71,19 @@ class Broker:
         monkeypatch.setattr(mqtt, "socket", fake)
         return self
 
-    def setsockopt(self, *_):
+    def connect(self, _):
+        self.connections.append(self.world.now)
+        self.waiting = b""
+        raise OSError(errno.EINPROGRESS)
+
+    def setsockopt(self, *option):
+        self.options.append(option)
+
+    def setblocking(self, _):
         pass
 
-    setblocking = register = setsockopt
+    def register(self, *_):
+        pass
 
     def close(self):
         pass
@@ -89,12 +96,11 @@ class Broker:
             topics = bytes(data).count(b"h2t2")
             self.waiting += bytes([0x90, 2 + topics, data[2], data[3]]) + bytes(topics)
         elif kind == 0xC0:
-            self.waiting += bytes([0xD0, 0])
+            self.pings.append(self.world.now)
+            self.waiting += b"" if self.mute else bytes([0xD0, 0])
         return len(data)
 
     def readinto(self, space):
-        import errno
-
         n = min(len(space), len(self.waiting))
         if not n:
             raise OSError(errno.EAGAIN)
