@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from support import open_to_readers
 
 from h2t2.link import tls as secure
 from h2t2.link.mqtt import MqttLink
@@ -34,8 +35,7 @@ class Fleet:
         self.report = broker_config.write(self.folder / "broker", plan)
 
     def start(self):
-        for part in (self.folder, *self.folder.parents[:3]):
-            part.chmod(0o755)
+        open_to_readers(self.folder)
         log = (self.folder / "log").open("w")
         self.process = subprocess.Popen([broker.mosquitto(), "-c", self.report["config"]], stdout=log, stderr=log)
         assert broker.wait_for_port("127.0.0.1", self.devices, 10), (self.folder / "log").read_text()

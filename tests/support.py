@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -40,13 +41,25 @@ def worker(url, pair="digits", *options):
         process.communicate()
 
 
+def open_to_readers(folder):
+    """Let Mosquitto, which is a user of its own where root starts it, read a folder of a test.
+
+    Folders that others may enter stay as they are: the one for temporary files is everybody's.
+    """
+    if os.geteuid():
+        return
+    for place in (folder, *folder.parents[:3]):
+        mode = stat.S_IMODE(place.stat().st_mode)
+        if mode & 0o005 != 0o005:
+            place.chmod(mode | 0o055)
+
+
 @contextmanager
 def mosquitto(folder):
     """A Mosquitto of a test's own, which it may stop and start again; skips where there is none."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    for part in (folder, *folder.parents[:3]):
-        part.chmod(0o755)
+    open_to_readers(folder)
     one = broker.Mosquitto(folder)
     one.start()
     try:

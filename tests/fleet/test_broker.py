@@ -1,8 +1,10 @@
 """The broker in this process, as demo and tests have it."""
 
+import os
 from threading import Thread
 
 import pytest
+from support import open_to_readers
 
 import h2t2.link.paho
 from h2t2.link.paho import PahoLink
@@ -35,3 +37,16 @@ def test_clients_that_come_at_once_are_all_taken(monkeypatch):
         for link in there:
             link.close()
     assert lost == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's Mosquitto is another user")
+def test_a_brokers_folder_is_readable_and_the_one_for_temporary_files_stays_everybodys(tmp_path):
+    everybodys = tmp_path / "tmp"
+    folder = everybodys / "of-root/test"
+    folder.mkdir(parents=True)
+    folder.chmod(0o700)
+    folder.parent.chmod(0o700)
+    everybodys.chmod(0o1777)
+    open_to_readers(folder)
+    modes = [place.stat().st_mode & 0o7777 for place in (folder, folder.parent, everybodys)]
+    assert modes == [0o755, 0o755, 0o1777]
