@@ -41,7 +41,7 @@ def installed(wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed")
     versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
     (folder / "constraints.txt").write_text("\n".join(versions) + "\n")
-    venv.create(folder / "venv")
+    venv.create(folder / "venv", symlinks=True)  # as `python -m venv` does
     install(folder / "venv/bin", f"{wheel}[{EXTRAS}]", "-c", folder / "constraints.txt")
     return folder / "venv/bin"
 

@@ -26,7 +26,7 @@ def base(tmp_path_factory):
     wheel = next(folder.glob("*.whl"))
     versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
     (folder / "constraints.txt").write_text("\n".join(versions) + "\n")
-    venv.create(folder / "venv")
+    venv.create(folder / "venv", symlinks=True)  # as `python -m venv` does
     pip = (sys.executable, "-m", "pip", "--python", folder / "venv/bin/python")
     run(*pip, "install", "-q", "--no-compile", wheel, "-c", folder / "constraints.txt", cwd=folder)
     return folder / "venv"

@@ -66,7 +66,7 @@ def _installed(program: str) -> int:
     requirements = [text for text in metadata.distribution(PROJECT).requires or [] if "extra ==" not in text]
     with tempfile.TemporaryDirectory(prefix="h2t2-install-") as name:
         folder = Path(name)
-        venv.create(folder / "pip", with_pip=True)
+        venv.create(folder / "pip", symlinks=True, with_pip=True)
         subprocess.run([program, "-m", "venv", "--without-pip", str(folder / "base")], check=True)
         command = [
             folder / "pip/bin/python",
