@@ -16,8 +16,8 @@ from h2t2.core import policies
 from h2t2.core.budget import Budget
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2_tools.boards import flash, gateway
 from h2t2_tools.boards.emulators import built, catalogue, drive, lwip

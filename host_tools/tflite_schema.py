@@ -1,4 +1,4 @@
-"""Writes firmware/h2t2/ldl/tflite_schema.py from the schema that LiteRT brings along: python host_tools/tflite_schema.py"""
+"""Writes firmware/h2t2/cpython/tflite_schema.py from the schema that LiteRT brings along: python host_tools/tflite_schema.py"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import textwrap
 from pathlib import Path
 
-OUT = Path(__file__).parents[1] / "firmware/h2t2/ldl/tflite_schema.py"
+OUT = Path(__file__).parents[1] / "firmware/h2t2/cpython/tflite_schema.py"
 SIZES = {"Bool": 1, "Int8": 1, "Uint8": 1, "Int16": 2, "Uint16": 2, "Int32": 4, "Uint32": 4, "Float32": 4}
 SIZES |= {"Int64": 8, "Uint64": 8, "Float64": 8}
 # which union a field holds: the generated reader does not say

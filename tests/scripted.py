@@ -5,7 +5,8 @@ from support import Ldl, paper
 import h2t2.clock
 import h2t2.node.node
 import h2t2.node.sensing
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2.link.link import Link as Interface
 from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
@@ -44,10 +45,12 @@ class Link(Interface):
 
     def answer_to(self, payload=None, label=None, status=None, boot=None):
         """Have a reply to a request (the last one) wait."""
-        request = answering.decode_request(payload or self.sent[-1])
+        request = worker_wire.decode_request(payload or self.sent[-1])
         status = self.status if status is None else status
         label = (self.label if label is None else label) if status == wire.OK else -1
-        self.waiting.append(answering.encode_reply(status, request.boot if boot is None else boot, request.sequence, label, 0))
+        self.waiting.append(
+            worker_wire.encode_reply(status, request.boot if boot is None else boot, request.sequence, label, 0)
+        )
 
     def receive(self, wait_ms):
         return self.waiting.pop(0) if self.waiting else None

@@ -5,9 +5,9 @@ import subprocess
 import pytest
 from support import open_to_readers
 
+from h2t2.cpython.paho import PahoLink, make_client
 from h2t2.link import tls as secure
 from h2t2.link.mqtt import MqttLink
-from h2t2.link.paho import PahoLink, make_client
 from h2t2_tools.fleet import broker, broker_config, certs
 
 NAMES = ["dev-a", "dev-b", "rdl", "operator"]

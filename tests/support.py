@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from h2t2.core.h2t2 import H2T2
-from h2t2.link.paho import Session, make_client
+from h2t2.cpython.paho import Session, make_client
 from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.usage import children

@@ -6,8 +6,8 @@ from support import ROOT, paper
 
 from h2t2.core.experts import CAP, ROOM
 from h2t2.core.h2t2 import OFFLOAD
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.common import pairs

@@ -116,14 +116,22 @@ def test_the_floors_of_the_house():
             continue
         for other in imported(path):
             assert other not in floors or other == room or floors[other] < floors[room], f"{path}: {other}"
-    runtime = {"clock.py": 1, "modules.py": 1, "core": 2, "ldl": 3, "link": 3, "node": 4}
+    runtime = {"clock.py": 1, "modules.py": 1, "core": 2, "ldl": 3, "link": 3, "cpython": 4, "node": 5}
     for path in (ROOT / "firmware/h2t2").rglob("*.py"):
-        room = path.relative_to(ROOT / "firmware/h2t2").parts[0]
-        if room in runtime:
-            for dots, other in re.findall(r"^\s*from (\.+)(\w*)", path.read_text(), re.M):
-                up = len(dots) == len(path.relative_to(ROOT / "firmware/h2t2").parts)
-                name = f"{other}.py" if f"{other}.py" in runtime else other
-                assert not up or name not in runtime or runtime[name] < runtime[room], f"{path}: {other}"
+        parts = path.relative_to(ROOT / "firmware/h2t2").parts
+        for indent, dots, other in re.findall(r"^( *)from (\.+)(\w*)", path.read_text(), re.M):
+            if len(dots) != len(parts) or parts[0] not in runtime or (other == "cpython" and indent):
+                continue
+            name = f"{other}.py" if f"{other}.py" in runtime else other
+            assert name not in runtime or runtime[name] < runtime[parts[0]], f"{path}: {other}"
+
+
+def test_no_board_module_needs_cpythons_folder():
+    """Portable code imports from h2t2/cpython inside functions only; no board's list has it."""
+    for path in (ROOT / "firmware/h2t2").rglob("*.py"):
+        if path.parent.name != "cpython":
+            assert not re.search(r"^(from|import) .*\bcpython\b", path.read_text(), re.M), path
+    assert "cpython" not in (ROOT / "firmware/boards/modules.txt").read_text()
 
 
 def imported(path: Path):

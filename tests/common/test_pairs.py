@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.model.recipe import confusion

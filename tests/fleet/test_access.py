@@ -11,8 +11,8 @@ import pytest
 from secured import NAMES, Client, Fleet, links, options
 from support import until
 
+from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
-from h2t2.link.paho import PahoLink
 from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet.endpoint import PASSWORD
 from h2t2_tools.proof.children import rest

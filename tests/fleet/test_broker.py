@@ -6,15 +6,15 @@ from threading import Thread
 import pytest
 from support import open_to_readers
 
-import h2t2.link.paho
-from h2t2.link.paho import PahoLink
+import h2t2.cpython.paho
+from h2t2.cpython.paho import PahoLink
 from h2t2_tools.fleet import broker
 
 
 @pytest.mark.slow
 def test_clients_that_come_at_once_are_all_taken(monkeypatch):
     """Each connects while the others subscribe: amqtt by itself loses most of them."""
-    monkeypatch.setattr(h2t2.link.paho, "MEET_S", 0)
+    monkeypatch.setattr(h2t2.cpython.paho, "MEET_S", 0)
     lost = []
 
     def come(host, port, name):

@@ -12,8 +12,9 @@ from secured import Client
 from states import Clock, say
 from support import ROOT, until
 
-from h2t2.link import answering, wire
-from h2t2.link.paho import PahoLink
+from h2t2.cpython import worker_wire
+from h2t2.cpython.paho import PahoLink
+from h2t2.link import wire
 from h2t2.node import assistant
 from h2t2_tools.fleet.rdl import telemetry
 from h2t2_tools.fleet.seen import report
@@ -94,7 +95,7 @@ def test_a_worker_can_answer_wrongly_and_hide_other_workers_and_no_more(fleet):
     assert until(lambda: link.receive(10) is None and link.workers() == 1)
     request = wire.encode_request(1, 5, 9, (4,), b"abcd")
     assert link.send(request) and until(lambda: any(payload == request for _, payload in bad.heard))
-    bad.publish(wire.topic("dev-b", "reply"), answering.encode_reply(wire.OK, 5, 9, 1, 32768))
+    bad.publish(wire.topic("dev-b", "reply"), worker_wire.encode_reply(wire.OK, 5, 9, 1, 32768))
     assert wire.decode_reply(link.receive(5000))[:4] == (wire.OK, 5, 9, 1)
     bad.client.publish(wire.presence(1, "honest"), b"", 1, True).wait_for_publish(5)
     assert until(lambda: link.receive(10) is None and link.workers() == 0)

@@ -13,8 +13,8 @@ from pages import browser, dashboard, follow, narrow, no_sideways_scrolling, sho
 from states import state
 from support import mosquitto, until
 
+from h2t2.cpython.paho import Session, make_client
 from h2t2.link import wire
-from h2t2.link.paho import Session, make_client
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 pytestmark = pytest.mark.whole

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import decoding, shown
 from h2t2_tools.fleet.rdl.decoding import SHOWN, decoded
@@ -62,7 +63,7 @@ def test_compressed_text_that_bursts_is_refused():
     bomb = file_of(Image.new("L", (4, 4)), "PNG", pnginfo=told)
     assert len(bomb) < wire.MAX_DATA
     pair = pairs.load("digits")
-    request = answering.decode_request(wire.encode_request(2, 1, 1, (len(bomb),), bomb, dtype=wire.RAW, media="image/png"))
+    request = worker_wire.decode_request(wire.encode_request(2, 1, 1, (len(bomb),), bomb, dtype=wire.RAW, media="image/png"))
     words = shown.shown(pair, request).words
     assert words.startswith("a picture that cannot be read: ") and "\n" not in words
 
@@ -111,5 +112,5 @@ def test_the_process_has_limits(tmp_path, monkeypatch):
 def test_long_texts_are_cut():
     pair = pairs.load("digits")
     data = b"x" * 100_000
-    request = answering.decode_request(wire.encode_request(2, 1, 1, (len(data),), data, dtype=wire.RAW, media="text/plain"))
+    request = worker_wire.decode_request(wire.encode_request(2, 1, 1, (len(data),), data, dtype=wire.RAW, media="text/plain"))
     assert shown.shown(pair, request).words.endswith("... (100,000 characters)")

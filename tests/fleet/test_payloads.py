@@ -9,7 +9,8 @@ from http_server import serving
 from scripted import running
 from support import ROOT, worker
 
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
 from h2t2_tools.boards import kinds
 from h2t2_tools.cli.main import main
@@ -163,7 +164,7 @@ def test_more_than_the_model_takes_is_not_sent_and_not_served():
     node.step(5, (1,), b"12345", "fits")
     node.poll()
     node.step(5, (1,), b"123456", "too much")
-    request = answering.decode_request(node.link.sent[0])
+    request = worker_wire.decode_request(node.link.sent[0])
     assert (request.dtype, request.media, bytes(request.data)) == (wire.RAW, "text/plain", b"12345")
     assert [(tag, source) for tag, _, _, source in decisions] == [("fits", REMOTE), ("too much", FALLBACK)]
     assert len(node.link.sent) == 1 and "6 bytes of data, the model takes 5" in said[0]

@@ -11,8 +11,9 @@ from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from support import mosquitto, until
 
-from h2t2.link import answering, wire
-from h2t2.link.paho import PahoLink
+from h2t2.cpython import worker_wire
+from h2t2.cpython.paho import PahoLink
+from h2t2.link import wire
 from h2t2_tools.cli.person import bars, drawing
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -28,7 +29,7 @@ DIGITS = 2  # the number of its remote model
 
 def laid(desk, sequence):
     payload = wire.encode_request(DIGITS, 5, sequence, (8, 8, 1), bytes(64))
-    desk.put(Item("dev", "topic", payload, float("inf")), answering.decode_request(payload))
+    desk.put(Item("dev", "topic", payload, float("inf")), worker_wire.decode_request(payload))
 
 
 def test_a_desk():
@@ -51,7 +52,7 @@ def test_what_is_shown():
     """Pictures of int8 and of JPEGs, curves, few numbers, words; bytes that are no picture are said to be none."""
     pair = pairs.load("digits")
     n = int(np.flatnonzero(pair.y)[0])
-    pixels = shown(pair, answering.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.sent(n)))).pixels
+    pixels = shown(pair, worker_wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.sent(n)))).pixels
     assert pixels.shape == (8, 8) and np.abs(pixels / 255 - pair.x[n][..., 0]).max() < 0.01
     with io.BytesIO() as file:
         Image.new("RGB", (40, 20), "red").save(file, "JPEG")
@@ -59,7 +60,7 @@ def test_what_is_shown():
 
     def raw(data, media):
         request = wire.encode_request(DIGITS, 1, 1, (len(data),), data, dtype=wire.RAW, media=media)
-        return shown(pair, answering.decode_request(request))
+        return shown(pair, worker_wire.decode_request(request))
 
     assert raw(photo, "image/jpeg").pixels.shape == (20, 40, 3)
     assert "cannot be read" in raw(photo[:50], "image/jpeg").words
@@ -67,11 +68,11 @@ def test_what_is_shown():
     floats = np.linspace(-1, 1, 64).astype("<f4")
     curve = wire.encode_request(DIGITS, 1, 1, (64,), floats.tobytes(), dtype=wire.FLOAT32)
     few = wire.encode_request(DIGITS, 1, 1, (5,), floats[:5].tobytes(), dtype=wire.FLOAT32)
-    assert np.allclose(shown(pair, answering.decode_request(curve)).curve, floats)
-    assert np.allclose(shown(pair, answering.decode_request(few)).numbers, floats[:5])
+    assert np.allclose(shown(pair, worker_wire.decode_request(curve)).curve, floats)
+    assert np.allclose(shown(pair, worker_wire.decode_request(few)).numbers, floats[:5])
     assert drawing(raw(photo, "image/jpeg")).plain.count("▀") == 40 * 10
     assert bars(floats)[:64] == "".join(sorted(bars(floats)[:64])) and bars(floats).endswith("-1 to 1")
-    assert "0: -1" in drawing(shown(pair, answering.decode_request(few))).plain
+    assert "0: -1" in drawing(shown(pair, worker_wire.decode_request(few))).plain
 
 
 def test_names_of_classes():

@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 from support import children, worker
 
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -27,7 +28,7 @@ ONE = 32768
 
 
 def reply(sequence, label=1, status=wire.OK, boot=7):
-    return answering.encode_reply(status, boot, sequence, label, 30000)
+    return worker_wire.encode_reply(status, boot, sequence, label, 30000)
 
 
 def request(sequence, chance=ONE, k=3, data=bytes(64), boot=7):

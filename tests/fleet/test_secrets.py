@@ -18,7 +18,7 @@ def test_secrets_are_absent_from_every_log_at_debug_level(fleet, tmp_path):
     script = """
 import logging, sys
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
-import h2t2.link.paho as link_paho
+import h2t2.cpython.paho as link_paho
 make = link_paho.make_client
 def logged(*arguments, **options):
     client = make(*arguments, **options)

@@ -10,8 +10,9 @@ import time
 import pytest
 from support import ROOT, children, until, worker
 
-from h2t2.link import answering, wire
-from h2t2.link.paho import PahoLink, make_client
+from h2t2.cpython import worker_wire
+from h2t2.cpython.paho import PahoLink, make_client
+from h2t2.link import wire
 from h2t2_tools.boards import kinds
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
@@ -50,7 +51,7 @@ def flood(client, rng, count, devices, friend):
     good = wire.encode_request(1, 2, 3, (30,), bytes(30))
     for n in range(count):
         leaf = ("request", "reply", "request", "reply", "command")[n % 5]
-        seed = {"request": good, "reply": answering.encode_reply(0, 9, n, 1, 9), "command": b'{"pause": 5, "x": 1}'}[leaf]
+        seed = {"request": good, "reply": worker_wire.encode_reply(0, 9, n, 1, 9), "command": b'{"pause": 5, "x": 1}'}[leaf]
         payload = bytearray(seed)
         for _ in range(1 + n % 3):
             payload[rng.randrange(len(payload))] = rng.randrange(256)

@@ -14,9 +14,9 @@ import pytest
 from secured import Client, links
 from support import ROOT
 
+from h2t2.cpython.paho import PahoLink
 from h2t2.link import tls as secure
 from h2t2.link import wire
-from h2t2.link.paho import PahoLink
 from h2t2_tools.boards import kinds
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.fleet import broker, certs

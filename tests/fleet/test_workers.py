@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from support import children, mosquitto, until, worker
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.paho import PahoLink
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import wire
-from h2t2.link.paho import PahoLink
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint

@@ -23,9 +23,9 @@ from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
-from h2t2.ldl import tflite_check
+from h2t2.cpython import tflite_check, worker_wire
 from h2t2.ldl.bundle import CHECKED, Int8Model
-from h2t2.link import answering, frames, names, wire
+from h2t2.link import frames, names, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package, snapshot
 from h2t2.node.account import Account
@@ -46,14 +46,14 @@ MODELS = ROOT / "tests/material"
 def request(data):
     """A worker's: what is accepted is coded again to the same bytes."""
     try:
-        r = answering.decode_request(data)
+        r = worker_wire.decode_request(data)
     except ValueError:
         return
     again = wire.encode_request(
         r.model, r.boot, r.sequence, r.shape, r.data, r.left, r.chance, r.k, r.dtype, r.media
     )  # fmt: skip
-    assert again == bytes(data) and wire.model_of(data) == r.model and answering.left_of(data) == r.left
-    assert answering.peek_request(data) == (r.boot, r.sequence)
+    assert again == bytes(data) and wire.model_of(data) == r.model and worker_wire.left_of(data) == r.left
+    assert worker_wire.peek_request(data) == (r.boot, r.sequence)
     return True
 
 
@@ -63,7 +63,7 @@ def reply(data):
         decoded = wire.decode_reply(data)
     except ValueError:
         return
-    assert answering.encode_reply(*decoded) == bytes(data)
+    assert worker_wire.encode_reply(*decoded) == bytes(data)
     return True
 
 
@@ -304,7 +304,7 @@ def seeds(name):
             wire.encode_request(9, 8, 7, (5,), b"photo", 1500, 9, 15, wire.RAW, "image/jpeg"),
         ]
     if name == "reply":
-        return [answering.encode_reply(0, 1, 2, 1, 9), answering.encode_reply(2, 1, 2, -1, 0)]
+        return [worker_wire.encode_reply(0, 1, 2, 1, 9), worker_wire.encode_reply(2, 1, 2, -1, 0)]
     if name == "serial":
         return [frames.encode(1, b"hello") + b"noise" + frames.encode(2, bytes(20))]
     if name == "bundle":

@@ -261,7 +261,7 @@ def test_a_streamed_bundle_whose_file_is_cut_short_is_said(tmp_path):
 
 def test_scores_and_bins_are_those_of_the_pi(tmp_path):
     need_oracle()
-    from h2t2.ldl.tflite import TFLiteModel
+    from h2t2.cpython.tflite import TFLiteModel
 
     for name in ("breast_cancer", "digits"):
         pair = pairs.load(name)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.common import pairs
 
 
@@ -37,7 +37,7 @@ def test_a_model_cut_anywhere_is_refused_or_runs(name, tmp_path):
     content = pairs.load(name).rdl.read_bytes()
     script = """
 import sys
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 content = open(sys.argv[1], "rb").read()
 refused = 0
 for cut in range(0, len(content), 37):

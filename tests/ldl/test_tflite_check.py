@@ -9,9 +9,9 @@ from bundles import MADE, SHIPPED
 from random_models import Maker
 from support import ROOT
 
-from h2t2.ldl import tflite, tflite_trial
-from h2t2.ldl.tflite_check import check
-from h2t2.ldl.tflite_flat import FlatFile
+from h2t2.cpython import tflite, tflite_trial
+from h2t2.cpython.tflite_check import check
+from h2t2.cpython.tflite_flat import FlatFile
 
 pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the extra convert: pip install 'h2t2-edge[convert]'")
 from h2t2_tools.model.tflite_write import _packed, _schema  # noqa: E402

@@ -12,10 +12,10 @@ from support import children, until, worker
 
 import h2t2.clock
 import h2t2.link.mqtt
+from h2t2.cpython.paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
 from h2t2.link import wire
 from h2t2.link.backoff import FIRST_MS, LONGEST_MS, STEADY_MS, Backoff
 from h2t2.link.mqtt import MqttLink
-from h2t2.link.paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.proxy import Faults, Proxy

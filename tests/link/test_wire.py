@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 
 u16, u32 = st.integers(0, 65535), st.integers(0, 2**32 - 1)
 
@@ -18,20 +19,26 @@ u16, u32 = st.integers(0, 65535), st.integers(0, 2**32 - 1)
 def test_requests_round_trip(model, boot, sequence, shape, left, chance, k, dtype, data):
     size = wire.size_of(dtype, shape)
     tensor = data.draw(st.binary(min_size=size, max_size=size))
-    got = answering.decode_request(wire.encode_request(model, boot, sequence, shape, tensor, left, chance, k, dtype))
+    got = worker_wire.decode_request(wire.encode_request(model, boot, sequence, shape, tensor, left, chance, k, dtype))
     assert (got.model, got.boot, got.sequence, got.left, got.chance, got.k) == (model, boot, sequence, left, chance, k)
     assert list(got.shape) == shape and bytes(got.data) == tensor and got.dtype == dtype and got.media == ""
 
 
 @given(st.binary(min_size=1, max_size=300), st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=64))
 def test_data_of_another_kind_round_trip(data, media):
-    got = answering.decode_request(wire.encode_request(1, 2, 3, (len(data),), data, dtype=wire.RAW, media=media))
+    got = worker_wire.decode_request(wire.encode_request(1, 2, 3, (len(data),), data, dtype=wire.RAW, media=media))
     assert bytes(got.data) == data and got.media == media and tuple(got.shape) == (len(data),)
 
 
 @given(u32, u32, st.integers(0, 32767), st.integers(0, 32768))
 def test_replies_round_trip(boot, sequence, label, score):
-    assert wire.decode_reply(answering.encode_reply(wire.OK, boot, sequence, label, score)) == (0, boot, sequence, label, score)
+    assert wire.decode_reply(worker_wire.encode_reply(wire.OK, boot, sequence, label, score)) == (
+        0,
+        boot,
+        sequence,
+        label,
+        score,
+    )
 
 
 def test_exact_bytes():
@@ -39,7 +46,7 @@ def test_exact_bytes():
     assert made == bytes.fromhex("02000200 03000000 04000000 dc050000 0080 07 00 02 0100 0200 05ff")
     raw = wire.encode_request(2, 3, 4, (2,), b"\x05\xff", 1500, 0, 7, wire.RAW, "a/b")
     assert raw == bytes.fromhex("02000200 03000000 04000000 dc050000 0000 07 03 01 02000000 03612f62 05ff")
-    assert answering.encode_reply(wire.OK, 3, 4, 1, 32768) == bytes.fromhex("0200 03000000 04000000 0100 0080")
+    assert worker_wire.encode_reply(wire.OK, 3, 4, 1, 32768) == bytes.fromhex("0200 03000000 04000000 0100 0080")
 
 
 def test_who_says_so():
@@ -50,7 +57,7 @@ def test_who_says_so():
 
 @given(st.binary(max_size=80))
 def test_any_bytes_decode_or_raise_value_error(payload):
-    for decode in (answering.decode_request, wire.decode_reply):
+    for decode in (worker_wire.decode_request, wire.decode_reply):
         with contextlib.suppress(ValueError):
             decode(payload)
 
@@ -60,7 +67,7 @@ def test_a_changed_header_never_claims_more_than_is_there(position, value):
     payload = bytearray(wire.encode_request(1, 2, 3, (2, 2), b"abcd"))
     payload[position] = value
     try:
-        request = answering.decode_request(bytes(payload))
+        request = worker_wire.decode_request(bytes(payload))
     except ValueError:
         return
     assert len(request.data) in (3, 4) and len(request.media) + len(request.data) <= 4
@@ -69,7 +76,7 @@ def test_a_changed_header_never_claims_more_than_is_there(position, value):
 def test_a_huge_shape_is_refused_before_it_is_believed():
     payload = wire.encode_request(1, 2, 3, (1, 1), b"a")[: wire.REQUEST_HEADER] + b"\xff\xff\xff\xff" + b"a"
     with pytest.raises(ValueError, match="262144"):
-        answering.decode_request(payload)
+        worker_wire.decode_request(payload)
 
 
 @pytest.mark.parametrize("shape, tensor", [((2,), b"a"), ((0,), b""), ((1,) * 7, b"a")])
@@ -80,10 +87,10 @@ def test_a_tensor_that_does_not_fit_its_shape_is_not_sent(shape, tensor):
 
 def test_a_reply_is_within_its_bounds():
     """The score is a Q15 probability; a label goes with the status ok and with no other; the status is a known one."""
-    assert wire.decode_reply(answering.encode_reply(wire.OK, 1, 2, 0, 32768)) == (wire.OK, 1, 2, 0, 32768)
+    assert wire.decode_reply(worker_wire.encode_reply(wire.OK, 1, 2, 0, 32768)) == (wire.OK, 1, 2, 0, 32768)
     for status, label, score in ((wire.OK, 1, 32769), (wire.OK, 1, 65535), (wire.OK, -1, 0), (wire.FAILED, 1, 0), (99, -1, 0)):
         with pytest.raises(ValueError, match="reply with"):
-            wire.decode_reply(answering.encode_reply(status, 1, 2, label, score))
+            wire.decode_reply(worker_wire.encode_reply(status, 1, 2, label, score))
 
 
 @pytest.mark.parametrize("name, good", [("kitchen", True), ("é" * 32, True), ("é" * 33, False), ("x" * 65, False), ("", False),

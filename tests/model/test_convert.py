@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from support import ROOT
 
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import prior_file
 from h2t2_tools.model import tflite_write

@@ -8,7 +8,8 @@ import weak_pair
 from weak_pair import FEW, RECIPE, drawn
 
 from h2t2.core.numbers import ONE
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
@@ -36,7 +37,7 @@ def kept(pair, folder, x, y, model=None):
         if rng.random() < chance / ONE:
             data = pair.remote_payload(x[n])
             request = wire.encode_request(model or pair.about.model_id, 1, n, remote.shape, data, 0, chance, int(score[n] * 15))
-            keeper.keep("kitchen", request, answering.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
+            keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
     keeper.close()
     assert not said
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2t2.ldl.quantise import quantised
+from h2t2.cpython.quantise import quantised
 from h2t2.node.app import App
 from h2t2.node.measured import Measured
 from h2t2_tools.common.pairs import About, Prepared

@@ -11,10 +11,10 @@ from scripted import running
 from support import ROOT, worker
 
 from h2t2.core.adaptive_classes import AdaptiveClasses
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.classes import Classes
 from h2t2.ldl.open import CallableModel
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE
 from h2t2.node.store import BufferSlot, Store
 from h2t2_tools.cli.main import main

@@ -6,7 +6,8 @@ from support import Ldl, paper
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2.node import board, start
 from h2t2.node.node import FALLBACK, Node
 from h2t2_tools.common.errors import UserError
@@ -49,7 +50,7 @@ def test_the_largest_shapes_travel(shape):
     node.step(5, shape, bytes(size), 0)
     node.poll()
     assert node.replies == len(decisions) == 1
-    assert answering.decode_request(node.link.sent[0]).shape == shape
+    assert worker_wire.decode_request(node.link.sent[0]).shape == shape
 
 
 @pytest.mark.parametrize("fails", ["decide", "learn"])

@@ -7,8 +7,8 @@ from command_line import h2t2
 from random_models import Maker
 from scripted import running
 
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2.node import store
 from h2t2.node.memory import Memory
 from h2t2_tools.common import places

@@ -6,7 +6,8 @@ from support import Ldl, paper
 
 import h2t2.node
 from h2t2.clock import ticks_add, ticks_diff, ticks_ms
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE, Node
 
 
@@ -106,7 +107,7 @@ def test_the_deadline_counts_from_when_the_sample_was_due(setup, monkeypatch):
     now = ticks_ms()
     set_clock(monkeypatch, lambda: now)
     node.step(5, (1,), b"x", "late", ticks_add(now, -600))
-    assert answering.decode_request(link.sent[-1]).left == 275 and node.slack() == 275
+    assert worker_wire.decode_request(link.sent[-1]).left == 275 and node.slack() == 275
     node.step(5, (1,), b"x", "too late", ticks_add(now, -900))
     assert [tag for tag, *_ in decisions] == ["too late"] and node.crowded == 1
     set_clock(monkeypatch, lambda: ticks_add(now, 275))

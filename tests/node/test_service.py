@@ -13,7 +13,8 @@ import h2t2.clock
 import h2t2.node.commands
 import h2t2.node.service
 from h2t2.core.adaptive import Adaptive
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
 from h2t2.node.store import BufferSlot, Store
 
@@ -78,7 +79,7 @@ def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
     service._look()
     assert decisions[-1][0] == "held" and decisions[-1][3] == FALLBACK  # decided, not forgotten
     assert node.policy.taught == 0 and node.policy.tickets.last == last + 1
-    node.link.waiting.append(answering.encode_reply(wire.OK, 9, last + 1, 1, 0))
+    node.link.waiting.append(worker_wire.encode_reply(wire.OK, 9, last + 1, 1, 0))
     node.poll()
     assert node.policy.taught == 0 and node.strangers == 1
 

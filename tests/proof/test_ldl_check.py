@@ -8,8 +8,8 @@ import random_models
 from bundles import MADE, SHIPPED
 from support import ROOT
 
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import bundle, tflite

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from h2t2.core.numbers import ONE
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.samples.store import Keeper
@@ -27,7 +28,7 @@ def test_a_shipped_recipe_of_an_installed_wheel(tmp_path):
     keeper, order = Keeper(tmp_path / "kept", 100.0, print), np.random.default_rng(2).permutation(len(pair.x))
     for n, index in enumerate(order):
         request = wire.encode_request(pair.about.model_id, 1, n, remote.shape, pair.sent(index), 0, ONE, 7)
-        keeper.keep("kitchen", request, answering.encode_reply(wire.OK, 1, n, int(labels[index]), ONE))
+        keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(labels[index]), ONE))
     keeper.close()
     site = tmp_path / "site"
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", site, ROOT]

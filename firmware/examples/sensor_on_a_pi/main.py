@@ -5,10 +5,11 @@ import sys
 import time
 
 from h2t2 import units
-from h2t2.ldl.quantise import local_input, quantised
-from h2t2.link.paho import PahoLink
-from h2t2.node import signals, start
-from h2t2.node.aside import Aside
+from h2t2.cpython import signals
+from h2t2.cpython.paho import PahoLink
+from h2t2.cpython.quantise import local_input, quantised
+from h2t2.cpython.threaded_sensor import ThreadedSensor
+from h2t2.node import start
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--model", default="ldl.tflite", help="the local model, int8")
@@ -53,7 +54,7 @@ def act(tag, k, decision, source):
 
 
 link = PahoLink(given.broker, given.port, "pi-1", CONFIG["model_id"], start.boot_number())
-node = start.service(CONFIG, link, act, Aside(sense), log=lambda text: print(text, file=sys.stderr))
+node = start.service(CONFIG, link, act, ThreadedSensor(sense), log=lambda text: print(text, file=sys.stderr))
 signals.on_stop(node.stop)  # systemctl stop, Ctrl-C: what was learned is saved
 node.run()
 link.close()

@@ -1,1 +1,1 @@
-# The local model (LDL): the integer interpreter and its bundle; TFLite on CPython.
+# The local model (LDL): the integer interpreter and its bundle.

@@ -47,7 +47,7 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", 
         finally:
             release()
     if model.endswith(".tflite"):
-        from .tflite import TFLiteModel
+        from ..cpython.tflite import TFLiteModel
 
         return TFLiteModel(model, event, resolver, bits)
     raise ValueError("%s: want a .tflite, a .h2m bundle or a function" % model)

@@ -1,5 +1,5 @@
 # The wire format, version 2: request and reply payloads and topics, both directions, CPython and MicroPython. No sockets, no
-# policy. All little-endian. What only a worker reads and writes is in answering.
+# policy. All little-endian. What only a worker reads and writes is in cpython/worker_wire.py.
 #
 # Request: version u8, flags u8, model u16, boot u32, sequence u32, left u32 (milliseconds an answer is of use), chance u16
 # (Q15, the probability it was asked with; 0: not told), bin u8, dtype u8, dimensions u8, a u16 a dimension, then the data.

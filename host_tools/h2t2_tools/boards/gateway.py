@@ -13,8 +13,9 @@ from typing import Any
 
 import serial
 
-from h2t2.link import answering, frames, wire
-from h2t2.link.paho import PahoLink
+from h2t2.cpython import worker_wire
+from h2t2.cpython.paho import PahoLink
+from h2t2.link import frames, wire
 from h2t2.node import start
 from h2t2.node.assistant import BIRTH, Assistant
 from h2t2.node.service import SOURCES
@@ -244,14 +245,14 @@ class Line:
 
     def _request(self, payload: bytes) -> None:
         """Send a request on; where nobody can answer it, say so at once."""
-        known = answering.peek_request(payload)
+        known = worker_wire.peek_request(payload)
         if known is None:
             self.counters.refused += 1
         elif len(payload) <= wire.MAX_REQUEST and self._link.workers(wire.model_of(payload)) and self._link.send(payload):
             self.counters.requests += 1
         else:
             self.counters.refused += 1
-            self._down(frames.REPLY, answering.encode_reply(wire.NOBODY, known[0], known[1], -1, 0))
+            self._down(frames.REPLY, worker_wire.encode_reply(wire.NOBODY, known[0], known[1], -1, 0))
 
     def _down(self, kind: int, payload: bytes) -> None:
         write_paced(self._serial, frames.encode(kind, payload), self.how.pace)

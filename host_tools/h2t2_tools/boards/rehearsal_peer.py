@@ -8,7 +8,8 @@ import threading
 from contextlib import suppress
 from typing import BinaryIO
 
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 from h2t2.link.mqtt import packet, text
 
 CONNECT, PUBLISH, SUBSCRIBE, PINGREQ, DISCONNECT = 1, 3, 8, 12, 14  # MQTT 3.1.1
@@ -83,8 +84,8 @@ class Peer:
 
 def reply(payload: bytes) -> bytes:
     """The answer to a request: its label is 0 and 1 in turn."""
-    request = answering.decode_request(payload)
-    return answering.encode_reply(wire.OK, request.boot, request.sequence, request.sequence & 1, 20000)
+    request = worker_wire.decode_request(payload)
+    return worker_wire.encode_reply(wire.OK, request.boot, request.sequence, request.sequence & 1, 20000)
 
 
 def _topics(body: bytes) -> list[bytes]:

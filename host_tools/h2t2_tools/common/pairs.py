@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from h2t2.ldl.quantise import quantised
+from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 from h2t2.node.picture import Picture
 from h2t2.node.window import Window

@@ -35,7 +35,7 @@ def source(path: Path, raw: bool = False) -> bytes:
 
 def measured(pair: pairs.Pair) -> dict[str, Any]:
     """How the numbers of a sample become both models' int8, in the integers of h2t2.node.measured.Measured."""
-    from h2t2.ldl.tflite import TFLiteModel
+    from h2t2.cpython.tflite import TFLiteModel
 
     remote = pair.about.remote
     ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from h2t2.clock import ticks_diff, ticks_ms
+from h2t2.cpython import signals
+from h2t2.cpython.paho import PahoLink
+from h2t2.cpython.quantise import local_input
 from h2t2.ldl.open import open_ldl
-from h2t2.ldl.quantise import local_input
-from h2t2.link.paho import PahoLink
-from h2t2.node import signals, start
+from h2t2.node import start
 from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 

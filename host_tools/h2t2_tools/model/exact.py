@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.cpython.quantise import local_input
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.quantise import local_input
-from h2t2.ldl.tflite import TFLiteModel
 
 from ..common.errors import UserError
 from ..common.extras import hint

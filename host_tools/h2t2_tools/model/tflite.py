@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite_check import check
-from h2t2.ldl.tflite_flat import FlatFile
+from h2t2.cpython.tflite_check import check
+from h2t2.cpython.tflite_flat import FlatFile
 
 from ..common.errors import UserError
 from .operator_names import NAMES

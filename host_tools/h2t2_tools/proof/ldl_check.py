@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 
 from ..common.errors import UserError
 from ..model.exact import ExactModel

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite_library import Interpreter
-from h2t2.ldl.tflite_trial import open_interpreter, try_first
+from h2t2.cpython.tflite_library import Interpreter
+from h2t2.cpython.tflite_trial import open_interpreter, try_first
 
 from ..common.errors import UserError
 from ..model.operators.windows import reduced

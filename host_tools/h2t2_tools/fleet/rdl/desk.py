@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2t2.core.numbers import ONE
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 
 from .inbox import Item
 from .models import Batch
@@ -37,7 +38,7 @@ class Waiting:
 
     number: int
     item: Item
-    request: answering.Request
+    request: worker_wire.Request
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Answer:
     def reply(self) -> bytes:
         """Its payload; a person is sure."""
         request = self.waiting.request
-        return answering.encode_reply(self.status, request.boot, request.sequence, self.label, ONE if self.label >= 0 else 0)
+        return worker_wire.encode_reply(self.status, request.boot, request.sequence, self.label, ONE if self.label >= 0 else 0)
 
 
 class Desk:
@@ -73,7 +74,7 @@ class Desk:
         """Requests that wait."""
         return len(self._waiting)
 
-    def put(self, item: Item, request: answering.Request) -> None:
+    def put(self, item: Item, request: worker_wire.Request) -> None:
         """One more; the oldest is given up, as busy, where there is no room."""
         with self._lock:
             self._waiting.append(Waiting(self._came, item, request))

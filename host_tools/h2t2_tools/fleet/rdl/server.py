@@ -20,8 +20,9 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from h2t2.link import answering, wire
-from h2t2.link.paho import IDLE_MS, Client, Session, make_client
+from h2t2.cpython import worker_wire
+from h2t2.cpython.paho import IDLE_MS, Client, Session, make_client
+from h2t2.link import wire
 
 from ...common.errors import UserError, raised_on_purpose
 from ..endpoint import Endpoint, unreachable
@@ -204,13 +205,13 @@ class Server:
     def _on_message(self, client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
         device = wire.device_of(message.topic)
         payload = bytes(message.payload)
-        if device is not None and not (answering.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
-            self._refuse(device, payload[: wire.REQUEST_HEADER], answering.refusal(payload))
+        if device is not None and not (worker_wire.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
+            self._refuse(device, payload[: wire.REQUEST_HEADER], worker_wire.refusal(payload))
         elif device is not None:
             now = time.perf_counter()
             if not self._inbox:
                 self._due = now + self.options.wait_ms / 1000
-            left = 0 if self._desk else answering.left_of(payload)  # a person's answer teaches, however late
+            left = 0 if self._desk else worker_wire.left_of(payload)  # a person's answer teaches, however late
             item = Item(device, wire.topic(device, "reply"), payload, now + left / 1000 if left else float("inf"), now)
             refused = self._inbox.put(item, now, self._each())
             if refused:
@@ -342,10 +343,10 @@ class Server:
         """Requests onto the desk; those that are none are refused."""
         for item in batch:
             try:
-                request = answering.decode_request(item.payload)
+                request = worker_wire.decode_request(item.payload)
                 wrong = self.worker.wrong(request)
             except ValueError:
-                wrong = answering.refusal(item.payload)
+                wrong = worker_wire.refusal(item.payload)
             if wrong:
                 self._refuse(item.device, item.payload, wrong)
             else:

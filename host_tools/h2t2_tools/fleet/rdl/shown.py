@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 
 from ...common.pairs import Pair
 from .decoding import decoded
@@ -29,7 +30,7 @@ class Shown:
     words: str = ""
 
 
-def shown(pair: Pair, request: answering.Request) -> Shown:
+def shown(pair: Pair, request: worker_wire.Request) -> Shown:
     """What a request holds, as the pair knows its samples. Bytes that cannot be read are words that say so.
 
     A picture in a file's format takes a process of its own and some tenths of a second: not for an event loop.

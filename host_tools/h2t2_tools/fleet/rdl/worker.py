@@ -11,7 +11,8 @@ from time import perf_counter
 import numpy as np
 
 from h2t2.core.numbers import ONE
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 
 from . import watchdog
 from .models import Batch, Model, as_batch, labels
@@ -59,13 +60,13 @@ class Worker:
     def answers(self, payloads: list[bytes]) -> list[bytes | None]:
         """The reply to each request; an error status for a bad one; None where nobody could be answered."""
         replies: list[bytes | None] = [None] * len(payloads)
-        alike: dict[Kind, list[tuple[int, answering.Request]]] = {}
+        alike: dict[Kind, list[tuple[int, worker_wire.Request]]] = {}
         self.told.look()
         for n, payload in enumerate(payloads):
             try:
-                request = answering.decode_request(payload)
+                request = worker_wire.decode_request(payload)
             except ValueError:
-                replies[n] = self.refusal(payload, answering.refusal(payload))
+                replies[n] = self.refusal(payload, worker_wire.refusal(payload))
                 continue
             sample = self._kind(request) if request.model == self.model_id else None
             judged = self.told.judge(request.data)
@@ -85,7 +86,7 @@ class Worker:
                 replies[n] = self._reply(answer[0], request, answer[1], answer[2])
         return replies
 
-    def wrong(self, request: answering.Request) -> int:
+    def wrong(self, request: worker_wire.Request) -> int:
         """The status for a request that is none of this model's, OK for one that is."""
         if request.model != self.model_id:
             return wire.WRONG_MODEL
@@ -95,14 +96,14 @@ class Worker:
 
     def refusal(self, payload: bytes, status: int) -> bytes | None:
         """An error reply to a payload that is not looked into any further."""
-        known = answering.peek_request(payload)
+        known = worker_wire.peek_request(payload)
         if known is None:
             self.counts["dropped"] += 1
             return None
         self.counts[wire.STATUS[status]] += 1
-        return answering.encode_reply(status, known[0], known[1], -1, 0)
+        return worker_wire.encode_reply(status, known[0], known[1], -1, 0)
 
-    def _kind(self, request: answering.Request) -> Kind | None:
+    def _kind(self, request: worker_wire.Request) -> Kind | None:
         """A request's dtype, and the shape it is read in: the model's own where it has as many numbers, the request's where the
         model takes any. None: it does not fit."""
         if request.dtype == wire.RAW:
@@ -112,7 +113,7 @@ class Worker:
             return request.dtype, tuple(request.shape)
         return (request.dtype, own) if prod(own) == prod(request.shape) else None
 
-    def _batch(self, requests: list[answering.Request], kind: Kind) -> list[tuple[int, int, int]]:
+    def _batch(self, requests: list[worker_wire.Request], kind: Kind) -> list[tuple[int, int, int]]:
         """The labels of requests of one kind; the watchdog is told."""
         data = [request.data for request in requests]
         self.told.begin(data, len(requests) * self.each)
@@ -149,6 +150,6 @@ class Worker:
         answers = zip(labels(scores).tolist(), best.tolist(), none.tolist())
         return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answers]
 
-    def _reply(self, status: int, request: answering.Request, label: int = -1, score: int = 0) -> bytes:
+    def _reply(self, status: int, request: worker_wire.Request, label: int = -1, score: int = 0) -> bytes:
         self.counts[wire.STATUS[status]] += 1
-        return answering.encode_reply(status, request.boot, request.sequence, label, score)
+        return worker_wire.encode_reply(status, request.boot, request.sequence, label, score)

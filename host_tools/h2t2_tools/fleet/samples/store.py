@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.core.numbers import ONE
-from h2t2.link import answering, wire
+from h2t2.cpython import worker_wire
+from h2t2.link import wire
 
 from ...common.errors import UserError
 from ...common.untrusted import json_value
@@ -154,7 +155,7 @@ class Keeper:
         if status != wire.OK:
             return
         try:
-            r = answering.decode_request(payload)
+            r = worker_wire.decode_request(payload)
         except ValueError:
             return
         row = (

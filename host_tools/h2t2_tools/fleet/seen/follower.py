@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from h2t2.cpython.paho import Session, make_client
 from h2t2.link import wire
-from h2t2.link.paho import Session, make_client
 from h2t2.node import assistant
 
 from ...common.errors import Failure

@@ -12,8 +12,8 @@ from zlib import crc32
 
 import numpy as np
 
+from h2t2.cpython.quantise import local_input
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.quantise import local_input
 from h2t2.node import package
 from h2t2.node.account import PLACES
 from h2t2.node.trial import LONGEST, SECONDS

@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from h2t2.cpython.paho import Session, make_client
 from h2t2.link import wire
-from h2t2.link.paho import Session, make_client
 
 from ...common.errors import Failure, UserError
 from ..endpoint import Endpoint, unreachable

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite_trial import open_interpreter, try_first
+from h2t2.cpython.tflite_trial import open_interpreter, try_first
 
 from ...common.errors import UserError
 from ..tflite import load

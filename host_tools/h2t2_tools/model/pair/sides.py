@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.quantise import quantised
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.quantise import quantised
+from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
 from ...common.functions import function

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from h2t2.core.policy import OFFLOAD
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.classes import Classes
-from h2t2.ldl.tflite import TFLiteModel
 
 from ...common import pairs, policies
 from ...common.report import Report, Table

@@ -19,8 +19,8 @@ from zlib import crc32
 import numpy as np
 
 from h2t2.core.rng import Rng
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.tflite import TFLiteModel
 
 from ...boards.emulators.catalogue import MICROBIT, UNIX
 from ...boards.emulators.microbit import NANOSECONDS, Microbit

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.paho import PahoLink, make_client
+from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
-from h2t2.link.paho import PahoLink, make_client
 
 from ...boards.emulators import drive, lwip
 from ...common import pairs, places

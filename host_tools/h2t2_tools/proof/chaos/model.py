@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 
 _model = TFLiteModel(os.environ["H2T2_CHAOS_MODEL"], event=int(os.environ["H2T2_CHAOS_EVENT"]))
 

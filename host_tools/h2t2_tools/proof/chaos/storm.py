@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 
 from ...common import pairs
 from ...common.errors import Failure

@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 
 from ...boards import kinds
 from ...boards.emulators import catalogue

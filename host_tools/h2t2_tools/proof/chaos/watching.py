@@ -20,8 +20,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from h2t2.cpython.paho import make_client
 from h2t2.link import wire
-from h2t2.link.paho import make_client
 
 from ...fleet.broker import Mosquitto, free_port
 from .subjects import NO_ROOM

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from h2t2.ldl.quantise import quantised
+from h2t2.cpython.quantise import quantised
 from h2t2.link import wire
 
 from .source import Source

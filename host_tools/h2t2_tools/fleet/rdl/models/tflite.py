@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from h2t2.ldl.tflite import TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
 
 from .source import Source
 from .tensors import Batch, integers

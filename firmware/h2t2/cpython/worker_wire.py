@@ -1,7 +1,7 @@
 # The side of the wire format that only a worker has: what a request says, and its reply. Boards go without it.
 from struct import pack, unpack_from
 
-from .wire import (
+from ..link.wire import (
     ITEM,
     MALFORMED,
     MAX_DATA,

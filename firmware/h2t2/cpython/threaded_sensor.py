@@ -3,7 +3,7 @@ from queue import Empty, Queue
 from threading import Thread
 
 
-class Aside:
+class ThreadedSensor:
     """A sensor (see Sensing) as one that never blocks: calling it gives a sample that has been read meanwhile, or None.
 
     What the sensor raises, StopIteration too, is raised here in its turn. It reads one sample ahead.

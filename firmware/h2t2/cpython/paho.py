@@ -11,9 +11,9 @@ from time import monotonic
 import paho.mqtt.client as mqtt
 from paho.mqtt.properties import Properties
 
-from . import wire
-from .backoff import Backoff
-from .link import Link
+from ..link import wire
+from ..link.backoff import Backoff
+from ..link.link import Link
 
 LOG = logging.getLogger(__name__)
 QUEUE = 16  # replies waiting to be taken; one more drops the oldest

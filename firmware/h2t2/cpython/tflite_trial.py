@@ -143,7 +143,7 @@ def _started(content, resolver):
     """As _forked(), in a new interpreter of Python's. OSError where none can be started."""
     if not sys.executable:
         raise OSError("this process does not know its Python")
-    command = [sys.executable, "-c", "from h2t2.ldl.tflite_trial import main; main()", resolver]
+    command = [sys.executable, "-c", "from h2t2.cpython.tflite_trial import main; main()", resolver]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([path for path in sys.path if path])}
     try:
         run = subprocess.run(
