@@ -6,9 +6,8 @@ import pytest
 from marks import needs
 from portable.replay import RUNS
 from rig import ROOT, host_node
-from support import paper, retained
+from support import paper
 
-from h2t2.node import assistant
 from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
@@ -56,15 +55,6 @@ def test_under_a_limit_for_misses_decisions_equal_the_hosts(board, material, rdl
     figures.update({name: outcome.summary[name] for name in ("offloads", "miss_rate", "miss_rate_high", "miss_counts")})
     assert outcome.lines() == made.replay(), outcome.log
     assert outcome.summary["miss_rate_limit"] == 328
-
-
-@pytest.mark.slow
-@needs("node", "clock")
-def test_home_assistant_is_told(board, material, rdl, mosquitto):
-    """One retained message, with what this host would say of that state."""
-    outcome = board.run(material(60, home_assistant="motion"))
-    said = retained(mosquitto, assistant.topic("hil"))
-    assert json.loads(said) == json.loads(assistant.discovery("hil", ["motion"], outcome.summary)), outcome.log
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ class Link(Interface):
         self.up, self.there, self.answers = True, 1, True
         self.label, self.status = 1, wire.OK
         self.sent, self.commands, self.waiting, self.renewed = [], [], [], 0
-        self.reported, self.answered, self.retained, self.also = [], [], [], []
+        self.reported, self.answered = [], []
 
     def is_connected(self):
         return self.up
@@ -60,14 +60,6 @@ class Link(Interface):
 
     def report(self, message):
         self.reported.append(message)
-
-    def also_heard(self):
-        return self.also.pop(0) if self.also else None
-
-    def retain(self, topic, message):
-        if self.up:
-            self.retained.append((topic, message))
-        return self.up
 
     def answer(self, message):
         self.answered.append(message)

@@ -132,13 +132,13 @@ def pour(end, data):
 
 @pytest.mark.slow
 def test_no_frame_of_a_board_ends_its_line_or_another(tmp_path):
-    """Every kind of frame with every hostile payload, of a board that Home Assistant shows: both lines go on."""
+    """Every kind of frame with every hostile payload, of a board: both lines go on."""
     said, decided = [], []
     with mosquitto(tmp_path) as one:
         ends = [Pty(), Pty()]
         to = Endpoint(one.host, one.port)
         out = Out(said.append, decided.append)
-        lines = [Line(end.port, f"dev{n}", to, How(pace=False, shown=["motion"]), out) for n, end in enumerate(ends)]
+        lines = [Line(end.port, f"dev{n}", to, How(pace=False), out) for n, end in enumerate(ends)]
         kinds = (frames.REQUEST, frames.STATE, frames.ANSWER, frames.DECISION, frames.END, frames.HELLO)
         for kind in kinds:
             for payload in HOSTILE:

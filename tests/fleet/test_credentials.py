@@ -15,7 +15,7 @@ from support import ROOT, until
 from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
-from h2t2.node import assistant
+from h2t2_tools.fleet import home_assistant
 from h2t2_tools.fleet.rdl import telemetry
 from h2t2_tools.fleet.seen import report
 from h2t2_tools.fleet.seen.fleet import Fleet
@@ -29,7 +29,7 @@ TOPICS = {
     "answer": wire.topic("dev-b", "answer"),
     "presence": wire.presence(1, "other"),
     "worker's state": telemetry.topic(1, "other"),
-    "discovery": assistant.topic("dev-b"),
+    "discovery": home_assistant.topic("dev-b"),
     "broker's own": "$SYS/broker/uptime",
     "elsewhere": "garage/door/set",
 }
@@ -44,7 +44,7 @@ READS = {
     "rdl": {"request", "presence"},
     "operator": {"command", "status", "state", "answer", "presence", "worker's state", "discovery"},
 }
-OWN = {"request", "status", "state", "answer", "discovery"}  # what dev-b writes of itself
+OWN = {"request", "status", "state", "answer"}  # what dev-b writes of itself
 
 
 def port(fleet, name):

@@ -1,24 +1,28 @@
 """Nodes in Home Assistant: what its own parser makes of their messages, and the whole life of a node there, on Mosquitto."""
 
 import json
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
 from command_line import h2t2
+from hypothesis import given
+from hypothesis import strategies as st
 from pseudo_terminal import Pty
 from states import state
 from support import ROOT, mosquitto, retained, until, worker
 
 from h2t2.cpython.paho import Session, make_client
 from h2t2.link import frames, wire
-from h2t2.node import assistant
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet import home_assistant
+from h2t2_tools.fleet import config, home_assistant
 from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX, Announcer, Rule
 from h2t2_tools.fleet.seen.costs import of_counters
+from h2t2_tools.fleet.seen.fleet import Fleet
 
 pytestmark = pytest.mark.whole
 PYTHON = ROOT / ".venv-assistant/bin/python"
@@ -31,15 +35,15 @@ def parsed(names, told, name=NAME, message=None):
         pytest.skip("Home Assistant on the package index wants Python 3.11")
     if not PYTHON.exists():
         pytest.skip("no Home Assistant here; run: make .venv-assistant/.done")
-    given = {
-        "topic": assistant.topic(name),
-        "message": message or assistant.discovery(name, names, told),
+    request = {
+        "topic": home_assistant.topic(name),
+        "message": message or home_assistant.discovery(name, names, told),
         "state": json.dumps(told),
         "status": [wire.status("online", 7).decode(), wire.status("offline", 7).decode()],
         "commands": {"beta": 0.25, "delta_fp": 0.5, "delta_fn": 1},
     }
     command = [PYTHON, ROOT / "tests/assistant_parser.py"]
-    run = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=300)
+    run = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)["components"]
 
@@ -96,7 +100,7 @@ def home(one):
         )
         return made
 
-    topics = [assistant.PREFIX + "/#", wire.topic("+", "state")]
+    topics = [PREFIX + "/#", wire.topic("+", "state")]
     session = Session(one.host, one.port, client, topics).start()
     session.open()
     try:
@@ -109,36 +113,48 @@ def states(heard):
     return [json.loads(text) for topic, text, _ in heard if topic.endswith("/state") and text]
 
 
+@contextmanager
+def announcing(url, *rules):
+    """`h2t2 home-assistant` in a process of its own."""
+    command = [sys.executable, "-m", "h2t2_tools", "home-assistant", *rules, "--broker", url]
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
 @pytest.mark.slow
 def test_the_life_of_a_node(tmp_path):
-    """Told of when it comes, again when Home Assistant does, steered by what its controls publish, and forgotten."""
-    place = assistant.topic("hall")
-    options = ["--samples", "100000", "--every", "20ms", "--device", "hall", "--home-assistant", "motion"]
-    with mosquitto(tmp_path) as one, worker(one.url), home(one) as (session, heard):
+    """Announced when it comes and again when Home Assistant starts, steered by Home Assistant's controls, and removed."""
+    place = home_assistant.topic("hall")
+    options = ["--samples", "100000", "--every", "20ms", "--device", "hall", "--report-decisions"]
+    with mosquitto(tmp_path) as one, worker(one.url), home(one) as (session, heard), announcing(one.url, "h*=motion"):
         command = [sys.executable, "-m", "h2t2_tools", "node", "--pair", "digits", "--broker", one.url, *options]
 
-        def told(entry):
+        def last(entry):
             return states(heard)[-1].get(entry) if states(heard) else None
 
-        def tellings():
+        def announcements():
             return sum(topic == place for topic, _, _ in heard)
 
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as node:
             try:
-                assert until(lambda: tellings() == 1 and told("last"))
-                session.publish(assistant.BIRTH, b"online", 1)
-                assert until(lambda: tellings() == 2)
+                assert until(lambda: announcements() == 1 and last("last"))
+                session.publish(BIRTH, b"online", 1)
+                assert until(lambda: announcements() == 2)
                 message = retained(one, place)
-                assert json.loads(message) == json.loads(assistant.discovery("hall", ["motion"], states(heard)[-1]))
+                assert json.loads(message) == json.loads(home_assistant.discovery("hall", ["motion"], states(heard)[-1]))
                 session.publish(wire.topic("hall", "command"), b'{"set": {"beta": 8192}}', 1)
                 session.publish(wire.topic("hall", "command"), b'{"pause": 86400}', 1)
-                assert until(lambda: (told("beta"), told("paused")) == (8192, True))
+                assert until(lambda: (last("beta"), last("paused")) == (8192, True))
                 assert until(lambda: {one["last"][1] for one in states(heard) if one["last"]} == {0, 1})
-                refused = h2t2("fleet", "hall", "--forget", "--broker", one.url, "--listen", 1)
+                refused = h2t2("fleet", "hall", "--remove", "--broker", one.url, "--listen", 1)
                 assert refused.returncode == 1 and "is online" in refused.stderr
             finally:
                 node.terminate()
-        gone = h2t2("fleet", "hall", "--forget", "--broker", one.url, "--listen", 1, "--json", "-")
+        gone = h2t2("fleet", "hall", "--remove", "--broker", one.url, "--listen", 1, "--json", "-")
         assert gone.returncode == 0 and json.loads(gone.stdout)["device"] == "hall", gone.stderr
         assert until(lambda: heard[-1][0] == place and not heard[-1][1])
         for topic in (place, wire.topic("hall", "state"), wire.topic("hall", "status")):
@@ -151,43 +167,132 @@ def test_the_life_of_a_node(tmp_path):
 @pytest.mark.slow
 def test_a_gateway_shows_a_board_that_tells_no_state(tmp_path):
     end = Pty()
-    with mosquitto(tmp_path) as one, home(one) as (_, heard):
-        command = [sys.executable, "-m", "h2t2_tools", "gateway", "--port", f"{end.port}=tiny", "--broker", one.url]
-        with subprocess.Popen([*command, "--fast", "--home-assistant", "door"], stderr=subprocess.PIPE, text=True) as gateway:
+    with mosquitto(tmp_path) as one, home(one) as (_, heard), announcing(one.url, "tiny=door"):
+        command = [sys.executable, "-m", "h2t2_tools", "gateway", "--port", f"{end.port}=tiny", "--broker", one.url, "--fast"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
             try:
                 assert until(lambda: "ready" in gateway.stderr.readline())
                 end.write(frames.encode(frames.DECISION, b"\1\0\5\0\0"))
                 assert until(lambda: states(heard)[-1:] and states(heard)[-1]["last"] == [5, 0, 0])
                 end.write(frames.encode(frames.DECISION, b"\2\0\5\1\0"))
                 assert until(lambda: states(heard)[-1]["last"] == [5, 1, 0], 8)  # not only after its ten seconds
+                assert until(lambda: any(topic == home_assistant.topic("tiny") for topic, _, _ in heard))
             finally:
                 gateway.terminate()
-        message = retained(one, assistant.topic("tiny"))
+        message = retained(one, home_assistant.topic("tiny"))
     assert list(json.loads(message)["cmps"]) == ["decision", "share"]
     assert json.loads(message)["cmps"]["decision"]["dev_cla"] == "door"
 
 
+class Played:
+    """A follower whose fleet a test tells; `sent` is what an Announcer has published through it."""
+
+    def __init__(self):
+        self.known, self.up, self.sent = Fleet(), True, []
+
+    @contextmanager
+    def fleet(self):
+        yield self.known
+
+    def retain(self, topic, payload):
+        if self.up:
+            self.sent.append((topic, payload))
+        return self.up
+
+    def say(self, device, **entries):
+        self.known.take(wire.topic(device, "state"), json.dumps({"samples": 1, **entries}).encode())
+
+    def take(self):
+        """What was published since the last call: device's topic -> message, or None."""
+        sent, self.sent = self.sent, []
+        return {topic: json.loads(payload) if payload else None for topic, payload in sent}
+
+
+def test_a_device_is_announced_once_until_it_changes_and_removed_with_it():
+    follower, announcer = Played(), Announcer([])
+    announcer.look(follower)
+    assert not follower.sent
+    place = home_assistant.topic("hall")
+    follower.say("hall")
+    announcer.look(follower)
+    announcer.look(follower)
+    assert list(follower.take()[place]["cmps"]) == ["decision", "share"]
+    follower.say("hall", beta=1, samples=2)
+    follower.up = False
+    announcer.look(follower)
+    follower.up = True
+    announcer.look(follower)
+    assert list(follower.take()[place]["cmps"]) == ["decision", "share", "beta"]
+    follower.known.take(wire.topic("hall", "state"), b"")
+    announcer.look(follower)
+    assert follower.take() == {place: None}
+    announcer.look(follower)
+    assert not follower.sent
+
+
+def test_all_are_announced_again_when_the_connection_or_home_assistant_comes_up():
+    follower, announcer = Played(), Announcer([])
+    for name in ("a", "b"):
+        follower.say(name)
+    announcer.look(follower)
+    assert len(follower.take()) == 2
+    announcer.take_birth(b"offline")
+    announcer.look(follower)
+    assert not follower.sent
+    announcer.take_birth(b"online")
+    announcer.look(follower)
+    assert len(follower.take()) == 2
+    follower.known.lose()
+    announcer.take_birth(b"online")
+    announcer.look(follower)
+    assert not follower.sent
+    follower.known.listen()
+    announcer.look(follower)
+    assert len(follower.take()) == 2
+
+
+def test_the_first_rule_that_matches_names_the_decision(caplog):
+    follower, announcer = Played(), Announcer([Rule.parse("porch-1=door"), Rule.parse("p*=motion"), Rule.parse("b=x, y, z")])
+    for name, classes in (("porch-1", 2), ("porch-2", 2), ("hall", 2), ("p3", 3), ("b", 3)):
+        follower.say(name, classes=classes)
+    announcer.look(follower)
+    announcer.take_birth(b"online")
+    announcer.look(follower)
+    decisions = {message["dev"]["name"]: message["cmps"]["decision"] for message in follower.take().values()}
+    assert {name: decision.get("dev_cla") for name, decision in decisions.items()} == {
+        "porch-1": "door", "porch-2": "motion", "hall": None, "p3": "enum", "b": "enum"
+    }  # fmt: skip
+    assert decisions["b"]["ops"] == ["x", "y", "z"] and decisions["p3"]["ops"] == ["0", "1", "2"]
+    assert caplog.text.count("p3: 1 names for 3 classes") == 1
+
+
+@given(st.text(min_size=1).filter(wire.is_device), st.text(min_size=1).filter(wire.is_device))
+def test_different_devices_have_different_identifiers(a, b):
+    assert re.fullmatch("[a-zA-Z0-9_-]+", home_assistant.identity(a))
+    assert (home_assistant.identity(a) == home_assistant.identity(b)) == (a == b)
+
+
 @pytest.mark.parametrize(
-    "shown, classes, why",
+    "rule, why",
     [
-        ("movement", None, "want none or a device class of a binary sensor: battery"),
-        ("cat,dog", 2, "of two classes give the device class of class 1"),
-        ("motion", 3, "1 names, with commas between them; there are 3 classes"),
-        ("cat,dog,dog", 3, "each another"),
-        ("cat,,dog", None, "1 to 40 characters"),
+        ("hall=movement", "want none or a device class of a binary sensor: battery"),
+        ("hall=cat,dog", "of two classes give the device class of class 1"),
+        ("hall=cat,dog,dog", "different names"),
+        ("hall=cat,,dog", "1 to 40 characters"),
+        ("motion", "want DEVICE=CLASS"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(shown, classes, why):
+def test_a_rule_that_cannot_be_shown_is_refused(rule, why, capsys):
     with pytest.raises(UserError, match=why):
-        home_assistant.names(shown, classes)
+        Rule.parse(rule)
+    assert main(["home-assistant", rule]) == 2 and why in capsys.readouterr().err
 
 
-def test_the_line_of_a_configuration(capsys):
-    given = {"remote_shape": [1], "model_id": 1}
-    assert "home_assistant" not in NodeConfig(**given).content()
-    assert NodeConfig(**given, home_assistant="motion").content()["home_assistant"] == ["motion"]
-    costs = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
-    made = NodeConfig(**given, policy="adaptive", costs=costs, home_assistant="a, b, c").content()
-    assert made["home_assistant"] == ["a", "b", "c"]
-    assert main(["gateway", "--port", "/dev/null", "--home-assistant", "movement"]) == 2
-    assert "want none or a device class" in capsys.readouterr().err
+def test_the_former_entry_of_a_configuration_is_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text('device = "hall"\nremote_shape = [1]\nmodel_id = 1\nhome_assistant = "motion"\n')
+    with pytest.raises(UserError, match=r"home_assistant: .* h2t2 home-assistant 'hall=motion'"):
+        config.load(path)
+    content = {"remote_shape": [1], "model_id": 1}
+    assert "report_decisions" not in NodeConfig(**content).content()
+    assert NodeConfig(**content, report_decisions=True).content()["report_decisions"] is True

@@ -187,7 +187,7 @@ def test_the_whole_way_and_a_kill(tmp_path, capsys):
     assert len(rows) == told["exported"] and rows[0]["device"] == "kitchen" and "x63" in rows[0]
     assert main(["samples", folder, "--export", str(tmp_path / "pictures")]) == 0
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"0", "1"}
-    assert main(["samples", folder, "--forget", "kitchen"]) == 0
+    assert main(["samples", folder, "--delete", "kitchen"]) == 0
     assert main(["samples", folder]) == 2 and b"kitchen" not in (tmp_path / "kept" / store.FILE).read_bytes()
 
 

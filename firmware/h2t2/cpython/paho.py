@@ -322,7 +322,7 @@ class PahoLink(Link):
 
     def __init__(
         self, host, port, device, model, boot, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320,
-        tls=None, also=""
+        tls=None
     ):  # fmt: skip
         """As MqttLink; model: None looks out for workers of every model.
 
@@ -340,9 +340,6 @@ class PahoLink(Link):
         self._commands: deque[bytes] = deque()
         self._met = Event()  # a worker of the model
         topics = [self._reply, self._command, self._status, wire.presence("+" if model is None else model, "+")]
-        topics += [also] if also else []
-        self._also = also
-        self._also_said: bytes | None = None
         self._session = Session(host, port, self._client, topics, keep_alive, deadline_ms, seed, self._online, self._offline)
         self._session.start()
 
@@ -395,15 +392,6 @@ class PahoLink(Link):
     def command(self) -> bytes | None:
         """The next command payload (JSON, not checked), or None."""
         return self._commands.popleft() if self._commands else None
-
-    def also_heard(self) -> bytes | None:
-        """The last payload on the topic beside its own, once; None when there is none."""
-        said, self._also_said = self._also_said, None
-        return said
-
-    def retain(self, topic: str, message: str) -> bool:
-        """Publish a message, retained, on a topic that may be none of the device's; False while the link is down or busy."""
-        return self._session.unacknowledged() < UNACKNOWLEDGED and self._session.publish(topic, message, 0, True)
 
     def report(self, message: str) -> None:
         """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
@@ -459,7 +447,5 @@ class PahoLink(Link):
         elif topic == self._status:
             self.namesakes.take(message.payload, self.connections > self.is_connected())
             self._session.slow = self.namesakes.found()
-        elif topic == self._also:
-            self._also_said = message.payload
         elif self.presence.take(topic, message.payload, message.retain) and self.workers():
             self._met.set()

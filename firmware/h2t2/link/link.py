@@ -51,13 +51,6 @@ class Link:
     def command(self) -> bytes | None:
         """The next command's payload (JSON, not checked), or None."""
 
-    def also_heard(self) -> bytes | None:
-        """The last payload on the topic that the link listens to beside the device's own, once; None when there is none."""
-
-    def retain(self, topic: str, message: str) -> bool:
-        """Publish a retained message on any topic. False where it cannot be published."""
-        return False
-
     def report(self, message: str) -> None:
         """Publish the device's state (JSON text), retained; left out where it cannot be published."""
 

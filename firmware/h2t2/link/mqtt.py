@@ -53,10 +53,9 @@ class MqttLink(Link):
 
     def __init__(
         self, host, port, device, model, boot, user=None, password=None, keep_alive=30, deadline_ms=10000, seed=1, buffer=320,
-        tls=None, also=""
+        tls=None
     ):  # fmt: skip
-        """tls: None, or a context of tls.context(). deadline_ms: for one attempt, first packet to subscription. also: a topic
-        beside its own that it listens to."""
+        """tls: None, or a context of tls.context(). deadline_ms: for one attempt, first packet to subscription."""
         Link.__init__(self, boot)
         self.host = host
         self.port = port
@@ -74,9 +73,7 @@ class MqttLink(Link):
         self.id_in = -2  # how many of them come before its packet id, -1: its second byte is the next; -2: none to acknowledge
         self.id_high = 0
         leaves = [wire.topic(device, leaf) for leaf in ("reply", "command", "status")]
-        self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")] + ([also] if also else [])]
-        self.also = also.encode()
-        self.also_said = None
+        self.topics = [topic.encode() for topic in leaves + [wire.presence(model, "+")]]
         self.queue = []
         self.commands = []
         self.pending = []  # packets (memoryviews) the socket has not taken whole
@@ -137,18 +134,6 @@ class MqttLink(Link):
         """The next command payload (JSON, not checked), or None."""
         return self.commands.pop(0) if self.commands else None
 
-    def also_heard(self) -> bytes | None:
-        """The last payload on the topic beside its own, once; None when there is none."""
-        said, self.also_said = self.also_said, None
-        return said
-
-    def retain(self, topic: str, message: str) -> bool:
-        """Publish a message, retained, on a topic that may be none of the device's; False while the link is down or busy."""
-        if self.state != UP or len(self.pending) >= PENDING:
-            return False
-        self._publish_on(topic, message.encode(), 0, True)
-        return self.state == UP
-
     def report(self, message: str) -> None:
         """Publish telemetry (JSON text), retained; left out while the link is down or busy."""
         if self.state == UP and len(self.pending) < PENDING:
@@ -175,10 +160,7 @@ class MqttLink(Link):
         self._drop("closed")
 
     def _publish(self, leaf, payload, qos, retain):
-        self._publish_on(wire.topic(self.device, leaf), payload, qos, retain)
-
-    def _publish_on(self, topic, payload, qos, retain):
-        body = text(topic)
+        body = text(wire.topic(self.device, leaf))
         if qos:
             self.packet_id = self.packet_id % 65535 + 1
             body += bytes([self.packet_id >> 8, self.packet_id & 255])
@@ -429,8 +411,6 @@ class MqttLink(Link):
             waiting.append(payload)
         elif topic == status:
             self.namesakes.take(payload, self.connections > (self.state == UP))
-        elif topic == self.also:
-            self.also_said = payload
         else:
             try:
                 self.presence.take(topic.decode(), payload, retained)

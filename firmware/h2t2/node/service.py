@@ -10,6 +10,7 @@ from .state import state
 
 SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
 COMMANDS = 4  # that are taken at once: an update comes in many
+DECISION_S = 1  # seconds between two reports for the sake of a changed decision
 FAILED_MS = 10  # between two turns, the first of which failed
 IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
 
@@ -20,14 +21,15 @@ class Service:
     sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
     every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. sleep: a
-    Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight. assistant: an Assistant, or None.
+    Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight.
+    report_decisions: the state is reported within a second after a decision that differs from the last reported one.
     updates: an Updates, or None; `again` is set when it wants the node put together anew.
     Counter: `errors` (exceptions caught).
     """
 
     def __init__(
         self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None,
-        assistant=None, updates=None
+        report_decisions=False, updates=None
     ):  # fmt: skip
         self.node = node
         self.sensing = sensing
@@ -39,7 +41,7 @@ class Service:
         self.cause = cause
         self.app = app
         self.sleep = sleep
-        self.assistant = assistant
+        self.report_decisions = report_decisions
         self.updates = updates
         self.again = False
         self.errors = 0
@@ -48,6 +50,7 @@ class Service:
         self.watch = Stopwatch()
         self.said = -telemetry_s  # seconds of `watch` at the last report; the first is due at once
         self.pause_end = -1  # seconds of `watch`
+        self.reported = -1  # the decision in the last report
         self.standing = UP
         self.trouble = ""  # why the broker was away the last time
         self.namesakes = False
@@ -166,9 +169,8 @@ class Service:
             self.namesakes = not self.namesakes
             self.log("another device bears this name: each takes the other's connection away; rename one")
             changed = True
-        if self.assistant:
-            self.assistant.look(self._state)
-            changed = self.assistant.news(node.last, now - self.said) or changed
+        if self.report_decisions and node.last and node.last[1] != self.reported and now - self.said >= DECISION_S:
+            changed = True
         if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
             self._report()
 
@@ -186,11 +188,10 @@ class Service:
         self.stop()
 
     def _report(self):
+        last = self.node.last
+        self.reported = last[1] if last else -1
         self.said = self.watch.seconds()
-        self.node.link.report(json.dumps(self._state()))
-
-    def _state(self):
-        return state(self)
+        self.node.link.report(json.dumps(state(self)))
 
     def _carry_out(self, command):
         """Do what a command says; what its sender should know, or None."""

@@ -114,9 +114,9 @@ def service(
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
     sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
-    shown = _assistant(config, link, cause)
     telemetry_s = config.get("telemetry_s", 10)
-    return Service(node, sensing, shape, keeper, telemetry_s, watchdog, log, cause, app, sleep, shown, updates)
+    report_decisions = config.get("report_decisions", False)
+    return Service(node, sensing, shape, keeper, telemetry_s, watchdog, log, cause, app, sleep, report_decisions, updates)
 
 
 def in_force(config, log):
@@ -149,24 +149,6 @@ def _budget(arguments):
     return Budget(*arguments)
 
 
-def _assistant(config, link, cause):
-    """The Assistant of a configuration, or None."""
-    if not config.get("home_assistant"):
-        return None
-    from .assistant import Assistant
-
-    return Assistant(link, config["device"], config["home_assistant"], cause == board.WOKEN)
-
-
-def beside(config) -> str:
-    """The topic that a link listens to beside its own, "" for none."""
-    if not config.get("home_assistant"):
-        return ""
-    from .assistant import BIRTH
-
-    return BIRTH
-
-
 def boot_number() -> int:
     """A number for this start, 0..2^30 - 1, that is never the last one's but by a chance of 1 in 10^9."""
     return int.from_bytes(os.urandom(4), "little") >> 2
@@ -184,7 +166,7 @@ def mqtt_link(config, feed=lambda: None, log=print, cause=""):
         tls = context(config["ca"], config.get("cert"), config.get("key"))
     login = config.get("user"), config.get("password"), config.get("keep_alive", 30)
     arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
-    options = {"seed": boot_number() >> 2, "tls": tls, "also": beside(config)}
+    options = {"seed": boot_number() >> 2, "tls": tls}
     if config["broker"] < ":":  # it begins with a digit: an address
         from ..link.mqtt import MqttLink
     else:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from struct import unpack
 from typing import Any
 
@@ -17,8 +17,7 @@ from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import frames, wire
 from h2t2.node import start
-from h2t2.node.assistant import BIRTH, Assistant
-from h2t2.node.service import SOURCES
+from h2t2.node.service import DECISION_S, SOURCES
 
 from ..common.errors import Failure, UserError
 from ..common.untrusted import json_value, printable
@@ -27,7 +26,7 @@ from .repl import RawRepl, open_line, write_paced
 
 LOG = logging.getLogger(__name__)
 PAUSE_S = 0.1  # after an exception that nobody has foreseen
-TELL_S = 10.0  # between two states of a board that tells none itself
+TELL_S = 10.0  # between two states of a board that tells none itself, unless its decision has changed
 QUIET_S = 1.0  # a line is silent for so long before an unfinished frame counts as words: a board that has stopped says why
 
 
@@ -42,13 +41,11 @@ class Out:
 
 @dataclass(frozen=True)
 class How:
-    """How lines are read. restart: stop what the boards run and let them boot, so that nothing they say is missed. shown: what
-    Home Assistant is to show of them (h2t2.node.assistant), [] for nothing."""
+    """How lines are read. restart: stop what the boards run and let them boot, so that nothing they say is missed."""
 
     baud: int = 115200
     pace: bool = True
     restart: bool = False
-    shown: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -79,13 +76,11 @@ class Line:
         self.counters = Counters()
         self.decoder = frames.Decoder()
         boot = start.boot_number()
-        also = BIRTH if how.shown else ""
-        self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, also=also, **endpoint.login)
-        self._assistant = Assistant(self._link, device, how.shown) if how.shown else None
-        self._state: dict[str, Any] | None = None  # the last that the board told, or was made of its decisions
+        self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
         self._next: int | None = None  # the number of the board's next decision
         self._sources = [0] * len(SOURCES)  # decisions by where they came from
         self._last: list[int] | None = None
+        self._reported = -1  # the decision in the last state
         self._boot, self._began = boot, time.monotonic()
         self._due = self._began
         self._namesake = False
@@ -133,9 +128,8 @@ class Line:
                 command = self._link.command()
                 if command is not None:
                     self._down(frames.COMMAND, command)
-                if not self.counters.states and self.counters.decisions and time.monotonic() >= self._due:
+                if not self.counters.states and self._last and self._state_is_due(self._last[1]):
                     self._tell()
-                self._assist()
                 if self._link.namesakes.found() and not self._namesake:
                     self._namesake = True
                     self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
@@ -162,15 +156,9 @@ class Line:
         if not n & (n - 1):
             LOG.exception("%s: %s (%d times so far)", self.port, at, n)
 
-    def _assist(self) -> None:
-        """See to Home Assistant, once there is a state to show."""
-        if self._assistant is None or self._state is None:
-            return
-        state = self._state
-        self._assistant.look(lambda: state)
-        told = int(time.monotonic() - self._due + TELL_S)
-        if not self.counters.states and self._assistant.news(self._last, told):
-            self._tell()
+    def _state_is_due(self, decision: int) -> bool:
+        changed = decision != self._reported
+        return time.monotonic() >= self._due - (TELL_S - DECISION_S if changed else 0)
 
     def _tell(self) -> None:
         """The state of a board that has no room to keep one, a micro:bit, as far as its decisions tell."""
@@ -181,7 +169,7 @@ class Line:
         state.update(replies=remote, fallbacks=fallback)
         state.update(last=self._last, boot=self._boot, uptime_s=int(now - self._began), time=int(time.time()))
         state.update(namesakes=self._namesake, missed=self.counters.missed)
-        self._state = state
+        self._reported = self._last[1] if self._last else -1
         self._link.report(json.dumps(state))
 
     def _words(self) -> None:
@@ -206,7 +194,7 @@ class Line:
             self._request(payload)
         elif kind == frames.STATE:
             self.counters.states += 1
-            self._relay(payload.decode(errors="replace"))
+            self._link.report(payload.decode(errors="replace"))
         elif kind == frames.ANSWER:
             self._link.answer(payload.decode(errors="replace"))
         elif kind == frames.DECISION and len(payload) == 5 and payload[4] < len(SOURCES):
@@ -224,17 +212,6 @@ class Line:
         elif kind == frames.HELLO:
             self._next = None  # its decisions may be numbered anew
             self.out.log(f"{self.port}: hello from {printable(payload[:64].decode(errors='replace'))}")
-
-    def _relay(self, state: str) -> None:
-        """A state that the board tells."""
-        self._link.report(state)
-        if self._assistant:
-            try:
-                read = json_value(state)
-            except ValueError:
-                return
-            if isinstance(read, dict):
-                self._state = read
 
     def _end(self, payload: bytes) -> None:
         try:

@@ -75,12 +75,12 @@ KINDS = {
 LINKS = ("mqtt", "serial", "wifi")
 NETWORK = (  # entries of a configuration that are of no use to a board at a gateway's line
     "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password",
-    "wifi_power_save", "ntp", "home_assistant",
+    "wifi_power_save", "ntp",
 )  # fmt: skip
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 # entries of a configuration that need modules of their own; an operator, and a broker's name, that do
 PARTS = (
-    "budget", "costs", "miss_rate", "app", "sleep", "home_assistant", "stream", "snapshot_ldl", "update_key", "lstm", "names",
+    "budget", "costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "lstm", "names",
 )  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from .options import (
     begin_log,
     command,
     endpoint_of,
-    home_assistant_option,
     json_option,
     log_options,
     positive,
@@ -266,14 +265,12 @@ def _add_new(commands: Any) -> None:
 
 def _gateway(args: argparse.Namespace) -> None:
     from ..boards import gateway
-    from ..fleet import home_assistant
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begin_log("gateway", args)
     told = lambda line: print(json.dumps(line), flush=True)  # noqa: E731  a decision, or how a node ended
     out = gateway.Out(logging.getLogger(gateway.__name__).info, told, told)
-    shown = home_assistant.names(args.home_assistant) if args.home_assistant else []
-    how = gateway.How(args.baud, not args.fast, args.restart, shown)
+    how = gateway.How(args.baud, not args.fast, args.restart)
     counters = gateway.relay(args.port, endpoint_of(args), how, args.seconds, out)
     for device, counts in counters.items():
         out.log(f"{device}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
@@ -296,7 +293,6 @@ def _add_gateway(commands: Any) -> None:
         help="a serial line and its device's name (repeatable)",
     )
     add_endpoint_options(p)
-    home_assistant_option(p)
     p.add_argument("--baud", type=positive, default=115200, help="(115200)")
     p.add_argument("--fast", action="store_true", help="write without pauses: for lines with flow control")
     p.add_argument("--restart", action="store_true", help="restart the boards first, so that nothing they say is missed")

@@ -24,7 +24,6 @@ from .options import (
     command,
     device_name,
     endpoint_of,
-    home_assistant_option,
     json_option,
     log_options,
     model_number,
@@ -73,7 +72,7 @@ def _node(args: argparse.Namespace) -> None:
         budget=args.budget,
         app=args.app or "",
         pair=str(pair.folder.resolve()) if args.app else "",
-        home_assistant=args.home_assistant,
+        report_decisions=args.report_decisions,
         snapshot=args.snapshot or "",
         snapshot_every=args.snapshot_every,
         snapshot_ldl=args.snapshot_ldl,
@@ -163,7 +162,11 @@ def _add_node(commands: Any) -> None:
     p.add_argument("--update-app", action="store_true", help="a package may bring a new app.py")
     p.add_argument("--app", metavar="FILE", help="your own program, sense() and act(decision), in place of the pair's samples")
     p.add_argument("--budget", default="", metavar="B", help="most that is offloaded: 10%%, 200/day, 500kB/day, 2000mJ/hour")
-    home_assistant_option(p)
+    p.add_argument(
+        "--report-decisions",
+        action="store_true",
+        help="publish the state within a second after a changed decision, for `h2t2 home-assistant` (every ten seconds)",
+    )
     p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
     add_policy_options(p)
     log_options(p)
@@ -359,7 +362,7 @@ def _add_command(commands: Any) -> None:
     p.add_argument("--prior", metavar="FILE", help="a table of `h2t2 prior --bits 4`, until it starts again")
     p.add_argument("--pause", type=int, metavar="S", help="seconds without offloads, to 86400; 0 ends it")
     p.add_argument("--snapshot", action="store_true", help="save what it has learned now")
-    p.add_argument("--reset", action="store_true", help="forget what it has learned")
+    p.add_argument("--reset", action="store_true", help="reset learning: drop what the device has learned")
     p.add_argument("--wait", type=float, default=10.0, metavar="S", help="seconds for its answer; it expires then (10)")
     add_endpoint_options(p)
     json_option(p)

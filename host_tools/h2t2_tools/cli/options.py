@@ -83,16 +83,6 @@ def share(text: str) -> float:
     return value
 
 
-def home_assistant_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--home-assistant",
-        default="",
-        metavar="SHOWN",
-        help="show it in Home Assistant: the device class of the event, such as motion, or none; of three classes or more, "
-        "their names with commas between them",
-    )
-
-
 def model_number(text: str) -> int:
     """An argument that numbers a remote model in requests."""
     number = whole(text, 65535)

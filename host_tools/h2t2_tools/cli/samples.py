@@ -15,11 +15,11 @@ def _samples(args: argparse.Namespace) -> None:
     from ..fleet.samples import account, store
 
     with store.readable(Path(args.folder)) as base:
-        if args.forget:
-            made: dict[str, Any] = {"forgotten": args.forget, "samples": store.forget(base, args.forget)}
+        if args.delete:
+            made: dict[str, Any] = {"deleted": args.delete, "samples": store.delete_device(base, args.delete)}
             write_json(args.json, made)
             if args.json != "-":
-                print(f"{made['samples']:,} samples of {args.forget} are deleted")
+                print(f"{made['samples']:,} samples of {args.delete} are deleted")
             return
 
         def chosen() -> Any:
@@ -127,13 +127,13 @@ def _add_samples(commands: Any) -> None:
         "Each sample counts as many as it stands for.",
         "h2t2 samples kept --figure kept.png",
         "h2t2 samples kept --device kitchen --export kitchen.npz",
-        "h2t2 samples kept --forget kitchen   # what it sent is nobody's any more",
+        "h2t2 samples kept --delete kitchen   # delete the samples of a device",
     )
     p.add_argument("folder", metavar="DIR", help="the folder")
     p.add_argument("--device", type=device_name, help="of this one only")
     p.add_argument("--model-id", type=model_number, metavar="N", help="of requests for this model only")
     p.add_argument("--bits", type=int, default=4, choices=range(1, 9), metavar="B", help="of the devices' bins (4)")
     p.add_argument("--export", metavar="PATH", help="write them to FILE.npz, FILE.csv, or a folder of pictures, one a class")
-    p.add_argument("--forget", type=device_name, metavar="DEVICE", help="delete what this device has sent")
+    p.add_argument("--delete", type=device_name, metavar="DEVICE", help="delete the samples of this device")
     p.add_argument("--figure", metavar="FILE", help="accuracy over time, and the reliability diagram")
     json_option(p)

@@ -1,4 +1,4 @@
-"""The commands that look at a fleet: fleet, dashboard, metrics."""
+"""The commands that look at a fleet: fleet, dashboard, metrics, home-assistant."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 import secrets
 import signal
 import sys
-import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,15 @@ def _fleet(args: argparse.Namespace) -> None:
         with follower.fleet() as fleet:
             return report.of_fleet(fleet, time.time())
 
-    if args.forget and not args.device:
-        raise UserError("--forget: name the device")
+    if args.remove and not args.device:
+        raise UserError("--remove: name the device")
     try:
-        if args.forget:
+        if args.remove:
             time.sleep(args.listen)
             made = _one(now(), args.device)
-            follower.forget(args.device)
+            follower.remove(args.device)
             write_json(args.json, made)
-            print(f"{args.device} is forgotten", file=sys.stderr)
+            print(f"{args.device} is removed", file=sys.stderr)
         elif args.json or args.once or not sys.stdout.isatty():
             time.sleep(args.listen)
             made = now()
@@ -103,11 +103,11 @@ def _add_fleet(commands: Any) -> None:
         "Every device on a broker, live: what it does, what it costs, and what is wrong with it.",
         "h2t2 fleet",
         "h2t2 fleet kitchen --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
-        "h2t2 fleet attic --forget   # it is gone for good: the broker, and Home Assistant, forget it",
+        "h2t2 fleet attic --remove   # remove a device that is gone for good, in Home Assistant too",
         "h2t2 fleet --json - --listen 15   # once, after 15 s: rates need two states of a device",
     )
     p.add_argument("device", nargs="?", type=device_name, help="one of them, in full (all)")
-    p.add_argument("--forget", action="store_true", help="have the broker forget a device that is gone for good")
+    p.add_argument("--remove", action="store_true", help="remove a device that is gone for good from the broker")
     p.add_argument("--once", action="store_true", help="print it once, as is done where there is no terminal")
     p.add_argument("--listen", type=float, default=2.0, metavar="S", help="seconds to listen before that (2)")
     add_endpoint_options(p)
@@ -207,16 +207,18 @@ def _metrics(args: argparse.Namespace) -> None:
     registry.register(FleetCollector(follower))
     scraped = Scraped(registry, lambda: follower.trouble, host, port, lambda: follower.refused)
     print(f"h2t2 metrics: http://{host}:{scraped.port}/metrics", flush=True)
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    try:
-        while not ended.wait(0.5):
-            pass
-    except KeyboardInterrupt:
-        pass
-    finally:
-        scraped.stop()
-        follower.close()
+    with _until_stopped():
+        signal.pause()
+    scraped.stop()
+    follower.close()
+
+
+@contextmanager
+def _until_stopped() -> Iterator[None]:
+    """SIGTERM and Ctrl-C end the block."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        yield
 
 
 def _add_metrics(commands: Any) -> None:
@@ -237,7 +239,37 @@ def _add_metrics(commands: Any) -> None:
     log_options(p)
 
 
+def _home_assistant(args: argparse.Namespace) -> None:
+    from ..fleet import home_assistant
+
+    begin_log("home-assistant", args)
+    rules = [home_assistant.Rule.parse(text) for text in args.devices]
+    with _until_stopped():
+        home_assistant.announce(endpoint_of(args), rules)
+
+
+def _add_home_assistant(commands: Any) -> None:
+    p = command(
+        commands,
+        "home-assistant",
+        _home_assistant,
+        "Announce every device on a broker to Home Assistant, by MQTT discovery, until Ctrl-C.",
+        "h2t2 home-assistant kitchen=motion 'porch-*=door'   # what the decisions of these devices are",
+        "h2t2 home-assistant birds='cat, dog, bird' --broker mqtts://broker.lan:8884 --ca ca.crt --user operator "
+        "--password-file pw",
+    )
+    p.add_argument(
+        "devices",
+        nargs="*",
+        metavar="DEVICE=CLASS",
+        help="the device class of a device's event, such as motion, or the names of its three classes or more, with commas; "
+        "DEVICE may have * and ? (none, or the classes' numbers)",
+    )
+    add_endpoint_options(p)
+    log_options(p)
+
+
 def add(commands: Any) -> None:
     """Declare them."""
-    for declare in (_add_fleet, _add_dashboard, _add_metrics):
+    for declare in (_add_fleet, _add_dashboard, _add_metrics, _add_home_assistant):
         declare(commands)

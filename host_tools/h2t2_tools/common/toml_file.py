@@ -42,4 +42,6 @@ def parse(data: bytes, path: Path, model: type[Checked], secrets: tuple[str, ...
         name = ".".join(map(str, wrong["loc"]))
         silent = not name or wrong["type"] in ("missing", "extra_forbidden") or name in secrets
         value = "" if silent else f" {wrong['input']!r}"
-        raise UserError(f"{path}: {name}{value}: {wrong['msg'].lower()}") from None
+        where = f"{name}{value}: " if name else ""
+        reason = wrong["msg"].removeprefix("Value error, ") if wrong["type"] == "value_error" else wrong["msg"].lower()
+        raise UserError(f"{path}: {where}{reason}") from None

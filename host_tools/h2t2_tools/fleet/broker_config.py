@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from h2t2.link import wire
-from h2t2.node import assistant
 
 from ..common.errors import UserError
 from ..common.untrusted import whole
+from . import home_assistant
 from .certs import revocation_list, write_file
 from .rdl import telemetry
 
@@ -130,21 +130,20 @@ ANY_WORKER = wire.presence("+", "+")
 
 
 def device_acl(plan: Plan) -> str:
-    """A device writes its own requests, status, state and answers, reads its own reply, command and status, and who serves.
-    In Home Assistant it may show itself."""
+    """A device writes its own requests, status, state and answers, reads its own reply, command and status, and who serves."""
     rules = []
     for name in plan.devices:
         rules.append(f"user {name}")
         leaves = (wire.request_leaf("+"), "status", "state", "answer")
         rules += [f"topic write {wire.topic(name, leaf)}" for leaf in leaves]
         rules += [f"topic read {wire.topic(name, leaf)}" for leaf in ("reply", "command", "status")]
-        rules += [f"topic read {ANY_WORKER}", f"topic write {assistant.topic(name)}", f"topic read {assistant.BIRTH}"]
+        rules.append(f"topic read {ANY_WORKER}")
     return "\n".join(rules) + "\n"
 
 
 def worker_acl(plan: Plan) -> str:
-    """Workers read requests, write replies and that they serve; operators command devices, read what they say, and make the
-    broker forget one; Home Assistant is one of them."""
+    """Workers read requests, write replies and that they serve; operators command devices, read what they say, remove
+    them and announce them to Home Assistant, which is an operator itself."""
     rules = []
     for name in plan.workers:
         rules += [f"user {name}", f"topic read {wire.topic('+', wire.request_leaf('+'))}"]
@@ -153,7 +152,7 @@ def worker_acl(plan: Plan) -> str:
         rules += [f"user {name}", f"topic readwrite {wire.topic('+', 'command')}"]
         rules += [f"topic read {ANY_WORKER}", f"topic read {telemetry.ANY}"]
         rules += [f"topic readwrite {wire.topic('+', leaf)}" for leaf in ("status", "state")]  # it may take them back
-        rules += [f"topic read {wire.topic('+', 'answer')}", f"topic readwrite {assistant.PREFIX}/#"]
+        rules += [f"topic read {wire.topic('+', 'answer')}", f"topic readwrite {home_assistant.PREFIX}/#"]
     return "\n".join(rules) + "\n"
 
 

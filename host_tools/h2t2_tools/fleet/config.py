@@ -17,7 +17,7 @@ from ..common import budget, durations, pairs, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
-from . import app, home_assistant
+from . import app
 from .endpoint import PASSWORD, secret
 
 SECRETS = ("password", "wifi_password")
@@ -94,7 +94,7 @@ class NodeConfig(BaseModel):
     snapshot_ldl: bool = False
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
     telemetry_s: int = Field(10, ge=0, le=86400)
-    home_assistant: str = ""
+    report_decisions: bool = False
     update_key: str = ""
     update_most: int = Field(262144, ge=1, le=1 << 24)
     update_app: bool = False
@@ -105,6 +105,16 @@ class NodeConfig(BaseModel):
     app: str = ""
     pair: str = ""
     folder: Path = Field(Path("."), exclude=True)  # what ca, cert and key are relative to: where the file is
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_home_assistant(cls, entries: Any) -> Any:
+        if isinstance(entries, dict) and "home_assistant" in entries:
+            raise ValueError(
+                "home_assistant: a host announces devices now; delete this entry, set report_decisions = true, and run: "
+                f"h2t2 home-assistant '{entries.get('device', 'node')}={entries['home_assistant']}'"
+            )
+        return entries
 
     @model_validator(mode="after")
     def _sendable(self) -> NodeConfig:
@@ -143,8 +153,8 @@ class NodeConfig(BaseModel):
             made["stream"] = True
         if self.snapshot_ldl:
             made["snapshot_ldl"] = True
-        if self.home_assistant:
-            made["home_assistant"] = home_assistant.names(self.home_assistant, len(self.costs) if self.costs else 2)
+        if self.report_decisions:
+            made["report_decisions"] = True
         if self.update_key:
             from .update import keys
 

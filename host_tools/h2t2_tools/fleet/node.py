@@ -92,8 +92,7 @@ class Runner:
         """One start: its summary, and whether an update wants another."""
         content, updates = start.in_force(self._content, _say)
         boot = start.boot_number()
-        also = start.beside(content)
-        link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, also=also, **to.login)
+        link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
         guard = HangGuard(updates, content.get("every_us", 0), _say)
         try:
             try:

@@ -264,7 +264,7 @@ def _sample(row: dict[str, Any]) -> Sample:
     return Sample(**{**row, "shape": tuple(shape)})
 
 
-def forget(base: sqlite3.Connection, device: str) -> int:
+def delete_device(base: sqlite3.Connection, device: str) -> int:
     """Delete a device's samples, and what the file still held of them; how many."""
     base.execute("PRAGMA secure_delete = ON")
     count = base.execute("DELETE FROM samples WHERE device = ?", (device,)).rowcount

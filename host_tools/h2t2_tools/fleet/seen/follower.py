@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from h2t2.cpython.paho import Session, make_client
 from h2t2.link import wire
-from h2t2.node import assistant
 
 from ...common.errors import Failure
+from .. import home_assistant
 from ..endpoint import Endpoint, unreachable
 from .fleet import Fleet
 
 LARGEST = 1 << 16  # bytes of a packet
 KEEP_ALIVE_S = 10  # a broker that is away is missed within twice that: sooner than a device counts as silent
 GATHER_MS = 100  # between two looks at what has come: a thread that is woken for every message costs twice as much
-FORGOTTEN_S = 3.0  # a broker that does so has forgotten a device by then
+REMOVED_S = 3.0  # how long the broker may take to delete what it retains of a device
 
 
 class Follower:
-    """From start() to close(). Connects again by itself: what the broker retains is then told once more."""
+    """From start() to close(). It reconnects by itself, and then receives the retained messages once more."""
 
-    def __init__(self, to: Endpoint) -> None:
+    def __init__(self, to: Endpoint, handlers: Mapping[str, Callable[[bytes], None]] | None = None) -> None:
+        """
+        Args:
+            to: the broker.
+            handlers: topic -> function that takes each payload published there, beside the fleet's own topics. The session's
+                thread calls it.
+        """
         self._fleet = Fleet()
+        self._handlers = dict(handlers or {})
         self._lock = threading.Lock()
         self._to = to
-        self._session = Session(
-            to.host, to.port, self._client, Fleet.topics(), KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS
-        )
+        topics = [*Fleet.topics(), *self._handlers]
+        self._session = Session(to.host, to.port, self._client, topics, KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS)
 
     def start(self) -> Follower:
         """Failure, saying why, where the broker cannot be had."""
@@ -65,18 +71,26 @@ class Follower:
                 self._fleet.lose()
             yield self._fleet
 
-    def forget(self, device: str) -> None:
-        """Have the broker, and with it Home Assistant, forget a device. Failure: it is online, or the broker does not."""
+    def retain(self, topic: str, payload: bytes) -> bool:
+        """Publish a retained message; an empty payload deletes what is retained there. False while there is no connection."""
+        return self._session.publish(topic, payload, 1, True)
+
+    def remove(self, device: str) -> None:
+        """Remove a device from the broker, and so from Home Assistant: delete every retained message about it.
+
+        Raises:
+            Failure: the device is online, or the broker keeps the messages.
+        """
         with self.fleet() as fleet:
             known = fleet.devices.get(device)
         if known and known.online:
             raise Failure(f"{device} is online and would come back: stop it first")
-        for topic in (wire.topic(device, "status"), wire.topic(device, "state"), assistant.topic(device)):
-            self._session.publish(topic, b"", 1, True)
-        end = time.monotonic() + FORGOTTEN_S
+        for topic in (wire.topic(device, "status"), wire.topic(device, "state"), home_assistant.topic(device)):
+            self.retain(topic, b"")
+        end = time.monotonic() + REMOVED_S
         while self._session.unacknowledged() or self._knows(device):
             if time.monotonic() > end:
-                raise Failure(f"the broker does not forget {device}: may this user publish what is retained of it?")
+                raise Failure(f"the broker does not remove {device}: may this user publish on its topics?")
             time.sleep(0.02)
 
     def _knows(self, device: str) -> bool:
@@ -100,4 +114,8 @@ class Follower:
             except UnicodeDecodeError:
                 self._fleet.refuse("a topic", "it is no UTF-8")
                 return
-            self._fleet.take(topic, bytes(message.payload), message.retain)
+            handler = self._handlers.get(topic)
+            if handler:
+                handler(bytes(message.payload))
+            else:
+                self._fleet.take(topic, bytes(message.payload), message.retain)
