@@ -30,8 +30,8 @@ def test_its_broker_shakes_hands_with_cpython(tmp_path, kind, client):
             device.do_handshake()
             break
         except ssl.SSLWantReadError:
-            broker.take(goes.read())
-            came.write(broker.give(1 << 20))
+            broker.receive(goes.read())
+            came.write(broker.send(1 << 20))
     assert device.version() == "TLSv1.2" and device.getpeercert()["subject"] == ((("commonName", "broker"),),)
 
 

@@ -1,19 +1,17 @@
-"""`h2t2 bench fidelity`: the integer core against the float64 reference, every mode (`h2t2 validate` takes any bits)."""
+"""`h2t2 bench fidelity`: the integer core against the float64 reference in every mode (`h2t2 validate` takes any bits)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from ...common.report import Report, Table
+from ...common.report import Report
 from .. import validate
+from . import Progress, Row, cell, table
 
 TITLE = "Integers against float64"
 BITS = (4, 6, 8, 10)
 
 
-def measure(progress: Callable[[str], None], rounds: int = 20000) -> list[dict[str, Any]]:
-    """Rows as validate.compare() gives them."""
+def measure(progress: Progress, rounds: int = 20000) -> list[Row]:
+    """Compare both sides: rows as validate.compare() returns them, one for each number of bits and mode."""
     rows = []
     for bits in BITS:
         for mode in validate.MODES:
@@ -22,19 +20,28 @@ def measure(progress: Callable[[str], None], rounds: int = 20000) -> list[dict[s
     return rows
 
 
-def report(rows: list[dict[str, Any]]) -> Report:
-    """A row a number of bits, and the sum."""
-    columns = {
-        "b": "right",
-        **dict.fromkeys(("decisions", "that differ", "farthest margin", "worst probability error"), "right"),
-    }
-    cells = []
+def report(rows: list[Row]) -> Report:
+    """A line for each number of bits, and the sum."""
+    totals = []
     for bits in BITS:
-        mine = [row for row in rows if row["bits"] == bits]
-        differ = sum(row["differ"] for row in mine)
-        margin = f"{max(row['margin'] for row in mine):.1e}" if differ else "-"
-        worst = f"{max(row['worst_error'] for row in mine):.1e}"
-        cells.append([str(bits), f"{sum(row['rounds'] for row in mine):,}", str(differ), margin, worst])
-    total, differ = sum(row["rounds"] for row in rows), sum(row["differ"] for row in rows)
+        of_bits = [row for row in rows if row["bits"] == bits]
+        differ = sum(row["differ"] for row in of_bits)
+        totals.append(
+            {
+                "b": bits,
+                "decisions": sum(row["rounds"] for row in of_bits),
+                "differ": differ,
+                "margin": max(row["margin"] for row in of_bits) if differ else None,
+                "error": max(row["worst_error"] for row in of_bits),
+            }
+        )
+    columns = {
+        "b": cell("b"),
+        "decisions": cell("decisions", ","),
+        "that differ": cell("differ"),
+        "farthest margin": cell("margin", ".1e"),
+        "worst probability error": cell("error", ".1e"),
+    }
     title = f"{len(validate.MODES)} modes of the policy, the same draws on both sides"
-    return [Table(title, columns, cells), f"In all {differ} of {total:,} decisions differ."]
+    differ, decisions = sum(row["differ"] for row in rows), sum(row["rounds"] for row in rows)
+    return [table(title, totals, columns, words=0), f"In all {differ} of {decisions:,} decisions differ."]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,44 +14,47 @@ from packaging.requirements import Requirement
 
 from ...common import pythons
 from ...common.errors import Failure
-from ...common.report import Report, Table
+from ...common.report import Report
+from . import Progress, Row, cell, table
 
 TITLE = "The base install"
 PROJECT = "h2t2-edge"
 
 
-def measure(progress: Callable[[str], None]) -> dict[str, Any]:
-    """{"libraries": rows {name, version, bytes} of this environment, largest first, "pythons": rows {python, bytes, why}}.
+def measure(progress: Progress) -> dict[str, Any]:
+    """Measure this environment, and install the base for every other Python.
 
-    A Python's bytes are None, and why says so, where its packages could not be installed.
+    Returns:
+        {"libraries": rows {name, version, bytes}, largest first, "pythons": rows {python, bytes, why}}. Where packages could
+        not be installed, bytes are None and `why` states the reason.
     """
-    here = _libraries(progress)
-    mine = f"3.{sys.version_info[1]}"
-    rows = [{"python": mine, "bytes": sum(row["bytes"] for row in here), "why": None}]
+    libraries = _libraries(progress)
+    this_python = f"3.{sys.version_info[1]}"
+    rows = [{"python": this_python, "bytes": sum(row["bytes"] for row in libraries), "why": None}]
     for python, program in pythons.others().items():
         progress(f"Python {python}")
         try:
             rows.append({"python": python, "bytes": _installed(program), "why": None})
         except Failure as error:
             rows.append({"python": python, "bytes": None, "why": str(error)})
-    return {"libraries": here, "pythons": sorted(rows, key=lambda row: int(str(row["python"]).split(".")[1]))}
+    return {"libraries": libraries, "pythons": sorted(rows, key=lambda row: int(str(row["python"]).split(".")[1]))}
 
 
-def _libraries(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+def _libraries(progress: Progress) -> list[Row]:
+    rows: dict[str, Row] = {}
     waiting = [PROJECT]
     while waiting:
         name = waiting.pop()
-        if name.lower() in found:
+        if name.lower() in rows:
             continue
         progress(name)
         installed = metadata.distribution(name)
         files = [Path(str(file.locate())) for file in installed.files or []] if name != PROJECT else []
         size = sum(path.stat().st_size for path in files if path.is_file() and "__pycache__" not in path.parts)
-        found[name.lower()] = {"name": installed.metadata["Name"], "version": installed.version, "bytes": size}
+        rows[name.lower()] = {"name": installed.metadata["Name"], "version": installed.version, "bytes": size}
         waiting += [need.name for need in _needs(installed)]
-    del found[PROJECT]
-    return sorted(found.values(), key=lambda row: -row["bytes"])
+    del rows[PROJECT]
+    return sorted(rows.values(), key=lambda row: -row["bytes"])
 
 
 def _needs(installed: metadata.Distribution) -> list[Requirement]:
@@ -68,32 +70,23 @@ def _installed(program: str) -> int:
         folder = Path(name)
         venv.create(folder / "pip", symlinks=True, with_pip=True)
         subprocess.run([program, "-m", "venv", "--without-pip", str(folder / "base")], check=True)
-        command = [
-            folder / "pip/bin/python",
-            "-m",
-            "pip",
-            "--python",
-            folder / "base/bin/python",
-            "install",
-            "-q",
-            "--no-compile",
-        ]
-        done = subprocess.run([*map(str, command), *requirements], capture_output=True, text=True, timeout=600)
-        if done.returncode:
-            raise Failure(" ".join(done.stderr.split())[-200:])
+        pip = [str(folder / "pip/bin/python"), "-m", "pip", "--python", str(folder / "base/bin/python")]
+        command = [*pip, "install", "-q", "--no-compile", *requirements]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if result.returncode:
+            raise Failure(" ".join(result.stderr.split())[-200:])
         site = next((folder / "base").glob("lib/python3.*/site-packages"))
         return sum(path.stat().st_size for path in site.rglob("*") if path.is_file() and not path.is_symlink())
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A row a library, and the sum; a row a Python."""
-    rows = measured["libraries"]
-    cells = [[row["name"], row["version"], f"{row['bytes'] / 1e6:.1f}"] for row in rows]
-    total = [["all of them", "", f"{sum(row['bytes'] for row in rows) / 1e6:.0f}"]]
-    columns = {"library": "left", "version": "left", "MB": "right"}
+    """A line for each library, and their sum; a line for each Python."""
+    rows = [{**row, "size": f"{row['bytes'] / 1e6:.1f}"} for row in measured["libraries"]]
+    rows.append({"name": "all of them", "version": "", "size": f"{sum(row['bytes'] for row in rows) / 1e6:.0f}"})
     title = "what a node and a worker need, without byte code; everything else is an extra"
-    each = [[row["python"], row["why"] or f"{row['bytes'] / 1e6:.0f}"] for row in measured["pythons"]]
+    columns = {"library": cell("name"), "version": cell("version"), "MB": cell("size")}
+    on_pythons = {"Python": cell("python"), "MB": lambda row: row["why"] or f"{row['bytes'] / 1e6:.0f}"}
     return [
-        Table(title, columns, cells + total),
-        Table("the same on every Python of this machine", {"Python": "left", "MB": "right"}, each),
+        table(title, rows, columns, words=2),
+        table("the same on every Python of this machine", measured["pythons"], on_pythons),
     ]

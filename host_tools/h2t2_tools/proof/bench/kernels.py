@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,23 @@ from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.classes import Classes
 
 from ...common import pairs, policies
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet.rdl import models
 from ...model.exact import open_exact
 from .. import oracle
+from . import Progress, Row, cell, table
 
 TITLE = "Kernels of a Pi against the integer interpreter"
 SAMPLES, SEED = 5000, 1
 
 
-def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows {pair, library, resolver, samples, outputs, differ, farthest, decisions, decided} of each shipped pair and resolver.
+def measure(progress: Progress) -> list[Row]:
+    """Compare outputs and decisions for each shipped pair and resolver.
 
-    differ: of all int8 `outputs` of the test samples; farthest: in steps. decided: of so many `decisions` of the adaptive
-    policy, on the same stream with the same draws, those that are other ones.
+    Returns:
+        Rows {pair, library, resolver, samples, outputs, differ, farthest, decisions, decided}. differ: how many of all int8
+        `outputs` of the test samples differ; farthest: by how many steps at most. decided: how many of `decisions` of the
+        adaptive policy differ, on the same stream with the same draws.
     """
     rows = []
     for name in pairs.names():
@@ -33,60 +35,55 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
         exact = open_exact(pair.ldl, pair.about.output_of("ldl"))
         inputs = [exact.quantise(pair.view(x, "ldl")) for x in pair.x]
         labels = models.labels(models.answers(pair))
-        wanted = np.array([exact.outputs(x) for x in inputs])
+        expected = np.array([exact.outputs(x) for x in inputs])
         order = pairs.stream(pair, SAMPLES, SEED).tolist()
         decisions = _decisions(pair, exact, inputs, labels, order)
         for resolver in ("reference", "optimised"):
             progress(f"{name}, {resolver}")
             pi = TFLiteModel(str(pair.ldl), pair.about.output_of("ldl"), resolver)
-            far = np.abs(np.array([pi.outputs(x) for x in inputs]).astype(int) - wanted)
-            other = _decisions(pair, pi, inputs, labels, order)
+            distance = np.abs(np.array([pi.outputs(x) for x in inputs]).astype(int) - expected)
+            on_pi = _decisions(pair, pi, inputs, labels, order)
             rows.append(
                 {
                     "pair": name,
                     "library": oracle.name(),
                     "resolver": resolver,
                     "samples": len(inputs),
-                    "outputs": far.size,
-                    "differ": int((far > 0).sum()),
-                    "farthest": int(far.max()),
+                    "outputs": distance.size,
+                    "differ": int((distance > 0).sum()),
+                    "farthest": int(distance.max()),
                     "decisions": len(order),
-                    "decided": sum(a != b for a, b in zip(decisions, other)),
+                    "decided": sum(a != b for a, b in zip(decisions, on_pi)),
                 }
             )
     return rows
 
 
 def _decisions(pair: pairs.Pair, model: Any, inputs: list[np.ndarray], labels: np.ndarray, order: list[int]) -> list[int]:
-    """What a node decides of each sample of the stream, every label at once."""
-    many = pair.about.costs
-    numbers = {**policies.DEFAULTS, "beta": pair.about.beta, "seed": SEED, **({"costs": many} if many else {})}
+    """What a node decides about each sample of the stream, where every label arrives at once."""
+    costs = pair.about.costs
+    numbers = {**policies.DEFAULTS, "beta": pair.about.beta, "seed": SEED, **({"costs": costs} if costs else {})}
     policy = policies.make("adaptive", numbers)
-    ldl = Classes(model, pair.about.classes) if many else model
-    made = []
+    ldl = Classes(model, pair.about.classes) if costs else model
+    decisions = []
     for n in order:
-        seen = ldl.run(inputs[n])
-        action = policy.decide(seen if many else ldl.bin(seen))
+        score = ldl.run(inputs[n])
+        action = policy.decide(score if costs else ldl.bin(score))
         if action == OFFLOAD:
             action = int(labels[n])
             policy.learn(policy.ticket, action)
-        made.append(action)
-    return made
+        decisions.append(action)
+    return decisions
 
 
-def report(rows: list[dict[str, Any]]) -> Report:
-    """A row a pair and resolver."""
-    names = ("outputs", "that differ", "farthest, in steps", "decisions", "that differ ")
-    cells = [
-        [
-            f"{row['pair']}, {row['resolver']}",
-            f"{row['outputs']:,}",
-            f"{row['differ']:,}",
-            str(row["farthest"]),
-            f"{row['decisions']:,}",
-            f"{row['decided']:,}",
-        ]
-        for row in rows
-    ]
-    title = f'{rows[0]["library"]}\'s kernels; `resolver = "exact"` runs the integer interpreter instead'
-    return [Table(title, {"pair, resolver": "left", **dict.fromkeys(names, "right")}, cells)]
+def report(rows: list[Row]) -> Report:
+    """A line for each pair and resolver."""
+    columns = {
+        "pair, resolver": lambda row: f"{row['pair']}, {row['resolver']}",
+        "outputs": cell("outputs", ","),
+        "that differ": cell("differ", ","),
+        "farthest, in steps": cell("farthest"),
+        "decisions": cell("decisions", ","),
+        "that differ ": cell("decided", ","),
+    }
+    return [table(f'{rows[0]["library"]}\'s kernels; `resolver = "exact"` runs the integer interpreter instead', rows, columns)]

@@ -4,17 +4,16 @@ emulated 32-bit ARM."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ...boards import flash, kinds
 from ...boards.emulators.catalogue import ARM32
 from ...common import pairs, places
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet.config import NodeConfig
 from ...fleet.update import keys, package
 from ...model import bundle
+from . import Progress, Row, cell, table
 
 TITLE = "Memory on a board"
 PAIR = "breast_cancer"
@@ -25,7 +24,7 @@ STEP = 512
 
 
 COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n})]"
-# what makes a policy, all at b = 4, and counts what it took
+# code that makes a policy, all at b = 4
 POLICIES = {
     "H2T2": "from h2t2.core.h2t2 import H2T2; policy = H2T2()",
     "adaptive": "from h2t2.core.adaptive import Adaptive; policy = Adaptive()",
@@ -48,16 +47,24 @@ print(gc.mem_alloc() - before)
 """
 
 
-def measure(progress: Callable[[str], None]) -> dict[str, list[dict[str, Any]]]:
-    """{"boards": rows {board, mpy, flash_bytes, rest_bytes and heap_bytes, the peak (None where emulated ARM cannot run),
-    bundle_bytes}, "policies": rows {policy, heap_bytes}, "update": rows {what, heap_bytes}, none where it cannot}."""
-    there = ARM32.missing() is None
-    made = {"boards": _boards(progress), "policies": _policies(progress) if there else []}
-    return {**made, "update": _update(progress) if there else []}
+def measure(progress: Progress) -> dict[str, list[Row]]:
+    """Measure flash and heap, in bytes.
+
+    Returns:
+        {"boards": rows {board, mpy, flash_bytes, rest_bytes and heap_bytes (its peak), bundle_bytes}, "policies": rows {policy,
+        heap_bytes}, "update": rows {what, heap_bytes}}. Where emulated ARM cannot run, bytes of heap are None and the last two
+        have no rows.
+    """
+    emulated = ARM32.missing() is None
+    return {
+        "boards": _boards(progress),
+        "policies": _policies(progress) if emulated else [],
+        "update": _update(progress) if emulated else [],
+    }
 
 
-def _update(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """What a node that takes updates needs beside what it needs anyway."""
+def _update(progress: Progress) -> list[Row]:
+    """Heap that updates add to a node."""
     pair = pairs.load(UPDATED)
     blob = bundle.from_tflite(pair.ldl)
     with tempfile.TemporaryDirectory() as name:
@@ -75,16 +82,16 @@ def _update(progress: Callable[[str], None]) -> list[dict[str, Any]]:
             script.write_text(f"FOLDER, KEY, LEAVE = {name!r}, {keys.modulus(public)!r}, {leave}\n{source}")
             return ARM32.run(script, [], places.RUNTIME.parent)
 
-        found = dict(zip(UPDATE, map(int, run(0).split())))
+        heap_bytes = dict(zip(UPDATE, map(int, run(0).split())))
         leave = STEP
         while "whole" not in run(leave):
             leave += STEP
-        found[MOMENT] = leave
-    return [{"what": what, "heap_bytes": n} for what, n in found.items()]
+        heap_bytes[MOMENT] = leave
+    return [{"what": what, "heap_bytes": count} for what, count in heap_bytes.items()]
 
 
-def _policies(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Each by itself, code and state."""
+def _policies(progress: Progress) -> list[Row]:
+    """Heap of each policy by itself, code and state."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / "counted.py"
@@ -95,7 +102,7 @@ def _policies(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     return rows
 
 
-def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def _boards(progress: Progress) -> list[Row]:
     pair = pairs.load(PAIR)
     config = NodeConfig(remote_shape=pair.about.remote.shape, model_id=pair.about.model_id)
     rows = []
@@ -123,32 +130,23 @@ def _boards(progress: Callable[[str], None]) -> list[dict[str, Any]]:
     return rows
 
 
-def report(measured: dict[str, list[dict[str, Any]]]) -> Report:
-    """A row a board and form of the runtime; a row a policy."""
+def report(measured: dict[str, list[Row]]) -> Report:
+    """A line for each board and form of the runtime, for each policy, and for each part of an update."""
     rows = measured["boards"]
     columns = {
-        "board": "left",
-        "runtime as": "left",
-        "bytes of flash": "right",
-        "heap at rest": "right",
-        "at its peak": "right",
+        "board": cell("board"),
+        "runtime as": lambda row: ".mpy" if row["mpy"] else ".py",
+        "bytes of flash": cell("flash_bytes", ","),
+        "heap at rest": cell("rest_bytes", ","),
+        "at its peak": cell("heap_bytes", ","),
     }
-    cells = [
-        [
-            row["board"],
-            ".mpy" if row["mpy"] else ".py",
-            f"{row['flash_bytes']:,}",
-            *("-" if row[name] is None else f"{row[name]:,}" for name in ("rest_bytes", "heap_bytes")),
-        ]
-        for row in rows
-    ]
     title = f"runtime, configuration and the {PAIR} LDL ({rows[0]['bundle_bytes']:,} bytes); heap on emulated 32-bit ARM"
-    made: Report = [Table(title, columns, cells)]
-    if measured["policies"]:
-        alone = [[row["policy"], f"{row['heap_bytes']:,}"] for row in measured["policies"]]
-        title = "each policy alone, compiled from .py, b = 4, code and state; emulated 32-bit ARM"
-        made.append(Table(title, {"policy": "left", "bytes of heap": "right"}, alone))
-    if measured["update"]:
-        taken = [[row["what"], f"{row['heap_bytes']:,}"] for row in measured["update"]]
-        made.append(Table("updates over MQTT; emulated 32-bit ARM", {"what": "left", "bytes of heap": "right"}, taken))
-    return made
+    tables: Report = [table(title, rows, columns, words=2)]
+    titles = {
+        "policies": ("policy", "each policy alone, compiled from .py, b = 4, code and state; emulated 32-bit ARM"),
+        "update": ("what", "updates over MQTT; emulated 32-bit ARM"),
+    }
+    for name, (key, title) in titles.items():
+        if measured[name]:
+            tables.append(table(title, measured[name], {key: cell(key), "bytes of heap": cell("heap_bytes", ",")}))
+    return tables

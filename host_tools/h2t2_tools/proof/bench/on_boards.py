@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
@@ -14,6 +13,7 @@ from ...boards.emulators.qemu import MACHINES, SHIFT
 from ...common import places
 from ...common.report import Table
 from ...model.bundle import from_tflite
+from . import Cell, Progress, Row, table
 
 MODELS = ("digits", "chest_xray")
 WHAT = {
@@ -28,8 +28,8 @@ WHAT = {
 }
 
 
-def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows {"board", "unit", "what", "count", "macs", "per_mac"}: count: cycles or instructions; macs: an operator's."""
+def measure(progress: Progress) -> list[Row]:
+    """Rows {"board", "unit", "what", "count" (cycles or instructions), "macs" (of an operator), "per_mac"}."""
     blobs = {f"{name}.h2m": from_tflite(places.models() / name / "ldl.tflite") for name in MODELS}
     source = f"MODELS = {list(blobs)}\n" + (places.on_device() / "device_bench.py").read_text()
     signed = _signed()
@@ -43,12 +43,12 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
 
 
 def _signed() -> dict[str, bytes]:
-    """The first bytes of a signed package, and its key's modulus: always the same ones, for a key's bits tell in the count."""
+    """The head of a signed package, and its key's modulus. They are fixed, because the bits of a key change the count."""
     signed, modulus = (places.on_device() / f"update.{kind}" for kind in ("h2u", "modulus"))
     return {"head.h2u": signed.read_bytes()[:SIGNED], "key.bin": bytes.fromhex(modulus.read_text())}
 
 
-def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str) -> dict[str, Any]:
+def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str) -> Row:
     pico = board == built.PICO.name
     each = CLOCK_HZ // 1_000_000 if pico else MACHINES[board].tick_ns / (1 << SHIFT)
     row = {"board": board, "unit": "cycles" if pico else "instructions", "macs": None, "per_mac": None}
@@ -62,7 +62,7 @@ def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str
 
 
 def products(kernel: str, p: Any) -> int:
-    """Multiply-accumulates of a step with these parameters (kernels.py's order), those on padding too; 0 for others."""
+    """Multiply-accumulates of a step, also those on padding; 0 for other kernels. p: its parameters, in kernels.py's order."""
     if kernel == "fully_connected":
         return int(p[7] * p[8])
     if kernel == "conv_2d":
@@ -72,18 +72,22 @@ def products(kernel: str, p: Any) -> int:
     return 0
 
 
-def table(rows: list[dict[str, Any]]) -> Table:
-    """A row a thing that was measured, a column a board."""
+def report(rows: list[Row]) -> Table:
+    """A line for each measured thing, a column for each board."""
     boards = list(dict.fromkeys((row["board"], row["unit"]) for row in rows))
-    columns = {"what": "left", **{f"{board}, {unit}": "right" for board, unit in boards}}
-    cells = []
-    for what in dict.fromkeys(row["what"] for row in rows):
-        found = {row["board"]: row for row in rows if row["what"] == what}
-        cells.append([what, *(_cell(found.get(board)) for board, _ in boards)])
-    return Table("One step on emulated boards, MicroPython 1.25, models in machine code", columns, cells)
+    counts: dict[str, Row] = {}
+    for row in rows:
+        counts.setdefault(row["what"], {"what": row["what"]})[row["board"]] = row
+    columns: dict[str, Cell] = {"what": lambda row: str(row["what"])}
+    columns |= {f"{board}, {unit}": _count_on(board) for board, unit in boards}
+    return table("One step on emulated boards, MicroPython 1.25, models in machine code", counts.values(), columns)
 
 
-def _cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "-"
-    return f"{row['count']:,.0f}" + (f" ({row['per_mac']:.1f} a MAC)" if row["per_mac"] else "")
+def _count_on(board: str) -> Cell:
+    def count(row: Row) -> str:
+        if board not in row:
+            return "-"
+        per_mac = row[board]["per_mac"]
+        return f"{row[board]['count']:,.0f}" + (f" ({per_mac:.1f} a MAC)" if per_mac else "")
+
+    return count

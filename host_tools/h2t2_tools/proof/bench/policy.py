@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from h2t2.core.adaptive import Adaptive
-from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.h2t2 import H2T2
 from h2t2.core.numbers import ONE
+from h2t2.core.policy import OFFLOAD
 
 from ...boards.emulators.catalogue import UNIX
 from ...common import places, policies
-from ...common.report import Report, Table
+from ...common.report import Report
 from ..validate import samples
+from . import Progress, Row, cell, table
 
 TITLE = "A step of the policy"
 BITS = (4, 6, 8, 10, 12)
@@ -27,22 +29,22 @@ Step = Callable[[int, int], int]
 
 
 def dense(bits: int) -> Step:
-    """Algorithm 1 on the (N, N) matrix of weights: NumPy, slices updated in place, W summed each round as printed."""
+    """Algorithm 1 on the (N, N) matrix of weights: NumPy, slices updated in place, W summed in each round as printed."""
     n = 2**bits
     w = np.triu(np.ones((n, n)))
     rng = np.random.default_rng(1)
     charge = math.exp(-ETA * BETA)
 
     def step(k: int, label: int) -> int:
-        both, one = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
+        offload, event = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
         total = float(w.sum())
-        q, p = float(both.sum()), float(one.sum())
+        q, p = float(offload.sum()), float(event.sum())
         psi = rng.random() * total
         explore = rng.random() < EPSILON
-        np.multiply(both, charge, out=both)
+        np.multiply(offload, charge, out=offload)
         if explore:
-            part, cost = (one, 0.7) if label == 0 else (w[k + 1 :, k + 1 :], 1.0)
-            part *= math.exp(-ETA * cost / EPSILON)
+            wrong, cost = (event, 0.7) if label == 0 else (w[k + 1 :, k + 1 :], 1.0)
+            wrong *= math.exp(-ETA * cost / EPSILON)
         if total < 1e-200:
             np.divide(w, total, out=w)
         return OFFLOAD if psi <= q or explore else int(psi <= q + p)
@@ -59,9 +61,9 @@ def linear(bits: int) -> Step:
     def step(k: int, label: int) -> int:
         u, v = np.exp(a.min() - a), np.exp(b.min() - b)
         lower = np.cumsum(u)
-        both = lower[k] * v[k + 1 :].sum()
+        offload = lower[k] * v[k + 1 :].sum()
         pairs = lower * v  # (i <= j, j)
-        one = pairs[: k + 1].sum()
+        event = pairs[: k + 1].sum()
         total = pairs.sum()
         psi = rng.random() * total
         explore = rng.random() < EPSILON
@@ -71,7 +73,7 @@ def linear(bits: int) -> Step:
             a[k + 1 :] += ETA / EPSILON
         elif explore:
             b[k + 1 :] -= ETA * 0.7 / EPSILON
-        return OFFLOAD if psi <= both or explore else int(psi <= both + one)
+        return OFFLOAD if psi <= offload or explore else int(psi <= offload + event)
 
     return step
 
@@ -82,7 +84,7 @@ def tree(bits: int) -> Step:
 
 
 def usual(bits: int) -> Step:
-    """H2T2 as it runs unless told otherwise, where every offload teaches."""
+    """H2T2 with its defaults: the policy learns from every offload."""
     return _device(H2T2(bits=bits, beta=round(BETA * ONE)))
 
 
@@ -104,7 +106,7 @@ def _device(policy: H2T2) -> Step:
 
 
 def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> tuple[float, int]:
-    """(microseconds a step, the best of `repeat` runs; checksum of the actions)."""
+    """(microseconds per step in the best of `repeat` runs; checksum of the actions)."""
     bins, labels = (column.tolist() for column in samples(bits, rounds, 1))
     best = math.inf
     for _ in range(repeat):
@@ -116,7 +118,7 @@ def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> t
 
 
 def simulator(bits: int, rounds: int) -> tuple[float, int]:
-    """As _time(), of the learner that numba compiled: the same decisions as the tree core, so the same checksum."""
+    """As _time(), of the learner that numba compiled. It decides as the tree core does, so the checksums are equal."""
     from ...lab.simulation.policies.h2t2 import H2T2 as Compiled
     from ...lab.simulation.stream import Costs, Stream
 
@@ -131,9 +133,9 @@ def simulator(bits: int, rounds: int) -> tuple[float, int]:
     return best, zlib.crc32(bytes(max(action, OFFLOAD) & 255 for action in actions.tolist()))
 
 
-def measure(progress: Callable[[str], None]) -> dict[str, Any]:
-    """{"rows": {where, kind, bits, us, crc, rounds} each: time a step (decide + learn) of each form, at each b; "ratios"}."""
-    rows: list[dict[str, Any]] = []
+def measure(progress: Progress) -> dict[str, Any]:
+    """Time a step (decide and learn) of each form at each b: {"rows": {where, kind, bits, us, crc, rounds}, "ratios"}."""
+    rows: list[Row] = []
     for bits in BITS:
         for kind, make, rounds in (
             ("dense NumPy matrix", dense, {10: 1000, 12: 60}.get(bits, 5000)),
@@ -161,21 +163,26 @@ def measure(progress: Callable[[str], None]) -> dict[str, Any]:
 
 def report(measured: dict[str, Any]) -> Report:
     """The times, and the claims."""
-    columns = {"where": "left", "what": "left", "b": "right", "microseconds": "right", "CRC of the actions": "right"}
-    cells = [[row["where"], row["kind"], str(row["bits"]), f"{row['us']:.1f}", f"{row['crc']:08x}"] for row in measured["rows"]]
-    return [Table("one step: decide and learn", columns, cells), *measured["ratios"]]
+    columns = {
+        "where": cell("where"),
+        "what": cell("kind"),
+        "b": cell("bits"),
+        "microseconds": cell("us", ".1f"),
+        "CRC of the actions": cell("crc", "08x"),
+    }
+    return [table("one step: decide and learn", measured["rows"], columns, words=2), *measured["ratios"]]
 
 
-def ratios(rows: Iterable[dict[str, Any]]) -> list[str]:
+def ratios(rows: Iterable[Row]) -> list[str]:
     """The claims, each as the ratio of two times of one run."""
     times = {(row["where"], row["kind"], row["bits"]): row["us"] for row in rows}
     lines = []
     for (where, kind, bits), us in times.items():
-        mine = times[(where, "tree core", bits)]
+        tree_us = times[where, "tree core", bits]
         if kind != "tree core":
-            lines.append(f"{where}, b = {bits}: {kind} takes {us / mine:.2f} times as long as the tree core")
+            lines.append(f"{where}, b = {bits}: {kind} takes {us / tree_us:.2f} times as long as the tree core")
         if kind == "adaptive":
-            lines.append(f"{where}, b = {bits}: {kind} takes {us / times[(where, USUAL, bits)]:.2f} times as long as {USUAL}")
-    mine = {bits: us for (where, kind, bits), us in times.items() if (where, kind) == ("CPython", "tree core")}
-    least, most = min(mine), max(mine)
-    return [*lines, f"CPython: b = {most} takes {mine[most] / mine[least]:.2f} times as long as b = {least}"]
+            lines.append(f"{where}, b = {bits}: {kind} takes {us / times[where, USUAL, bits]:.2f} times as long as {USUAL}")
+    by_bits = {bits: us for (where, kind, bits), us in times.items() if (where, kind) == ("CPython", "tree core")}
+    low, high = min(by_bits), max(by_bits)
+    return [*lines, f"CPython: b = {high} takes {by_bits[high] / by_bits[low]:.2f} times as long as b = {low}"]

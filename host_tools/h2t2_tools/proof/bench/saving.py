@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ...common import pairs, policies
-from ...common.report import Report, Table
+from ...common.report import Report
 from .. import demo
+from . import Progress, Row, cell, table
 
 TITLE = "What it saves"
 SAMPLES = 2000
 
 
-def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """A demo's report for each shipped pair."""
-    made = []
+def measure(progress: Progress) -> list[Row]:
+    """Run the demo with two shipped pairs; its reports."""
+    reports = []
     for name in ("breast_cancer", "digits"):
         progress(name)
         pair = pairs.load(name)
         usual = {key: policies.DEFAULTS[key] for key in policies.DEFAULTS if key not in ("window", "rdl_fp", "rdl_fn")}
         numbers = {**usual, "beta": pair.about.beta}
         with tempfile.TemporaryDirectory() as folder:
-            made.append(demo.demonstrate(pair, policies.NAMES[0], numbers, SAMPLES, "amqtt", 1, Path(folder)))
-    return made
+            reports.append(demo.demonstrate(pair, policies.NAMES[0], numbers, SAMPLES, "amqtt", 1, Path(folder)))
+    return reports
 
 
-def report(measured: list[dict[str, Any]]) -> Report:
-    """A table a pair."""
-    columns = {"policy": "left", **dict.fromkeys(("average cost", "missed", "false alarms", "offloaded"), "right")}
-    made: Report = []
-    for one in measured:
-        cells = [
-            [name, f"{row['cost']:.4f}", f"{row['fn']:.1%}", f"{row['fp']:.1%}", f"{row['offload']:.1%}"]
-            for name, row in one["policies"].items()
-        ]
-        made.append(Table(f"{one['pair']}: {one['samples']:,} samples, beta = {one['numbers']['beta']:g}", columns, cells))
-    return made
+def report(measured: list[Row]) -> Report:
+    """A table for each pair."""
+    columns = {
+        "policy": cell("policy"),
+        "average cost": cell("cost", ".4f"),
+        "missed": cell("fn", ".1%"),
+        "false alarms": cell("fp", ".1%"),
+        "offloaded": cell("offload", ".1%"),
+    }
+    tables: Report = []
+    for run in measured:
+        rows = [{"policy": name, **row} for name, row in run["policies"].items()]
+        tables.append(table(f"{run['pair']}: {run['samples']:,} samples, beta = {run['numbers']['beta']:g}", rows, columns))
+    return tables

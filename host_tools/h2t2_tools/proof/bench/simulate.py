@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from h2t2.core.h2t2 import OFFLOAD
+from h2t2.core.policy import OFFLOAD
 
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...lab.simulation.policies.h2t2 import H2T2
 from ...lab.simulation.stream import Costs, Stream
 from ..validate import samples
+from . import Cell, Progress, Row, cell, table
 from .policy import dense
 
 TITLE = "The compiled simulator"
 BITS = (4, 8)
 COSTS = Costs.binary(0.3, 0.7, 1.0)
 POLICY = {"epsilon": 1 / 16, "feedback": "explored"}
-STEPS, FEW = 1_000_000, 10_000  # the device core's share is short, and its decisions are compared
+STEPS, FEW = 1_000_000, 10_000  # the device core takes the first FEW of the steps, and its decisions are compared
 
 
-def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Rows {bits, simulator, device, dense (steps a second, one core), same}."""
-    made = []
+def measure(progress: Progress) -> list[Row]:
+    """Time the three on one core.
+
+    Returns:
+        Rows {bits, simulator, device, dense (steps per second), same (the first two take the same decisions)}.
+    """
+    rows = []
     for bits in BITS:
         policy = H2T2(bits, **POLICY)  # type: ignore[arg-type]
         bins, labels = samples(bits, STEPS, 1)
@@ -38,8 +41,8 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
             actions = policy.act(stream, COSTS, 1)
             best = min(best, time.perf_counter() - started)
         progress(f"b = {bits}, device core")
-        few = _first(stream, FEW)
-        device = policy.device(few, COSTS, 1)
+        prefix = _first(stream, FEW)
+        device = policy.device(prefix, COSTS, 1)
         started = time.perf_counter()
         expected = []
         for k, label in zip(bins[:FEW].tolist(), labels[:FEW].tolist()):
@@ -52,7 +55,7 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
         started = time.perf_counter()
         for k, label in zip(bins[:2000].tolist(), labels[:2000].tolist()):
             step(k, label)
-        made.append(
+        rows.append(
             {
                 "bits": bits,
                 "simulator": STEPS / best,
@@ -61,31 +64,29 @@ def measure(progress: Callable[[str], None]) -> list[dict[str, Any]]:
                 "same": bool((np.maximum(actions[:FEW], OFFLOAD) == expected).all()),
             }
         )
-    return made
+    return rows
 
 
 def _first(stream: Stream, count: int) -> Stream:
     return Stream(stream.score[:count], stream.label[:count], stream.beta[:count])
 
 
-def report(rows: list[dict[str, Any]]) -> Report:
-    """A row a number of bits."""
+def report(rows: list[Row]) -> Report:
+    """A line for each number of bits."""
+
+    def against(key: str) -> Cell:
+        return lambda row: f"{row[key]:,.0f} (1/{row['simulator'] / row[key]:.0f})"
+
     columns = {
-        "b": "right", "compiled simulator": "right", "device core, CPython": "right", "dense NumPy": "right", "same": "left",
-    }  # fmt: skip
-    cells = [
-        [
-            str(row["bits"]),
-            f"{row['simulator']:,.0f}",
-            f"{row['device']:,.0f} (1/{row['simulator'] / row['device']:.0f})",
-            f"{row['dense']:,.0f} (1/{row['simulator'] / row['dense']:.0f})",
-            "decisions equal" if row["same"] else "DECISIONS DIFFER",
-        ]
-        for row in rows
-    ]
-    return [Table("H2T2 steps a second, one core", columns, cells)]
+        "b": cell("bits"),
+        "compiled simulator": cell("simulator", ",.0f"),
+        "device core, CPython": against("device"),
+        "dense NumPy": against("dense"),
+        "same": lambda row: "decisions equal" if row["same"] else "DECISIONS DIFFER",
+    }
+    return [table("H2T2 steps a second, one core", rows, columns, words=0)]
 
 
-def broken(rows: list[dict[str, Any]]) -> list[str]:
-    """The compiled learner takes the device core's decisions."""
+def broken(rows: list[Row]) -> list[str]:
+    """The compiled learner must take the device core's decisions."""
     return [] if all(row["same"] for row in rows) else ["the compiled learner's decisions differ from the device core's"]

@@ -7,7 +7,6 @@ import datetime
 import ssl
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,24 @@ from ...boards.emulators.pico import Pico
 from ...boards.repl import RawRepl
 from ...common import places
 from ...common.errors import Failure
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet import certs, config
+from . import Progress, Row, cell, table
 
 TITLE = "TLS on a Pico"
 EC, RSA = "EC P-256", "RSA-2048"
 ROWS = ((EC, None), (EC, EC), (RSA, None), (RSA, RSA))  # keys of the broker and of the device
 DAY = datetime.datetime(2026, 11, 25, tzinfo=datetime.timezone.utc)
-LONGEST_S = 600  # a handshake takes on this machine, far slower than the chip's time
+LONGEST_S = 600  # of this machine's time, which is far slower than the chip's, for one handshake
 
 
-def measure(doing: Callable[[str], None]) -> dict[str, Any]:
-    """{"rows": a row a pair of keys: "broker", "device" (None: no certificate), "seconds" and "longest_s" of the chip,
-    "heap_peak", "heap_kept"; "missing": why there is none, or None}."""
+def measure(progress: Progress) -> dict[str, Any]:
+    """Measure a handshake for each pair of keys.
+
+    Returns:
+        {"rows": {"broker", "device" (None: no certificate), "seconds" and "longest_s" of chip time, "heap_peak", "heap_kept" in
+        bytes}, "missing": why nothing could be measured, or None}.
+    """
     reason = PICO_TLS.missing()
     if reason:
         return {"rows": [], "missing": f"{PICO_TLS.name}: {reason}"}
@@ -45,7 +49,7 @@ def measure(doing: Callable[[str], None]) -> dict[str, Any]:
         certs.make(issued[EC], ["broker"], ["device"], 30, DAY)
         rsa_certificates(issued[RSA])
         for broker, device in ROWS:
-            doing(f"broker {broker}, device {device or 'without a certificate'}")
+            progress(f"broker {broker}, device {device or 'without a certificate'}")
             rows.append({"broker": broker, "device": device, **_handshake(issued[broker], bool(device))})
     return {"rows": rows, "missing": None}
 
@@ -56,20 +60,21 @@ def broken(measured: dict[str, Any]) -> list[str]:
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A row a pair of keys."""
-    columns = {"broker's key": "left", "device's key": "left"}
-    columns |= dict.fromkeys(("handshake s", "longest step s", "heap at most", "heap kept"), "right")
-    cells = [
-        [row["broker"], row["device"] or "none", f"{row['seconds']:.2f}", f"{row['longest_s']:.2f}",
-         f"{row['heap_peak']:,}", f"{row['heap_kept']:,}"]
-        for row in measured["rows"]
-    ]  # fmt: skip
+    """A line for each pair of keys."""
+    columns = {
+        "broker's key": cell("broker"),
+        "device's key": lambda row: row["device"] or "none",
+        "handshake s": cell("seconds", ".2f"),
+        "longest step s": cell("longest_s", ".2f"),
+        "heap at most": cell("heap_peak", ","),
+        "heap kept": cell("heap_kept", ","),
+    }
     title = "chip time of an emulated Pico (RP2040, 125 MHz), MicroPython 1.25, TLS 1.2; nothing else runs during a step"
-    return [Table(title, columns, cells), *broken(measured)]
+    return [table(title, measured["rows"], columns, words=2), *broken(measured)]
 
 
 def rsa_certificates(folder: Path) -> None:
-    """What certs.make() writes, with RSA-2048 keys: ca, server, device."""
+    """Write the same files as certs.make(), with RSA-2048 keys: ca, server, device."""
     folder.mkdir()
     authority: tuple[x509.Name, rsa.RSAPrivateKey] | None = None
     for stem, name in (("ca", "RSA CA"), ("server", "broker"), ("device", "device")):
@@ -84,9 +89,9 @@ def rsa_certificates(folder: Path) -> None:
         if stem == "ca":  # Python 3.13 and newer want all this of a chain
             builder = builder.add_extension(certs.usage(sign=True), critical=True)
         by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signs.public_key())
-        made = builder.add_extension(by, critical=False).sign(signs, hashes.SHA256())
+        certificate = builder.add_extension(by, critical=False).sign(signs, hashes.SHA256())
         private = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-        certs.write_file(folder / f"{stem}.crt", made.public_bytes(Encoding.PEM))
+        certs.write_file(folder / f"{stem}.crt", certificate.public_bytes(Encoding.PEM))
         certs.write_file(folder / f"{stem}.key", private, secret=True)
         authority = authority or (subject, key)
 
@@ -101,29 +106,29 @@ class Broker:
         if client:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(folder / "ca.crt")
-        self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._came, self._goes, server_side=True)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._waiting = b""
 
-    def take(self, data: bytes) -> None:
-        """Bytes of the device. Failure where they are none that a broker accepts."""
-        self._came.write(data)
+    def receive(self, data: bytes) -> None:
+        """Receive bytes from the device. Failure where the broker refuses them."""
+        self._incoming.write(data)
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:
             raise Failure(f"the handshake failed: {error}") from None
-        self._waiting += self._goes.read()
+        self._waiting += self._outgoing.read()
 
-    def give(self, size: int) -> bytes:
-        """So many bytes for the device at most."""
+    def send(self, size: int) -> bytes:
+        """Send at most `size` bytes to the device."""
         data, self._waiting = self._waiting[:size], self._waiting[size:]
         return data
 
 
-def _handshake(folder: Path, client: bool) -> dict[str, Any]:
-    """Chip time and heap of one."""
+def _handshake(folder: Path, client: bool) -> Row:
+    """Chip time and heap of one handshake."""
     script = f"CERT = {client}\nDAY = {DAY.timetuple()[:3]}\n" + (places.on_device() / "tls_handshake.py").read_text()
     broker = Broker(folder, client)
     with tempfile.TemporaryDirectory(prefix="h2t2-pico-") as name:
@@ -134,20 +139,20 @@ def _handshake(folder: Path, client: bool) -> dict[str, Any]:
                 repl.write_file(f"{file}.der", config.certificate(folder / stem, private), check=False)
             repl.write_file("h2t2/link/tls.py", (places.RUNTIME / "link/tls.py").read_bytes(), check=False)
             repl.start(script)
-            seen, words, end = b"", b"", time.monotonic() + LONGEST_S
+            unread, words, end = b"", b"", time.monotonic() + LONGEST_S
             while time.monotonic() < end:
-                seen += repl.read()
-                *lines, seen = seen.split(b"\n")
+                unread += repl.read()
+                *lines, unread = unread.split(b"\n")
                 for line in map(bytes.strip, lines):
                     if line.startswith(b"W"):
-                        broker.take(binascii.unhexlify(line[1:]))
+                        broker.receive(binascii.unhexlify(line[1:]))
                     elif line.startswith(b"R"):
-                        repl.line.write(binascii.hexlify(broker.give(int(line[1:]))) + b"\n")
+                        repl.line.write(binascii.hexlify(broker.send(int(line[1:]))) + b"\n")
                     elif line.startswith(b"DONE"):
                         us, longest, peak, kept = map(int, line.split()[1:])
                         return {"seconds": us / 1e6, "longest_s": longest / 1e6, "heap_peak": peak, "heap_kept": kept}
                     else:
                         words += line + b" "
-                if b"\x04>" in seen:
+                if b"\x04>" in unread:
                     raise Failure(f"the emulated Pico: {words.decode(errors='replace').strip()[-400:]}")
     raise Failure(f"the emulated Pico ended no handshake in {LONGEST_S} s")
