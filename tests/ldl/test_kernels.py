@@ -7,8 +7,7 @@ from support import ROOT
 
 from h2t2.ldl import kernels
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
-from h2t2_tools.model.operators import tables
-from h2t2_tools.model.operators.step import multiplier
+from h2t2_tools.model.operators.fixed_point import doubling_high, multiplier, rounding_shift
 
 
 @given(st.integers(-(2**29) + 1, 2**29 - 1), st.floats(1e-9, 1.0, exclude_max=True))
@@ -51,15 +50,14 @@ def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
     """reciprocal() and share() against the same steps in wide integers."""
     low = 1 << 31 - bits
     total = data.draw(st.one_of(st.integers(low, 2 * low - 1), st.sampled_from([low, low + 1, 2 * low - 1])))
-    high = tables.doubling_high
     half = total << bits - 1
-    r = 1515870810 + high(half, -1010580540)
+    r = 1515870810 + doubling_high(half, -1010580540)
     for _ in range(3):
-        r += high(r, 536870912 - high(half, r)) << 2
+        r += doubling_high(r, 536870912 - doubling_high(half, r)) << 2
     assert kernels.reciprocal(total, bits) == (r if r < 2**30 else -1)
     e = data.draw(st.integers(0, 2**31 - 1))
     for each in (r, 2**30):
-        wide = tables.rounding_shift(high(min(2 * each, 2**31 - 1), e), 35 - bits)
+        wide = rounding_shift(doubling_high(min(2 * each, 2**31 - 1), e), 35 - bits)
         assert kernels.share(each if each < 2**30 else -1, e >> 1, e & 1, 35 - bits) == wide
 
 

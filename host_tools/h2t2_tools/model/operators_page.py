@@ -50,7 +50,10 @@ def page() -> str:
         rows.append(f"| {name} | {of} | {types} | {fast} | {'yes' if little else 'no'} |\n")
     rows += [f"| {name} | {of} | int8, uint8 | nothing to do | yes |\n" for name, of in NO_STEP.items()]
     return (
-        OPENING + "".join(sorted(rows)) + CLOSING + "".join(f"| {name} | {what} |\n" for name, what in sorted(INSTEAD.items()))
+        OPENING
+        + "".join(sorted(rows))
+        + CLOSING
+        + "".join(f"| {name} | {what} |\n" for name, what in sorted(INSTEAD.items()) if name not in SUPPORTED)
     )
 
 

@@ -13,8 +13,8 @@ from h2t2.ldl import steps as ldl_steps
 from ..common.errors import UserError
 from .dilated import joined
 from .operators import INSTEAD, SAME_BYTES, SUPPORTED
-from .operators.step import GREATEST, INPUT, LAYOUTS, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step, multiplier
-from .operators.tables import times
+from .operators.fixed_point import multiplier, multiply
+from .operators.step import GREATEST, INPUT, LAYOUTS, LEAST, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step
 from .tflite import Graph, Operator
 from .variables import ACCESS, resolved
 
@@ -258,7 +258,7 @@ def _fold_dead(step: Step) -> None:
             continue
         up, down = int(w[w > 0].sum()), int(w[w < 0].sum())
         ends = bias + down * (255 - zero) - up * zero, bias + up * (255 - zero) - down * zero
-        made = {min(max(times(acc, m, exponent) + step.p[Y_ZERO], step.p[LEAST]), step.p[GREATEST]) for acc in ends}
+        made = {min(max(multiply(acc, m, exponent) + step.p[Y_ZERO], step.p[LEAST]), step.p[GREATEST]) for acc in ends}
         if len(made) > 1 or not all(-(2**31) <= acc << max(0, exponent) < 2**31 for acc in ends):
             continue  # beyond, TFLite's own sum overflows
         weights[n], step.bias[n], step.multipliers[n] = 0, made.pop() - step.p[Y_ZERO], multiplier(1.0)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..tflite import Graph, Operator
+from .activations import rescale, softmax
+from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
 from .pairs import arithmetic, batch_matmul, extreme, prelu
 from .recurrent import lstm
 from .step import Step
-from .tables import function, rescale, softmax
 from .views import bilinear, blocks, concatenate, copied, nearest, part, split, strided_slice, tile, transpose
 from .weighted import convolution, fully_connected
 from .windows import mean, pad, pool
@@ -47,7 +48,7 @@ SUPPORTED = {
     "BATCH_MATMUL": Supported(batch_matmul, "batch_matmul", "two activations of as many batches; the second may be transposed"),
     "QUANTIZE": Supported(rescale, "rescale", "int8 or uint8 to int8 or uint8; at the input from float, which stays outside"),
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1"), Supported(rescale, "rescale", _NUMBERS)),
-    **dict.fromkeys(("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH"), Supported(function, "look_up", _NUMBERS)),
+    **dict.fromkeys((*FLOAT_FUNCTIONS, *INTEGER_FUNCTIONS), Supported(look_up, "look_up", _NUMBERS)),
     "SOFTMAX": Supported(softmax, "softmax", "rows of 2,047 numbers at most"),
     "PAD": Supported(pad, "pad", "one axis, or two that lie together: height and width, or time"),
     **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),

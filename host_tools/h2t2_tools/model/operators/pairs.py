@@ -6,7 +6,8 @@ import math
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .step import Step, bytes_of, ends, in_float32, multiplier, parameters, product, zero_byte
+from .fixed_point import in_float32, multiplier, scale_product
+from .step import Step, bytes_of, ends, parameters, zero_byte
 
 HOW = {"ADD": 0, "SUB": 1, "MUL": 3}
 TAKEN_FROM = 2  # SUB whose first input is the one that is repeated
@@ -95,5 +96,5 @@ def batch_matmul(graph: Graph, operator: Operator) -> list[Step]:
         "batch_matmul", x, y, fused, other_zero=zero_byte(other), batches=math.prod(x.shape[:-2]), rows=x.shape[-2],
         inner=inner, columns=columns, step_row=steps[0], step_inner=steps[1],
     )  # fmt: skip
-    real = product(x, other) / float(y.scale[0])
+    real = scale_product(x, other) / float(y.scale[0])
     return [Step("batch_matmul", p, y.index, multipliers=[multiplier(real)], other=other.index, reach=inner * 255 * 255)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from h2t2.ldl import kernels, kernels_rare, lstm
 
 from ..tflite import FUSED, Graph, Operator, Tensor
+from .fixed_point import rounded
 
 # what the first parameters of every step are: see h2t2/ldl/kernels.py
 INPUT, OUTPUT, X_ZERO, Y_ZERO, LEAST, GREATEST, SEVENTH, FIRST_OWN = range(8)
@@ -54,41 +54,6 @@ class Step:
     def holds(self) -> list[int]:
         """The tensors that need a place while it runs, beside its output."""
         return [*self.reads, *([] if self.scratch is None else [self.scratch[1]])]
-
-
-def multiplier(real: float, limit: int = 2**30) -> tuple[int, int]:
-    """TFLite's QuantizeMultiplier: real = m 2^(exponent - 31), m of 31 bits, rounded half up.
-
-    Raises ValueError for a number that the kernels cannot multiply by: not above 0, or not below the limit.
-    """
-    if not real > 0:
-        raise ValueError(f"a multiplier of {real:g}: scales above 0 give one above 0")
-    if not real < limit:
-        raise ValueError(f"a multiplier of {real:g}: the scales are too far apart")
-    fraction, exponent = math.frexp(real)
-    m = math.floor(fraction * 2**31 + 0.5)
-    if m == 2**31:
-        m //= 2
-        exponent += 1
-    return (0, 0) if exponent < -31 else (m, exponent)
-
-
-def in_float32(*factors: float, over: Tensor) -> float:
-    """The product of scales over an output's, each operation rounded to float32, where TFLite takes it so."""
-    product = np.float32(1)
-    for factor in factors:
-        product = np.float32(product * np.float32(factor))
-    return float(np.float32(product / np.float32(over.scale[0])))
-
-
-def product(one: Tensor, other: Tensor) -> float:
-    """Of two tensors' only scales, rounded to float32."""
-    return float(np.float32(one.scale[0]) * np.float32(other.scale[0]))
-
-
-def rounded(value: float) -> int:
-    """To the nearest integer, halves away from zero."""
-    return int(math.copysign(math.floor(abs(value) + 0.5), value))
 
 
 def zero_byte(tensor: Tensor) -> int:

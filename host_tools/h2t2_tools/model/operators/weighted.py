@@ -6,7 +6,8 @@ import numpy as np
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator
-from .step import Step, bytes_of, ends, multiplier, parameters, product, zero_byte
+from .fixed_point import multiplier, scale_product
+from .step import Step, bytes_of, ends, parameters, zero_byte
 from .windows import window
 
 
@@ -21,7 +22,7 @@ def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
     w = graph.tensors[operator.inputs[1]]
     outputs, inputs = w.shape
     if len(w.scale) == 1:  # one scale: the product is taken in float32
-        real = [product(x, w) / float(y.scale[0])] * outputs
+        real = [scale_product(x, w) / float(y.scale[0])] * outputs
     else:
         real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
     rows, rest = divmod(x.size, inputs)
@@ -55,7 +56,7 @@ def convolution(graph: Graph, operator: Operator) -> list[Step]:
     if depthwise:
         own["many"] = channels // x.shape[3]
     if operator.options.get("unsigned"):  # of a dense layer and of uint8 the product of two scales is a float32
-        real = [product(x, w) / float(y.scale[0])] * channels
+        real = [scale_product(x, w) / float(y.scale[0])] * channels
     else:
         real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in scales]
     kernel = "depthwise_conv_2d" if depthwise else "conv_2d"

@@ -6,7 +6,8 @@ import math
 
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
-from .step import Step, ends, multiplier, parameters
+from .fixed_point import multiplier
+from .step import Step, ends, parameters
 
 
 def window(operator: Operator, x: Tensor, y: Tensor, height: int, width: int) -> dict[str, int]:

@@ -1,0 +1,84 @@
+"""Functions of one number, operator by operator. A board looks their outputs up in a table of 256 bytes.
+
+To add an operator such as GELU, name its float32 function in FLOAT_FUNCTIONS, then run `make pages`. Kernel, plan, bundle and list
+of operators follow from the entry. An operator with options (LEAKY_RELU's alpha) declares them in model/tflite.py as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..tflite import Graph, Operator, Tensor
+from .fixed_point import in_float32, multiplier, multiply, rounded, rounding_shift
+from .step import Step, ends, parameters
+
+# operator -> (x, options) -> f(x): the real function, computed in float32 as TFLite does
+FLOAT_FUNCTIONS: dict[str, Callable[[np.float32, dict[str, Any]], np.float32]] = {
+    "LOGISTIC": lambda x, options: np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-x, 88.7)))),  # exp(88.8) overflows
+    "TANH": lambda x, options: np.tanh(x),
+}
+# a quantised number less its zero point -> the output less its zero point, not clamped yet
+IntegerFunction = Callable[[int], int]
+
+
+def look_up(graph: Graph, operator: Operator) -> list[Step]:
+    """One step: the table of what each input byte becomes."""
+    x, y, fused = ends(graph, operator)
+    if operator.name in FLOAT_FUNCTIONS:
+        quantised = _from_float(operator, x, y)
+    else:
+        quantised = INTEGER_FUNCTIONS[operator.name](operator, x, y)
+    table = bytes(min(max(quantised(q - int(x.zero[0])) + int(y.zero[0]), -128), 127) + 128 for q in range(-128, 128))
+    return [Step("look_up", parameters("look_up", x, y, fused, count=x.size), y.index, table)]
+
+
+def _from_float(operator: Operator, x: Tensor, y: Tensor) -> IntegerFunction:
+    function = FLOAT_FUNCTIONS[operator.name]
+    x_scale, y_scale = np.float32(x.scale[0]), np.float32(y.scale[0])
+    return lambda q: rounded(float(function(x_scale * np.float32(q), operator.options) / y_scale))
+
+
+def _leaky_relu(operator: Operator, x: Tensor, y: Tensor) -> IntegerFunction:
+    positive = multiplier(in_float32(x.scale[0], over=y))
+    alpha = operator.options["alpha"]
+    negative = multiplier(in_float32(x.scale[0], alpha, over=y)) if alpha else (0, 0)
+    return lambda q: multiply(q, *(positive if q >= 0 else negative))
+
+
+def _hard_swish(operator: Operator, x: Tensor, y: Tensor) -> IntegerFunction:
+    """In the 16-bit arithmetic of TFLite's HardSwish."""
+    fine_scale = np.float32(1 / 128) * np.float32(x.scale[0])
+    output_m, output_exponent = _multiplier_of_16_bits(in_float32(float(fine_scale), over=y))
+    relu_m, relu_exponent = _multiplier_of_16_bits(float(fine_scale / np.float32(3.0 / 32768.0)))
+
+    def quantised(q: int) -> int:
+        fine = q * 128
+        output = fine * output_m + 16384 >> 15
+        relu = _to_int16(fine << relu_exponent - 1) if relu_exponent > 0 else fine
+        relu = relu * relu_m + 16384 >> 15
+        relu = _to_int16(relu << 1) if relu_exponent > 0 else rounding_shift(relu, -relu_exponent)
+        product = (relu + 32768 >> 1) * output * 2
+        high = _to_int16(abs(product) // 65536 * (1 if product >= 0 else -1))
+        return rounding_shift(high, -output_exponent) if output_exponent <= 0 else high << output_exponent
+
+    return quantised
+
+
+def _multiplier_of_16_bits(real: float) -> tuple[int, int]:
+    m, exponent = multiplier(real)
+    return (32767 if m >= 2**31 - 1 - 32768 else m + 32768 >> 16), exponent
+
+
+def _to_int16(value: int) -> int:
+    return min(max(value, -32768), 32767)
+
+
+# operator -> its function where TFLite computes it in integers
+INTEGER_FUNCTIONS: dict[str, Callable[[Operator, Tensor, Tensor], IntegerFunction]] = {
+    "LEAKY_RELU": _leaky_relu,
+    "HARD_SWISH": _hard_swish,
+}
