@@ -16,9 +16,9 @@ from ..tflite import Graph, Operator, Tensor
 from .fixed_point import in_float32, multiplier, multiply, rounded, rounding_shift
 from .step import Step, ends, parameters
 
-# operator -> (x, options) -> f(x): the real function, computed in float32 as TFLite does
+# operator -> (x, options) -> f(x): the real function, computed in float32 as TFLite does (whose exp overflows above 88.7)
 FLOAT_FUNCTIONS: dict[str, Callable[[np.float32, dict[str, Any]], np.float32]] = {
-    "LOGISTIC": lambda x, options: np.float32(1) / (np.float32(1) + np.float32(math.exp(min(-x, 88.7)))),  # exp(88.8) overflows
+    "LOGISTIC": lambda x, options: np.float32(1) / (np.float32(1) + np.float32(math.exp(-max(float(x), -88.7)))),
     "TANH": lambda x, options: np.tanh(x),
 }
 # a quantised number less its zero point -> the output less its zero point, not clamped yet
