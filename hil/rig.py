@@ -80,7 +80,7 @@ class Material:
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
         policy = policies.make(self.board_config.policy, self.board_config.arguments())
         size = wire.request_size(self.board_config.remote_shape)
-        budget = Budget(*self.board_config.content()["budget"]) if self.board_config.budget else None
+        budget = Budget(**self.board_config.content()["budget"]) if self.board_config.budget else None
         lines = []
         for x, label in zip(self.local, self.labels):
             k = ldl.bin(ldl.run(memoryview(np.ascontiguousarray(x).data)))

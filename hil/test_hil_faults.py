@@ -101,7 +101,9 @@ def test_late_doubled_reordered_and_corrupt_replies(board, material, rdl, proxy,
     """A third of the replies comes twice, all of them late and out of order, some lost or damaged: a label teaches once."""
     faults = proxy.faults
     faults.double, faults.drop, faults.corrupt, faults.delay_ms = 0.3, 0.1, 0.1, (0, 120)
-    made = material(200, port=proxy.port, deadline_ms=60, window=4, snapshot="", every="10ms")  # longer than connecting takes
+    made = material(
+        200, port=proxy.port, deadline_ms=60, in_flight=4, snapshot="", every="10ms"
+    )  # longer than connecting takes
     outcome = board.run(made)
     s = outcome.summary
     figures.update(s, doubled=faults.doubled, dropped=faults.dropped, corrupted=faults.corrupted)

@@ -44,8 +44,8 @@ def decisions(folder, csv, arguments, event, sources=None):
     """
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
-    local, remote = (Measured(*ends[name]) for name in ("local", "remote"))
-    shaped = Window(*ends["window"]) if "window" in ends else Picture(*ends["picture"]) if "picture" in ends else list
+    local, remote = (Measured(**ends[name]) for name in ("local", "remote"))
+    shaped = Window(**ends["window"]) if "window" in ends else Picture(**ends["picture"]) if "picture" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     many = len(arguments.get("costs", ()))
     ldl = Classes(ldl, many) if many else ldl

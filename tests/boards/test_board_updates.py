@@ -24,10 +24,10 @@ from h2t2.node.update import Updates
 
 os.chdir(FOLDER)
 sys.path.insert(0, FOLDER)
-NUMBERS = [None, [1] * 5, [0] * 5, [0] * 5]
+NUMBERS = {"columns": None, "multipliers": [1] * 5, "offsets": [0] * 5, "shifts": [0] * 5}
 CONFIG = {
     "ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 1, "policy": "adaptive", "arguments": {"bits": 4},
-    "update": [KEY, 1 << 18, True], "deadline_ms": 100, "measured": {"local": NUMBERS, "remote": NUMBERS},
+    "update": {"key": KEY, "most": 1 << 18, "app": True}, "deadline_ms": 100, "measured": {"local": NUMBERS, "remote": NUMBERS},
 }
 
 

@@ -46,10 +46,13 @@ def test_what_stands_in_them_is_the_default_unless_they_say_otherwise(name):
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
 def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
-    before, table = text.split("# [cost]\n")
-    (tmp_path / "c.toml").write_text(before + "[cost]\n" + re.sub(r"(?m)^# ", "", table))
+    before, table = text.split("# [offload_cost]\n")
+    (tmp_path / "c.toml").write_text(before + "[offload_cost]\n" + re.sub(r"(?m)^# ", "", table))
     board = board_config.load(tmp_path / "c.toml").content()
-    assert len(board["cost"]) == 4 and LinkCost(*board["cost"]).paid(1000, 1024) > board["cost"][0] > 0
+    assert (
+        len(board["offload_cost"]) == 4
+        and LinkCost(**board["offload_cost"]).paid(1000, 1024) > board["offload_cost"]["fixed"] > 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ TEN = [[float(i != j) for j in range(10)] for i in range(10)]
         ("esp32", "breast_cancer", {}),
         ("pico", "breast_cancer", {"bits": 6}),
         ("esp32", "breast_cancer", {"policy": "h2t2"}),
-        ("pico", "ten_digits", {"costs": TEN}),
+        ("pico", "ten_digits", {"class_costs": TEN}),
     ],
     ids=["pico", "pico_w", "esp32", "6 bits", "h2t2", "ten classes"],
 )

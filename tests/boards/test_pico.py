@@ -137,7 +137,7 @@ def test_mpremote_unchanged_puts_the_runtime_on_it(tmp_path):
         assert mpremote(pico, "fs", "cat", ":mine.py") == script.read_text()
         assert mpremote(pico, "run", str(script)) in ("-1\n", "0\n", "1\n")
         config = {"link": "serial", "device": "d", "policy": "h2t2", "arguments": {"bits": 4}, "ldl": "ldl.h2m", "event": 1}
-        config.update(remote_shape=[30], model_id=1, window=1, deadline_ms=50, records="samples.bin", every_us=100000)
+        config.update(remote_shape=[30], model_id=1, in_flight=1, deadline_ms=50, records="samples.bin", every_us=100000)
         (tmp_path / "config.json").write_text(json.dumps(config))
         (tmp_path / "samples.bin").write_bytes(bytes(35 * 400))
         for file in (ROOT / "models/breast_cancer/ldl.h2m", tmp_path / "config.json", tmp_path / "samples.bin"):

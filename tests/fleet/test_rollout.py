@@ -408,7 +408,7 @@ def test_the_microbit_has_no_room_for_it(key):
         payload(KINDS["microbit"], Contents(pair.folder / "ldl.h2m", config, pair.folder / "samples.bin"))
     files = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", config))
     assert {"h2t2/node/update.mpy", "h2t2/node/arrival.mpy", "h2t2/node/package.mpy", "h2t2/node/trial.mpy"} <= set(files)
-    assert json.loads(files["config.json"])["update"] == [key.modulus, 262144, False]
+    assert json.loads(files["config.json"])["update"] == {"key": key.modulus, "most": 262144, "app": False}
     without = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", NodeConfig(remote_shape=[30], model_id=1)))
     assert "h2t2/node/update.mpy" not in without
     with pytest.raises(UserError, match="also give `snapshot`"):

@@ -16,7 +16,7 @@ from h2t2_tools.model import bundle
 from h2t2_tools.proof import compilers
 
 CONFIG = {
-    "policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "window": 1,
+    "policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "in_flight": 1,
     "deadline_ms": 1000, "remote_shape": [1], "snapshot": "",
 }  # fmt: skip
 

@@ -25,7 +25,9 @@ def test_cost_tables(tmp_path):
     path = tmp_path / "cost.toml"
     path.write_text("seconds = 4\nkilobytes = 64\nmillijoules = 500\nwake_mj = 20\nsend_mj_per_kb = 5\nlisten_mj_per_s = 80\n")
     # per second 1/4 + 80/500, per KiB 1/64 + 5/500, fixed 20/500
-    assert cost_table.read(path).arguments() == [round(v * 32768) for v in (0.04, 0.25 + 0.16, 1 / 64 + 0.01, 0.3)]
+    assert list(cost_table.read(path).arguments().values()) == [
+        round(v * 32768) for v in (0.04, 0.25 + 0.16, 1 / 64 + 0.01, 0.3)
+    ]
     for text, word in (("", "scale"), ("seconds = 0", "seconds"), ("colour = 1", "colour"), ("seconds = ", "not TOML")):
         path.write_text(text)
         with pytest.raises(UserError, match=word):

@@ -67,7 +67,7 @@ def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     assert "accuracy |\n|---|---|---|---|---|\n" in (tmp_path / "README.md").read_text() and "prior.json" not in report["files"]
     for board in ("unix", "esp32", "pico", "pico_w"):
         given = config.load(tmp_path / f"{board}.toml")
-        assert given.costs == pair.about.costs
+        assert given.class_costs == pair.about.costs
         files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
         assert {"h2t2/core/adaptive_classes.mpy", "h2t2/ldl/classes.mpy"} <= set(files)
     assert not (tmp_path / "microbit.toml").exists()

@@ -23,7 +23,7 @@ def made(factor, offset, scale, zero_point, columns=None):
     about = About(
         **{**ABOUT, "columns": {"ldl": columns, "rdl": None}, "prepared": {"ldl": Prepared(factor=factor, offset=offset)}}
     )
-    return Measured(*fixed(about, "ldl", len(factor), scale, zero_point))
+    return Measured(**fixed(about, "ldl", len(factor), scale, zero_point))
 
 
 @given(
@@ -68,7 +68,7 @@ def test_what_lies_far_outside_is_counted():
 
 
 def config(**more):
-    ends = [None, [1 << 14], [0], [14]]
+    ends = {"columns": None, "multipliers": [1 << 14], "offsets": [0], "shifts": [14]}
     return {"measured": {"local": ends, "remote": ends}, "arguments": {"bits": 4}, "deadline_ms": 1000, **more}
 
 

@@ -165,20 +165,20 @@ def test_two_classes_and_told_costs_take_no_other_costs():
         ({"prior": [0.5] * 16}, "neither prior nor miss_rate"),
         ({"miss_rate": 0.1}, "neither prior nor miss_rate"),
         ({"bits": 8}, r"bits 8 is not in 1\.\.6"),
-        ({"costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0.5]]}, r"costs\[2\]\[2\] is 16384"),
-        ({"costs": [[0, 1, 1], [1, 0, 1], [1, 1]]}, "row 2 has 2 entries"),
+        ({"class_costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0.5]]}, r"costs\[2\]\[2\] is 16384"),
+        ({"class_costs": [[0, 1, 1], [1, 0, 1], [1, 1]]}, "row 2 has 2 entries"),
         ({"rdl_confusion": [[0.4, 0.3, 0.3]] * 3}, "too little apart"),
-        ({"costs": None, "rdl_confusion": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}, "rdl_confusion: of more classes than two"),
+        ({"class_costs": None, "rdl_confusion": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}, "rdl_confusion: of more classes than two"),
     ],
 )
 def test_a_configuration_of_costs_that_cannot_be_is_refused(entries, why):
-    usual = {"remote_shape": [8], "model_id": 1, "costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}
+    usual = {"remote_shape": [8], "model_id": 1, "class_costs": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}
     with pytest.raises((ValueError, UserError), match=why):
         NodeConfig(**{**usual, **entries}).content()
 
 
 def test_what_a_configuration_says_of_classes():
-    usual = {"remote_shape": [8], "model_id": 1, "costs": [[0, 1, 0.5], [1, 0, 1], [1, 1, 0]]}
+    usual = {"remote_shape": [8], "model_id": 1, "class_costs": [[0, 1, 0.5], [1, 0, 1], [1, 1, 0]]}
     made = NodeConfig(**usual).content()["arguments"]
     assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "told"} & set(made)
     made = NodeConfig(**usual, rdl_confusion=[[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]).content()["arguments"]

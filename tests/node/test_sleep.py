@@ -193,10 +193,13 @@ def test_a_connection_that_sleep_ends_is_closed_and_made_again_in_time(world, tm
 
 def test_its_configuration():
     power = CostTable(millijoules=500, wake_mj=20, send_mj_per_kb=10, awake_mw=150.5, asleep_mw=0.7)
-    given = NodeConfig(remote_shape=[30], model_id=1, sleep="deep", every="10s", cost=power).content()
-    kind, (awake, asleep, offload) = given["sleep"]
+    given = NodeConfig(remote_shape=[30], model_id=1, sleep="deep", every="10s", offload_cost=power).content()
+    kind, (awake, asleep, offload) = given["sleep"]["kind"], given["sleep"]["power"]
     assert (kind, awake, asleep) == ("deep", 150_500, 700) and 20_000 < offload < 21_000
-    assert NodeConfig(remote_shape=[30], model_id=1, sleep="light", every="1s").content()["sleep"] == ["light", None]
+    assert NodeConfig(remote_shape=[30], model_id=1, sleep="light", every="1s").content()["sleep"] == {
+        "kind": "light",
+        "power": None,
+    }
     assert "sleep" not in NodeConfig(remote_shape=[30], model_id=1).content()
     with pytest.raises(UserError, match="also say when a sample is due"):
         NodeConfig(remote_shape=[30], model_id=1, sleep="deep").content()

@@ -32,7 +32,7 @@ def test_labels_give_accuracy_and_cost():
 
 
 def test_of_many_classes_the_matrix_says_what_a_mistake_costs():
-    config = NodeConfig(remote_shape=[4], model_id=1, beta=0.1, costs=[[0, 0.3, 0.4], [0.5, 0, 0.6], [0.7, 0.8, 0]])
+    config = NodeConfig(remote_shape=[4], model_id=1, beta=0.1, class_costs=[[0, 0.3, 0.4], [0.5, 0, 0.6], [0.7, 0.8, 0]])
     verdict = Verdict(config, [0, 2])
     verdict.take(decided(0, 1))
     verdict.take(decided(1, 0, "remote"))

@@ -27,7 +27,7 @@ CONFIG = {
     "event": 1,  # index of class 1 among its outputs
     "remote_shape": [30],
     "model_id": 1,
-    "window": 1,
+    "in_flight": 1,
     "deadline_ms": 2000,
     "snapshot": "learned",  # what it has learned, in learned.0 and learned.1
 }

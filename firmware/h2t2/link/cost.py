@@ -8,7 +8,7 @@ STEEPEST = 1000 * ONE
 class LinkCost:
     """beta_t = fixed + per_s x seconds waited + per_kb x KiB sent, at most 1: time, bytes and radio energy on one line.
 
-    The host makes the three numbers from a table of times, bytes and energies (`h2t2 node --cost`, board config `cost`).
+    The host makes the three numbers from a table of times, bytes and energies (`offload_cost` of a node's configuration).
     The policy keeps the mean of what was paid as its own beta, see next(); here is only what it starts from.
     """
 

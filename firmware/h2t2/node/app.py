@@ -42,8 +42,8 @@ class App:
             raise ValueError("app: the configuration does not say how numbers become int8: give `pair`")
         self.program = program
         self.patient = getattr(program, "patient", False)
-        self.local = Measured(*config["measured"]["local"])
-        self.remote = Measured(*config["measured"]["remote"])
+        self.local = Measured(**config["measured"]["local"])
+        self.remote = Measured(**config["measured"]["remote"])
         arguments = config["arguments"]
         self.steps = 2 << arguments["bits"]
         self.least = 1 / len(arguments["costs"]) if "costs" in arguments else 0  # the score at which bins begin
@@ -52,11 +52,11 @@ class App:
         if config["measured"].get("window"):
             from .window import Window
 
-            self.window = Window(*config["measured"]["window"])
+            self.window = Window(**config["measured"]["window"])
         if config["measured"].get("picture"):
             from .picture import Picture
 
-            self.picture = Picture(*config["measured"]["picture"])
+            self.picture = Picture(**config["measured"]["picture"])
         self.dtype = config.get("remote_dtype", wire.INT8)
         self.deadline_ms = config["deadline_ms"]
         self.shown = shown

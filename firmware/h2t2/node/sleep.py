@@ -25,7 +25,8 @@ def configured(config, node, cause):
         import machine  # type: ignore[import-not-found]
     except ImportError:
         machine = None
-    kind, power = config["sleep"]
+    kind = config["sleep"]["kind"]
+    power = config["sleep"]["power"]
     sleep = Sleep(kind, machine, "h2t2.sleep", power, config.get("watchdog_ms", 0), node.budget, cause == board.WOKEN)
     if sleep.leaves_radio_off():
         node.link.hold()

@@ -20,7 +20,7 @@ from .service import SOURCES, Service
 from .state import summary
 from .store import file_store
 
-WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "window", "deadline_ms")
+WANTED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "in_flight", "deadline_ms")
 FIRST_S, LONGEST_S = 1, 60  # between two starts after an exception
 OPEN_MS = 1000  # waited for a broker before the loop begins
 PATIENT_MS = 25000  # waited instead where no sample is missed meanwhile: recorded samples, and a board that has just woken
@@ -93,10 +93,10 @@ def service(
         act,
         config["model_id"],
         link.boot,
-        config["window"],
+        config["in_flight"],
         config["deadline_ms"],
         config.get("when_down", "ask"),
-        LinkCost(*config["cost"]) if config.get("cost") else None,
+        LinkCost(**config["offload_cost"]) if config.get("offload_cost") else None,
         log,
         _budget(config.get("budget")),
         payload,
@@ -146,7 +146,7 @@ def _budget(arguments):
         return None
     from ..core.budget import Budget
 
-    return Budget(*arguments)
+    return Budget(**arguments)
 
 
 def boot_number() -> int:

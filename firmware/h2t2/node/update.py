@@ -21,8 +21,8 @@ SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files o
 class Updates:
     """The updates of a node.
 
-    config: its configuration, with `update`: modulus of the key, hexadecimal; most bytes of a package; whether it may bring an
-    app.py. log: told of every change. ValueError for an entry of another kind.
+    config: its configuration, with `update`: `key`, its modulus in hexadecimal digits; `most` bytes of a package; `app`,
+    whether it may bring an app.py. log: told of every change. ValueError for an entry of another kind.
     """
 
     def __init__(self, config, log):
@@ -30,12 +30,13 @@ class Updates:
             raise ValueError("update: there is no snapshot beside which an update could stand")
         self.config = config
         self.log = log
-        key, most, self.app = config["update"]
+        key = config["update"]["key"]
+        self.app = config["update"]["app"]
         if len(key) != 2 * package.KEY:
             raise ValueError("update: a key of %d hexadecimal digits, want %d" % (len(key), 2 * package.KEY))
         self.base = config["snapshot"]
         self.store = file_store(self.base + ".update")
-        self.arrival = Arrival(self.base + ".part", key, most, self._admit)
+        self.arrival = Arrival(self.base + ".part", key, config["update"]["most"], self._admit)
         flashed = identity(config["ldl"])
         self.record = {
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,

@@ -107,22 +107,22 @@ def features(values, wanted) -> list:
 class Window:
     """Keeps the last `size` measurements; calling it with one gives the features of all, every `hop` of them, else None.
 
-    channels: numbers of a measurement. wanted: of FEATURES; every channel's, one channel after the other.
+    channels: numbers of a measurement. features: of FEATURES; every channel's, one channel after the other.
     ValueError for a name it does not know, a spectrum of a size that is no power of two up to 256, another measurement.
     """
 
-    def __init__(self, size, hop, channels, wanted):
-        for name in wanted:
+    def __init__(self, size, hop, channels, features):
+        for name in features:
             if name not in FEATURES:
                 raise ValueError("feature %r is not one of %s" % (name, ", ".join(FEATURES)))
         if size < 1 or hop < 1 or channels < 1:
             raise ValueError("a window of %d, every %d, of %d numbers: want 1 or more" % (size, hop, channels))
-        if "fft" in wanted and (size & (size - 1) or not 2 <= size <= LONGEST):
+        if "fft" in features and (size & (size - 1) or not 2 <= size <= LONGEST):
             raise ValueError("a spectrum of %d measurements: want 2, 4, 8 ... %d" % (size, LONGEST))
         self.size = size
         self.hop = hop
         self.channels = channels
-        self.wanted = wanted
+        self.features = features
         self.rows = []
         self.left = size  # measurements until the next sample
 
@@ -140,5 +140,5 @@ class Window:
         self.left = self.hop
         made = []
         for channel in range(self.channels):
-            made += features([row[channel] for row in self.rows], self.wanted)
+            made += features([row[channel] for row in self.rows], self.features)
         return made

@@ -185,7 +185,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
         wanted = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
         measured = config.content()["measured"]
         for name, size in wanted.items():
-            given = len(measured[name][1])
+            given = len(measured[name]["multipliers"])
             if given != size:
                 raise UserError(
                     f"pair = {config.pair!r}: its {name} model takes {given} numbers, "

@@ -80,7 +80,7 @@ NETWORK = (  # entries of a configuration that are of no use to a board at a gat
 ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
 # entries of a configuration that need modules of their own; an operator, and a broker's name, that do
 PARTS = (
-    "budget", "costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "lstm", "names",
+    "budget", "class_costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "lstm", "names",
 )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ MOST = 1023  # of what comes in a period, see Budget
 FORM = "want a share of the samples (10%), offloads (200/day), bytes (500kB/day) or energy (2000mJ/hour); min, hour or day"
 
 
-def arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = None) -> list[int]:
-    """Budget's capacity, fixed, per_kb, amount, period, per_sample. UserError for what is none, or holds no single offload.
+def arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = None) -> dict[str, int]:
+    """The arguments of Budget. UserError for what is none, or holds no single offload.
 
     size: bytes of a request. Energy is that of the cost table, listening until the deadline. What is rounded, is
     rounded down.
@@ -44,12 +44,13 @@ def arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = N
     if capacity >= 2**29:
         raise UserError(f"budget {text!r}: more than can be counted")
     scale = max(1.0, amount / MOST)
-    return [capacity, fixed, per_kb, int(amount / scale), math.ceil(PERIODS[found[3]] / scale), 0]
+    period = math.ceil(PERIODS[found[3]] / scale)
+    return {"capacity": capacity, "fixed": fixed, "per_kb": per_kb, "amount": int(amount / scale), "period": period}
 
 
-def of_share(share: float) -> list[int]:
+def of_share(share: float) -> dict[str, int]:
     """The same for a share of the samples, 0 to 1."""
-    return [SAVED * ONE, ONE, 0, 0, 1, max(1, int(share * ONE))]
+    return {"capacity": SAVED * ONE, "fixed": ONE, "per_kb": 0, "per_sample": max(1, int(share * ONE))}
 
 
 def _number(text: str, digits: str) -> float:

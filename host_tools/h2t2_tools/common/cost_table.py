@@ -38,8 +38,8 @@ class CostTable(BaseModel):
             raise ValueError("want a scale: seconds, kilobytes or millijoules")
         return self
 
-    def arguments(self) -> list[int]:
-        """LinkCost's fixed, per_s, per_kb, expected. ValueError for a wake-up above 1, a second or a KiB above 1000."""
+    def arguments(self) -> dict[str, int]:
+        """The arguments of LinkCost. ValueError for a wake-up above 1, a second or a KiB above 1000."""
         joules = 1 / self.millijoules if self.millijoules else 0.0
         per_s = (1 / self.seconds if self.seconds else 0.0) + self.listen_mj_per_s * joules
         per_kb = (1 / self.kilobytes if self.kilobytes else 0.0) + self.send_mj_per_kb * joules
@@ -47,7 +47,7 @@ class CostTable(BaseModel):
             if value > 1000:
                 raise ValueError(f"cost of one {name} {value:g} is above 1000")
         fixed, expected = q15(self.wake_mj * joules, "cost of one wake-up"), q15(self.expected, "expected")
-        return [fixed, round(per_s * ONE), round(per_kb * ONE), expected]
+        return {"fixed": fixed, "per_s": round(per_s * ONE), "per_kb": round(per_kb * ONE), "expected": expected}
 
     def power(self, size: int) -> list[int]:
         """Of h2t2.node.sleep.Sleep: microwatts awake and asleep, microjoules an offload of so many bytes adds."""

@@ -70,13 +70,9 @@ class Windowed(BaseModel):
         self.make()  # ValueError for a feature that it does not know, or a spectrum of a size that has none
         return self
 
-    def arguments(self) -> list[Any]:
-        """Those of Window."""
-        return [self.size, self.hop, self.channels, self.features]
-
     def make(self) -> Window:
         """A window with nothing in it yet."""
-        return Window(*self.arguments())
+        return Window(**self.model_dump())
 
     def numbers(self, rows: np.ndarray) -> list[float]:
         """The features of one whole window, rows (size, channels) as they were measured."""
@@ -100,12 +96,8 @@ class Pictured(BaseModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Pictured:
-        Picture(*self.arguments())  # ValueError for sizes that cannot be
+        Picture(**self.model_dump())  # ValueError for sizes that cannot be
         return self
-
-    def arguments(self) -> list[Any]:
-        """Those of Picture."""
-        return [self.width, self.height, self.channels, self.wide, self.high, self.square, self.grey]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -114,7 +106,7 @@ class Pictured(BaseModel):
 
     def numbers(self, picture: np.ndarray) -> np.ndarray:
         """What becomes of a picture, (height, width, channels) of whole numbers from 0 to 255: `shape`."""
-        return np.array(Picture(*self.arguments())(picture.astype(np.uint8).tobytes())).reshape(self.shape)
+        return np.array(Picture(**self.model_dump())(picture.astype(np.uint8).tobytes())).reshape(self.shape)
 
 
 class About(BaseModel):

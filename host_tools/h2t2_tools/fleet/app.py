@@ -44,14 +44,14 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     names = {"ldl": "local", "rdl": "remote"}
     made: dict[str, Any] = {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
     if pair.about.window:
-        made["window"] = pair.about.window.arguments()
+        made["window"] = pair.about.window.model_dump()
     if pair.about.picture:
-        made["picture"] = pair.about.picture.arguments()
+        made["picture"] = pair.about.picture.model_dump()
     return made
 
 
-def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: int) -> list[Any]:
-    """(columns, multipliers, offsets, shifts) of Measured: `size` numbers as int8 of that scale and zero point."""
+def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: int) -> dict[str, Any]:
+    """The arguments of Measured: `size` numbers as int8 of that scale and zero point."""
     done = about.prepared.get(model)
     factor = np.array(done.factor if done else [1.0] * size) / scale
     offset = np.array(done.offset if done else [0.0] * size) / scale + zero_point
@@ -59,4 +59,5 @@ def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: i
         raise UserError(f"pair.json: prepared.{model}: {len(factor)} numbers, the model takes {size}")
     shifts = [max(14, 15 - math.frexp(f)[1]) for f in factor.tolist()]
     multipliers = [round(f * 2**s) for f, s in zip(factor.tolist(), shifts)]
-    return [about.columns[model], multipliers, [round(f * 2**s) for f, s in zip(offset.tolist(), shifts)], shifts]
+    offsets = [round(f * 2**s) for f, s in zip(offset.tolist(), shifts)]
+    return {"columns": about.columns[model], "multipliers": multipliers, "offsets": offsets, "shifts": shifts}

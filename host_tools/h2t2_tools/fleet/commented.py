@@ -25,7 +25,7 @@ def configuration(folder: Path, about: pairs.About, entries: dict[str, Any]) -> 
         "beta": about.beta,
     }
     if about.costs:
-        described["costs"] = about.costs
+        described["class_costs"] = about.costs
     for name, value in {**described, **entries}.items():
         found = re.search(rf"(?m)^(?:# )?{name} = [^#\n]*", text)
         if found:

@@ -78,16 +78,16 @@ class NodeConfig(BaseModel):
     rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
     miss_rate: float = Field(policies.DEFAULTS["miss_rate"], ge=0, le=1)
     prior: str | list[Share] | None = Field(None, max_length=256)
-    costs: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
+    class_costs: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
     rdl_confusion: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
     seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
-    window: int = Field(1, ge=1, le=8)
+    in_flight: int = Field(1, ge=1, le=8)
     hold: int = Field(32, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
     every: Annotated[str, AfterValidator(durations.checked)] = ""
     sleep: Literal["none", "light", "deep"] = "none"
     when_down: Literal["ask", "raise", "pause"] = "ask"
-    cost: CostTable | None = None
+    offload_cost: CostTable | None = None
     budget: str = ""
     snapshot: str = "h2t2.state"
     snapshot_every: int = Field(250, ge=1)
@@ -124,9 +124,11 @@ class NodeConfig(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The policy's integer arguments."""
         numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
-        numbers.update(prior=self.prior, costs=self.costs, rdl_confusion=self.rdl_confusion, window=max(self.hold, self.window))
-        if self.costs is not None and (self.prior is not None or self.miss_rate):
-            raise UserError("costs: of more classes than two, where there is neither prior nor miss_rate")
+        numbers.update(
+            prior=self.prior, costs=self.class_costs, rdl_confusion=self.rdl_confusion, window=max(self.hold, self.in_flight)
+        )
+        if self.class_costs is not None and (self.prior is not None or self.miss_rate):
+            raise UserError("class_costs: of more classes than two, where there is neither prior nor miss_rate")
         if self.prior is not None and "prior" not in policies.options(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
         if self.miss_rate and "miss_rate" not in policies.options(self.policy):
@@ -134,7 +136,7 @@ class NodeConfig(BaseModel):
         if self.prior is not None and len(self.prior) != 2**self.bits:
             raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         made = policies.arguments(self.policy, numbers)
-        if self.costs is not None:
+        if self.class_costs is not None:
             policies.core.make(self.policy, made)  # refuses a matrix that is none
         return made
 
@@ -142,7 +144,7 @@ class NodeConfig(BaseModel):
         """What the runtime starts from (h2t2.node.start); on a board it is config.json."""
         names = (
             "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event",
-            "remote_shape", "model_id", "ldl", "policy", "window", "deadline_ms", "when_down", "snapshot", "snapshot_every",
+            "remote_shape", "model_id", "ldl", "policy", "in_flight", "deadline_ms", "when_down", "snapshot", "snapshot_every",
             "snapshot_mismatch", "telemetry_s", "ntp", "watchdog_ms", "log", "records",
         )  # fmt: skip
         made = {**{name: getattr(self, name) for name in names}, "arguments": self.arguments()}
@@ -160,23 +162,25 @@ class NodeConfig(BaseModel):
 
             if not self.snapshot:
                 raise UserError("update_key: also give `snapshot`, the file beside which updates are kept")
-            made["update"] = [keys.modulus(self.folder / self.update_key), self.update_most, self.update_app]
+            key = keys.modulus(self.folder / self.update_key)
+            made["update"] = {"key": key, "most": self.update_most, "app": self.update_app}
         if self.every:
             made["every_us"] = durations.microseconds(self.every)
-        if self.cost:
-            made["cost"] = self.cost.arguments()
+        if self.offload_cost:
+            made["offload_cost"] = self.offload_cost.arguments()
         if self.sleep != "none":
             if not self.every:
                 raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
             self._check_sleep(durations.microseconds(self.every) // 1000)
-            made["sleep"] = [self.sleep, self.cost.power(self.request_size) if self.cost and self.cost.awake_mw else None]
+            power = self.offload_cost.power(self.request_size) if self.offload_cost and self.offload_cost.awake_mw else None
+            made["sleep"] = {"kind": self.sleep, "power": power}
         if self.app:
             if not self.pair:
                 raise UserError("app: also give `pair`, the pair's folder: it says how what is measured becomes int8")
             made["app"] = "app"
             made["measured"] = app.measured(pairs.load(str(self.folder / self.pair)))
         if self.budget:
-            made["budget"] = budget.arguments(self.budget, self.request_size, self.deadline_ms, self.cost)
+            made["budget"] = budget.arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
         if self.remote_dtype != wire.DTYPES[0]:
             made.update(remote_dtype=wire.DTYPES.index(self.remote_dtype), remote_media=self.remote_media)
         if self.remote_limit < wire.MAX_DATA:

@@ -72,7 +72,7 @@ class Verdict:
     def _cost(self, line: dict[str, Any], label: int) -> float:
         config, decision = self.config, line["decision"]
         asked = config.beta if line["source"] == "remote" else 0.0
-        if config.costs is not None:
-            return asked + config.costs[label][decision]
+        if config.class_costs is not None:
+            return asked + config.class_costs[label][decision]
         wrong = config.delta_fn if label else config.delta_fp
         return asked + (wrong if decision != label else 0.0)

@@ -57,7 +57,7 @@ def sources(runtime: Path, board: Path, config: NodeConfig, model: Int8Model) ->
 
     UserError where the configuration asks for what this build has not.
     """
-    if config.policy != "h2t2" or config.half_life or config.window != 1:
+    if config.policy != "h2t2" or config.half_life or config.in_flight != 1:
         raise UserError('the micro:bit has room for policy = "h2t2", half_life = 0 and window = 1: set these')
     if config.remote_dtype != "int8":
         raise UserError(f'remote_dtype = "{config.remote_dtype}": the micro:bit sends its recorded int8 as they are')

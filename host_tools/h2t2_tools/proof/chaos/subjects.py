@@ -229,7 +229,7 @@ class UnixNode(Subject):
         model.write_bytes(bundle.from_tflite(pair.ldl))
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
-            model_id=pair.about.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, window=8,
+            model_id=pair.about.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, in_flight=8,
             deadline_ms=deadline_ms, snapshot_every=EVERY, every=PERIOD, telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)

@@ -40,8 +40,8 @@ class Adaptive(Policy):
         bins = stream.bins(self.bits)
         bucket = (0, 0, False)
         if self.budget:
-            capacity, _, _, _, _, per_sample = of_share(self.budget)
-            bucket = (capacity, per_sample, self.priced)
+            tokens = of_share(self.budget)
+            bucket = (tokens["capacity"], tokens["per_sample"], self.priced)
         draws = twin.seeded(seed)
         adaptive_twin.play(bins, stream.label, stream.beta_q15, deltas, learned, options, table, bucket, draws, *late, actions)
         return twin.signed(actions)
