@@ -55,15 +55,15 @@ class Material:
         self.blob = bundle.from_tflite(pair.ldl)
         self.model = self.folder / "ldl.h2m"
         self.model.write_bytes(self.blob)
-        ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
-        rdl = TFLiteModel(str(pair.rdl), event=pair.about.output_of("rdl"))
-        order = pairs.stream(pair, self.samples, 5).tolist()
-        self.local = [ldl.quantise(pair.view(pair.x[n], "ldl")).ravel() for n in order]
+        ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_output("ldl"))
+        rdl = TFLiteModel(str(pair.rdl), event=pair.info.event_output("rdl"))
+        order = pairs.draw_indices(pair, self.samples, 5).tolist()
+        self.local = [ldl.quantise(pair.model_input(pair.x[n], "ldl")).ravel() for n in order]
         remote = [rdl.quantise(pair.x[n]) for n in order]
         self.labels = [int(rdl.score(rdl.run(x.reshape(rdl.input_shape))) >= 0.5) for x in remote]
         self.records = self.folder / "samples.bin"
         self.records.write_bytes(b"".join(a.tobytes() + b.tobytes() for a, b in zip(self.local, remote)))
-        given = {"remote_shape": list(rdl.input_shape[1:]), "model_id": pair.about.model_id, "event": 1, "beta": 0.2, "bits": 4}
+        given = {"remote_shape": list(rdl.input_shape[1:]), "model_id": pair.info.model_id, "event": 1, "beta": 0.2, "bits": 4}
         self.board_config = NodeConfig(**{**given, **self.config})
 
     def contents(self) -> Contents:

@@ -59,7 +59,7 @@ def decisions(folder, csv, arguments, event, sources=None):
         seen = ldl.bin(ldl.run(local(values)))
         k = policy.bin(seen) if many else seen
         action = policy.decide(seen)
-        tensor = np.array([remote(values)], np.int8).reshape(1, *pair.about.remote.shape)
+        tensor = np.array([remote(values)], np.int8).reshape(1, *pair.info.remote.shape)
         label = int(models.labels(rdl.scores(tensor))[0])
         decided = (action, "local")
         if action == OFFLOAD and sources and sources[len(made)] == "fallback":

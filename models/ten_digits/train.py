@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from h2t2_tools.common.matrices import equal
+from h2t2_tools.common.matrices import equal_costs
 from h2t2_tools.model.recipe import write_pair
 
 
@@ -64,7 +64,7 @@ def main() -> None:
             "ldl": "CNN, one convolution of 2 filters, stride 2, softmax of 10",
             "rdl": "CNN, convolutions of 16 and 32 filters, softmax of 10",
             "beta": 0.2,
-            "costs": equal(10),
+            "costs": equal_costs(10),
         },
         models,
         {"ldl": None, "rdl": None},

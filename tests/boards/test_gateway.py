@@ -58,7 +58,7 @@ def test_one_gateway_serves_many_lines(tmp_path):
         for sequence in range(1, 21):
             ends[0].write(b"noise" * (sequence % 3))
             for n, link in enumerate(links):
-                assert link.send(wire.encode_request(pair.about.model_id, 70 + n, sequence, (8, 8, 1), bytes(64)))
+                assert link.send(wire.encode_request(pair.info.model_id, 70 + n, sequence, (8, 8, 1), bytes(64)))
             for n, link in enumerate(links):
                 assert wire.decode_reply(link.receive(5000))[:3] == (wire.OK, 70 + n, sequence)
         ends[1].write(frames.encode(frames.DECISION, b"\2\0\5\1\0") + frames.encode(frames.DECISION, b"\5\0\6\0\2"))

@@ -79,7 +79,7 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tm
         pytest.skip(ARM32.missing())
     pair, kind = pairs.load(of), KINDS[name]
     (tmp_path / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
-    config = NodeConfig(remote_shape=pair.about.remote.shape, model_id=pair.about.model_id, **options)
+    config = NodeConfig(remote_shape=pair.info.remote.shape, model_id=pair.info.model_id, **options)
     contents = Contents(tmp_path / "ldl.h2m", config)
     heap = flash.needed(kind, contents)
     files = payload(replace(kind, arch="armv6m"), contents)
@@ -167,8 +167,8 @@ def test_an_update_comes_in_with_the_heap_that_flash_predicts(tmp_path):
     key = made_key(tmp_path)
     (tmp_path / "ldl.h2m").write_bytes(BLOB)
     config = NodeConfig(
-        remote_shape=PAIR.about.remote.shape,
-        model_id=PAIR.about.model_id,
+        remote_shape=PAIR.info.remote.shape,
+        model_id=PAIR.info.model_id,
         update_key="fleet.pub",
         folder=tmp_path,
     )

@@ -58,7 +58,7 @@ def test_a_classifier_and_its_policy_on_the_emulated_microbit():
     host = Int8Model(bundle.from_tflite(pair.ldl))
     pi = TFLiteModel(str(pair.ldl))
     made = paper(window=1, beta=6554)
-    inputs = [pi.quantise(pair.view(x, "ldl")).ravel().tolist() for x in pair.x[:25]]
+    inputs = [pi.quantise(pair.model_input(x, "ldl")).ravel().tolist() for x in pair.x[:25]]
     seen = []
     with Microbit() as board:
         board.prepare()

@@ -166,7 +166,7 @@ def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
     samples = 100 if request.config.getoption("--quick", False) else 500
     folder, pair = tmp_path / "shed", pairs.load("digits")
     project.new(folder, pair, "pico", (pair.folder / "ldl.h2m").read_bytes())
-    order = pairs.stream(pair, samples, 5)
+    order = pairs.draw_indices(pair, samples, 5)
     rows = [",".join(f"{v:.7g}" for v in pair.x[n].ravel().tolist()) for n in order]
     (folder / "samples.csv").write_text("\n".join(rows) + "\n")
     app = folder / "app.py"

@@ -5,7 +5,7 @@ from streams import offloads
 
 from h2t2.core.budget import Budget
 from h2t2.link import wire
-from h2t2_tools.common.budget import arguments
+from h2t2_tools.common.budget import budget_arguments
 from h2t2_tools.common.cost_table import CostTable
 from h2t2_tools.common.errors import UserError
 
@@ -27,20 +27,20 @@ ENERGY = CostTable(millijoules=100, wake_mj=2, send_mj_per_kb=4, listen_mj_per_s
 )
 def test_what_comes_in_on_a_day(text, a_day):
     """Never more than was said, and hardly less."""
-    budget = Budget(**arguments(text, SIZE, 2000))
+    budget = Budget(**budget_arguments(text, SIZE, 2000))
     came = budget.amount * 86400000 / budget.period
     assert 0.998 * a_day <= came <= a_day
     assert budget.affords(128)
 
 
 def test_a_share_is_of_the_samples():
-    budget = Budget(**arguments("10%", SIZE, 2000))
+    budget = Budget(**budget_arguments("10%", SIZE, 2000))
     assert 1000 <= offloads(budget, 10000, 0, 128) <= 1064
 
 
 def test_energy_is_that_of_the_table():
     """2 mJ to wake, 2 s of listening, 128 bytes of 4 mJ a KiB: 4.5 mJ an offload."""
-    budget = Budget(**arguments("900mJ/hour", SIZE, 2000, ENERGY))
+    budget = Budget(**budget_arguments("900mJ/hour", SIZE, 2000, ENERGY))
     assert budget.cost(128) == pytest.approx(4.5 * 64, rel=0.01) and budget.amount * 3600000 / budget.period <= 900 * 64
 
 
@@ -60,4 +60,4 @@ def test_energy_is_that_of_the_table():
 )
 def test_what_is_none_is_refused(text, why):
     with pytest.raises(UserError, match=why):
-        arguments(text, SIZE, 2000)
+        budget_arguments(text, SIZE, 2000)

@@ -15,19 +15,19 @@ import pytest
 from h2t2.units import q15
 from h2t2_tools.cli import main as command_line
 from h2t2_tools.common import log
-from h2t2_tools.common.errors import UserError, raised_on_purpose
+from h2t2_tools.common.errors import UserError, is_deliberate
 
 LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (DEBUG|INFO|WARNING|ERROR|CRITICAL) h2t2 gateway: (.*)")
 LOG = logging.getLogger("h2t2_tools.tests")
 
 
-@pytest.fixture(params=log.FORMS)
+@pytest.fixture(params=log.FORMATS)
 def logged(request):
     """The entries that are logged while it is used, as (level, text, traceback)."""
-    root, ours, hook = logging.getLogger(), logging.getLogger(log.OURS), threading.excepthook
+    root, ours, hook = logging.getLogger(), logging.getLogger(log.PACKAGE), threading.excepthook
     before = root.handlers[:], root.level, ours.level, logging.raiseExceptions
     stream = io.StringIO()
-    log.begin("gateway", request.param, stream=stream)
+    log.start("gateway", request.param, stream=stream)
 
     def entries():
         made = []
@@ -78,11 +78,11 @@ def test_a_thread_that_ends_by_an_exception_is_logged(logged):
 def test_what_another_process_logged_is_logged_again(logged):
     other = io.StringIO()
     handler = logging.StreamHandler(other)
-    handler.setFormatter(log.Json("rdl"))
+    handler.setFormatter(log.JsonFormatter("rdl"))
     record = LOG.makeRecord("x", logging.ERROR, "f", 1, "it failed", (), (ValueError, ValueError("no"), None))
     handler.handle(record)
     for line in (other.getvalue().strip(), "no record", '{"level": "info"}', '{"text": "odd", "level": 7}'):
-        log.again(LOG, log.entry(line), line)
+        log.relay(LOG, log.parse_entry(line), line)
     levels, texts, tracebacks = zip(*logged())
     assert levels == ("ERROR", "WARNING", "WARNING", "WARNING") and texts[1:] == ("no record", '{"level": "info"}', "odd")
     assert "ValueError: no" in texts[0] + tracebacks[0]
@@ -93,7 +93,7 @@ def test_what_a_user_is_told_is_no_defect_and_the_other_way_round():
         try:
             action()
         except Exception as error:
-            return raised_on_purpose(error)
+            return is_deliberate(error)
         raise AssertionError
 
     assert caught(lambda: q15(2.0, "beta"))

@@ -12,21 +12,21 @@ from h2t2_tools.common import pairs
 from h2t2_tools.model.recipe import confusion
 
 
-@pytest.mark.parametrize("name", pairs.names())
+@pytest.mark.parametrize("name", pairs.shipped_names())
 @pytest.mark.parametrize("which", ["ldl", "rdl"])
 def test_the_card_says_what_the_model_does(name, which):
     pair = pairs.load(name)
     card = json.loads((pair.folder / "pair.json").read_text())["metrics"][which]
-    model = TFLiteModel(str(getattr(pair, which)), event=pair.about.output_of(which))
-    scores = np.array([model.scores(model.quantise(pair.view(x, which))) for x in pair.x])
-    got = confusion(scores if pair.about.costs else scores[:, model.event], pair.y)
+    model = TFLiteModel(str(getattr(pair, which)), event=pair.info.event_output(which))
+    scores = np.array([model.scores(model.quantise(pair.model_input(x, which))) for x in pair.x])
+    got = confusion(scores if pair.info.costs else scores[:, model.event], pair.y)
     # the reference kernels are exact on one interpreter; another (ai-edge-litert) may round one step otherwise
     assert all(abs(got[key] - card["int8"][key]) <= 2 / len(pair.y) for key in got)
     assert getattr(pair, which).stat().st_size == card["bytes"]
 
 
 def test_the_ldl_is_clearly_weaker_than_the_rdl():
-    for name in pairs.names():
+    for name in pairs.shipped_names():
         metrics = json.loads((pairs.load(name).folder / "pair.json").read_text())["metrics"]
         assert metrics["ldl"]["int8"]["accuracy"] + 0.1 < metrics["rdl"]["int8"]["accuracy"]
 

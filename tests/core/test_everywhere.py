@@ -35,7 +35,7 @@ def test_vectors_on_micropython(emulator):
 @pytest.mark.slow
 @pytest.mark.parametrize("minor", pythons.MINORS)
 def test_vectors_on_cpython(minor):
-    path = sys.executable if minor == sys.version_info[1] else pythons.others().get(f"3.{minor}")
+    path = sys.executable if minor == sys.version_info[1] else pythons.other_versions().get(f"3.{minor}")
     if path is None:
         pytest.skip(f"no python3.{minor} on this machine")
     env = {**os.environ, "PYTHONPATH": str(ROOT / "firmware")}

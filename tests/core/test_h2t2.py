@@ -7,7 +7,7 @@ from support import paper
 
 from h2t2 import units
 from h2t2.core.h2t2 import H2T2, OFFLOAD
-from h2t2_tools.common.corollary import corollary
+from h2t2_tools.common.corollary import optimal_rates
 from h2t2_tools.proof import validate
 
 
@@ -140,7 +140,7 @@ def test_bins_labels_and_costs_out_of_range_are_refused():
 
 def test_corollary_1():
     """epsilon* = (ln 136 / 2 beta^2 T)^(1/3), eta* = sqrt(2 epsilon* ln 136 / T) at b = 4, T = 10^4, beta = 1."""
-    epsilon, eta = corollary(4, 10_000, 1.0)
+    epsilon, eta = optimal_rates(4, 10_000, 1.0)
     assert epsilon == pytest.approx(0.062623, abs=1e-5)
     assert eta == pytest.approx(0.0078444, abs=1e-6)
     units.policy(epsilon=epsilon, eta=eta)

@@ -160,7 +160,7 @@ def test_an_app_with_pictures_and_a_message(tmp_path):
         listener.loop_stop()
     lines = [json.loads(line) for line in out.splitlines() if '"bin"' in line]
     assert [row["label"] for row in heard] == [line["decision"] for line in lines]
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
+    ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_index["ldl"])
     exact = [ldl.bin(ldl.run(ldl.quantise(x))) for x in pair.x[:20]]
     lines.sort(key=lambda line: line["n"])  # a schedule waits for no answer: the next picture may be decided first
     assert sum(line["bin"] == k for line, k in zip(lines, exact)) >= 18  # a picture has 256 greys, a digit 17

@@ -67,7 +67,7 @@ def test_a_pairs_worker(tmp_path, beta):
     """What a pair's own remote model is unsure of, by what it says of the samples alone."""
     (tmp_path / "mine.py").write_text(FILE)
     pair = pairs.load("digits")
-    requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.sent(n)) for n in range(200)]
+    requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.test_payload(n)) for n in range(200)]
     alone = [wire.decode_reply(reply)[4] / 32768 for reply in Worker(models.load(models.of_pair(pair)), 2).answers(requests)]
     unsure = sum(beta < min(p, 0.7 * (1 - p)) for p in alone)
     chain = models.load(models.of_pair(pair, then=models.Then(f"{tmp_path}/mine.py:second", beta)))

@@ -53,12 +53,12 @@ def mlserver(tmp_path_factory):
 def test_a_real_server_answers_as_its_model_does(mlserver):
     url, expected = mlserver
     pair = pairs.load("digits")
-    x = np.stack([np.frombuffer(pair.sent(n), np.int8).reshape(8, 8, 1) for n in range(64)])
+    x = np.stack([np.frombuffer(pair.test_payload(n), np.int8).reshape(8, 8, 1) for n in range(64)])
     for output, wanted in (("predict_proba", expected[:64]), ("predict", (expected[:64] > 0.5).astype(float))):
         model = models.load(models.of_pair(pair, f"{url}/v2/models/digits#{output}"))
         assert np.abs(model.scores(x) - wanted).max() < (0.02 if output == "predict_proba" else 1e-9)
     worker = Worker(models.load(models.of_pair(pair, f"{url}/v2/models/digits#predict_proba")), 2)
-    requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.sent(n)) for n in range(16)]
+    requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.test_payload(n)) for n in range(16)]
     replies = [wire.decode_reply(reply) for reply in worker.answers(requests)]
     assert [reply[3] for reply in replies] == (expected[:16] > 0.5).astype(int).tolist()
 

@@ -80,7 +80,7 @@ def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
         assert made == 2 and "--payload raw is for FILE.py:FUNCTION or a URL" in capsys.readouterr().err
         return
     pair = pairs.load(str(tmp_path))
-    remote = pair.about.remote
+    remote = pair.info.remote
     source = models.of_pair(pair)
     one = Worker(models.load(source), 9, limit=source.limit, media=source.media)
     code = wire.DTYPES.index(dtype)
@@ -219,7 +219,7 @@ def test_a_remote_model_behind_a_url(trained, tmp_path, server, dtype):
     folder, _ = trained
     assert make(folder, tmp_path, f"{server}/v1/models/big:predict", dtype) == 0
     pair = pairs.load(str(tmp_path))
-    assert pair.about.remote.model.startswith("http") and not list(tmp_path.glob("rdl*"))
+    assert pair.info.remote.model.startswith("http") and not list(tmp_path.glob("rdl*"))
     got = models.answers(pair)
     assert np.abs(got - np.clip(pair.x[:, 0] / 2, 0, 1)).max() < (0.02 if dtype == "int8" else 1e-6)
     assert "| RDL | URL | 0 |" in (tmp_path / "README.md").read_text()

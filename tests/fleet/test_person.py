@@ -52,7 +52,7 @@ def test_what_is_shown():
     """Pictures of int8 and of JPEGs, curves, few numbers, words; bytes that are no picture are said to be none."""
     pair = pairs.load("digits")
     n = int(np.flatnonzero(pair.y)[0])
-    pixels = shown(pair, worker_wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.sent(n)))).pixels
+    pixels = shown(pair, worker_wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.test_payload(n)))).pixels
     assert pixels.shape == (8, 8) and np.abs(pixels / 255 - pair.x[n][..., 0]).max() < 0.01
     with io.BytesIO() as file:
         Image.new("RGB", (40, 20), "red").save(file, "JPEG")
@@ -77,7 +77,7 @@ def test_what_is_shown():
 
 def test_names_of_classes():
     pair = pairs.load("digits")
-    assert served.classes(pair, None) == [f"not {pair.about.event}", pair.about.event]
+    assert served.classes(pair, None) == [f"not {pair.info.event}", pair.info.event]
     assert served.classes(pairs.load("ten_digits"), None) == list("0123456789")
     with pytest.raises(UserError, match="3 names; the pair has 2"):
         served.classes(pair, ["a", "b", "c"])
@@ -96,7 +96,7 @@ def test_at_a_terminal(tmp_path):
             link.open()
             pair = pairs.load("digits")
             for n in range(3):
-                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.sent(n), 1))  # of use for a millisecond
+                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), 1))  # of use for a millisecond
             got = []
             for key in "1", "s", "0":
                 while "waiting" not in person.stderr.readline():
@@ -130,7 +130,7 @@ def test_at_the_dashboard(browser, tmp_path):
             assert until(lambda: link.workers(), 30)
             pair = pairs.load("digits")
             for n in range(2):
-                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.sent(n)))
+                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n)))
             shows(browser, "2 waiting, this one from dev")
             assert browser.find_elements("css selector", "img[src^='data:image/png']") and no_sideways_scrolling(browser)
             ActionChains(browser).send_keys("1").perform()

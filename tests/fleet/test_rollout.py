@@ -288,7 +288,7 @@ def test_signing_refuses_what_cannot_be(tmp_path, key, capsys):
     assert main([*command[:3], str(tmp_path / "none"), *command[4:]]) == 2
     assert main([*command, "--counter", "3", "--json", "-"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").about.model_id and told["prior"]
+    assert told["counter"] == 3 and told["model"] == pairs.load("breast_cancer").info.model_id and told["prior"]
 
 
 @pytest.mark.whole

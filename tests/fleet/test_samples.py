@@ -178,7 +178,7 @@ def test_the_whole_way_and_a_kill(tmp_path, capsys):
     with np.load(tmp_path / "x.npz") as data:
         assert data["x"].shape[1:] == (8, 8, 1) and data["x"].dtype == np.int8 and len(data["x"]) == told["exported"]
         pair = pairs.load("digits")
-        known = {pair.sent(n) for n in range(len(pair.x))}
+        known = {pair.test_payload(n) for n in range(len(pair.x))}
         assert all(row.tobytes() in known for row in data["x"]) and (data["weight"] >= 1).all()
     assert Image.open(tmp_path / "kept.png").size[0] > 900
     assert main(["samples", folder, "--export", str(tmp_path / "x.csv")]) == 0

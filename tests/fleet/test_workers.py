@@ -75,7 +75,7 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
         link = opened(broker_url, "stranger")
         statuses = []
         foreign = wire.encode_request(999, 5, 6, model.input_shape, tensor.tobytes())
-        small = wire.encode_request(pair.about.model_id, 5, 6, (3,), b"abc")
+        small = wire.encode_request(pair.info.model_id, 5, 6, (3,), b"abc")
         for payload in (b"", b"x", good[:-1], good + b"x", b"\xff" * 40, small, foreign, good):
             link._session.publish(wire.topic("stranger", wire.request_leaf(DIGITS)), payload)  # on this model's topic
             if len(payload) >= wire.REQUEST_HEADER:

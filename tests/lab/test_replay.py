@@ -155,7 +155,7 @@ def test_replay_refuses_costs_that_are_none(text, capsys):
 
 def test_score_makes_the_trace_of_a_model(tmp_path, capsys):
     pair = pairs.load("breast_cancer")
-    columns = pair.about.columns["ldl"]
+    columns = pair.info.columns["ldl"]
     np.savez(tmp_path / "test.npz", x=pair.x, y=pair.y)
     out = tmp_path / "made.csv"
     chosen = ("--columns", *columns, "--out", out, "--json", "-")

@@ -134,9 +134,9 @@ def test_late_labels_reach_the_learner_in_their_round():
 
 def _arguments(policy, stream):
     from h2t2 import units
-    from h2t2_tools.common.corollary import corollary
+    from h2t2_tools.common.corollary import optimal_rates
 
-    epsilon = corollary(policy.bits, len(stream), COSTS.beta)[0]
+    epsilon = optimal_rates(policy.bits, len(stream), COSTS.beta)[0]
     return units.policy(
         bits=policy.bits,
         beta=0.3,

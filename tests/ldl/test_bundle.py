@@ -265,10 +265,10 @@ def test_scores_and_bins_are_those_of_the_pi(tmp_path):
 
     for name in ("breast_cancer", "digits"):
         pair = pairs.load(name)
-        pi = TFLiteModel(str(pair.ldl), event=pair.about.event_index["ldl"])
-        board = Int8Model(content(name), event=pair.about.event_index["ldl"])
+        pi = TFLiteModel(str(pair.ldl), event=pair.info.event_index["ldl"])
+        board = Int8Model(content(name), event=pair.info.event_index["ldl"])
         for x in pair.x[:50]:
-            q = pi.quantise(pair.view(x, "ldl"))
+            q = pi.quantise(pair.model_input(x, "ldl"))
             assert board.bin(board.run(q.ravel().tolist())) == pi.bin(pi.run(q))
 
 
@@ -276,13 +276,13 @@ def test_one_interface_for_every_kind_of_model(tmp_path):
     """.tflite, .h2m and a function give the same bins; anything else is refused by name."""
     exact = oracle.name() == "tflite_runtime"  # ai-edge-litert's kernels round once, and may be a step away
     pair = pairs.load("breast_cancer")
-    event = pair.about.event_index["ldl"]
+    event = pair.info.event_index["ldl"]
     (tmp_path / "m.h2m").write_bytes(content("breast_cancer"))
     pi, board = open_ldl(pair.ldl, event), open_ldl(tmp_path / "m.h2m", event)
     function = open_ldl(lambda x: board.run(x))
     assert board.input_quantisation() == (pytest.approx(pi.input_scale), pi.input_zero_point)
     for x in pair.x[:30]:
-        q = pi.quantise(pair.view(x, "ldl")).ravel()
+        q = pi.quantise(pair.model_input(x, "ldl")).ravel()
         bins = {ldl.bin(ldl.run(sample)) for ldl, sample in ((board, q.tolist()), (function, q.tolist()))}
         assert bins == {pi.bin(pi.run(q))} if exact else len(bins) == 1
     with pytest.raises(ValueError, match="m.onnx: want a .tflite"):

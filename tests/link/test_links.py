@@ -59,7 +59,7 @@ def connected(link, state=True, seconds=10):
 def test_offloads(kind, broker_url):
     """Requests and replies through each kind of broker and a real worker."""
     host, port = broker.parse(broker_url)
-    assert pairs.load("digits").about.model_id == MODEL
+    assert pairs.load("digits").info.model_id == MODEL
     with worker(broker_url):
         link = kind(host, port, "dev", MODEL, BOOT)
         link.open()

@@ -58,7 +58,7 @@ def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     report = json.loads((tmp_path / "report.json").read_text())
     assert abs(report["ldl"]["int8"]["accuracy"] - small) < 0.03 and abs(report["rdl"]["int8"]["accuracy"] - big) < 0.03
     pair = pairs.load(str(tmp_path))
-    assert pair.about.classes == 4 and pair.about.costs[0] == [0, 0.5, 1, 1] and set(pair.y) == {0, 1, 2, 3}
+    assert pair.info.classes == 4 and pair.info.costs[0] == [0, 0.5, 1, 1] and set(pair.y) == {0, 1, 2, 3}
     trace = traces.load(tmp_path / "trace.npz")
     assert trace.score.shape == (300, 4) and (trace.label == pair.y).mean() == report["rdl"]["int8"]["accuracy"]
     counts = np.array(report["rates"]["rdl_confusion"])
@@ -67,7 +67,7 @@ def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     assert "accuracy |\n|---|---|---|---|---|\n" in (tmp_path / "README.md").read_text() and "prior.json" not in report["files"]
     for board in ("unix", "esp32", "pico", "pico_w"):
         given = config.load(tmp_path / f"{board}.toml")
-        assert given.class_costs == pair.about.costs
+        assert given.class_costs == pair.info.costs
         files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
         assert {"h2t2/core/adaptive_classes.mpy", "h2t2/ldl/classes.mpy"} <= set(files)
     assert not (tmp_path / "microbit.toml").exists()

@@ -30,13 +30,13 @@ def kept(pair, folder, x, y, model=None):
     """Sure samples are asked about one in ten times, the others always, as a policy would."""
     rng, said = np.random.default_rng(5), []
     keeper = Keeper(folder, 100.0, said.append)
-    remote = pair.about.remote
+    remote = pair.info.remote
     score = judge.scores(pair, x)
     for n in range(len(x)):
         chance = ONE // 10 if abs(score[n] - 0.5) > 0.35 else ONE
         if rng.random() < chance / ONE:
             data = pair.remote_payload(x[n])
-            request = wire.encode_request(model or pair.about.model_id, 1, n, remote.shape, data, 0, chance, int(score[n] * 15))
+            request = wire.encode_request(model or pair.info.model_id, 1, n, remote.shape, data, 0, chance, int(score[n] * 15))
             keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
     keeper.close()
     assert not said
@@ -51,7 +51,7 @@ def test_a_better_model_of_what_the_field_sent(field, tmp_path, capsys):
     assert told["training"] == FEW and told["kept"] == told["taught"] + told["judging"] > 300 and not told["skipped"]
     assert told["new"]["cost"] < told["old"]["cost"] and told["new"]["brier"] < told["old"]["brier"]
     old, new = pairs.load(str(field / "pair")), pairs.load(str(out))
-    assert new.about.model_id == old.about.model_id and new.about.remote == old.about.remote
+    assert new.info.model_id == old.info.model_id and new.info.remote == old.info.remote
     right = [(models.labels(judge.scores(one, old.x)) == old.y).mean() for one in (old, new)]
     assert right[1] > right[0] + 0.05 and right[1] > 0.95
     assert models.answers(new).tolist() == models.answers(old).tolist()

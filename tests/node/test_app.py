@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from h2t2.cpython.quantise import quantised
 from h2t2.node.app import App
 from h2t2.node.measured import Measured
-from h2t2_tools.common.pairs import About, Prepared
+from h2t2_tools.common.pairs import InputScaling, PairInfo
 from h2t2_tools.fleet.app import fixed
 
 ABOUT = {
@@ -20,8 +20,8 @@ ABOUT = {
 
 
 def made(factor, offset, scale, zero_point, columns=None):
-    about = About(
-        **{**ABOUT, "columns": {"ldl": columns, "rdl": None}, "prepared": {"ldl": Prepared(factor=factor, offset=offset)}}
+    about = PairInfo(
+        **{**ABOUT, "columns": {"ldl": columns, "rdl": None}, "prepared": {"ldl": InputScaling(factor=factor, offset=offset)}}
     )
     return Measured(**fixed(about, "ldl", len(factor), scale, zero_point))
 

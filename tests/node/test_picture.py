@@ -101,8 +101,8 @@ def seen(tmp_path_factory):
     for picture, label in zip(x, y):
         row, column = RNG.integers(0, 5) + 6 * label, RNG.integers(5, 13)
         picture[row : row + 2, column : column + 2] += RNG.integers(40, 160)
-    made = pairs.Pictured(width=20, height=12, channels=3, wide=4, high=4, square=True, grey=True)
-    small = np.array([made.numbers(picture).ravel() for picture in x], np.float32)
+    made = pairs.PictureSpec(width=20, height=12, channels=3, wide=4, high=4, square=True, grey=True)
+    small = np.array([made.convert(picture).ravel() for picture in x], np.float32)
     for name, columns, regularised in (("small", [0, 4, 8, 12], 1), ("big", list(range(16)), 10)):
         model = make_pipeline(StandardScaler(), LogisticRegression(C=regularised)).fit(small[:150][:, columns], y[:150])
         joblib.dump(model, folder / f"{name}.joblib")

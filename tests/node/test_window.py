@@ -125,7 +125,7 @@ def test_a_pair_of_windows_is_as_good_as_its_models(machines):
     report, pair = json.loads((folder / "report.json").read_text()), pairs.load(str(folder / "pair"))
     assert report["ldl"]["float"]["accuracy"] == pytest.approx(trained) and trained > 0.8
     assert abs(report["ldl"]["int8"]["accuracy"] - trained) < 0.02
-    assert pair.x.shape == (150, 34) and pair.raw.shape == (150, 32, 2) and pair.about.window.features == ["std", "fft"]
+    assert pair.x.shape == (150, 34) and pair.raw.shape == (150, 32, 2) and pair.info.window.features == ["std", "fft"]
 
 
 @pytest.mark.slow

@@ -78,4 +78,4 @@ def test_the_others(tmp_path, trace_of):
 def test_a_shipped_pair_made_again_is_a_pair(tmp_path, train, name, classes):
     train(shutil.copy(ROOT / f"models/{name}/train.py", tmp_path))  # it writes beside itself
     pair = pairs.load(str(tmp_path))
-    assert len(pair.remote_payload(pair.x[0])) == 64 and pair.about.classes == classes
+    assert len(pair.remote_payload(pair.x[0])) == 64 and pair.info.classes == classes

@@ -24,10 +24,10 @@ pytest.importorskip("keras", reason="the extra train is not installed: pip insta
 def test_a_shipped_recipe_of_an_installed_wheel(tmp_path):
     """The wheel's own files, outside the repository."""
     pair = pairs.load("digits")
-    labels, remote = models.labels(models.answers(pair)), pair.about.remote
+    labels, remote = models.labels(models.answers(pair)), pair.info.remote
     keeper, order = Keeper(tmp_path / "kept", 100.0, print), np.random.default_rng(2).permutation(len(pair.x))
     for n, index in enumerate(order):
-        request = wire.encode_request(pair.about.model_id, 1, n, remote.shape, pair.sent(index), 0, ONE, 7)
+        request = wire.encode_request(pair.info.model_id, 1, n, remote.shape, pair.test_payload(index), 0, ONE, 7)
         keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(labels[index]), ONE))
     keeper.close()
     site = tmp_path / "site"
@@ -40,4 +40,4 @@ def test_a_shipped_recipe_of_an_installed_wheel(tmp_path):
     assert told["pair"].startswith(str(site)) and told["kept"] == len(pair.x) and told["training"] > 500
     assert told["new"]["cost"] <= told["old"]["cost"] and told["new"]["brier"] <= told["old"]["brier"]
     out = tmp_path / "again"
-    assert pairs.load(str(out)).about.model_id == pair.about.model_id and (out / "ldl.h2m").exists()
+    assert pairs.load(str(out)).info.model_id == pair.info.model_id and (out / "ldl.h2m").exists()

@@ -20,7 +20,7 @@ from h2t2.node import start
 from h2t2.node.service import DECISION_S, SOURCES
 
 from ..common.errors import Failure, UserError
-from ..common.untrusted import json_value, printable
+from ..common.untrusted import parse_json, printable
 from ..fleet.endpoint import Endpoint
 from .repl import RawRepl, open_line, write_paced
 
@@ -215,7 +215,7 @@ class Line:
 
     def _end(self, payload: bytes) -> None:
         try:
-            summary = json_value(payload)
+            summary = parse_json(payload)
         except ValueError:
             return
         self.out.ended({"device": self.device, "summary": summary})

@@ -67,8 +67,8 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     bundle: the pair's local model. A board without room for an app gets recorded samples. UserError where there is something
     already: nothing is overwritten.
     """
-    if pair.about.classes > 2 and not KINDS[board].app:
-        raise UserError(f"pair {pair.about.name} has {pair.about.classes} classes: the {board} has room for two")
+    if pair.info.classes > 2 and not KINDS[board].app:
+        raise UserError(f"pair {pair.info.name} has {pair.info.classes} classes: the {board} has room for two")
     if folder.exists() and any(folder.iterdir()):
         raise UserError(f"{folder}: there is something in it; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,13 +82,13 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
         files[APP] = (places.examples() / "app_csv" / APP).read_bytes()
         files[DATA] = _csv(pair).encode()
     else:
-        ldl = Int8Model(bundle, pair.about.output_of("ldl"))
+        ldl = Int8Model(bundle, pair.info.event_output("ldl"))
         scale, zero_point = ldl.input_quantisation()
-        files[RECORDS] = pairs.records(pair, scale, zero_point, RECORDED)
-    if not pair.about.window:  # of windows, a measurement a line is no sample
+        files[RECORDS] = pairs.board_samples(pair, scale, zero_point, RECORDED)
+    if not pair.info.window:  # of windows, a measurement a line is no sample
         count = files[DATA].count(b"\n") if DATA in files else RECORDED
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[:count].tolist()).encode()
-    files[CONFIG] = commented.configuration(KINDS[board].folder, pair.about, entries).encode()
+    files[CONFIG] = commented.configuration(KINDS[board].folder, pair.info, entries).encode()
     files[MODEL] = bundle
     files[README] = _readme(folder, pair, board).encode()
     for name, content in files.items():
@@ -98,15 +98,15 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
 
 def unsent(pair: pairs.Pair) -> str:
     """What is still to be written in a project whose offloads are bytes that only its author knows to make."""
-    kind = pair.about.remote.media or "bytes"
-    return f"Offloads send {kind}: write `remote(measured)` in `{APP}`, which returns them as {pair.about.remote.encode} does."
+    kind = pair.info.remote.media or "bytes"
+    return f"Offloads send {kind}: write `remote(measured)` in `{APP}`, which returns them as {pair.info.remote.encode} does."
 
 
 def _csv(pair: pairs.Pair) -> str:
     """The pair's test samples as they were measured, a line each, fewer of large ones; of windows, a line a measurement."""
     x = pair.x if pair.raw is None else pair.raw
     most = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
-    if pair.about.window:
+    if pair.info.window:
         x, most = x.reshape(-1, x.shape[-1]), most * x.shape[1]
     lines = [",".join(f"{v:.7g}" for v in row.ravel().tolist()) for row in x[:most]]
     return "\n".join(lines) + "\n"
@@ -124,7 +124,7 @@ def _readme(folder: Path, pair: pairs.Pair, board: str) -> str:
             "part as they were measured, and writes what was decided to `decisions.csv`: put your sensor and your actuator\n"
             "there. Whatever else lies here goes along onto the board."
         )
-        if pair.about.remote.dtype == "raw":
+        if pair.info.remote.dtype == "raw":
             what += f"\n\n{unsent(pair)}"
         here = f"h2t2 node --pair {pair.folder} --app {folder}/{APP} --broker mqtt://BROKER   # or on this machine, a Pi\n"
     else:

@@ -243,7 +243,7 @@ def _new(args: argparse.Namespace) -> None:
     write_json(args.json, {"folder": str(folder), "files": files, "pair": str(pair.folder), "board": args.board})
     if args.json != "-":
         print(f"{folder}: {', '.join(files)}")
-        if pair.about.remote.dtype == "raw":
+        if pair.info.remote.dtype == "raw":
             print(project.unsent(pair))
         print(f"next: h2t2 run {folder}" + ("" if KINDS[args.board].app else f" --board {args.board}"))
 

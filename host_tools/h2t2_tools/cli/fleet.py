@@ -15,7 +15,7 @@ from h2t2.units import q15
 
 from ..common import durations, prior_file
 from ..common.errors import UserError
-from ..common.untrusted import whole
+from ..common.untrusted import parse_integer
 from .options import (
     add_endpoint_options,
     add_policy_options,
@@ -40,7 +40,7 @@ LOG = logging.getLogger(__name__)
 def _time(text: str) -> str:
     """An argument that is a time."""
     try:
-        return durations.checked(text)
+        return durations.check_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -56,12 +56,12 @@ def _node(args: argparse.Namespace) -> None:
         device=args.device,
         broker=to.host,
         port=to.port,
-        event=pair.about.output_of("ldl"),
-        remote_shape=pair.about.remote.shape,
-        remote_dtype=pair.about.remote.dtype,
-        remote_media=pair.about.remote.media,
-        remote_limit=pair.about.remote.limit,
-        model_id=pair.about.model_id,
+        event=pair.info.event_output("ldl"),
+        remote_shape=pair.info.remote.shape,
+        remote_dtype=pair.info.remote.dtype,
+        remote_media=pair.info.remote.media,
+        remote_limit=pair.info.remote.limit,
+        model_id=pair.info.model_id,
         policy=args.policy,
         in_flight=args.window,
         hold=args.hold,
@@ -79,9 +79,9 @@ def _node(args: argparse.Namespace) -> None:
         snapshot_mismatch=args.snapshot_mismatch,
         update_key=str(Path(args.update_key).resolve()) if args.update_key else "",
         update_app=args.update_app,
-        **policy_numbers(args, pair.about),
+        **policy_numbers(args, pair.info),
     )
-    drawn = pairs.stream(pair, args.samples, args.seed).tolist()
+    drawn = pairs.draw_indices(pair, args.samples, args.seed).tolist()
     order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
     samples = None if args.app else node.Samples(pair, order)
     with node.output(args.out) as out:
@@ -205,7 +205,7 @@ def _person(args: argparse.Namespace, metrics: tuple[str, int] | None) -> dict[s
 
     pair = pairs.load(args.pair)
     names = served.classes(pair, args.classes)
-    model_id = pair.about.model_id if args.model_id is None else args.model_id
+    model_id = pair.info.model_id if args.model_id is None else args.model_id
     options = Options(metrics=metrics, watch=False, keep=Path(args.keep) if args.keep else None, keep_mb=args.keep_mb)
     with served.by_a_person(pair, model_id, endpoint_of(args), options) as (server, desk):
         LOG.info("ready: you are model %d", model_id)
@@ -215,7 +215,7 @@ def _person(args: argparse.Namespace, metrics: tuple[str, int] | None) -> dict[s
 
 def _output(text: str) -> str:
     """An argument that is an output of a model, or all of them."""
-    if text != "all" and whole(text, 65535) is None:
+    if text != "all" and parse_integer(text, 65535) is None:
         raise argparse.ArgumentTypeError(f"{text!r}: want a number from 0, or all")
     return text
 
@@ -229,7 +229,7 @@ def _worker(args: argparse.Namespace, metrics: tuple[str, int] | None, whose: in
     pair = pairs.load(args.pair)
     then = models.Then(args.then, args.then_beta, args.then_secret) if args.then else None
     source = models.of_pair(pair, args.model, args.event, args.resolver, args.model_secret, then)
-    model_id = pair.about.model_id if args.model_id is None else args.model_id
+    model_id = pair.info.model_id if args.model_id is None else args.model_id
     keep = Path(args.keep) if args.keep else None
     options = server.Options(
         args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after, keep, args.keep_mb

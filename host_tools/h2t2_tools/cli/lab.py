@@ -53,7 +53,7 @@ def _replay(args: argparse.Namespace) -> None:
     if args.rdl_confusion:
         if source.classes == 2:
             raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
-        confusion = matrices.confusion(Path(args.rdl_confusion), source.classes)
+        confusion = matrices.read_confusion(Path(args.rdl_confusion), source.classes)
         try:  # here: a process that plays a run could not say whose mistake it is
             told([[int(i != j) for j in range(source.classes)] for i in range(source.classes)], confusion)
         except ValueError as error:

@@ -9,8 +9,8 @@ import traceback
 
 from .. import __version__
 from ..common import log, parent
-from ..common.errors import Failure, UserError, plain, raised_on_purpose
-from ..common.extras import missing
+from ..common.errors import Failure, UserError, describe_error, is_deliberate
+from ..common.extras import missing_extra
 from ..common.untrusted import printable
 from . import bench, boards, fleet, lab, model, proof, samples, update, watch
 
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command line; the exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect, 130 after Ctrl-C."""
-    parent.obey()
+    parent.apply_environment()
     args = parser().parse_args(argv)
     try:
         args.run(args)
@@ -44,15 +44,15 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as error:
         return _ended(error, args.debug)
     finally:
-        log.end()
+        log.stop()
     return 0
 
 
 def _ended(error: Exception, debug: bool) -> int:
     """Say why a command ended; its exit status."""
     status, words = _told(error)
-    if status == DEFECT and log.begun():  # a daemon: one record, traceback and all
-        logging.getLogger(log.OURS).critical("%s", words, exc_info=error)
+    if status == DEFECT and log.is_active():  # a daemon: one record, traceback and all
+        logging.getLogger(log.PACKAGE).critical("%s", words, exc_info=error)
         return status
     if debug or status == DEFECT:
         traceback.print_exception(error)
@@ -63,13 +63,13 @@ def _ended(error: Exception, debug: bool) -> int:
 def _told(error: Exception) -> tuple[int, str]:
     """(exit status, what is said) of an exception."""
     if isinstance(error, UserError):
-        return 2, plain(error)
+        return 2, describe_error(error)
     if isinstance(error, (Failure, OSError)):
         return 1, str(error)
     if isinstance(error, ModuleNotFoundError):
-        reason = missing(error)
+        reason = missing_extra(error)
         if reason:
             return 2, reason
-    if isinstance(error, ValueError) and raised_on_purpose(error):
-        return 2, plain(error)
+    if isinstance(error, ValueError) and is_deliberate(error):
+        return 2, describe_error(error)
     return DEFECT, f"{type(error).__name__}: {error}; this is a defect of h2t2: please report it with the lines above"

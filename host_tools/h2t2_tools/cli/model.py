@@ -12,7 +12,7 @@ from h2t2.node.window import FEATURES
 from ..common.errors import Failure, UserError
 from ..common.policies import DEFAULTS
 from ..common.report import Table
-from ..common.untrusted import whole
+from ..common.untrusted import parse_integer
 from .options import (
     command,
     json_option,
@@ -145,7 +145,7 @@ def _costs(args: argparse.Namespace) -> list[list[float]] | None:
         return None
     if not 3 <= args.classes <= 16:
         raise UserError(f"--classes {args.classes}: want 3 to 16; of two, one is the event (--event)")
-    return matrices.costs(Path(args.costs), args.classes) if args.costs else matrices.equal(args.classes)
+    return matrices.read_costs(Path(args.costs), args.classes) if args.costs else matrices.equal_costs(args.classes)
 
 
 def _payload(args: argparse.Namespace) -> Any:
@@ -162,7 +162,7 @@ def _payload(args: argparse.Namespace) -> Any:
 
 def _pictured(args: argparse.Namespace) -> Any:
     """What --picture, --to, --square and --grey say, or None."""
-    from ..common.pairs import Pictured
+    from ..common.pairs import PictureSpec
 
     if args.picture is None:
         if args.to or args.square or args.grey:
@@ -172,26 +172,26 @@ def _pictured(args: argparse.Namespace) -> Any:
         raise UserError("--picture: no --window, and no --scale: its numbers are 0 to 255; begin a Keras model with Rescaling")
     sizes = [_sizes("--picture", args.picture, 3), _sizes("--to", args.to or args.picture.rpartition("x")[0], 2)]
     names = ("width", "height", "channels", "wide", "high")
-    return Pictured(**dict(zip(names, sizes[0] + sizes[1])), square=args.square, grey=args.grey)
+    return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=args.square, grey=args.grey)
 
 
 def _sizes(option: str, text: str, wanted: int) -> list[int]:
     words = text.split("x")
-    if len(words) != wanted or not all(whole(word, 65535) for word in words):
+    if len(words) != wanted or not all(parse_integer(word, 65535) for word in words):
         raise UserError(f"{option} {text}: want {'WxHxC, such as 64x48x3' if wanted == 3 else 'WxH, such as 16x16'}")
     return [int(word) for word in words]
 
 
 def _windowed(args: argparse.Namespace) -> Any:
     """What --window, --hop, --channels and --features say, or None."""
-    from ..common.pairs import Windowed
+    from ..common.pairs import WindowSpec
 
     if args.window is None:
         if args.hop or args.features:
             raise UserError("--hop and --features are of --window N, the measurements that make a sample")
         return None
     features = args.features or ["values"]
-    return Windowed(size=args.window, hop=args.hop or args.window, channels=args.channels, features=features)
+    return WindowSpec(size=args.window, hop=args.hop or args.window, channels=args.channels, features=features)
 
 
 def _add_pair(commands: Any) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 from h2t2.link import wire
 
 from ..common import log, matrices, pairs, policies, prior_file
-from ..common.corollary import corollary
+from ..common.corollary import optimal_rates
 from ..common.errors import UserError
 from ..common.report import Report, Table
-from ..common.untrusted import printable, whole
+from ..common.untrusted import parse_integer, printable
 from ..fleet import endpoint
 
 
@@ -58,13 +58,13 @@ def json_option(parser: argparse.ArgumentParser) -> None:
 def log_options(parser: argparse.ArgumentParser) -> None:
     """What a command has that runs for long and logs."""
     group = parser.add_argument_group("log", "a line a record on standard error: time, level, command, text")
-    group.add_argument("--log", choices=log.FORMS, default=log.FORMS[0], help="its form (%(default)s)")
+    group.add_argument("--log", choices=log.FORMATS, default=log.FORMATS[0], help="its form (%(default)s)")
     group.add_argument("--verbose", action="store_true", help="log details too")
 
 
 def begin_log(command: str, args: argparse.Namespace) -> None:
     """Log as log_options() were told. command: whose records they are."""
-    log.begin(command, args.log, args.verbose)
+    log.start(command, args.log, args.verbose)
 
 
 def positive(text: str) -> int:
@@ -85,7 +85,7 @@ def share(text: str) -> float:
 
 def model_number(text: str) -> int:
     """An argument that numbers a remote model in requests."""
-    number = whole(text, 65535)
+    number = parse_integer(text, 65535)
     if number is None:
         raise argparse.ArgumentTypeError(f"{text} is not in 0..65535")
     return number
@@ -102,7 +102,7 @@ def device_name(text: str) -> str:
 def address(text: str, option: str) -> tuple[str, int]:
     """(host, port) of PORT or HOST:PORT, by default this machine. UserError, naming the option, for anything else."""
     host, _, port = text.rpartition(":")
-    number = whole(port, 65535)
+    number = parse_integer(port, 65535)
     if not number:
         raise UserError(f"{option} {text}: want PORT or HOST:PORT")
     return host or "127.0.0.1", number
@@ -254,13 +254,13 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def policy_numbers(args: argparse.Namespace, about: pairs.About) -> dict[str, Any]:
+def policy_numbers(args: argparse.Namespace, about: pairs.PairInfo) -> dict[str, Any]:
     """People's numbers of those options, as units.policy takes them. about: says what is not given.
 
     UserError for an option that the policy chosen has not.
     """
     many = about.classes > 2
-    taken = policies.options(args.policy, many)
+    taken = policies.option_names(args.policy, many)
     usual = policies.DEFAULTS
     for name in (*POLICY_OPTIONS, "prior", "corollary"):
         needs = "eta" if name == "corollary" else name
@@ -268,16 +268,16 @@ def policy_numbers(args: argparse.Namespace, about: pairs.About) -> dict[str, An
             option = f"--{name.replace('_', '-')}"
             if many or name in ("costs", "rdl_confusion"):
                 raise UserError(f"{option}: not of a pair of {about.classes} classes, as {about.name} is")
-            other = next(known for known in policies.NAMES if needs in policies.options(known))
+            other = next(known for known in policies.NAMES if needs in policies.option_names(known))
             raise UserError(f"{option} is an option of --policy {other}, not of {args.policy}")
     numbers = {"beta": about.beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}
-    numbers["costs"] = matrices.costs(Path(args.costs), about.classes) if args.costs else about.costs
+    numbers["costs"] = matrices.read_costs(Path(args.costs), about.classes) if args.costs else about.costs
     if args.rdl_confusion:
-        numbers["rdl_confusion"] = matrices.confusion(Path(args.rdl_confusion), about.classes)
+        numbers["rdl_confusion"] = matrices.read_confusion(Path(args.rdl_confusion), about.classes)
     if args.corollary:
         if not 0 < numbers["beta"] <= 1:
             raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")
-        epsilon, eta = corollary(args.bits, args.corollary, numbers["beta"])
+        epsilon, eta = optimal_rates(args.bits, args.corollary, numbers["beta"])
         numbers.update(policies.PAPER, epsilon=epsilon, eta=eta)
     if args.prior:
         numbers["prior"] = prior_file.read(Path(args.prior), args.bits)

@@ -42,7 +42,7 @@ def _demo(args: argparse.Namespace) -> None:
         raise UserError("--dashboard: of a fleet; also give --fleet 20")
     from ..proof import demo
 
-    numbers = policy_numbers(args, pair.about)
+    numbers = policy_numbers(args, pair.info)
     policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
     report = demo.demonstrate(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
     write_json(args.json, report)
@@ -54,8 +54,8 @@ def _fleet_demo(args: argparse.Namespace, pair: Any) -> None:
     from ..fleet.seen import report as seen
     from ..proof import fleet_demo
 
-    if pair.about.classes > 2:
-        raise UserError(f"--fleet: a pair of two classes, not {pair.about.name}")
+    if pair.info.classes > 2:
+        raise UserError(f"--fleet: a pair of two classes, not {pair.info.name}")
 
     def say(text: str) -> None:
         print(f"h2t2 demo: {text}", file=sys.stderr, flush=True)

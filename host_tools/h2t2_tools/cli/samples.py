@@ -40,7 +40,7 @@ def _samples(args: argparse.Namespace) -> None:
             from ..common import plots
 
             count = sum(one.whole.samples for one in devices.values())
-            plots.kept(Path(args.figure), made["time"], made["reliability"], f"{count:,} samples")
+            plots.sample_agreement(Path(args.figure), made["time"], made["reliability"], f"{count:,} samples")
     write_json(args.json, made)
     if args.json != "-":
         show([_table(made), f"{made['bytes'] / 1e6:.1f} MB"])

@@ -35,8 +35,8 @@ def _sign(args: argparse.Namespace) -> None:
     pair = pairs.load(args.pair)
     given = {name: getattr(args, name) for name in ("beta", "delta_fp", "delta_fn")}
     costs = {name: q15(value, name) for name, value in given.items() if value is not None}
-    if costs and pair.about.costs:
-        raise UserError(f"--{next(iter(costs)).replace('_', '-')}: {pair.about.name} has {pair.about.classes} classes")
+    if costs and pair.info.costs:
+        raise UserError(f"--{next(iter(costs)).replace('_', '-')}: {pair.info.name} has {pair.info.classes} classes")
     out = Path(args.out or f"{pair.folder.name}.h2u")
     shares = None
     if args.samples:

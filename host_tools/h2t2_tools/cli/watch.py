@@ -157,7 +157,7 @@ def _answering(args: argparse.Namespace, stack: ExitStack) -> Any:
 
     pair = pairs.load(args.answer)
     options = Options(watch=False, keep=Path(args.keep) if args.keep else None)
-    _, desk = stack.enter_context(served.by_a_person(pair, pair.about.model_id, endpoint_of(args), options))
+    _, desk = stack.enter_context(served.by_a_person(pair, pair.info.model_id, endpoint_of(args), options))
     return Answering(pair, desk, served.classes(pair, args.classes))
 
 

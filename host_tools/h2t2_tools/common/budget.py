@@ -12,14 +12,16 @@ from .errors import UserError
 
 PERIODS = {"min": 60000, "hour": 3600000, "day": 86400000}
 UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000000, "mj": 1, "j": 1000}
-FINE = 64  # tokens a millijoule
-SAVED = 64  # offloads that a share of the samples may save up
-PART = 4  # one part in so many of a period's amount may be saved up
-MOST = 1023  # of what comes in a period, see Budget
-FORM = "want a share of the samples (10%), offloads (200/day), bytes (500kB/day) or energy (2000mJ/hour); min, hour or day"
+TOKENS_PER_MJ = 64  # tokens a millijoule
+SAVED_OFFLOADS = 64  # offloads that a share of the samples may save up
+SAVED_FRACTION = 4  # one part in so many of a period's amount may be saved up
+MAX_AMOUNT = 1023  # of what comes in a period, see Budget
+FORMAT_HINT = (
+    "want a share of the samples (10%), offloads (200/day), bytes (500kB/day) or energy (2000mJ/hour); min, hour or day"
+)
 
 
-def arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = None) -> dict[str, int]:
+def budget_arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = None) -> dict[str, int]:
     """The arguments of Budget. UserError for what is none, or holds no single offload.
 
     size: bytes of a request. Energy is that of the cost table, listening until the deadline. What is rounded, is
@@ -27,42 +29,42 @@ def arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = N
     """
     share = re.fullmatch(r"([\d.]+)%", text.strip())
     if share and 0 < _number(text, share[1]) <= 100:
-        return of_share(_number(text, share[1]) / 100)
+        return share_arguments(_number(text, share[1]) / 100)
     found = re.fullmatch(r"([\d.]+) ?([kKmM]?[bBjJ]?) ?/ ?(min|hour|day)", text.strip())
     unit = found[2].lower() if found else None
     if not found or unit not in UNITS or _number(text, found[1]) <= 0:
-        raise UserError(f"budget {text!r}: {FORM}")
+        raise UserError(f"budget {text!r}: {FORMAT_HINT}")
     amount = _number(text, found[1]) * UNITS[unit]
     fixed, per_kb = (0, 1024) if "b" in unit else (1, 0)
     if "j" in unit:
-        amount *= FINE
+        amount *= TOKENS_PER_MJ
         fixed, per_kb = _energy(text, cost, deadline_ms)
-    capacity = int(amount / PART) if amount >= PART else int(amount)
+    capacity = int(amount / SAVED_FRACTION) if amount >= SAVED_FRACTION else int(amount)
     offload = fixed + per_kb * math.ceil(size / 32) / 32
     if capacity < offload:
         raise UserError(f"budget {text!r}: a quarter of it, which is what may be saved up, is less than one offload takes")
     if capacity >= 2**29:
         raise UserError(f"budget {text!r}: more than can be counted")
-    scale = max(1.0, amount / MOST)
+    scale = max(1.0, amount / MAX_AMOUNT)
     period = math.ceil(PERIODS[found[3]] / scale)
     return {"capacity": capacity, "fixed": fixed, "per_kb": per_kb, "amount": int(amount / scale), "period": period}
 
 
-def of_share(share: float) -> dict[str, int]:
+def share_arguments(share: float) -> dict[str, int]:
     """The same for a share of the samples, 0 to 1."""
-    return {"capacity": SAVED * ONE, "fixed": ONE, "per_kb": 0, "per_sample": max(1, int(share * ONE))}
+    return {"capacity": SAVED_OFFLOADS * ONE, "fixed": ONE, "per_kb": 0, "per_sample": max(1, int(share * ONE))}
 
 
 def _number(text: str, digits: str) -> float:
     try:
         return float(digits)
     except ValueError:
-        raise UserError(f"budget {text!r}: {FORM}") from None
+        raise UserError(f"budget {text!r}: {FORMAT_HINT}") from None
 
 
 def _energy(text: str, cost: CostTable | None, deadline_ms: int) -> tuple[int, int]:
     """Tokens of an offload and of a KiB; rounded up."""
     if cost is None or not (cost.wake_mj or cost.send_mj_per_kb or cost.listen_mj_per_s):
         raise UserError(f"budget {text!r}: energy needs a cost table with wake_mj, send_mj_per_kb or listen_mj_per_s")
-    fixed = (cost.wake_mj + cost.listen_mj_per_s * deadline_ms / 1000) * FINE
-    return math.ceil(fixed), math.ceil(cost.send_mj_per_kb * FINE)
+    fixed = (cost.wake_mj + cost.listen_mj_per_s * deadline_ms / 1000) * TOKENS_PER_MJ
+    return math.ceil(fixed), math.ceil(cost.send_mj_per_kb * TOKENS_PER_MJ)

@@ -7,13 +7,13 @@ import math
 from h2t2.core.numbers import ONE
 
 
-def experts(bits: int) -> int:
+def expert_count(bits: int) -> int:
     """|Theta| = 2^(b-1) (2^b + 1)."""
     return 2 ** (bits - 1) * (2**bits + 1)
 
 
-def corollary(bits: int, horizon: int, beta: float) -> tuple[float, float]:
+def optimal_rates(bits: int, horizon: int, beta: float) -> tuple[float, float]:
     """(epsilon*, eta*) of Corollary 1 for T = horizon rounds and a cost bound beta; epsilon cut to [2^-15, 1]."""
-    ln = math.log(experts(bits))
+    ln = math.log(expert_count(bits))
     epsilon = min(1.0, max(1 / ONE, (ln / (2 * beta**2 * horizon)) ** (1 / 3)))
     return epsilon, math.sqrt(2 * epsilon * ln / horizon)

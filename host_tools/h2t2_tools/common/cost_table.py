@@ -49,7 +49,7 @@ class CostTable(BaseModel):
         fixed, expected = q15(self.wake_mj * joules, "cost of one wake-up"), q15(self.expected, "expected")
         return {"fixed": fixed, "per_s": round(per_s * ONE), "per_kb": round(per_kb * ONE), "expected": expected}
 
-    def power(self, size: int) -> list[int]:
+    def power_arguments(self, size: int) -> list[int]:
         """Of h2t2.node.sleep.Sleep: microwatts awake and asleep, microjoules an offload of so many bytes adds."""
         offload = self.wake_mj + self.send_mj_per_kb * size / 1024
         return [round(1000 * self.awake_mw), round(1000 * self.asleep_mw), round(1000 * offload)]

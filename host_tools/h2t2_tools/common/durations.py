@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 
 UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000}
-MOST_US = 1_000_000_000  # what the runtime's clocks can schedule
+MAX_US = 1_000_000_000  # what the runtime's clocks can schedule
 
 
-def microseconds(text: str) -> int:
+def parse_microseconds(text: str) -> int:
     """Microseconds of a time, 0 for "". ValueError, with an example, for anything else, and for one beyond 16 minutes."""
     if not text:
         return 0
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min)", text.strip())
     made = round(float(found[1]) * UNITS[found[2]]) if found else 0
-    if not 0 < made <= MOST_US:
+    if not 0 < made <= MAX_US:
         raise ValueError(f"{text!r}: want a time such as 2s, 500ms or 5min, at most 16min")
     return made
 
 
-def checked(text: str) -> str:
+def check_duration(text: str) -> str:
     """The time as it stands. ValueError as microseconds()."""
-    microseconds(text)
+    parse_microseconds(text)
     return text

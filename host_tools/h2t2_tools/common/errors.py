@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-OURS = ("h2t2", "h2t2_tools")  # packages whose `raise` is meant for the user
+OWN_PACKAGES = ("h2t2", "h2t2_tools")  # packages whose `raise` is meant for the user
 RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
 
 
@@ -19,7 +19,7 @@ class Failure(Exception):
     """Right use that did not work out: a broker that vanished, a check that failed. Exit status 1."""
 
 
-def raised_on_purpose(error: BaseException) -> bool:
+def is_deliberate(error: BaseException) -> bool:
     """Whether an exception is one that this code raises for its user: by a `raise` statement of its own, or about data.
 
     A ValueError of anything else (int("x"), an array of another shape) is a defect of ours that no user can do anything about.
@@ -29,12 +29,12 @@ def raised_on_purpose(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    if trace is None or not any(part in OURS for part in Path(trace.tb_frame.f_code.co_filename).parts):
+    if trace is None or not any(part in OWN_PACKAGES for part in Path(trace.tb_frame.f_code.co_filename).parts):
         return False
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] in RAISES
 
 
-def plain(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in a line: of pydantic's ValidationError the first entry that is wrong, and why."""
     errors: Any = getattr(error, "errors", None)
     if not callable(errors):

@@ -27,12 +27,12 @@ EXTRAS = {
 }
 
 
-def hint(extra: str) -> str:
+def install_hint(extra: str) -> str:
     """How a user gets an extra."""
     return f"install the extra `{extra}`: pip install 'h2t2-edge[{extra}]'"
 
 
-def missing(error: ModuleNotFoundError) -> str | None:
+def missing_extra(error: ModuleNotFoundError) -> str | None:
     """What to tell a user whose installation lacks a library of an extra; None where it is no library of ours."""
     package = (error.name or "").partition(".")[0]
-    return f"this command needs {package}; {hint(EXTRAS[package])}" if package in EXTRAS else None
+    return f"this command needs {package}; {install_hint(EXTRAS[package])}" if package in EXTRAS else None

@@ -9,7 +9,7 @@ import numpy as np
 from .errors import UserError
 
 
-def finite(x: np.ndarray, path: Path | str) -> None:
+def check_finite(x: np.ndarray, path: Path | str) -> None:
     """UserError, naming the first, where samples (n, ...) hold NaN or infinity."""
     bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
     if bad.any():

@@ -9,12 +9,12 @@ from typing import Any
 from .errors import UserError
 
 
-def is_function(path: str) -> bool:
+def is_user_function(path: str) -> bool:
     """Whether it names a function in a Python file."""
     return path.rpartition(":")[0].endswith(".py")
 
 
-def function(path: str) -> Callable[..., Any]:
+def load_user_function(path: str) -> Callable[..., Any]:
     """The function; its file is run. UserError, saying what it raised, where there is none."""
     file, _, name = path.rpartition(":")
     spec = importlib.util.spec_from_file_location("h2t2_rdl_model", file)

@@ -15,7 +15,7 @@ import numba
 from . import places
 
 
-def _keep() -> None:
+def _set_cache_folder() -> None:
     """Have it kept in a folder named after the sources, unless the user has named one or there is no room for one."""
     if numba.config.CACHE_DIR:
         return
@@ -32,11 +32,11 @@ def _keep() -> None:
     numba.config.CACHE_DIR = str(folder)
 
 
-_keep()
+_set_cache_folder()
 njit = numba.njit(cache=True)
-njit_alone = numba.njit(cache=True, nogil=True)  # several at once, one a thread
+njit_nogil = numba.njit(cache=True, nogil=True)  # several at once, one a thread
 
 
-def compiled(function: Any, **names: Any) -> Any:
+def compile_function(function: Any, **names: Any) -> Any:
     """A device function, compiled; names: what its globals are here."""
     return njit(FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__))

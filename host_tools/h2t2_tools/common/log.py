@@ -13,13 +13,13 @@ import time
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from .untrusted import json_value, printable
+from .untrusted import parse_json, printable
 
-FORMS = ("text", "json")
-OURS = "h2t2_tools"  # the loggers of this package
+FORMATS = ("text", "json")
+PACKAGE = "h2t2_tools"  # the loggers of this package
 
 
-class _Form(logging.Formatter):
+class _Formatter(logging.Formatter):
     """What both forms have in common. command: whose records they are."""
 
     converter = time.gmtime  # type: ignore[assignment]
@@ -35,7 +35,7 @@ class _Form(logging.Formatter):
         return self.formatException(record.exc_info)
 
 
-class Text(_Form):
+class TextFormatter(_Formatter):
     """TIME LEVEL h2t2 COMMAND: text | traceback, always one line that a terminal shows as it is."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -44,7 +44,7 @@ class Text(_Form):
         return f"{self.formatTime(record, self.datefmt)} {record.levelname} h2t2 {self._command}: {text}"
 
 
-class Json(_Form):
+class JsonFormatter(_Formatter):
     """An object with time, level, command, text, and of an exception its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -58,39 +58,39 @@ class Json(_Form):
         return json.dumps({**entry, "traceback": traceback} if traceback else entry)
 
 
-def begin(command: str, form: str = "text", verbose: bool = False, stream: TextIO | None = None) -> None:
+def start(command: str, form: str = "text", verbose: bool = False, stream: TextIO | None = None) -> None:
     """Log from now on: of this package everything that matters (verbose: everything), of libraries their warnings.
 
     An exception that ends a thread is logged, with its traceback.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Json(command) if form == "json" else Text(command))
+    handler.setFormatter(JsonFormatter(command) if form == "json" else TextFormatter(command))
     logging.raiseExceptions = False  # whoever read standard error may be gone: then there is nobody to tell
-    end()
+    stop()
     root = logging.getLogger()
     root.addHandler(handler)
     verbose = verbose or root.level == logging.DEBUG  # whoever runs this as a part of theirs wants everything
-    logging.getLogger(OURS).setLevel(logging.DEBUG if verbose else logging.INFO)
-    threading.excepthook = _ended
+    logging.getLogger(PACKAGE).setLevel(logging.DEBUG if verbose else logging.INFO)
+    threading.excepthook = _log_thread_end
 
 
-def end() -> None:
+def stop() -> None:
     """Log no more by begin()."""
     root = logging.getLogger()
-    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, _Form)]
+    root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, _Formatter)]
     threading.excepthook = threading.__excepthook__
 
 
-def begun() -> bool:
+def is_active() -> bool:
     """Whether this process logs by begin()."""
-    return any(isinstance(handler.formatter, _Form) for handler in logging.getLogger().handlers)
+    return any(isinstance(handler.formatter, _Formatter) for handler in logging.getLogger().handlers)
 
 
-def _ended(args: Any) -> None:
+def _log_thread_end(args: Any) -> None:
     """A thread of ours or of a library has ended by an exception."""
     name = args.thread.name if args.thread else "?"
     error = (args.exc_type, args.exc_value, args.exc_traceback)
-    logging.getLogger(OURS).critical("the thread %s has ended", name, exc_info=error)
+    logging.getLogger(PACKAGE).critical("the thread %s has ended", name, exc_info=error)
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ class Entry:
     traceback: str
 
 
-def entry(line: str) -> Entry | None:
+def parse_entry(line: str) -> Entry | None:
     """The record in a line of JSON; None where the line is none."""
     try:
-        content = json_value(line)
+        content = parse_json(line)
     except ValueError:
         return None
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
@@ -114,7 +114,7 @@ def entry(line: str) -> Entry | None:
     return Entry(level if isinstance(level, int) else logging.WARNING, content["text"], str(content.get("traceback") or ""))
 
 
-def again(logger: logging.Logger, entry: Entry | None, line: str) -> None:
+def relay(logger: logging.Logger, entry: Entry | None, line: str) -> None:
     """Log a line of another process once more: its record where it has one, else as a warning."""
     if entry is None:
         logger.warning("%s", line)

@@ -8,36 +8,36 @@ from pathlib import Path
 from .errors import UserError
 
 
-def confusion(path: Path, classes: int) -> list[list[float]]:
+def read_confusion(path: Path, classes: int) -> list[list[float]]:
     """Rows of shares, a class each (what it is), a column each (what the remote model says); from a .csv of counts or shares.
 
     UserError, naming the line, for a file that holds no such matrix.
     """
-    rows = _square(path, classes)
+    rows = _read_square(path, classes)
     for n, row in enumerate(rows, 1):
         if min(row) < 0 or not 0 < sum(row) < float("inf"):
             raise UserError(f"{path}, line {n}: want {classes} counts or shares, none below 0, not all of them 0")
     return [[x / sum(row) for x in row] for row in rows]
 
 
-def costs(path: Path, classes: int) -> list[list[float]]:
+def read_costs(path: Path, classes: int) -> list[list[float]]:
     """What saying each class costs, a column each, when it is another, a row each; from a .csv of numbers from 0 to 1.
 
     UserError, naming the line, for a file that holds no such matrix.
     """
-    rows = _square(path, classes)
+    rows = _read_square(path, classes)
     for n, row in enumerate(rows, 1):
         if row[n - 1] or not all(0 <= x <= 1 for x in row):
             raise UserError(f"{path}, line {n}: want costs from 0 to 1, and 0 in column {n}, for what is said rightly")
     return rows
 
 
-def equal(classes: int) -> list[list[float]]:
+def equal_costs(classes: int) -> list[list[float]]:
     """Costs of which every mistake has the same, 1."""
     return [[float(i != j) for j in range(classes)] for i in range(classes)]
 
 
-def _square(path: Path, classes: int) -> list[list[float]]:
+def _read_square(path: Path, classes: int) -> list[list[float]]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = [[float(x) for x in line] for line in csv.reader(file) if line]

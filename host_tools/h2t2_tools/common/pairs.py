@@ -17,13 +17,13 @@ from h2t2.node.picture import Picture
 from h2t2.node.window import Window
 
 from . import places
-from .errors import UserError, plain
-from .finite import finite
-from .functions import function
-from .untrusted import json_value
+from .errors import UserError, describe_error
+from .finite import check_finite
+from .functions import load_user_function
+from .untrusted import parse_json
 
 
-class Remote(BaseModel):
+class RemoteModel(BaseModel):
     """The remote model: its file in the folder (or FILE.py:FUNCTION, or a URL), and its input, which offloads send: the shape
     without the batch, and how it is quantised. floats: it takes the numbers of a sample themselves, which the worker restores.
     dtype: what offloads send of them; media, encode: of raw bytes, their type and what makes them of a sample
@@ -40,7 +40,7 @@ class Remote(BaseModel):
     limit: int = Field(wire.MAX_DATA, ge=1, le=wire.MAX_DATA)
 
 
-class Prepared(BaseModel):
+class InputScaling(BaseModel):
     """What is done to a sample's numbers before they are quantised: x * factor + offset, one of each a number."""
 
     factor: list[float] = Field(min_length=1)
@@ -57,7 +57,7 @@ class Prepared(BaseModel):
         return flat.reshape(x.shape).astype(np.float32)
 
 
-class Windowed(BaseModel):
+class WindowSpec(BaseModel):
     """What makes the numbers of a sample of a sensor's last measurements: the arguments of h2t2.node.window.Window."""
 
     size: int = Field(ge=1, le=4096)
@@ -66,24 +66,24 @@ class Windowed(BaseModel):
     features: list[str] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _possible(self) -> Windowed:
-        self.make()  # ValueError for a feature that it does not know, or a spectrum of a size that has none
+    def _possible(self) -> WindowSpec:
+        self.build()  # ValueError for a feature that it does not know, or a spectrum of a size that has none
         return self
 
-    def make(self) -> Window:
+    def build(self) -> Window:
         """A window with nothing in it yet."""
         return Window(**self.model_dump())
 
-    def numbers(self, rows: np.ndarray) -> list[float]:
+    def features_of(self, rows: np.ndarray) -> list[float]:
         """The features of one whole window, rows (size, channels) as they were measured."""
-        window = self.make()
+        window = self.build()
         for row in rows.tolist():
             made = window(row)
         assert made is not None
         return made
 
 
-class Pictured(BaseModel):
+class PictureSpec(BaseModel):
     """What makes the numbers of a sample of a camera's picture: the arguments of h2t2.node.picture.Picture."""
 
     width: int = Field(ge=1, le=4096)
@@ -95,7 +95,7 @@ class Pictured(BaseModel):
     grey: bool = False
 
     @model_validator(mode="after")
-    def _possible(self) -> Pictured:
+    def _possible(self) -> PictureSpec:
         Picture(**self.model_dump())  # ValueError for sizes that cannot be
         return self
 
@@ -104,12 +104,12 @@ class Pictured(BaseModel):
         """Of what it makes."""
         return self.high, self.wide, 1 if self.grey else self.channels
 
-    def numbers(self, picture: np.ndarray) -> np.ndarray:
+    def convert(self, picture: np.ndarray) -> np.ndarray:
         """What becomes of a picture, (height, width, channels) of whole numbers from 0 to 255: `shape`."""
         return np.array(Picture(**self.model_dump())(picture.astype(np.uint8).tobytes())).reshape(self.shape)
 
 
-class About(BaseModel):
+class PairInfo(BaseModel):
     """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
@@ -119,13 +119,13 @@ class About(BaseModel):
     costs: list[list[Annotated[float, Field(ge=0, le=1)]]] | None = Field(None, min_length=3, max_length=16)
     beta: float = Field(ge=0, le=1)
     columns: dict[str, list[int] | None]
-    prepared: dict[str, Prepared | None] = {}
-    remote: Remote
-    window: Windowed | None = None
-    picture: Pictured | None = None
+    prepared: dict[str, InputScaling | None] = {}
+    remote: RemoteModel
+    window: WindowSpec | None = None
+    picture: PictureSpec | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> About:
+    def _whole(self) -> PairInfo:
         if self.costs is None and not {"ldl", "rdl"} <= set(self.event_index):
             raise ValueError("event_index: want `ldl` and `rdl`, the output of each that is the event (or `costs`)")
         if self.costs is not None and any(len(row) != len(self.costs) for row in self.costs):
@@ -136,7 +136,7 @@ class About(BaseModel):
     def classes(self) -> int:
         return len(self.costs) if self.costs else 2
 
-    def output_of(self, model: str) -> int:
+    def event_output(self, model: str) -> int:
         """The output of "ldl" or "rdl" that is class 1; of more classes than two, where all are read, 0."""
         return self.event_index.get(model, 0)
 
@@ -147,7 +147,7 @@ class Pair:
     channels), the windows of measurements that x was made of, or (n, height, width, channels), the pictures."""
 
     folder: Path
-    about: About
+    info: PairInfo
     x: np.ndarray
     y: np.ndarray
     raw: np.ndarray | None = None
@@ -158,13 +158,13 @@ class Pair:
 
     @property
     def rdl(self) -> Path:
-        return self.folder / self.about.remote.model
+        return self.folder / self.info.remote.model
 
-    def view(self, x: np.ndarray, model: str) -> np.ndarray:
+    def model_input(self, x: np.ndarray, model: str) -> np.ndarray:
         """What the model "ldl" or "rdl" reads of a sample, before it is quantised."""
-        columns = self.about.columns[model]
+        columns = self.info.columns[model]
         picked = x if columns is None else x[columns]
-        done = self.about.prepared.get(model)
+        done = self.info.prepared.get(model)
         return picked if done is None else done.apply(picked)
 
     def remote_payload(self, x: np.ndarray, picture: np.ndarray | None = None) -> bytes:
@@ -172,64 +172,64 @@ class Pair:
 
         UserError for an `encode` that cannot be had, or gives no bytes.
         """
-        remote = self.about.remote
+        remote = self.info.remote
         if remote.dtype == "raw" and picture is not None:
             return self._encoded(picture)
         if remote.dtype in ("float32", "raw"):
-            columns = self.about.columns["rdl"]
+            columns = self.info.columns["rdl"]
             picked = np.asarray(x if columns is None else x[columns], "<f4")
             return picked.tobytes() if remote.dtype == "float32" else self._encoded(picked)
-        made = quantised(self.view(x, "rdl"), remote.scale, remote.zero_point)
+        made = quantised(self.model_input(x, "rdl"), remote.scale, remote.zero_point)
         return made.tobytes() if remote.dtype == "int8" else (made.astype(np.int16) + 128).astype(np.uint8).tobytes()
 
-    def sent(self, n: int) -> bytes:
+    def test_payload(self, n: int) -> bytes:
         """What an offload of test sample n sends."""
-        return self.remote_payload(self.x[n], self.raw[n] if self.raw is not None and self.about.picture else None)
+        return self.remote_payload(self.x[n], self.raw[n] if self.raw is not None and self.info.picture else None)
 
     @cached_property
     def _encode(self) -> Callable[..., Any]:
-        return function(str(self.folder / self.about.remote.encode))
+        return load_user_function(str(self.folder / self.info.remote.encode))
 
     def _encoded(self, x: np.ndarray) -> bytes:
         made = self._encode(x)
         if not isinstance(made, bytes):
-            raise UserError(f"{self.about.remote.encode}: it gave {type(made).__name__}; want the bytes of a sample")
+            raise UserError(f"{self.info.remote.encode}: it gave {type(made).__name__}; want the bytes of a sample")
         return made
 
 
-def records(pair: Pair, scale: float, zero_point: int, most: int) -> bytes:
+def board_samples(pair: Pair, scale: float, zero_point: int, most: int) -> bytes:
     """Recorded samples for a board, the first of the test part: the local model's int8 input, of that scale and zero point,
     and the remote tensor, one after the other."""
-    rows = [(quantised(pair.view(x, "ldl"), scale, zero_point).tobytes(), pair.remote_payload(x)) for x in pair.x[:most]]
+    rows = [(quantised(pair.model_input(x, "ldl"), scale, zero_point).tobytes(), pair.remote_payload(x)) for x in pair.x[:most]]
     return b"".join(local + remote for local, remote in rows)
 
 
-def names() -> list[str]:
+def shipped_names() -> list[str]:
     """Names of the shipped pairs."""
     return sorted(path.parent.name for path in places.models().glob("*/pair.json"))
 
 
 def load(name: str) -> Pair:
     """The shipped pair of that name, or the pair in that folder. UserError, saying what is missing or wrong, otherwise."""
-    folder = places.models() / name if name in names() else Path(name)
+    folder = places.models() / name if name in shipped_names() else Path(name)
     try:
-        about = About.model_validate(json_value((folder / "pair.json").read_text()))
+        info = PairInfo.model_validate(parse_json((folder / "pair.json").read_text()))
         with np.load(folder / "test.npz") as data:
             x, y = data["x"], data["y"].astype(int)
             raw = data["raw"] if "raw" in data.files else None
     except FileNotFoundError as error:
-        raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(names())}") from None
+        raise UserError(f"model {name}: no {error.filename}; shipped pairs: {', '.join(shipped_names())}") from None
     except ValidationError as error:
-        raise UserError(f"{folder / 'pair.json'}: {plain(error)}; not a model pair: h2t2 pair makes one") from None
+        raise UserError(f"{folder / 'pair.json'}: {describe_error(error)}; not a model pair: h2t2 pair makes one") from None
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
-    if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= about.classes:
-        wanted = f"labels 0 to {about.classes - 1}"
+    if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= info.classes:
+        wanted = f"labels 0 to {info.classes - 1}"
         raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {wanted}")
-    finite(x, folder / "test.npz")
-    return Pair(folder, about, x, y, raw)
+    check_finite(x, folder / "test.npz")
+    return Pair(folder, info, x, y, raw)
 
 
-def stream(pair: Pair, samples: int, seed: int) -> np.ndarray:
+def draw_indices(pair: Pair, samples: int, seed: int) -> np.ndarray:
     """Indices into the test part: `samples` of them, drawn uniformly with replacement, as in the paper."""
     return np.random.default_rng(seed).integers(0, len(pair.y), samples)

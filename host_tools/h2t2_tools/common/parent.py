@@ -11,13 +11,13 @@ from contextlib import suppress
 PARENT = "H2T2_PARENT"  # in the environment of such a process: the number of the other
 
 
-def bound() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """The environment for one that is to end with this process. It must be started by this one's main thread, or by one that
     lives as long."""
     return {**os.environ, PARENT: str(os.getpid())}
 
 
-def obey() -> None:
+def apply_environment() -> None:
     """For a process that has just started: end with the other where it is told to; those it starts itself are not."""
     other = os.environ.pop(PARENT, "")
     if other:

@@ -32,7 +32,7 @@ def running_cost(path: Path, policy: str, cost: np.ndarray, references: dict[str
     plt.close(figure)
 
 
-def weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, int], title: str) -> None:
+def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, int], title: str) -> None:
     """Heat map of the expert probabilities from the exponents a (lower thresholds) and b (upper), octaves, (N,) each."""
     exponent = np.asarray(a)[:, None] + np.asarray(b)[None, :]
     valid = np.triu(np.ones_like(exponent, bool))
@@ -64,7 +64,7 @@ def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, 
     plt.close(figure)
 
 
-def cells(path: Path, rows: list[list[dict[str, float]]], beta: float, title: str) -> None:
+def class_cells(path: Path, rows: list[list[dict[str, float]]], beta: float, title: str) -> None:
     """What the forecaster believes of many classes: a row a class that the local model says, a column a bin of how sure it is;
     the class to say, black where asking costs less, and what it is expected to cost."""
     costs = np.array([[cell["cost"] for cell in row] for row in rows])
@@ -97,7 +97,7 @@ def curves(
     figure, axes = plt.subplots(figsize=(8, 5), constrained_layout=True)
     draw_curves(axes, lines, axes_of)
     axes.set(xlabel=labels[0], ylabel=labels[1], title=title)
-    _finish(axes, log)
+    _set_scales(axes, log)
     axes.legend(fontsize=8, ncols=2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
@@ -116,7 +116,7 @@ def draw_curves(axes: Any, lines: dict[str, list[dict[str, float]]], axes_of: tu
             axes.fill_between(x, y - spread, y + spread, color=colour, alpha=0.15, linewidth=0)
 
 
-def _finish(axes: Any, log: str) -> None:
+def _set_scales(axes: Any, log: str) -> None:
     if "x" in log:
         axes.set_xscale("log")
     if "y" in log:
@@ -141,7 +141,7 @@ def panels(
     for axes, (name, lines) in zip(grid.flat, content.items()):
         draw_curves(axes, lines, axes_of)
         axes.set_title(name, fontsize=10)
-        _finish(axes, log)
+        _set_scales(axes, log)
     for axes in list(grid.flat)[len(content) :]:
         axes.axis("off")
     for axes in list(grid.flat)[max(0, len(content) - columns) : len(content)]:
@@ -155,7 +155,7 @@ def panels(
     plt.close(figure)
 
 
-def dots(path: Path, rows: list[dict[str, Any]], of: str, names: list[str], label: str, title: str) -> None:
+def row_marks(path: Path, rows: list[dict[str, Any]], of: str, names: list[str], label: str, title: str) -> None:
     """A line for every row, called row[of], with a mark for every name at row[name]."""
     figure, axes = plt.subplots(figsize=(9, 0.36 * len(rows) + 1.8), constrained_layout=True)
     places = np.arange(len(rows))[::-1]
@@ -179,7 +179,7 @@ def dots(path: Path, rows: list[dict[str, Any]], of: str, names: list[str], labe
     plt.close(figure)
 
 
-def plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
+def error_plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
     names = list(dict.fromkeys(row["trace"] for row in rows))
     figure, grid = plt.subplots(1, len(names), figsize=(5.4 * len(names), 4.6), constrained_layout=True, squeeze=False)
@@ -253,7 +253,7 @@ def soak(path: Path, rows: list[dict[str, Any]]) -> None:
     plt.close(figure)
 
 
-def kept(path: Path, time: list[dict[str, Any]], bins: list[dict[str, Any]], title: str) -> None:
+def sample_agreement(path: Path, time: list[dict[str, Any]], bins: list[dict[str, Any]], title: str) -> None:
     """Kept samples: how often the remote model agrees with the local one over time (rows of at, accuracy, error), and its
     share of events beside the local score (rows of score, events, samples)."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)

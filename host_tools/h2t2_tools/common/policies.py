@@ -22,23 +22,23 @@ __all__ = [
     "FEEDBACK",
     "NAMES",
     "PAPER",
-    "arguments",
-    "interval",
-    "learned",
+    "policy_arguments",
+    "event_interval",
+    "learned_state",
     "make",
-    "options",
+    "option_names",
     "thresholds",
 ]
 
 
-def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
+def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one.
 
     miss_rate is among them only where there is such a limit, and costs where there are more classes than two: other policies
     do these. Of rdl_confusion they have what it makes of the costs.
     """
     given = {key: value for key, value in numbers.items() if value or key not in ("miss_rate", "costs", "rdl_confusion")}
-    taken = options(name, "costs" in given)
+    taken = option_names(name, "costs" in given)
     if "rdl_confusion" in given and "costs" not in given:
         raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
     made = {key: value for key, value in units.policy(**given).items() if key in taken}
@@ -47,7 +47,7 @@ def arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def options(name: str, many: bool = False) -> set[str]:
+def option_names(name: str, many: bool = False) -> set[str]:
     """The names of that policy's options; many: of more classes than two. ValueError for one that decides between two only."""
     known = set(inspect.signature(kind(name, ["costs"] if many else ()).__init__).parameters) - {"self"}
     if many:
@@ -57,7 +57,7 @@ def options(name: str, many: bool = False) -> set[str]:
 
 def make(name: str, numbers: dict[str, Any]) -> Any:
     """A policy of the runtime, made with those arguments."""
-    return core.make(name, arguments(name, numbers))
+    return core.make(name, policy_arguments(name, numbers))
 
 
 def thresholds(policy: Any) -> list[int] | None:
@@ -71,7 +71,7 @@ def thresholds(policy: Any) -> list[int] | None:
         return list(introspect.likely(policy.experts))
     offloading, first = [], policy.experts.n
     for k in range(policy.experts.n):
-        low, p, high = interval(policy, k)
+        low, p, high = event_interval(policy, k)
         if policy.lower < policy.upper and high > policy.lower / ONE and low < policy.upper / ONE:
             offloading.append(k)
         elif p * policy.delta_fn >= (1 - p) * policy.delta_fp:
@@ -79,29 +79,29 @@ def thresholds(policy: Any) -> list[int] | None:
     return [offloading[0], offloading[-1] + 1] if offloading else [first, first]
 
 
-def interval(policy: Adaptive, k: int) -> tuple[float, float, float]:
+def event_interval(policy: Adaptive, k: int) -> tuple[float, float, float]:
     """(low, p, high): what the forecaster believes of the events in bin k."""
     policy.estimate(k)
     return policy.low / ONE, policy.p / ONE, policy.high / ONE
 
 
-def _cell(policy: Any, cell: int) -> dict[str, Any]:
+def _cell_forecast(policy: Any, cell: int) -> dict[str, Any]:
     """What its forecaster believes of a cell: the class to say, and what that is expected to cost."""
     policy.forecaster.look(policy.costs, cell)
     return {"say": policy.forecaster.guess, "cost": round(policy.forecaster.cost / ONE, 4)}
 
 
-def learned(policy: Any) -> dict[str, Any]:
+def learned_state(policy: Any) -> dict[str, Any]:
     """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region; of more
     classes than two {"cells"}: a row a class that the local model says, of {"say", "cost"} a bin of how sure it is."""
     if policy.classes > 2:
         bins = range(1 << policy.bits)
-        return {"cells": [[_cell(policy, top << policy.bits | k) for k in bins] for top in range(policy.classes)]}
+        return {"cells": [[_cell_forecast(policy, top << policy.bits | k) for k in bins] for top in range(policy.classes)]}
     if not isinstance(policy, Adaptive):
         a, b = zip(*(introspect.exponents(policy.experts, i) for i in range(policy.experts.n)))
         return {"a": [x / 2**28 for x in a], "b": [x / 2**28 for x in b]}
     return {
-        "intervals": [interval(policy, k) for k in range(policy.experts.n)],
+        "intervals": [event_interval(policy, k) for k in range(policy.experts.n)],
         "region": [policy.lower / ONE, policy.upper / ONE],
         "switch": policy.delta_fp / max(1, policy.delta_fp + policy.delta_fn),
     }

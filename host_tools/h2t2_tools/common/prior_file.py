@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import UserError
-from .untrusted import json_value
+from .untrusted import parse_json
 
 
 def write(path: Path, trace: str, samples: int, table: list[float]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def write(path: Path, trace: str, samples: int, table: list[float]) -> dict[str,
 def read(path: Path, bits: int = 0) -> list[float]:
     """The table in a file. UserError for one that is none, or of other bits; bits 0: any."""
     try:
-        content = json_value(path.read_text())
+        content = parse_json(path.read_text())
         made = [float(p) for p in content["prior"]]
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{path}: not a table of `h2t2 prior`: {error}") from None

@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 
 MINORS = range(10, 15)
-SAY = "import sys; print('%d.%d' % sys.version_info[:2])"
+PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
-def others() -> dict[str, str]:
+def other_versions() -> dict[str, str]:
     """Version ("3.12") -> program, of the Pythons beside this one: on the path, or kept by pyenv."""
     found = {}
     for minor in MINORS:
         if minor != sys.version_info[1]:
-            program = next((p for p in _candidates(f"python3.{minor}") if _says(p) == f"3.{minor}"), None)
+            program = next((p for p in _candidates(f"python3.{minor}") if _version_of(p) == f"3.{minor}"), None)
             if program:
                 found[f"3.{minor}"] = program
     return found
@@ -29,11 +29,11 @@ def _candidates(name: str) -> list[str]:
     return [*([on_path] if on_path else []), *map(str, sorted(root.glob(f"versions/*/bin/{name}")))]
 
 
-def _says(program: str) -> str:
+def _version_of(program: str) -> str:
     """Its version; "" for a stand-in with nothing behind it."""
-    return subprocess.run([program, "-c", SAY], capture_output=True, text=True).stdout.strip()
+    return subprocess.run([program, "-c", PRINT_VERSION], capture_output=True, text=True).stdout.strip()
 
 
 if __name__ == "__main__":
-    for path in others().values():
+    for path in other_versions().values():
         print(path)

@@ -20,7 +20,7 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
 
-def whole(text: str, largest: int) -> int | None:
+def parse_integer(text: str, largest: int) -> int | None:
     """The number that a text of ASCII digits spells; None for any other text, and for a number above `largest`.
 
     str.isdigit() accepts "²", which int() refuses, and int() itself refuses more than 4300 digits.
@@ -31,7 +31,7 @@ def whole(text: str, largest: int) -> int | None:
     return value if value <= largest else None
 
 
-def json_value(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """What a JSON text says.
 
     Raises:

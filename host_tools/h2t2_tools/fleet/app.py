@@ -37,20 +37,20 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     """How the numbers of a sample become both models' int8, in the integers of h2t2.node.measured.Measured."""
     from h2t2.cpython.tflite import TFLiteModel
 
-    remote = pair.about.remote
-    ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
+    remote = pair.info.remote
+    ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_output("ldl"))
     sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
     ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
     names = {"ldl": "local", "rdl": "remote"}
-    made: dict[str, Any] = {names[name]: fixed(pair.about, name, sizes[name], *ends[name]) for name in names}
-    if pair.about.window:
-        made["window"] = pair.about.window.model_dump()
-    if pair.about.picture:
-        made["picture"] = pair.about.picture.model_dump()
+    made: dict[str, Any] = {names[name]: fixed(pair.info, name, sizes[name], *ends[name]) for name in names}
+    if pair.info.window:
+        made["window"] = pair.info.window.model_dump()
+    if pair.info.picture:
+        made["picture"] = pair.info.picture.model_dump()
     return made
 
 
-def fixed(about: pairs.About, model: str, size: int, scale: float, zero_point: int) -> dict[str, Any]:
+def fixed(about: pairs.PairInfo, model: str, size: int, scale: float, zero_point: int) -> dict[str, Any]:
     """The arguments of Measured: `size` numbers as int8 of that scale and zero point."""
     done = about.prepared.get(model)
     factor = np.array(done.factor if done else [1.0] * size) / scale

@@ -15,7 +15,7 @@ from typing import Any
 from h2t2.link import wire
 
 from ..common.errors import UserError
-from ..common.untrusted import whole
+from ..common.untrusted import parse_integer
 from . import home_assistant
 from .certs import revocation_list, write_file
 from .rdl import telemetry
@@ -163,7 +163,7 @@ def numbered(names: list[str]) -> list[str]:
         stem, colon, count = name.rpartition(":")
         if not colon:
             made.append(name)
-        elif whole(count, 256):
+        elif parse_integer(count, 256):
             made += [f"{stem}-{n}" for n in range(1, int(count) + 1)]
         else:
             raise UserError(f"--worker {name}: want NAME or NAME:COUNT, 1 to 256 of them")

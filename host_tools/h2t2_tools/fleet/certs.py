@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from h2t2.link import wire
 
 from ..common.errors import UserError
-from ..common.untrusted import json_value
+from ..common.untrusted import parse_json
 
 INDEX = "index.json"  # of what was issued, so that it can be taken back
 
@@ -104,7 +104,7 @@ class Issued:
 def _issued(out: Path) -> list[Issued]:
     path = out / INDEX
     try:
-        return [Issued(**one) for one in json_value(path.read_text())] if path.is_file() else []
+        return [Issued(**one) for one in parse_json(path.read_text())] if path.is_file() else []
     except (ValueError, TypeError):
         raise UserError(f"{path}: not the index that h2t2 certs writes") from None
 

@@ -14,7 +14,7 @@ from h2t2.link import wire
 from h2t2.node import commands
 
 from ..common.errors import Failure
-from ..common.untrusted import json_value, printable
+from ..common.untrusted import parse_json, printable
 from .endpoint import Endpoint, unreachable
 
 MEET_S = 2.0  # a broker that is there tells a device's status by then
@@ -50,7 +50,7 @@ def send(to: Endpoint, device: str, content: dict[str, Any], wait: float = 10.0)
         answer = _next(heard, lambda topic, payload: topic == answers and _answers(payload, number), wait)
         if answer is None:
             raise Failure(f"{device}: no answer within {wait:g} s; it will not carry the command out later")
-        told = json_value(answer)
+        told = parse_json(answer)
         if not told["ok"]:
             raise Failure(f"{device} refuses: {printable(str(told['why']))}")
         return printable(str(told["why"]))
@@ -73,7 +73,7 @@ def _next(heard: SimpleQueue[tuple[str, bytes]], wanted: Callable[[str, bytes], 
 def _answers(payload: bytes, number: str) -> bool:
     """Whether a payload is the answer to the command of that number."""
     try:
-        told = json_value(payload)
+        told = parse_json(payload)
         return isinstance(told, dict) and told["id"] == number and isinstance(told["ok"], bool) and "why" in told
     except (ValueError, KeyError):
         return False

@@ -10,13 +10,13 @@ from typing import Any
 from ..common import pairs
 
 
-def configuration(folder: Path, about: pairs.About, entries: dict[str, Any]) -> str:
+def configuration(folder: Path, about: pairs.PairInfo, entries: dict[str, Any]) -> str:
     """The text of a board's configuration for a pair. folder: of the board, in firmware/boards. entries: name -> number, string
     or list, besides what the pair says; one that the board has not is left out.
     """
     text = (folder / "config.toml").read_text()
     described: dict[str, Any] = {
-        "event": about.output_of("ldl"),
+        "event": about.event_output("ldl"),
         "remote_shape": about.remote.shape,
         "remote_dtype": about.remote.dtype,
         "remote_media": about.remote.media,

@@ -84,7 +84,7 @@ class NodeConfig(BaseModel):
     in_flight: int = Field(1, ge=1, le=8)
     hold: int = Field(32, ge=1, le=4096)
     deadline_ms: int = Field(2000, ge=10, le=3600000)
-    every: Annotated[str, AfterValidator(durations.checked)] = ""
+    every: Annotated[str, AfterValidator(durations.check_duration)] = ""
     sleep: Literal["none", "light", "deep"] = "none"
     when_down: Literal["ask", "raise", "pause"] = "ask"
     offload_cost: CostTable | None = None
@@ -129,13 +129,13 @@ class NodeConfig(BaseModel):
         )
         if self.class_costs is not None and (self.prior is not None or self.miss_rate):
             raise UserError("class_costs: of more classes than two, where there is neither prior nor miss_rate")
-        if self.prior is not None and "prior" not in policies.options(self.policy):
+        if self.prior is not None and "prior" not in policies.option_names(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
-        if self.miss_rate and "miss_rate" not in policies.options(self.policy):
+        if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
         if self.prior is not None and len(self.prior) != 2**self.bits:
             raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
-        made = policies.arguments(self.policy, numbers)
+        made = policies.policy_arguments(self.policy, numbers)
         if self.class_costs is not None:
             policies.core.make(self.policy, made)  # refuses a matrix that is none
         return made
@@ -165,14 +165,18 @@ class NodeConfig(BaseModel):
             key = keys.modulus(self.folder / self.update_key)
             made["update"] = {"key": key, "most": self.update_most, "app": self.update_app}
         if self.every:
-            made["every_us"] = durations.microseconds(self.every)
+            made["every_us"] = durations.parse_microseconds(self.every)
         if self.offload_cost:
             made["offload_cost"] = self.offload_cost.arguments()
         if self.sleep != "none":
             if not self.every:
                 raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
-            self._check_sleep(durations.microseconds(self.every) // 1000)
-            power = self.offload_cost.power(self.request_size) if self.offload_cost and self.offload_cost.awake_mw else None
+            self._check_sleep(durations.parse_microseconds(self.every) // 1000)
+            power = (
+                self.offload_cost.power_arguments(self.request_size)
+                if self.offload_cost and self.offload_cost.awake_mw
+                else None
+            )
             made["sleep"] = {"kind": self.sleep, "power": power}
         if self.app:
             if not self.pair:
@@ -180,7 +184,7 @@ class NodeConfig(BaseModel):
             made["app"] = "app"
             made["measured"] = app.measured(pairs.load(str(self.folder / self.pair)))
         if self.budget:
-            made["budget"] = budget.arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
+            made["budget"] = budget.budget_arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
         if self.remote_dtype != wire.DTYPES[0]:
             made.update(remote_dtype=wire.DTYPES.index(self.remote_dtype), remote_media=self.remote_media)
         if self.remote_limit < wire.MAX_DATA:

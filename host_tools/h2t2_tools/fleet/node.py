@@ -21,8 +21,8 @@ from h2t2.node.service import SOURCES, Service
 from h2t2.node.state import summary
 
 from ..common import pairs, policies
-from ..common.errors import UserError, raised_on_purpose
-from ..common.untrusted import whole
+from ..common.errors import UserError, is_deliberate
+from ..common.untrusted import parse_integer
 from .config import NodeConfig
 from .endpoint import Endpoint
 from .hang import HangGuard
@@ -114,7 +114,7 @@ class Runner:
             self._print({"start": {"boot": boot, "restored": running.keeper.restored, "taught": taught}})
             running.run()
             policy = running.node.policy
-            learned = {"thresholds": policies.thresholds(policy), **policies.learned(policy)}
+            learned = {"thresholds": policies.thresholds(policy), **policies.learned_state(policy)}
             return {**summary(running), **learned}, running.again
         finally:
             guard.stop()
@@ -125,8 +125,8 @@ class Runner:
         n, index = next(self._stream)
         pair, x = self.samples.pair, self.samples.pair.x[index]
         self._due[n] = self._service.sensing.since
-        local = local_input(self._service.node.ldl, pair.view(x, "ldl"))
-        return local.ravel().data, pair.sent(index), (n, index)
+        local = local_input(self._service.node.ldl, pair.model_input(x, "ldl"))
+        return local.ravel().data, pair.test_payload(index), (n, index)
 
     def _act(self, tag: Tag, k: int, decision: int, source: int) -> None:
         assert self._service
@@ -150,7 +150,7 @@ def order(path: Path, samples: int) -> list[int]:
     """The numbers in a file, one a line, each 0..samples - 1. UserError, naming the line, for anything else."""
     numbers = []
     for n, line in enumerate(path.read_text().split(), 1):
-        if whole(line, samples - 1) is None:
+        if parse_integer(line, samples - 1) is None:
             raise UserError(f"{path}: entry {n}, {line[:20]!r}, is not a test sample, 0..{samples - 1}")
         numbers.append(int(line))
     return numbers
@@ -162,7 +162,7 @@ def _say(text: str) -> None:
     error = sys.exc_info()[1]
     if error is None:
         LOG.info("%s", text)
-    elif isinstance(error, (OSError, UserError)) or raised_on_purpose(error):
+    elif isinstance(error, (OSError, UserError)) or is_deliberate(error):
         LOG.warning("%s", text)
     else:
         LOG.error("%s", text, exc_info=error)

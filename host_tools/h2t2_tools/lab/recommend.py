@@ -96,7 +96,7 @@ def recommend(
     figure = out / f"recommend_{Path(trace.name).stem}.png"
     out.mkdir(parents=True, exist_ok=True)
     title = f"{trace.name}: mean cost of {horizon:,} samples shuffled, {min(horizon, len(rest.label)):,} in order, β = {beta:g}"
-    plots.dots(figure, rows, "what", ["shuffled", "in order"], "cost a sample", title)
+    plots.row_marks(figure, rows, "what", ["shuffled", "in order"], "cost a sample", title)
     return {
         "trace": trace.name,
         "beta": beta,

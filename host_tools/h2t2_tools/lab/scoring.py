@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
-from ..common.finite import finite
+from ..common.finite import check_finite
 from . import datasets, traces
 from .datasets.data import arrays
 from .traces import Trace
@@ -47,7 +47,7 @@ def score(
         raise UserError(
             f"{data}: {len(x)} samples of shape {x.shape[1:]}, {len(y)} labels; {model} takes {ldl.input_shape[1:]}"
         )
-    finite(x, data)
+    check_finite(x, data)
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
     if event is not None and not 0 <= event < ldl.classes:
         raise UserError(f"--event {event}: {model} has outputs 0..{ldl.classes - 1}")

@@ -14,7 +14,7 @@ from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 
 from ..common.errors import UserError
-from ..common.extras import hint
+from ..common.extras import install_hint
 from . import bundle
 from .plan import Plan, plan
 from .tflite import load
@@ -97,7 +97,9 @@ def compiler() -> bool:
     try:
         import numba  # noqa: F401
     except ModuleNotFoundError:
-        print(f"h2t2: without numba the integer interpreter runs in plain Python, slowly; {hint('lab')}", file=sys.stderr)
+        print(
+            f"h2t2: without numba the integer interpreter runs in plain Python, slowly; {install_hint('lab')}", file=sys.stderr
+        )
         return False
     return True
 

@@ -21,7 +21,7 @@ def child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str
     """An `h2t2` process of its own that is gone when the context ends, or this process does, however they end."""
     command = [sys.executable, "-m", "h2t2_tools", *arguments]
     # its own session: Ctrl-C reaches this process alone, which then ends its children in order
-    process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.bound(), **streams)
+    process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.child_environment(), **streams)
     try:
         yield process
     finally:

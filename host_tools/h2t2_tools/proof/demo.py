@@ -21,7 +21,7 @@ from h2t2.core.rules import CalibratedMulticlass
 from h2t2.units import q15
 
 from ..common import pairs, policies
-from ..common.corollary import corollary
+from ..common.corollary import optimal_rates
 from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.rdl import models
@@ -64,7 +64,7 @@ def demonstrate(
 def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) -> list[str]:
     """The node's options that say the policy's numbers; tables go through files in `out`."""
     out.mkdir(parents=True, exist_ok=True)
-    taken = policies.options(policy, pair.about.classes > 2)
+    taken = policies.option_names(policy, pair.info.classes > 2)
     made = []
     for name, value in numbers.items():
         if name not in taken or value is None:
@@ -137,7 +137,7 @@ def price(line: dict[str, Any], remote: int, costs: Costs) -> float:
 
 def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray:
     """(T,) what that policy does on the same samples, each label at once, -1 for an offload. H2T2: as the paper has it."""
-    epsilon = corollary(numbers["bits"], len(stream), max(1e-3, numbers["beta"]))[0]
+    epsilon = optimal_rates(numbers["bits"], len(stream), max(1e-3, numbers["beta"]))[0]
     made = policies.make(policy, {**numbers, **policies.PAPER, "epsilon": epsilon})
     actions = np.zeros(len(stream), np.int64)
     for n, (k, label) in enumerate(zip(stream.bins(numbers["bits"]).tolist(), stream.label.tolist())):
@@ -174,9 +174,9 @@ def _report(
     lines.sort(key=lambda line: line["n"])
     index = np.array([line["sample"] for line in lines])
     remote, truth = remote_all[index], pair.y[index]
-    many = pair.about.classes > 2
-    ldl = open_local(pair.ldl, pair.about.output_of("ldl"))
-    outputs = np.array([ldl.scores(ldl.quantise(pair.view(x, "ldl"))) for x in pair.x])[index]
+    many = pair.info.classes > 2
+    ldl = open_local(pair.ldl, pair.info.event_output("ldl"))
+    outputs = np.array([ldl.scores(ldl.quantise(pair.model_input(x, "ldl"))) for x in pair.x])[index]
     scores = outputs.max(1) if many else outputs[:, ldl.event]
     stream = Stream(outputs if many else scores, remote, np.full(len(lines), numbers["beta"]))
     costs = costs_of(numbers)
@@ -205,21 +205,21 @@ def _report(
     _write_csv(out / "decisions.csv", lines, scores, remote, truth)
     from ..common import plots
 
-    plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.about.name}: beta = {numbers['beta']:g}")
+    plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.info.name}: beta = {numbers['beta']:g}")
     if best is None:
-        title = f"{pair.about.name}: what is said where, and what it costs, after {len(lines)} samples"
-        plots.cells(out / "cells.png", summary["cells"], costs.beta, title)
+        title = f"{pair.info.name}: what is said where, and what it costs, after {len(lines)} samples"
+        plots.class_cells(out / "cells.png", summary["cells"], costs.beta, title)
     elif "a" in summary:
-        title = f"{pair.about.name}: expert weights after {len(lines)} samples"
-        plots.weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
+        title = f"{pair.info.name}: expert weights after {len(lines)} samples"
+        plots.expert_weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
     else:
-        title = f"{pair.about.name}: what each score bin holds, after {len(lines)} samples"
+        title = f"{pair.info.name}: what each score bin holds, after {len(lines)} samples"
         plots.intervals(out / "intervals.png", np.array(summary["intervals"]), summary["region"], summary["switch"], title)
     wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, remote))
     return {
-        "pair": pair.about.name,
+        "pair": pair.info.name,
         "policy": label,
-        "classes": pair.about.classes,
+        "classes": pair.info.classes,
         "samples": len(lines),
         "decided_once": len({line["n"] for line in lines}) == len(lines),
         "offloads": summary["offloads"],

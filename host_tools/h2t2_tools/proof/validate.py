@@ -88,7 +88,7 @@ def _stream(bits: int, rounds: int, seed: int) -> Any:
 
 
 def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
-    arguments = policies.arguments("h2t2", {**DEFAULTS, **MODES[mode], "bits": bits, "seed": seed})
+    arguments = policies.policy_arguments("h2t2", {**DEFAULTS, **MODES[mode], "bits": bits, "seed": seed})
     core = H2T2(**arguments)
     core.rng = draws = _Draws(core.rng)
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon", "rdl_fp", "rdl_fn")}
@@ -114,7 +114,7 @@ def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
 
 
 def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[int, float, float]:
-    arguments = policies.arguments("adaptive", {**DEFAULTS, **ADAPTIVE[mode], "bits": bits, "seed": seed})
+    arguments = policies.policy_arguments("adaptive", {**DEFAULTS, **ADAPTIVE[mode], "bits": bits, "seed": seed})
     core = Adaptive(**arguments)
     core.rng = draws = _Draws(core.rng)
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "rdl_fp", "rdl_fn")}

@@ -132,13 +132,13 @@ class _Process:
             self.last = line
             if line.startswith("h2t2: ") and not self.first:  # why it did not start, which the parent says
                 continue
-            entry = log.entry(line)
+            entry = log.parse_entry(line)
             self.last = entry.text if entry else line
             if entry and entry.text.startswith("ready: ") and not self.first:
                 self.first = entry.text
                 self.ready.set()
             else:
-                log.again(LOG, entry, line)
+                log.relay(LOG, entry, line)
         self.ready.set()
 
     def send(self, number: int) -> None:

@@ -19,19 +19,19 @@ HUMAN = "human"  # in place of a model's file
 
 def classes(pair: Pair, names: list[str] | None) -> list[str]:
     """What a pair's classes are called; where nobody says: numbers, and of two the event. UserError for too few or too many."""
-    if names and len(names) != pair.about.classes:
-        raise UserError(f"--classes: {len(names)} names; the pair has {pair.about.classes} classes")
+    if names and len(names) != pair.info.classes:
+        raise UserError(f"--classes: {len(names)} names; the pair has {pair.info.classes} classes")
     if names:
         return names
-    if pair.about.classes > 2:
-        return [str(k) for k in range(pair.about.classes)]
-    return [f"not {pair.about.event}", pair.about.event]
+    if pair.info.classes > 2:
+        return [str(k) for k in range(pair.info.classes)]
+    return [f"not {pair.info.event}", pair.info.event]
 
 
 @contextmanager
 def by_a_person(pair: Pair, model_id: int, endpoint: Endpoint, options: Options) -> Iterator[tuple[Server, Desk]]:
     """The worker, in a thread of its own, and its desk; at the end what has been answered is sent."""
-    desk = Desk(pair.about.classes)
+    desk = Desk(pair.info.classes)
     server = Server(replace(of_pair(pair), path=HUMAN), model_id, endpoint, options, desk)
     thread = threading.Thread(target=server.serve_until_stopped, name="desk", daemon=True)
     thread.start()

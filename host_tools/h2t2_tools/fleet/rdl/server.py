@@ -24,7 +24,7 @@ from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import IDLE_MS, Client, Session, make_client
 from h2t2.link import wire
 
-from ...common.errors import UserError, raised_on_purpose
+from ...common.errors import UserError, is_deliberate
 from ..endpoint import Endpoint, unreachable
 from ..samples.store import Keeper
 from .desk import Desk, Person
@@ -395,7 +395,7 @@ class Server:
             self._next.put(warmed(load(self.source, LOG.warning)))
         except Exception as error:  # whatever somebody's model raises: the one before serves on, and is watched on
             self._reloaded("failed")
-            expected = isinstance(error, (UserError, OSError)) or raised_on_purpose(error)
+            expected = isinstance(error, (UserError, OSError)) or is_deliberate(error)
             LOG.error("the model stays as it was: %s", error, exc_info=None if expected else error)
         else:
             self._reloaded("done")

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from h2t2.link import wire
 
-from ...common.errors import plain
+from ...common.errors import describe_error
 
 EVERY_S = 2.0
 WAITS = 13  # as of h2t2.node.account: entry n counts answers below 2^n ms, the last one all that took longer
@@ -58,7 +58,7 @@ def read(payload: bytes) -> WorkerState:
     try:
         return WorkerState.model_validate_json(payload)
     except ValidationError as error:
-        raise ValueError(plain(error)) from None
+        raise ValueError(describe_error(error)) from None
 
 
 def digest(path: Path) -> str:

@@ -22,7 +22,7 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 
 from ...common.errors import UserError
-from ...common.untrusted import json_value
+from ...common.untrusted import parse_json
 
 FILE = "samples.db"
 VERSION = 1
@@ -255,7 +255,7 @@ def _sample(row: dict[str, Any]) -> Sample:
         check(name, type(row[name]) is kind)
     check("device", wire.is_device(row["device"]))
     try:
-        shape = json_value(row["shape"])
+        shape = parse_json(row["shape"])
     except ValueError:
         shape = None
     check("shape", isinstance(shape, list) and all(type(n) is int and 0 < n <= wire.MAX_DATA for n in shape))

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from h2t2.link import wire
 from h2t2.node.package import CHUNK
 
-from ...common.errors import raised_on_purpose
-from ...common.untrusted import printable, whole
+from ...common.errors import is_deliberate
+from ...common.untrusted import parse_integer, printable
 from ..rdl import telemetry
 from . import state
 from .device import Device
@@ -55,7 +55,7 @@ class Fleet:
         try:
             self._take(topic, payload, retained)
         except Exception as error:
-            if raised_on_purpose(error):
+            if is_deliberate(error):
                 self.refuse(topic, str(error))
             else:
                 LOG.exception("a message on %s", printable(topic[:LONGEST]))
@@ -118,7 +118,7 @@ class Fleet:
 
     def _worker(self, rest: str, payload: bytes) -> None:
         model, name, *leaf = rest.split("/")[:3] + [""]
-        number = whole(model, 65535)
+        number = parse_integer(model, 65535)
         if number is None or not name:
             raise ValueError("no number of a model, 0 to 65535, and name of a worker")
         there = self.workers.get(number, {})

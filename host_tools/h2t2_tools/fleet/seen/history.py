@@ -12,7 +12,7 @@ from typing import Any
 from h2t2.node.account import PLACES
 
 from ...common.errors import UserError
-from ...common.untrusted import json_value
+from ...common.untrusted import parse_json
 from .device import Device
 from .report import minute
 
@@ -186,7 +186,7 @@ def _is_cost(value: Any) -> bool:
 def _histogram(text: Any) -> list[int] | None:
     """The counts of scores in a JSON text; None where it holds none."""
     try:
-        counts = json_value(text) if isinstance(text, str) else None
+        counts = parse_json(text) if isinstance(text, str) else None
     except ValueError:
         return None
     good = isinstance(counts, list) and 0 < len(counts) <= PLACES and all(type(n) is int and 0 <= n < LARGEST for n in counts)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from h2t2.core.numbers import ONE
 from h2t2.node.account import PLACES, WAITS
 
-from ...common.errors import plain
+from ...common.errors import describe_error
 
 LARGEST = 4096  # bytes of a state
 MOST = 2**53 - 1  # SQLite, JavaScript and Prometheus hold it exactly; a device that counts a million a second takes 285 years
@@ -99,4 +99,4 @@ def read(payload: bytes) -> State:
     try:
         return State.model_validate_json(payload)
     except ValidationError as error:
-        raise ValueError(plain(error)) from None
+        raise ValueError(describe_error(error)) from None

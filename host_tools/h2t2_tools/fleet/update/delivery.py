@@ -7,7 +7,7 @@ from typing import Any
 
 from h2t2.node.package import MOST_DATA
 
-from ...common.untrusted import json_value
+from ...common.untrusted import parse_json
 from ..seen.state import State
 from .package import Package
 
@@ -143,7 +143,7 @@ class Delivery:
 def _read(payload: bytes) -> dict[str, Any] | None:
     """An answer to a chunk, of untrusted bytes."""
     try:
-        made = json_value(payload[:1000])
+        made = parse_json(payload[:1000])
     except ValueError:
         return None
     if not isinstance(made, dict) or not isinstance(made.get("next"), int) or made["next"] < 0:

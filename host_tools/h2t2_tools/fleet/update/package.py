@@ -86,13 +86,13 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
         raise UserError(f"counter {options.counter}, trial {options.trial}, tests {options.tests}: out of range")
     if not 0 <= options.seconds <= LONGEST:
         raise UserError(f"a trial of {options.seconds} s: want 0 to {LONGEST}")
-    program = apps.source(options.app, pair.about.remote.dtype == "raw") if options.app else None
+    program = apps.source(options.app, pair.info.remote.dtype == "raw") if options.app else None
     arguments: dict[str, Any] = dict(options.costs or {})
     prior = pair.folder / PRIOR
-    if with_prior and prior.is_file() and not pair.about.costs:
+    if with_prior and prior.is_file() and not pair.info.costs:
         arguments["prior"] = [round(p * (1 << 15)) for p in prior_file.read(prior, DEFAULTS["bits"])]
     more = {
-        "event": pair.about.output_of("ldl"),
+        "event": pair.info.event_output("ldl"),
         "arguments": arguments,
         "measured": apps.measured(pair),
         "scores": options.shares,
@@ -103,7 +103,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     if program is not None:
         parts[package.APP] = program
     body = b"".join(pack("<4sI", tag, len(data)) + data for tag, data in parts.items())
-    numbers = pair.about.model_id, options.counter, len(body), options.trial
+    numbers = pair.info.model_id, options.counter, len(body), options.trial
     digest = hashlib.sha256(body).digest()
     head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, digest)
     return Package(head + keys.sign(key, head) + body, package.Head(*numbers, digest), more, program)
@@ -136,10 +136,10 @@ def shares(scores: np.ndarray, weight: np.ndarray) -> list[int]:
 
 def _test(pair: Pair, blob: bytes, count: int) -> bytes:
     """CRC-32 of the bundle's outputs, then the inputs."""
-    ldl = Int8Model(blob, pair.about.output_of("ldl"))
+    ldl = Int8Model(blob, pair.info.event_output("ldl"))
     inputs, crc = b"", 0
     for sample in pair.x[:count]:
-        x = local_input(ldl, pair.view(sample, "ldl")).tobytes()
+        x = local_input(ldl, pair.model_input(sample, "ldl")).tobytes()
         ldl.reset()
         ldl.run(memoryview(x).cast("b"))
         crc = crc32(bytes(ldl.arena[ldl.output : ldl.output + ldl.classes]), crc)

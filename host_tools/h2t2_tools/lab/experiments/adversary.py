@@ -43,5 +43,5 @@ def perform(setting: Setting) -> list[Path]:
     write_csv(setting.out / "adversary.csv", ("stream", *names), rows)
     figure = setting.out / "adversary.png"
     title = f"Excess over the best fixed pair, mean of β = {', '.join(map(str, BETAS))}, {samples:,} rounds, {runs} runs"
-    plots.dots(figure, rows, "stream", names, "excess cost a sample", title)
+    plots.row_marks(figure, rows, "stream", names, "excess cost a sample", title)
     return [figure, setting.out / "adversary.csv"]

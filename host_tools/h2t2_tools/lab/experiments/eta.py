@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...common import plots
-from ...common.corollary import corollary
+from ...common.corollary import optimal_rates
 from ..replay import FIELDS, row, write_csv
 from ..simulation.sweep import grid, sweep
 from .setting import MATRIX, PAPER, Setting
@@ -16,7 +16,7 @@ BETA = 0.4
 
 def perform(setting: Setting) -> list[Path]:
     etas = [0.01, 0.1, 1.0, 4.0] if setting.quick else [0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 5.0]
-    star = corollary(4, setting.samples, BETA)[1]
+    star = optimal_rates(4, setting.samples, BETA)[1]
     rows = []
     for title, trace in setting.traces(weak=False).items():
         for eta in sorted([*etas, star]):

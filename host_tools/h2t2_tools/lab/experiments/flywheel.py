@@ -23,7 +23,7 @@ from h2t2.units import q15, table
 
 from ...common import plots
 from ...common.errors import UserError
-from ...common.matrices import equal
+from ...common.matrices import equal_costs
 from .. import datasets
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
@@ -56,7 +56,7 @@ class Field:
     def costs(self) -> Costs:
         if self.y.max() < 2:
             return Costs.binary(BETA, DELTA_FP, DELTA_FN)
-        return Costs.of(BETA, equal(int(self.y.max()) + 1))
+        return Costs.of(BETA, equal_costs(int(self.y.max()) + 1))
 
 
 def pooled(x: np.ndarray, size: int) -> np.ndarray:

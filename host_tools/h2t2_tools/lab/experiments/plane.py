@@ -38,5 +38,5 @@ def perform(setting: Setting) -> list[Path]:
             rows.append({"trace": title, "kind": kind, "pair": at, **rates, "cost": result.cost, "offload": result.offload})
     write_csv(setting.out / "plane.csv", tuple(rows[0]), rows)
     figure = setting.out / "plane.png"
-    plots.plane(figure, rows, f"Single- and two-threshold policies, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}")
+    plots.error_plane(figure, rows, f"Single- and two-threshold policies, β = {BETA}, δ₁ = {DELTA_FP}, δ₋₁ = {DELTA_FN:g}")
     return [figure, setting.out / "plane.csv"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...common import plots
-from ...common.corollary import corollary, experts
+from ...common.corollary import expert_count, optimal_rates
 from .. import catalogue
 from ..replay import row, write_csv
 from ..simulation.sweep import grid, sweep
@@ -22,8 +22,8 @@ TRACES = ("phishing_weak", "chest_xray", "logistic_dogs", "breakhis")
 
 def bound(horizon: int) -> float:
     """Theorem 1 of the regret analysis: (epsilon beta + eta / (2 epsilon)) T + ln |Theta| / eta, at Corollary 1's values."""
-    epsilon, eta = corollary(4, horizon, BETA)
-    return (epsilon * BETA + eta / (2 * epsilon)) * horizon + math.log(experts(4)) / eta
+    epsilon, eta = optimal_rates(4, horizon, BETA)
+    return (epsilon * BETA + eta / (2 * epsilon)) * horizon + math.log(expert_count(4)) / eta
 
 
 def perform(setting: Setting) -> list[Path]:

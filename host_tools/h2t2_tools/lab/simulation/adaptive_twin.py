@@ -9,7 +9,7 @@ import numpy as np
 
 from h2t2.core import adaptive, budget, forecaster, miss_rate
 
-from ...common.jit import compiled, njit, njit_alone
+from ...common.jit import compile_function, njit, njit_nogil
 from . import tree_twin as trees
 from .tree_twin import divided, draw, exp2, times
 from .twin import ASKED, LOSE
@@ -19,27 +19,27 @@ ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
 FAR, KINDS = adaptive.FAR, forecaster.KINDS
 NOTCH, STAKE, SUMS = miss_rate.NOTCH, miss_rate.STAKE, miss_rate.SUMS
 
-square_root = compiled(forecaster.square_root)
-forecasts = compiled(forecaster.forecasts)
-mean = compiled(forecaster.mean, times=times, square_root=square_root)
-judge = compiled(forecaster.judge)
-weigh = compiled(forecaster.weigh, exp2=exp2)
-count = compiled(forecaster.count)
-fade = compiled(forecaster.fade)
-wanted = compiled(adaptive.wanted)
-price = compiled(budget.price)
-part = compiled(adaptive.part, exp2=exp2)
-ratio = compiled(adaptive.ratio)
-share = compiled(miss_rate.share)
-begin = compiled(miss_rate.begin)
-answered_zero = compiled(miss_rate.answered_zero)
-feared = compiled(miss_rate.feared, times=times)
-told = compiled(miss_rate.told, times=times)
-estimate = compiled(miss_rate.estimate, times=times, share=share, square_root=square_root)
-stakes = compiled(miss_rate.stakes, times=times, exp2=exp2)
-over = compiled(miss_rate.over)
-looks = compiled(miss_rate.looks)
-_clear = compiled(adaptive._clear)
+square_root = compile_function(forecaster.square_root)
+forecasts = compile_function(forecaster.forecasts)
+mean = compile_function(forecaster.mean, times=times, square_root=square_root)
+judge = compile_function(forecaster.judge)
+weigh = compile_function(forecaster.weigh, exp2=exp2)
+count = compile_function(forecaster.count)
+fade = compile_function(forecaster.fade)
+wanted = compile_function(adaptive.wanted)
+price = compile_function(budget.price)
+part = compile_function(adaptive.part, exp2=exp2)
+ratio = compile_function(adaptive.ratio)
+share = compile_function(miss_rate.share)
+begin = compile_function(miss_rate.begin)
+answered_zero = compile_function(miss_rate.answered_zero)
+feared = compile_function(miss_rate.feared, times=times)
+told = compile_function(miss_rate.told, times=times)
+estimate = compile_function(miss_rate.estimate, times=times, share=share, square_root=square_root)
+stakes = compile_function(miss_rate.stakes, times=times, exp2=exp2)
+over = compile_function(miss_rate.over)
+looks = compile_function(miss_rate.looks)
+_clear = compile_function(adaptive._clear)
 
 
 @njit
@@ -47,7 +47,7 @@ def _moved_to(lead, octaves):
     return min(max(lead + octaves, -FAR), FAR)
 
 
-@njit_alone
+@njit_nogil
 def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, starts, rounds, costs, actions):
     """One run of the adaptive policy; arguments as twin.h2t2() has them. deltas: (delta_fp, delta_fn), Q15. rates: (4,) octaves
     Q26, H2T2.rates. options: (bits, rate, window, rdl_fp, rdl_fn, miss_rate), 0: no such limit. prior: (2^bits,) Q15. bucket:

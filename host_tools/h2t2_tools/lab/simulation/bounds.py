@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...common.jit import njit_alone
+from ...common.jit import njit_nogil
 
 
-@njit_alone
+@njit_nogil
 def one_sided(bins, wrong, betas, most, alpha, monotone, actions):
     """HI-LCB: offload where the upper bound of a local error's cost in the bin of the confidence is at least beta.
 
@@ -33,7 +33,7 @@ def one_sided(bins, wrong, betas, most, alpha, monotone, actions):
             total[k] += wrong[t]
 
 
-@njit_alone
+@njit_nogil
 def two_sided(bins, labels, betas, delta_fp, delta_fn, alpha, actions):
     """HI-LCB-2D: the same on the share of events of a score bin: offload where its interval meets Theorem 1's region, else say
     the cheaper class. actions: becomes 2 (offloaded), 0 or 1."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from h2t2.core import adaptive_classes, class_forecaster
 
-from ...common.jit import compiled, njit, njit_alone
+from ...common.jit import compile_function, njit, njit_nogil
 from .adaptive_twin import fade, square_root, weigh
 from .tree_twin import divided, draw, exp2, times
 from .twin import ASKED, LOSE
@@ -15,16 +15,16 @@ from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 ONE, ONE_Q29 = adaptive_classes.ONE, adaptive_classes.ONE_Q29
 FORECASTS, MOST = MEMORIES * class_forecaster.KINDS, 16  # classes that a wish has room for
 
-likeliest = compiled(class_forecaster.likeliest)
-confidence = compiled(class_forecaster.confidence)
-observe = compiled(class_forecaster.observe)
-total = compiled(class_forecaster.total)
-class_forecasts = compiled(class_forecaster.class_forecasts)
-class_mean = compiled(class_forecaster.class_mean, times=times, square_root=square_root)
-class_judge = compiled(class_forecaster.class_judge)
-class_count = compiled(class_forecaster.class_count, fade=fade, total=total)
-weights = compiled(adaptive_classes.weights, exp2=exp2)
-charge = compiled(adaptive_classes.charge)
+likeliest = compile_function(class_forecaster.likeliest)
+confidence = compile_function(class_forecaster.confidence)
+observe = compile_function(class_forecaster.observe)
+total = compile_function(class_forecaster.total)
+class_forecasts = compile_function(class_forecaster.class_forecasts)
+class_mean = compile_function(class_forecaster.class_mean, times=times, square_root=square_root)
+class_judge = compile_function(class_forecaster.class_judge)
+class_count = compile_function(class_forecaster.class_count, fade=fade, total=total)
+weights = compile_function(adaptive_classes.weights, exp2=exp2)
+charge = compile_function(adaptive_classes.charge)
 
 
 @njit
@@ -43,7 +43,7 @@ def _over(rate, cost, chance):
     return (min(max(hi, -STEP), STEP) << 6) + (lo >> 8)
 
 
-@njit_alone
+@njit_nogil
 def play(scores, labels, betas, costs, bits, rate, window, state, starts, rounds, given, actions):
     """One run; arguments as twin.h2t2() has them. scores: (T, K) Q14; costs: (K * K,) Q15; given: the labels' costs. actions:
     the class, or ASKED * MOST and more, an offload with that class to fall back to. Returns (taught, refused, lost)."""

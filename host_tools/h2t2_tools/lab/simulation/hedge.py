@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...common.jit import njit, njit_alone
+from ...common.jit import njit, njit_nogil
 
 
 @njit
@@ -14,7 +14,7 @@ def _log_add(x, y):
     return x + np.log1p(np.exp(y - x)) if x - y < 40 else x
 
 
-@njit_alone
+@njit_nogil
 def single_threshold(ranks, lengths, wrong, betas, eta, epsilon, psi, zeta, actions):
     """HI with one threshold, exact on the continuum: an expert theta in [0, 1] offloads where the confidence is below it.
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from h2t2.core import experts, numbers
 
-from ...common.jit import compiled, njit
+from ...common.jit import compile_function, njit
 
 ONE, NONE, FINE = numbers.ONE, numbers.NONE, numbers.FINE
 CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST
 
 
 _tables = {name: np.array(getattr(numbers, name), np.int64) for name in ("CURVE", "SLOPE", "BEND")}
-log_add = compiled(numbers.log_add, **_tables)
-exp2 = compiled(numbers.exp2, **_tables)
-times = compiled(numbers.times)
+log_add = compile_function(numbers.log_add, **_tables)
+exp2 = compile_function(numbers.exp2, **_tables)
+times = compile_function(numbers.times)
 
 
 @njit

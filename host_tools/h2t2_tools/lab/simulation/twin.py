@@ -6,7 +6,7 @@ import numpy as np
 
 from h2t2.core import numbers, pairwise, rng, rules
 
-from ...common.jit import compiled, njit, njit_alone
+from ...common.jit import compile_function, njit, njit_nogil
 from . import tree_twin as trees
 from .tree_twin import draw, times
 
@@ -14,8 +14,8 @@ ONE, ONE_Q29 = numbers.ONE, numbers.ONE_Q29
 AS_CHARGED, LOSE = -1, -2  # what may stand in place of an arrival's cost
 ASKED = 2  # in `actions`: 0 and 1 are the local classes, ASKED and ASKED + 1 an offload with that one to fall back to
 
-ratio = compiled(pairwise.ratio)
-expected = compiled(rules.expected)
+ratio = compile_function(pairwise.ratio)
+expected = compile_function(rules.expected)
 
 
 @njit
@@ -56,7 +56,7 @@ def _arrivals(t, clocked, learned, forest, rate, tickets, slots, actions):
     return taught, refused, lost
 
 
-@njit_alone
+@njit_nogil
 def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, costs, actions):
     """One run of H2T2, or of pairwise H2T2, over T samples; fills actions (T,), see ASKED.
 
@@ -118,7 +118,7 @@ def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, cost
     return taught, refused, lost
 
 
-@njit_alone
+@njit_nogil
 def pairs_of(scores, costs, bits):
     """Pairwise.decide's choice a sample: (a, b, bin), (T,) each; scores: (T, K) Q14, costs: (K, K) Q15."""
     a_of, b_of = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)

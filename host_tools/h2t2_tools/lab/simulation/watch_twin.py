@@ -6,14 +6,14 @@ import numpy as np
 
 from h2t2.core import watch
 
-from ...common.jit import compiled, njit
+from ...common.jit import compile_function, njit
 
 YEAR, QUIET, SEEN, FLOOR = watch.YEAR, watch.QUIET, watch.SEEN, watch.FLOOR
 GAMMA, MEMORIES, SHARE, STEP = watch.GAMMA, watch.MEMORIES, watch.SHARE, watch.STEP
 AUDITS = np.array(watch.AUDITS)
 
-moved = compiled(watch.moved)
-faded = compiled(watch.faded)
+moved = compile_function(watch.moved)
+faded = compile_function(watch.faded)
 
 
 @njit

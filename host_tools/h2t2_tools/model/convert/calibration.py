@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ...common.errors import UserError
-from ...common.finite import finite
+from ...common.finite import check_finite
 from ...lab.datasets import images
 from ...lab.datasets.data import arrays
 
@@ -44,7 +44,7 @@ def load(path: Path, shape: tuple[int, ...] | None, scale: float | None) -> Samp
         raise UserError(f"{path}: {len(x)} samples and {len(y)} labels")
     divisor = scale if scale is not None else 255.0 if x.dtype == np.uint8 else 1.0
     x = (x.reshape(len(x), *(shape or x.shape[1:])) / divisor).astype(np.float32)
-    finite(x, path)
+    check_finite(x, path)
     if (x == x[0]).all():
         what = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
         raise UserError(f"{path}: {what}: ranges cannot be learned from constant data")

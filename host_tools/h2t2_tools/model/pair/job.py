@@ -60,8 +60,8 @@ class Job:
     title: str = "the event"
     scale: float | None = None
     model_id: int | None = None
-    window: pairs.Windowed | None = None
-    picture: pairs.Pictured | None = None
+    window: pairs.WindowSpec | None = None
+    picture: pairs.PictureSpec | None = None
     payload: Payload = field(default_factory=Payload)
     card: dict[str, str] = field(default_factory=dict)
     place: Path | None = None
@@ -123,7 +123,7 @@ def load(job: Job) -> Samples:
     return Samples(made[0], y, made[1], event, classes, raw)
 
 
-def _pictures(path: Path, x: np.ndarray, picture: pairs.Pictured) -> np.ndarray:
+def _pictures(path: Path, x: np.ndarray, picture: pairs.PictureSpec) -> np.ndarray:
     """(n, height, width, channels) uint8."""
     shape = picture.height, picture.width, picture.channels
     if x.shape[1:] not in ((shape, shape[:2]) if picture.channels == 1 else (shape,)):
@@ -133,12 +133,12 @@ def _pictures(path: Path, x: np.ndarray, picture: pairs.Pictured) -> np.ndarray:
     return x.reshape(len(x), *shape).astype(np.uint8)
 
 
-def _smaller(pictures: np.ndarray, picture: pairs.Pictured) -> np.ndarray:
+def _smaller(pictures: np.ndarray, picture: pairs.PictureSpec) -> np.ndarray:
     """(n, high, wide, channels) float32, as a device makes them."""
-    return np.array([picture.numbers(one) for one in pictures], np.float32)
+    return np.array([picture.convert(one) for one in pictures], np.float32)
 
 
-def _windows(path: Path, x: np.ndarray, window: pairs.Windowed) -> np.ndarray:
+def _windows(path: Path, x: np.ndarray, window: pairs.WindowSpec) -> np.ndarray:
     """(n, size, channels)."""
     if x.shape[1:] not in ((window.size,), (window.size, window.channels)) or (x.ndim == 2 and window.channels > 1):
         wanted = (window.size,) if window.channels == 1 else (window.size, window.channels)
@@ -146,11 +146,11 @@ def _windows(path: Path, x: np.ndarray, window: pairs.Windowed) -> np.ndarray:
     return x.reshape(len(x), window.size, window.channels)
 
 
-def _features(windows: np.ndarray, window: pairs.Windowed) -> np.ndarray:
+def _features(windows: np.ndarray, window: pairs.WindowSpec) -> np.ndarray:
     """(n, numbers) float32, as a device makes them: of whole numbers in integers, as a sensor that gives such."""
     whole = windows.astype(np.int64) if (windows == np.round(windows)).all() else windows
     try:
-        return np.array([window.numbers(whole[n]) for n in range(len(whole))], np.float32)
+        return np.array([window.features_of(whole[n]) for n in range(len(whole))], np.float32)
     except ValueError as error:
         raise UserError(f"--window {window.size}: {error}") from None
 

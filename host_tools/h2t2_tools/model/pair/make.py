@@ -17,7 +17,7 @@ from h2t2.link import wire
 
 from ...common import pairs, places, prior_file
 from ...common.errors import UserError
-from ...common.functions import is_function
+from ...common.functions import is_user_function
 from ...common.policies import DEFAULTS
 from ...fleet import commented
 from ...fleet.rdl import models
@@ -59,7 +59,7 @@ def make(job: Job, progress: Callable[[str], None] = lambda what: None) -> dict[
     progress("the local model")
     ldl = converted("ldl", job.ldl, job, samples)
     progress("the remote model")
-    stays = job.rdl.endswith(".onnx") or is_function(job.rdl) or models.is_url(job.rdl)
+    stays = job.rdl.endswith(".onnx") or is_user_function(job.rdl) or models.is_url(job.rdl)
     rdl = kept(job, samples) if stays else converted("rdl", Path(job.rdl), job, samples)
     progress("writing the rest")
     report = described(job, samples, ldl, rdl)
@@ -154,11 +154,11 @@ def write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, An
         pair = pairs.load(str(job.out))
         files.append("ldl.h2m")
         if job.payload.dtype != "raw":  # records are all of one size
-            (job.out / "samples.bin").write_bytes(pairs.records(pair, ldl.scale, ldl.zero_point, RECORDS))
+            (job.out / "samples.bin").write_bytes(pairs.board_samples(pair, ldl.scale, ldl.zero_point, RECORDS))
             files.append("samples.bin")
         # the micro:bit has no room for more classes than two, and sends its recorded int8
         for board in BOARDS if not job.costs and job.payload.dtype == "int8" else BOARDS[:-1]:
-            (job.out / f"{board}.toml").write_text(commented.configuration(places.boards() / board, pair.about, entries))
+            (job.out / f"{board}.toml").write_text(commented.configuration(places.boards() / board, pair.info, entries))
             files.append(f"{board}.toml")
     report["files"] = files
     report["model_id"] = model_id

@@ -13,8 +13,8 @@ from h2t2.cpython.quantise import quantised
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
-from ...common.functions import function
-from ...common.pairs import Prepared
+from ...common.functions import load_user_function
+from ...common.pairs import InputScaling
 from ...fleet.rdl import models
 from .. import tflite
 from ..convert.open import open_source
@@ -41,7 +41,7 @@ class Side:
     event: int | None
     score: np.ndarray
     exact: np.ndarray | None
-    prepared: Prepared | None
+    prepared: InputScaling | None
     floats: bool = False
 
     @property
@@ -97,13 +97,13 @@ def _is_int8(path: Path) -> bool:
     return graph.tensors[graph.inputs[0]].dtype == "int8"
 
 
-def _prepared(factor: Any, offset: Any, shape: tuple[int, ...]) -> Prepared:
+def _prepared(factor: Any, offset: Any, shape: tuple[int, ...]) -> InputScaling:
     size = int(np.prod(shape))
     both = [np.broadcast_to(np.ravel(v), (size,)).astype(float).tolist() for v in (factor, offset)]
-    return Prepared(factor=both[0], offset=both[1])
+    return InputScaling(factor=both[0], offset=both[1])
 
 
-def int8(x: np.ndarray, prepared: Prepared | None, scale: float, zero_point: int) -> np.ndarray:
+def int8(x: np.ndarray, prepared: InputScaling | None, scale: float, zero_point: int) -> np.ndarray:
     """Samples (n, ...) as a model's int8 input."""
     return quantised(x if prepared is None else prepared.apply(x), scale, zero_point)
 
@@ -160,7 +160,7 @@ def encoder(job: Job) -> str:
 
 
 def _encoded(job: Job, x: np.ndarray) -> list[bytes]:
-    encode = function(str(job.out / encoder(job)))
+    encode = load_user_function(str(job.out / encoder(job)))
     made = [encode(row) for row in x]
     if not all(isinstance(data, bytes) and 0 < len(data) <= job.payload.limit for data in made):
         raise UserError(f"--encode {job.payload.encode}: want bytes, 1 to {job.payload.limit} (--limit) of a sample")
@@ -179,7 +179,7 @@ def _scores(model: models.Model, x: models.Batch, what: str, shape: tuple[int, .
     return np.clip(made, 0, 1)
 
 
-def _ranges(fit: np.ndarray) -> tuple[Prepared | None, float, float]:
+def _ranges(fit: np.ndarray) -> tuple[InputScaling | None, float, float]:
     """What int8 has to span, after each number was scaled by itself where their ranges are unlike (of rows, not images)."""
     low, high = fit.reshape(len(fit), -1).min(0), fit.reshape(len(fit), -1).max(0)
     span = np.maximum(high - low, 1e-6 * max(1.0, float(np.abs(fit).max())))

@@ -38,15 +38,15 @@ class Judged:
 
 def scores(pair: Pair, x: np.ndarray) -> np.ndarray:
     """The int8 local model's, (n,) of class 1, or (n, K)."""
-    event = None if pair.about.costs else pair.about.output_of("ldl")
+    event = None if pair.info.costs else pair.info.event_output("ldl")
     ldl = open_local(pair.ldl, event or 0)
-    made = [ldl.scores(np.asarray(ldl.quantise(pair.view(row, "ldl"))).reshape(ldl.input_shape[1:])) for row in x]
+    made = [ldl.scores(np.asarray(ldl.quantise(pair.model_input(row, "ldl"))).reshape(ldl.input_shape[1:])) for row in x]
     return models.picked(np.array(made), event)
 
 
 def costs_of(pair: Pair) -> Costs:
     """The pair's, a missed event and a false alarm costing what they do by default."""
-    about = pair.about
+    about = pair.info
     if about.costs:
         return Costs.of(about.beta, about.costs)
     return Costs.binary(about.beta, DEFAULTS["delta_fp"], DEFAULTS["delta_fn"])
@@ -61,7 +61,7 @@ def judge(pair: Pair, held: Kept, seed: int = 0) -> Judged:
     brier = ((made - truth) ** 2).reshape(len(made), -1).sum(1)
     drawn = np.random.default_rng(seed).choice(len(held), PLAYED, p=p)
     policy: Policy = AdaptiveClasses() if made.ndim == 2 else Adaptive()
-    trace = Trace(pair.about.name, made[drawn], held.y[drawn])
+    trace = Trace(pair.info.name, made[drawn], held.y[drawn])
     (result,) = sweep([Job(policy, trace, costs_of(pair), PLAYED, seed, RUNS)])
     return Judged(float(p @ right), float(p @ brier), float(result.mean("cost")), result.deviation("cost"))
 

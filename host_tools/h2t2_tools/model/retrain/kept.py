@@ -42,21 +42,21 @@ def load(pair: Pair, folder: Path, device: str | None) -> Kept:
     """Those of the pair's model. UserError where there are none, or a recipe could not be given them."""
     _checked(pair)
     with store.readable(folder) as base:
-        rows = list(store.read(base, device, pair.about.model_id))
+        rows = list(store.read(base, device, pair.info.model_id))
     fitting = [row for row in rows if _fits(pair, row)]
     if not fitting:
-        raise UserError(f"{folder}: no samples of the pair's model, {pair.about.model_id} ({len(rows)} of it in another shape)")
+        raise UserError(f"{folder}: no samples of the pair's model, {pair.info.model_id} ({len(rows)} of it in another shape)")
     x = np.array([_numbers(pair, row) for row in fitting], np.float32)
     y = np.array([row.label for row in fitting])
-    if y.max() >= pair.about.classes:
-        raise UserError(f"{folder}: labels to {y.max()}; the pair has {pair.about.classes} classes")
+    if y.max() >= pair.info.classes:
+        raise UserError(f"{folder}: labels to {y.max()}; the pair has {pair.info.classes} classes")
     weight = np.minimum([row.weight for row in fitting], CAP)
     return Kept(x, y, weight, len(rows) - len(fitting))
 
 
 def _checked(pair: Pair) -> None:
     """UserError for a pair whose offloads do not tell what the local model reads."""
-    about = pair.about
+    about = pair.info
     sent, read = about.columns["rdl"], about.columns["ldl"]
     if sent is not None and (read is None or not set(read) <= set(sent)):
         raise UserError(f"{pair.folder}: offloads hold the columns {sent}, the local model reads others; they cannot train it")
@@ -65,7 +65,7 @@ def _checked(pair: Pair) -> None:
 
 
 def _fits(pair: Pair, sample: Sample) -> bool:
-    remote = pair.about.remote
+    remote = pair.info.remote
     if wire.DTYPES[sample.dtype] != remote.dtype:
         return False
     return (
@@ -75,7 +75,7 @@ def _fits(pair: Pair, sample: Sample) -> bool:
 
 def _numbers(pair: Pair, sample: Sample) -> np.ndarray:
     """A sample's numbers, of the shape of the pair's; those that are not sent are NaN."""
-    about = pair.about
+    about = pair.info
     if sample.dtype == wire.RAW:
         return _picture(pair, sample)
     batch = models.as_batch([sample.data], sample.dtype, tuple(about.remote.shape))
@@ -90,7 +90,7 @@ def _numbers(pair: Pair, sample: Sample) -> np.ndarray:
 def _picture(pair: Pair, sample: Sample) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
-    given = pair.about.picture
+    given = pair.info.picture
     assert given
     try:
         with Image.open(BytesIO(sample.data), formats=FORMATS) as image:
@@ -99,4 +99,4 @@ def _picture(pair: Pair, sample: Sample) -> np.ndarray:
             pixels = np.asarray(image.convert("L" if given.channels == 1 else "RGB").resize((given.width, given.height)))
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
         raise UserError(f"sample {sample.id} of {sample.device}: {error}") from None
-    return given.numbers(pixels.reshape(given.height, given.width, -1))
+    return given.convert(pixels.reshape(given.height, given.width, -1))

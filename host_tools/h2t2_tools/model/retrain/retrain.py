@@ -14,8 +14,8 @@ import numpy as np
 
 from ...common import pairs, plots
 from ...common.errors import Failure, UserError
-from ...common.finite import finite
-from ...common.functions import function
+from ...common.finite import check_finite
+from ...common.functions import load_user_function
 from ...common.pairs import Pair
 from ...fleet.rdl import models
 from ..pair import make
@@ -95,7 +95,7 @@ def _called(recipe: Path, name: str, *given: Any) -> Any:
     """What a function of the recipe returns. UserError, saying what it raised."""
     if not recipe.is_file():
         raise UserError(f"{recipe}: no such file; a recipe has training_data() and local_model(x, y, weight)")
-    call = function(f"{recipe}:{name}")
+    call = load_user_function(f"{recipe}:{name}")
     try:
         return call(*given)
     except ModuleNotFoundError:
@@ -112,9 +112,9 @@ def _own(recipe: Path, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(made[0], np.float32), np.asarray(made[1]).astype(int)
     if x.shape[1:] != pair.x.shape[1:] or len(x) != len(y) or not len(y):
         raise UserError(f"{recipe}: training_data() gave x {x.shape}, y {y.shape}; want samples of shape {pair.x.shape[1:]}")
-    if y.min() < 0 or y.max() >= pair.about.classes:
-        raise UserError(f"{recipe}: training_data() has labels {y.min()} to {y.max()}; want 0 to {pair.about.classes - 1}")
-    finite(x, recipe)
+    if y.min() < 0 or y.max() >= pair.info.classes:
+        raise UserError(f"{recipe}: training_data() has labels {y.min()} to {y.max()}; want 0 to {pair.info.classes - 1}")
+    check_finite(x, recipe)
     return x, y
 
 
@@ -137,7 +137,7 @@ def _saved(model: Any, folder: Path, recipe: Path) -> Path:
 
 def _written(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path) -> dict[str, Any]:
     """The pair with that local model in the folder; the report of h2t2 pair."""
-    about, remote = pair.about, pair.about.remote
+    about, remote = pair.info, pair.info.remote
     if not models.is_url(remote.model):
         shutil.copyfile(pair.rdl.with_name(pair.rdl.name.partition(":")[0]), folder / remote.model.partition(":")[0])
     shutil.copyfile(recipe, folder / RECIPE)
@@ -152,7 +152,8 @@ def _written(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Pat
     ldl = converted("ldl", model, job, samples)
     rdl = Side(
         "as it was", remote.model, tuple(remote.shape), remote.scale, remote.zero_point,
-        None if about.costs else about.output_of("rdl"), models.answers(pair), None, about.prepared.get("rdl"), remote.floats,
+        None if about.costs else about.event_output("rdl"), models.answers(pair), None, about.prepared.get("rdl"),
+        remote.floats,
     )  # fmt: skip
     report = make.described(job, samples, ldl, rdl)
     make.write(job, samples, ldl, rdl, report)
@@ -162,7 +163,7 @@ def _written(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Pat
 def _drawn(old: Pair, new: Pair, judging: Kept, path: Path) -> None:
     lines = {"old": judge.reliability(old, judging), "new": judge.reliability(new, judging)}
     labels = ("local score", "how often the remote model agrees")
-    plots.curves(path, lines, ("score", "right"), labels, f"{new.about.name}: {len(judging):,} kept samples held out")
+    plots.curves(path, lines, ("score", "right"), labels, f"{new.info.name}: {len(judging):,} kept samples held out")
 
 
 def _said(told: dict[str, Any]) -> str:

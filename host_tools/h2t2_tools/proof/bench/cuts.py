@@ -108,7 +108,7 @@ def _on_pico(progress: Callable[[str], None], cuts: int) -> list[dict[str, Any]]
         folder = Path(name)
         (folder / "ldl.h2m").write_bytes(from_tflite(pair.ldl))
         config = NodeConfig(
-            device="cut", remote_shape=list(pair.about.remote.shape), model_id=pair.about.model_id, deadline_ms=50
+            device="cut", remote_shape=list(pair.info.remote.shape), model_id=pair.info.model_id, deadline_ms=50
         )
         zeros = bytes(3 * Contents(folder / "ldl.h2m", config).record_size)
         (folder / "samples.bin").write_bytes(zeros)

@@ -31,7 +31,7 @@ def measure(progress: Progress) -> dict[str, Any]:
     libraries = _libraries(progress)
     this_python = f"3.{sys.version_info[1]}"
     rows = [{"python": this_python, "bytes": sum(row["bytes"] for row in libraries), "why": None}]
-    for python, program in pythons.others().items():
+    for python, program in pythons.other_versions().items():
         progress(f"Python {python}")
         try:
             rows.append({"python": python, "bytes": _installed(program), "why": None})

@@ -30,17 +30,17 @@ def measure(progress: Progress) -> list[Row]:
         adaptive policy differ, on the same stream with the same draws.
     """
     rows = []
-    for name in pairs.names():
+    for name in pairs.shipped_names():
         pair = pairs.load(name)
-        exact = open_exact(pair.ldl, pair.about.output_of("ldl"))
-        inputs = [exact.quantise(pair.view(x, "ldl")) for x in pair.x]
+        exact = open_exact(pair.ldl, pair.info.event_output("ldl"))
+        inputs = [exact.quantise(pair.model_input(x, "ldl")) for x in pair.x]
         labels = models.labels(models.answers(pair))
         expected = np.array([exact.outputs(x) for x in inputs])
-        order = pairs.stream(pair, SAMPLES, SEED).tolist()
+        order = pairs.draw_indices(pair, SAMPLES, SEED).tolist()
         decisions = _decisions(pair, exact, inputs, labels, order)
         for resolver in ("reference", "optimised"):
             progress(f"{name}, {resolver}")
-            pi = TFLiteModel(str(pair.ldl), pair.about.output_of("ldl"), resolver)
+            pi = TFLiteModel(str(pair.ldl), pair.info.event_output("ldl"), resolver)
             distance = np.abs(np.array([pi.outputs(x) for x in inputs]).astype(int) - expected)
             on_pi = _decisions(pair, pi, inputs, labels, order)
             rows.append(
@@ -61,10 +61,10 @@ def measure(progress: Progress) -> list[Row]:
 
 def _decisions(pair: pairs.Pair, model: Any, inputs: list[np.ndarray], labels: np.ndarray, order: list[int]) -> list[int]:
     """What a node decides about each sample of the stream, where every label arrives at once."""
-    costs = pair.about.costs
-    numbers = {**policies.DEFAULTS, "beta": pair.about.beta, "seed": SEED, **({"costs": costs} if costs else {})}
+    costs = pair.info.costs
+    numbers = {**policies.DEFAULTS, "beta": pair.info.beta, "seed": SEED, **({"costs": costs} if costs else {})}
     policy = policies.make("adaptive", numbers)
-    ldl = Classes(model, pair.about.classes) if costs else model
+    ldl = Classes(model, pair.info.classes) if costs else model
     decisions = []
     for n in order:
         score = ldl.run(inputs[n])

@@ -104,7 +104,7 @@ def _policies(progress: Progress) -> list[Row]:
 
 def _boards(progress: Progress) -> list[Row]:
     pair = pairs.load(PAIR)
-    config = NodeConfig(remote_shape=pair.about.remote.shape, model_id=pair.about.model_id)
+    config = NodeConfig(remote_shape=pair.info.remote.shape, model_id=pair.info.model_id)
     rows = []
     with tempfile.TemporaryDirectory() as name:
         model = Path(name) / "ldl.h2m"

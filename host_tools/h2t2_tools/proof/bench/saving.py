@@ -21,7 +21,7 @@ def measure(progress: Progress) -> list[Row]:
         progress(name)
         pair = pairs.load(name)
         usual = {key: policies.DEFAULTS[key] for key in policies.DEFAULTS if key not in ("window", "rdl_fp", "rdl_fn")}
-        numbers = {**usual, "beta": pair.about.beta}
+        numbers = {**usual, "beta": pair.info.beta}
         with tempfile.TemporaryDirectory() as folder:
             reports.append(demo.demonstrate(pair, policies.NAMES[0], numbers, SAMPLES, "amqtt", 1, Path(folder)))
     return reports

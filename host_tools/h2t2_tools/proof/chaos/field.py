@@ -64,8 +64,8 @@ class _Device:
         folder.mkdir()
         pair = pairs.load(PAIR)
         config = NodeConfig(
-            device=name, broker=broker.host, port=broker.port, event=pair.about.output_of("ldl"), model_id=pair.about.model_id,
-            remote_shape=pair.about.remote.shape, every="1s", app="app.py", pair=str(pair.folder), update_key=str(public),
+            device=name, broker=broker.host, port=broker.port, event=pair.info.event_output("ldl"), model_id=pair.info.model_id,
+            remote_shape=pair.info.remote.shape, every="1s", app="app.py", pair=str(pair.folder), update_key=str(public),
             update_app=True, log="log", folder=folder,
         )  # fmt: skip
         (folder / "app.py").write_text(program)

@@ -51,7 +51,7 @@ class Storm:
         self.proxy = Proxy(self.broker.host, self.broker.port, self.faults)
         self.done: Counter[str] = Counter()
         self._hang = folder / "hang"
-        event = str(pair.about.output_of("rdl"))
+        event = str(pair.info.event_output("rdl"))
         self._environment = {
             **os.environ,
             "H2T2_CHAOS_MODEL": str(pair.rdl),
@@ -165,7 +165,7 @@ def unleash(
         try:
             for n, kind in enumerate(dict.fromkeys(names)):
                 (folder / kind).mkdir()
-                order = pairs.stream(pair, samples, seed + n).tolist()
+                order = pairs.draw_indices(pair, samples, seed + n).tolist()
                 address = storm.proxy.host, storm.proxy.port
                 subjects.append(KINDS[kind](folder / kind, order, labels, address, deadline_ms))
             watching = None if Watching.missing() else Watching(folder / "watch", storm.broker, NAMES, seed)
@@ -196,7 +196,7 @@ def unleash(
 
 def _labels(pair: pairs.Pair) -> list[int]:
     """What the remote model says of every test sample."""
-    model = TFLiteModel(str(pair.rdl), event=pair.about.output_of("rdl"))
+    model = TFLiteModel(str(pair.rdl), event=pair.info.event_output("rdl"))
     return [int(model.score(model.run(model.quantise(x).reshape(model.input_shape[1:]))) >= 0.5) for x in pair.x]
 
 

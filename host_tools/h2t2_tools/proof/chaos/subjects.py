@@ -221,15 +221,15 @@ class UnixNode(Subject):
         if missing:
             raise Failure(f"unix: {missing}")
         pair = pairs.load("breast_cancer")
-        ldl = TFLiteModel(str(pair.ldl), event=pair.about.output_of("ldl"))
-        rdl = TFLiteModel(str(pair.rdl), event=pair.about.output_of("rdl"))
-        local = [ldl.quantise(pair.view(x, "ldl")).tobytes() for x in pair.x]
+        ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_output("ldl"))
+        rdl = TFLiteModel(str(pair.rdl), event=pair.info.event_output("rdl"))
+        local = [ldl.quantise(pair.model_input(x, "ldl")).tobytes() for x in pair.x]
         self._records = [mine + rdl.quantise(x).tobytes() for mine, x in zip(local, pair.x)]
         model = folder / "ldl.h2m"
         model.write_bytes(bundle.from_tflite(pair.ldl))
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
-            model_id=pair.about.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, in_flight=8,
+            model_id=pair.info.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, in_flight=8,
             deadline_ms=deadline_ms, snapshot_every=EVERY, every=PERIOD, telemetry_s=1,
         )  # fmt: skip
         target = Folder(folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....common.functions import function
+from ....common.functions import load_user_function
 from .source import Source
 from .tensors import Batch, floats
 
@@ -16,7 +16,7 @@ class Function:
     raw = True
 
     def __init__(self, source: Source) -> None:
-        self._call = function(source.path)
+        self._call = load_user_function(source.path)
         self.shape: tuple[int, ...] | None = None
         self._source = source
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....common.untrusted import whole
+from ....common.untrusted import parse_integer
 from .source import INFERENCE, Source
 from .tensors import Batch, floats, integers, picked
 from .web import Web, as_object
@@ -113,7 +113,7 @@ class Inference:
     def _read(self, answer: bytes, told: Mapping[str, str]) -> tuple[np.ndarray, bool]:
         """(the output, whether it holds labels). ValueError for what is no such answer."""
         size = told.get(LENGTH)
-        length = whole(size, len(answer)) if size else None
+        length = parse_integer(size, len(answer)) if size else None
         head = len(answer) if length is None else length
         outputs = as_object(self._model, answer[:head]).get("outputs")
         if not isinstance(outputs, list) or not all(isinstance(one, dict) for one in outputs):

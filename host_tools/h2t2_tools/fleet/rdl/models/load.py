@@ -9,7 +9,7 @@ import numpy as np
 from h2t2.link import wire
 
 from ....common.errors import UserError
-from ....common.functions import is_function
+from ....common.functions import is_user_function
 from ....common.pairs import Pair
 from .source import INFERENCE, Source, is_url, of_pair
 from .tensors import Model, as_batch
@@ -35,7 +35,7 @@ def _one(source: Source) -> Model:
         return Inference(source) if INFERENCE in source.path else Instances(source)
     if not source.file.is_file():
         raise UserError(f"{source.file}: no such file")
-    if is_function(source.path):
+    if is_user_function(source.path):
         from .function import Function
 
         return Function(source)
@@ -54,6 +54,6 @@ def _one(source: Source) -> Model:
 
 def answers(pair: Pair) -> np.ndarray:
     """What the remote model of a pair makes of what an offload of every test sample sends: scores, (n,) or (n, K)."""
-    remote = pair.about.remote
-    sent = [pair.sent(n) for n in range(len(pair.x))]
+    remote = pair.info.remote
+    sent = [pair.test_payload(n) for n in range(len(pair.x))]
     return load(of_pair(pair)).scores(as_batch(sent, wire.DTYPES.index(remote.dtype), tuple(remote.shape)))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from h2t2.link import wire
 
-from ....common.functions import is_function
-from ....common.pairs import Pair, Prepared
+from ....common.functions import is_user_function
+from ....common.pairs import InputScaling, Pair
 
 TOKEN, THEN_TOKEN = "H2T2_REMOTE_TOKEN", "H2T2_THEN_TOKEN"  # in the environment: of a model, and of the second of a chain
 
@@ -32,7 +32,7 @@ class Source:
     resolver: str = "reference"
     scale: float = 1.0
     zero_point: int = 0
-    prepared: Prepared | None = None
+    prepared: InputScaling | None = None
     floats: bool = False
     limit: int = wire.MAX_DATA
     media: str = ""
@@ -44,7 +44,7 @@ class Source:
 
     @property
     def file(self) -> Path:
-        return Path(self.path.rpartition(":")[0] if is_function(self.path) else self.path)
+        return Path(self.path.rpartition(":")[0] if is_user_function(self.path) else self.path)
 
     def version(self) -> tuple[int, ...]:
         """Changes when a file of it does; () while there is none."""
@@ -79,9 +79,9 @@ def of_pair(
 ) -> Source:
     """The remote model of a pair; path: another in its place, which is given the same input; event: the output that is class 1,
     or ALL, None: as the pair has it. secret, variable: where a server's token is. then: a second one, given the same."""
-    about, remote = pair.about, pair.about.remote
+    about, remote = pair.info, pair.info.remote
     if event is None:
-        event = ALL if about.costs else about.output_of("rdl")
+        event = ALL if about.costs else about.event_output("rdl")
     output = None if event == ALL else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
     second = of_pair(pair, then.path, event, resolver, then.secret, None, THEN_TOKEN) if then else None

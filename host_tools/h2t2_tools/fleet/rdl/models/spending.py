@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ....common.untrusted import json_value
+from ....common.untrusted import parse_json
 
 
 class Spending:
@@ -50,7 +50,7 @@ class Spending:
 def _read(text: str) -> tuple[int, int, float]:
     """(day, requests, spent); those of no day where the file says nothing that can be read: a new one, or one cut off."""
     try:
-        told = json_value(text)
+        told = parse_json(text)
         return int(told["day"]), int(told["requests"]), float(told["spent"])
     except (ValueError, KeyError, TypeError, OverflowError):
         return -1, 0, 0.0

@@ -17,7 +17,7 @@ import httpx
 from h2t2.link.backoff import Backoff
 
 from ....common.errors import UserError
-from ....common.untrusted import json_value, whole
+from ....common.untrusted import parse_integer, parse_json
 from ...endpoint import secret
 from .source import Source
 
@@ -138,7 +138,7 @@ class Request:
 def as_object(url: str, body: bytes) -> dict[str, Any]:
     """A JSON object. ValueError for bytes that are none."""
     try:
-        told = json_value(body)
+        told = parse_json(body)
     except ValueError:
         raise ValueError(f"{url}: its answer is not JSON") from None
     if not isinstance(told, dict):
@@ -162,5 +162,5 @@ def token(url: str, file: str, variable: str) -> str:
 
 def _seconds(text: str) -> float:
     """What a Retry-After asks for: at most a minute, 0 for a date."""
-    seconds = whole(text, 10**18)
+    seconds = parse_integer(text, 10**18)
     return min(float(seconds), 60.0) if seconds is not None else 0.0

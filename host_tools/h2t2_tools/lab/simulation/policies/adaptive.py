@@ -5,7 +5,7 @@ import numpy as np
 from h2t2.core.adaptive import Adaptive as Device
 from h2t2.units import q15
 
-from ....common.budget import of_share
+from ....common.budget import share_arguments
 from .. import adaptive_twin, twin
 from ..stream import Costs, Stream
 from .base import Policy
@@ -40,7 +40,7 @@ class Adaptive(Policy):
         bins = stream.bins(self.bits)
         bucket = (0, 0, False)
         if self.budget:
-            tokens = of_share(self.budget)
+            tokens = share_arguments(self.budget)
             bucket = (tokens["capacity"], tokens["per_sample"], self.priced)
         draws = twin.seeded(seed)
         adaptive_twin.play(bins, stream.label, stream.beta_q15, deltas, learned, options, table, bucket, draws, *late, actions)

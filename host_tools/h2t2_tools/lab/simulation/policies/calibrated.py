@@ -4,13 +4,13 @@ import numpy as np
 
 from h2t2.core.rules import CalibratedMulticlass
 
-from ....common.jit import njit_alone
+from ....common.jit import njit_nogil
 from ..stream import Costs, Stream
 from ..twin import expected
 from .base import Policy
 
 
-@njit_alone
+@njit_nogil
 def binary_rule(scores, betas, delta_fp, delta_fn, actions):
     """h2t2.core.rules.Calibrated.decide a sample; scores (T,) Q14, betas (T,) Q15."""
     for t in range(len(scores)):
@@ -22,7 +22,7 @@ def binary_rule(scores, betas, delta_fp, delta_fn, actions):
             actions[t] = 1 if one <= zero else 0
 
 
-@njit_alone
+@njit_nogil
 def multiclass_rule(scores, betas, matrix, actions):
     """h2t2.core.rules.CalibratedMulticlass.decide a sample; scores (T, K) Q14, matrix (K, K) Q15."""
     for t in range(len(scores)):

@@ -5,7 +5,7 @@ import numpy as np
 from h2t2 import units
 from h2t2.core.h2t2 import H2T2 as Device
 
-from ....common.corollary import corollary
+from ....common.corollary import optimal_rates
 from .. import twin
 from ..stream import Costs, Stream
 from .base import Policy
@@ -36,7 +36,7 @@ class H2T2(Policy):
 
     def device(self, stream: Stream, costs: Costs, seed: int) -> Device:
         """The device's own object, in its first state, for this run."""
-        epsilon, eta = corollary(self.bits, len(stream), self.epsilon_beta or max(1e-3, costs.beta))
+        epsilon, eta = optimal_rates(self.bits, len(stream), self.epsilon_beta or max(1e-3, costs.beta))
         arguments = units.policy(
             bits=self.bits,
             beta=costs.beta,

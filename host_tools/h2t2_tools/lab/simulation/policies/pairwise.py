@@ -5,7 +5,7 @@ import numpy as np
 from h2t2.core.pairwise import Pairwise as Device
 from h2t2.units import q15
 
-from ....common.corollary import corollary
+from ....common.corollary import optimal_rates
 from .. import twin
 from ..stream import Costs, Stream
 from .base import Policy
@@ -25,7 +25,7 @@ class Pairwise(Policy):
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         matrix = costs.q15
-        epsilon = corollary(self.bits, len(stream), max(1e-3, costs.beta))[0]
+        epsilon = optimal_rates(self.bits, len(stream), max(1e-3, costs.beta))[0]
         made = Device(
             matrix.tolist(),
             bits=self.bits,

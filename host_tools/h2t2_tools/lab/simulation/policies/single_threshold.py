@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....common.corollary import corollary
+from ....common.corollary import optimal_rates
 from ..hedge import single_threshold
 from ..stream import Costs, Stream
 from .base import Policy
@@ -22,7 +22,7 @@ class SingleThreshold(Policy):
         values, ranks = np.unique(confidence, return_inverse=True)
         edges = np.concatenate([[0.0], values, [1.0]])
         rng = np.random.default_rng([seed, 2])
-        epsilon = self.epsilon or corollary(4, len(stream), max(1e-3, costs.beta))[0]
+        epsilon = self.epsilon or optimal_rates(4, len(stream), max(1e-3, costs.beta))[0]
         offloaded = np.zeros(len(stream), np.int64)
         psi, zeta = rng.random(len(stream)), rng.random(len(stream))
         single_threshold(ranks.astype(np.int64), np.diff(edges), wrong, stream.beta, self.eta, epsilon, psi, zeta, offloaded)
