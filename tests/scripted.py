@@ -90,8 +90,8 @@ def running(policy=None, bins=(5,) * 30, store=None, every=250, mismatch="fresh"
     decisions, said = [], []
     options = {"deadline_ms": 1000, **options}
     policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
-    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT, log=said.append, **options)
-    keeper = Keeper(policy, store, every, mismatch, node.complain, said.append)
+    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT, log=said.append, **options)
+    keeper = Keeper(policy, store, every=every, mismatch=mismatch, complain=node.complain, log=said.append)
     sensing = sensing or Sensing(recorded(bins), patient=True, complain=node.complain)
-    service = Service(node, sensing, (1,), keeper, telemetry_s=0, log=said.append)
+    service = Service(node, sensing, keeper, shape=(1,), telemetry_s=0, log=said.append)
     return service, node, decisions, said

@@ -6,7 +6,7 @@ from h2t2.node.store import Content, Stream
 
 def saved(policy, costs) -> bytes:
     """What a node writes of a policy."""
-    size, chunks = snapshot.pieces(policy, costs)
+    size, chunks = snapshot.encode(policy, costs)
     blob = b"".join(bytes(chunk) for chunk in chunks)
     assert len(blob) == size
     return blob

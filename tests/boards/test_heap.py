@@ -92,13 +92,13 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tm
 
 SAVE = """import gc
 from h2t2.core.adaptive import Adaptive
-from h2t2.node.snapshot import costs_of, pieces
+from h2t2.node.snapshot import costs_of, encode
 from h2t2.node.store import file_store
 policy = Adaptive(bits=BITS, window=8)
 costs = costs_of(policy)
 store = file_store("state")
-store.write(*pieces(policy, costs))
-size = pieces(policy, costs)[0]
+store.write(*encode(policy, costs))
+size = encode(policy, costs)[0]
 blocks = hole = None
 least = n = 0
 
@@ -120,7 +120,7 @@ for n in range(512, 4096, 64):
     hole = None
     gc.collect()
     try:
-        store.write(*pieces(policy, costs))
+        store.write(*encode(policy, costs))
         least = n
     except MemoryError:
         pass

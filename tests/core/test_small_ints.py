@@ -129,7 +129,10 @@ def test_h2t2_keeps_to_small_ints(
 ):
     """Smallest epsilon, largest eta, b = 8, losses at the cap: every intermediate is watched."""
     try:
-        policy = watched.h2t2.H2T2(bits, beta, fp, fn, eta, epsilon, seed, feedback, exploration, half_life, 4, *rates)
+        policy = watched.h2t2.H2T2(
+            bits, beta=beta, delta_fp=fp, delta_fn=fn, eta=eta, epsilon=epsilon, seed=seed, feedback=feedback,
+            exploration=exploration, half_life=half_life, window=4, rdl_fp=rates[0], rdl_fn=rates[1],
+        )  # fmt: skip
     except ValueError as error:
         assert "rdl_fp" in str(error)  # eta too large for the correction
         return
@@ -166,7 +169,9 @@ def test_h2t2_keeps_to_small_ints(
     age=st.sampled_from([0, 31, 3999]),
 )
 def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, labels, prior, loss, lead, age):
-    policy = watched.adaptive.Adaptive(4, beta, fp, fn, 1, 4, *rates, [prior] * 16)
+    policy = watched.adaptive.Adaptive(
+        beta=beta, delta_fp=fp, delta_fn=fn, window=4, rdl_fp=rates[0], rdl_fn=rates[1], prior=[prior] * 16
+    )
     seen = policy.forecaster
     for node in range(len(seen.labels)):
         seen.labels[node], seen.events[node] = labels, labels * (node % 3) // 2
@@ -208,7 +213,7 @@ def test_a_limit_for_misses_keeps_to_small_ints(
 def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
     pairwise = watched.pairwise.Pairwise(costs, 3, beta=beta, feedback="all")
-    adaptive = watched.adaptive_classes.AdaptiveClasses(costs, 2, beta)
+    adaptive = watched.adaptive_classes.AdaptiveClasses(costs, 2, beta=beta)
     rule = watched.rules.CalibratedMulticlass(costs)
     binary = watched.rules.Calibrated(fp, fn)
     for f in ([16384, 0, 0], [0, 16384, 0], [5461, 5461, 5462], [0, 0, 0], [10922, 10922, 10923]):
@@ -230,7 +235,7 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
 def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count, loss, sums, age, told):
     costs = [[0 if i == j else (32768, cost)[i % 2] for j in range(classes)] for i in range(classes)]
     by_labels = [[(told, -32768)[(i + j) % 2] for j in range(classes)] for i in range(classes)] if told else None
-    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta, 1, 4, by_labels)
+    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta=beta, window=4, told=by_labels)
     seen = policy.forecaster
     for n in range(len(seen.counts)):
         seen.counts[n] = min(count, 32000 // classes) if n % 3 else 0

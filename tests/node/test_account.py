@@ -26,7 +26,7 @@ def lived(samples, seed, answers=1.0):
     rng = random.Random(seed)
     said = []
     link = Link()
-    node = Node(Adaptive(bits=4), Ldl(), link, lambda *args: said.append(args[1:]), 1, BOOT)
+    node = Node(Adaptive(bits=4), Ldl(), link, lambda *args: said.append(args[1:]), model_id=1, boot=BOOT)
     delta = {(0, 1): node.policy.delta_fn, (1, 0): node.policy.delta_fp}
     paid = local = 0
     for _ in range(samples):
@@ -65,13 +65,13 @@ def test_the_estimates_allow_for_answers_that_do_not_come():
 
 
 def test_nothing_is_known_before_the_first_answer():
-    node = Node(Adaptive(bits=4), Ldl(), Link(), lambda *_: None, 1, BOOT)
+    node = Node(Adaptive(bits=4), Ldl(), Link(), lambda *_: None, model_id=1, boot=BOOT)
     assert costs_of(node) is None
 
 
 def test_an_offload_that_did_not_go_out_is_not_paid():
     link = Link()
-    node = Node(paper(epsilon=32768), Ldl(), link, lambda *_: None, 1, BOOT)
+    node = Node(paper(epsilon=32768), Ldl(), link, lambda *_: None, model_id=1, boot=BOOT)
     link.up = False
     node.step(5, (1,), b"x", None)
     assert node.account.paid == 0

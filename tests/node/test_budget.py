@@ -18,7 +18,7 @@ def clock(monkeypatch):
 def node_with(budget, policy=None):
     decisions = []
     policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
-    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT, window=4, budget=budget)
+    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT, window=4, budget=budget)
     return node, decisions
 
 

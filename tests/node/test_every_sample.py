@@ -16,7 +16,7 @@ from h2t2_tools.fleet.config import NodeConfig
 
 def node_of(policy, **options):
     decisions, said = [], []
-    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT, log=said.append, **options)
+    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT, log=said.append, **options)
     return node, decisions, said
 
 

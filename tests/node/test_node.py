@@ -17,7 +17,7 @@ def setup():
     link = Link()
     link.answers = False
     policy = paper(epsilon=32768, feedback="all")  # offloads everything
-    node = Node(policy, Ldl(), link, lambda *args: decisions.append(args), 1, BOOT, window=4, deadline_ms=1000)
+    node = Node(policy, Ldl(), link, lambda *args: decisions.append(args), model_id=1, boot=BOOT, window=4, deadline_ms=1000)
     return node, link, decisions
 
 
@@ -37,7 +37,7 @@ def test_a_reply_decides_and_teaches_once(setup):
 
 def test_a_local_decision_sends_nothing():
     decisions = []
-    node = Node(paper(epsilon=1), Ldl(), Link(), lambda *args: decisions.append(args), 1, BOOT)
+    node = Node(paper(epsilon=1), Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT)
     step(node, 15)
     assert decisions == [("s", 15, 1, LOCAL)]  # every expert says 1 in the top bin
     assert node.link.sent == []
@@ -74,7 +74,15 @@ def test_a_label_teaches_as_long_as_its_ticket_is_held():
     for hold, lessons in ((64, 460), (8, 0)):
         link = Link()
         link.answers = False
-        node = Node(paper(epsilon=32768, feedback="all", window=hold), Ldl(), link, lambda *_: None, 1, BOOT, deadline_ms=0)
+        node = Node(
+            paper(epsilon=32768, feedback="all", window=hold),
+            Ldl(),
+            link,
+            lambda *_: None,
+            model_id=1,
+            boot=BOOT,
+            deadline_ms=0,
+        )
         for n in range(500):
             node._no_answer = lambda now, ticket: None  # workers that are merely late
             link.sent.clear() if n == 0 else None
@@ -130,7 +138,7 @@ def test_what_cannot_be_sent_or_understood_is_decided():
         if decision[0] == "jammed":
             raise OSError("jammed")
 
-    node = Node(paper(epsilon=32768), Broken(), Link(), act, 1, BOOT, log=said.append)
+    node = Node(paper(epsilon=32768), Broken(), Link(), act, model_id=1, boot=BOOT, log=said.append)
     for _ in range(100):
         node.step(5, (7,), b"x", "size")
     node.step(99, (1,), b"x", "model")
@@ -184,7 +192,7 @@ def test_the_window_bounds_what_is_in_flight_and_the_rest_is_decided(setup):
 
 def test_busy_workers_are_asked_for_less_and_asked_again():
     """ "Busy" is news about what an offload costs: the charge rises with each, falls with every answer."""
-    node = Node(paper(epsilon=1, beta=3000), Ldl(), Link(), lambda *_: None, 1, BOOT)
+    node = Node(paper(epsilon=1, beta=3000), Ldl(), Link(), lambda *_: None, model_id=1, boot=BOOT)
     charged = []
     for status in [wire.BUSY] * 8 + [wire.OK] * 90:
         node.link.status = status
@@ -201,7 +209,7 @@ def test_a_flood_of_replies_does_not_keep_a_poll():
     decisions = []
     link = Link()
     link.receive = lambda wait_ms: b"nonsense"
-    node = Node(paper(epsilon=32768), Ldl(), link, lambda *args: decisions.append(args), 1, BOOT, deadline_ms=0)
+    node = Node(paper(epsilon=32768), Ldl(), link, lambda *args: decisions.append(args), model_id=1, boot=BOOT, deadline_ms=0)
     step(node)
     node.poll()
     assert node.strangers == h2t2.node.node.AT_ONCE and len(decisions) == 1

@@ -51,7 +51,7 @@ def world(now, sensor, trip=0, every_us=0, samples=50, window=8, deadline_ms=100
 
     node = Node(
         paper(epsilon=32768, window=256), Ldl(), World(now, trip), act,
-        1, 9, window=window, deadline_ms=deadline_ms, log=said.append, **options,
+        model_id=1, boot=9, window=window, deadline_ms=deadline_ms, log=said.append, **options,
     )  # fmt: skip
     end = now[0] + 60000
 
@@ -63,8 +63,8 @@ def world(now, sensor, trip=0, every_us=0, samples=50, window=8, deadline_ms=100
             handed[given[2]] = sensing.since if every_us else now[0] % 2**30
         return given
 
-    sensing = Sensing(taking, every_us, complain=node.complain)
-    service = Service(node, sensing, (1,), Keeper(node.policy, None), telemetry_s=0, log=said.append)
+    sensing = Sensing(taking, every_us=every_us, complain=node.complain)
+    service = Service(node, sensing, Keeper(node.policy, None), shape=(1,), telemetry_s=0, log=said.append)
     service.run(samples)
     assert node.samples == len(late) and not node.pending
     return service, late, said

@@ -158,7 +158,7 @@ def test_what_the_version_before_saved_is_taken_up(name, tmp_path):
     snapshot.restore(target, content, GIVEN)
     content.close()
     assert saved(target, GIVEN) == saved(policy, GIVEN)
-    store.write(*snapshot.pieces(target, GIVEN))
+    store.write(*snapshot.encode(target, GIVEN))
     assert (tmp_path / "state.0").read_bytes()[:4] == struct.pack("<I", 8) and store.load() == saved(policy, GIVEN)
 
 

@@ -63,7 +63,7 @@ class Check:
 
 
 def saved(policy, costs):
-    size, chunks = snapshot.pieces(policy, costs)
+    size, chunks = snapshot.encode(policy, costs)
     blob = b"".join([bytes(chunk) for chunk in chunks])
     assert len(blob) == size
     return blob

@@ -58,6 +58,7 @@ class Adaptive(H2T2):
     def __init__(
         self,
         bits: int = defaults.BITS,
+        *,
         beta: int = defaults.BETA,
         delta_fp: int = defaults.DELTA_FP,
         delta_fn: int = defaults.DELTA_FN,
@@ -80,9 +81,9 @@ class Adaptive(H2T2):
         self.fp = self.fn = self.fee = 0  # what errors and an offload count for the forecaster
         self.cut = ONE  # what a cost of 1 counts beside them
         H2T2.__init__(
-            self, bits, beta, delta_fp, delta_fn, ETA, ONE, seed, "all", "epsilon", 0, window, rdl_fp, rdl_fn,
+            self, bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=ETA, epsilon=ONE, seed=seed, feedback="all",
+            exploration="epsilon", window=window, rdl_fp=rdl_fp, rdl_fn=rdl_fn,
         )  # fmt: skip
-        self.options = (bits, rdl_fp, rdl_fn)
         self.wishes = array("i", [0] * window)  # of every ticket out: the forecaster's chance << 1 | class
 
     def set_deltas(self, fp: int, fn: int) -> None:
@@ -202,6 +203,10 @@ class Adaptive(H2T2):
         self._move((min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8))
         self.forecaster.learn(slots[at + BIN], label)
         return True
+
+    def settings(self) -> "tuple[int, ...]":
+        """As Policy.settings."""
+        return self.bits, self.rdl_fp, self.rdl_fn
 
     def asked(self) -> int:
         """As Policy.asked."""

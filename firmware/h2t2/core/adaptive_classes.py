@@ -60,6 +60,7 @@ class AdaptiveClasses(Policy):
         self,
         costs: list,
         bits: int = defaults.BITS,
+        *,
         beta: int = defaults.BETA,
         seed: int = defaults.SEED,
         window: int = defaults.WINDOW,
@@ -68,7 +69,7 @@ class AdaptiveClasses(Policy):
         """costs: as CalibratedMulticlass takes them, K from 2 to 16. bits: 1..6, of the confidence. beta: Q15. told: what a
         label of the remote model says that answers cost, where that model errs: units.told() makes it."""
         checked_integer("bits", bits, 1, 6)
-        Policy.__init__(self, seed, window, ONE, ONE)
+        Policy.__init__(self, seed, window)
         self.classes = n = len(checked(costs))
         self.told = told is not None
         self.costs = array("i", [0] * (n * n))
@@ -81,7 +82,6 @@ class AdaptiveClasses(Policy):
         self.shares = [0, 0]
         self.wishes = array("i", [0] * window)  # of every ticket out: the forecaster's chance << 4 | class
         self.want = self.chance = 0
-        self.options = (bits, n, self.told)
         self.set_beta(beta)
 
     def set_deltas(self, fp: int, fn: int) -> None:
@@ -223,6 +223,10 @@ class AdaptiveClasses(Policy):
             least = min(least, spent[i])
         for i in range(len(spent)):
             spent[i] = spent[i] - least >> 1
+
+    def settings(self) -> "tuple[int, ...]":
+        """As Policy.settings."""
+        return self.bits, self.classes, self.told
 
     def asked(self) -> int:
         """As Policy.asked."""

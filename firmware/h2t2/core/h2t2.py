@@ -25,6 +25,7 @@ class H2T2(Policy):
     def __init__(
         self,
         bits: int = defaults.BITS,
+        *,
         beta: int = defaults.BETA,
         delta_fp: int = defaults.DELTA_FP,
         delta_fn: int = defaults.DELTA_FN,
@@ -55,7 +56,8 @@ class H2T2(Policy):
             raise ValueError("feedback %r is not explored or all" % feedback)
         if exploration not in ("epsilon", "anytime"):
             raise ValueError("exploration %r is not epsilon or anytime" % exploration)
-        Policy.__init__(self, seed, window, delta_fp, delta_fn)
+        Policy.__init__(self, seed, window)
+        self.bits = bits
         self.experts = Experts(bits)
         self.all = feedback == "all"
         self.anytime = exploration == "anytime"
@@ -64,7 +66,6 @@ class H2T2(Policy):
         self.rate = log2e(eta)  # octaves a unit of cost, Q26
         self.rdl_fp = rdl_fp
         self.rdl_fn = rdl_fn
-        self.options = (bits, self.rate, self.all, self.anytime, half_life, rdl_fp, rdl_fn)
         self.set_deltas(delta_fp, delta_fn)
         self.set_beta(beta)
         self.cell = 0  # added to the bin in a ticket: which learner, where there are several
@@ -186,6 +187,10 @@ class H2T2(Policy):
             divide(-one, at)
             experts.charge(k, zero, beta, loss[0], loss[1])
         self.taught += 1
+
+    def settings(self) -> "tuple[int, ...]":
+        """As Policy.settings."""
+        return self.bits, self.rate, self.all, self.anytime, self.half_life, self.rdl_fp, self.rdl_fn
 
     def asked(self) -> int:
         """As Policy.asked: P(offload), or an exploration."""

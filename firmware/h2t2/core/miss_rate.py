@@ -129,7 +129,6 @@ class MissLimited(Adaptive):
         self.limit = miss_rate
         self.floor = looks(miss_rate)
         begin(self.sums, self.floor)
-        self.options += (miss_rate,)
         # of every ticket out: chance - 1 << 15 | the probability of the answer 0
         self.seen = array("i", [0] * self.tickets.window)
 
@@ -172,6 +171,10 @@ class MissLimited(Adaptive):
             told(self.sums, (x >> 15) + 1, x & 32767)
             estimate(self.sums, self.found)
         return True
+
+    def settings(self) -> "tuple[int, ...]":
+        """As Policy.settings."""
+        return Adaptive.settings(self) + (self.limit,)
 
     def scalars(self):
         """As Policy.scalars."""

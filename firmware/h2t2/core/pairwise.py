@@ -26,12 +26,9 @@ class Pairwise(H2T2):
         self.costs = checked(costs)
         H2T2.__init__(self, bits=bits, **options)
         n = len(costs)
-        self.bits = bits
         self.learners = [Experts(bits) for _ in range(n * (n - 1) // 2)]  # one a pair
         self.loss = [[times(self.rate, cost) for cost in row] for row in costs]  # octaves, Q26
         self.pairs = [(a, b) for b in range(n) for a in range(b)]  # pair (a, b) is number b (b - 1) / 2 + a
-        for row in costs:
-            self.options += tuple(row)
 
     def decide(self, f) -> int:
         """The class, or OFFLOAD, for scores f: K integers in Q14 that sum to at most 32767 (16384 is 1)."""
@@ -88,6 +85,13 @@ class Pairwise(H2T2):
         cell = self.tickets.slots[ticket % self.tickets.window * FIELDS + BIN]
         side = self.tickets.lose(ticket)
         return side if side < 0 else self.pairs[cell >> self.bits][side]
+
+    def settings(self) -> "tuple[int, ...]":
+        """As Policy.settings."""
+        made = H2T2.settings(self)
+        for row in self.costs:
+            made += tuple(row)
+        return made
 
     def trees(self):
         """The expert trees it learns with, one a pair of classes."""

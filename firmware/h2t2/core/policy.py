@@ -31,8 +31,7 @@ class Policy:
     """A policy decides a round (`decide`) and may be taught its label later (`learn`), by the ticket of an offload.
 
     Its owner reads after decide(): `ticket` (0 unless offloaded), `local` (the class to act on without the remote model).
-    `beta`, `delta_fp` and `delta_fn` are the costs in force, Q15; the policy alone owns them. `options` is what it was made
-    with, as integers: two policies of one kind with equal options may exchange states.
+    `beta`, `delta_fp` and `delta_fn` are the costs in force, Q15; the policy alone owns them. `bits`: 2^bits score bins.
     """
 
     kind = 0  # of its snapshots
@@ -41,15 +40,13 @@ class Policy:
     limit = 0  # the most events that it may miss, Q15, where it keeps such a limit; then it has report()
     reprices = False  # whether what it has learned follows a change of costs at once
 
-    def __init__(self, seed: int, window: int, delta_fp: int, delta_fn: int):
+    def __init__(self, seed: int, window: int):
         self.rng = Rng(seed)
         self.tickets = Tickets(window)
-        self.delta_fp = delta_fp
-        self.delta_fn = delta_fn
+        self.delta_fp = self.delta_fn = ONE
         self.beta = self.charged = 0  # the cost of an offload, and what is charged for one now
         self.age = self.taught = 0  # rounds since the last halving by half_life; labels learned from
         self.ticket = self.local = 0
-        self.options = ()  # type: tuple[int, ...]
 
     def set_beta(self, beta: int) -> None:
         """The cost of an offload from the next round on, Q15, 0..32768."""
@@ -68,6 +65,10 @@ class Policy:
     def set_prior(self, prior) -> None:
         """Another table of how often each bin holds an event. ValueError where the policy takes none, or it is none."""
         raise ValueError("policy %s takes no table" % self.name)
+
+    def settings(self) -> "tuple[int, ...]":
+        """The options it was made with, as integers: policies of one kind with equal settings may exchange states."""
+        raise NotImplementedError
 
     def asked(self) -> int:
         """The probability, Q15, with which the last round offloaded."""

@@ -14,7 +14,7 @@ class Decision:
     class 1, or, of more classes than two, the largest; the middle of its bin, -1 where that model failed. tag: what sense()
     gave. late: whether it came after the deadline."""
 
-    def __init__(self, label, source, score, tag, late):
+    def __init__(self, label, source, *, score, tag, late):
         self.label = label
         self.source = source
         self.score = score
@@ -107,7 +107,7 @@ class App:
         score = self.least + (1 - self.least) * (2 * k + 1) / self.steps if k >= 0 else -1
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
         try:
-            self.program.act(Decision(decision, SOURCES[source], score, measured, late))
+            self.program.act(Decision(decision, SOURCES[source], score=score, tag=measured, late=late))
         finally:
             if self.shown:
                 self.shown(n, k, decision, source)

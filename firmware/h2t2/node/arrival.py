@@ -12,17 +12,17 @@ SYNCED = 4096  # bytes after which what came is on the disk for certain
 
 
 class Arrival:
-    """One package at a time, in the file `path`. key: the modulus, hexadecimal; most: bytes of a package's body.
+    """One package at a time, in the file `path`. key: the modulus, hexadecimal. limit: bytes of a package's body.
 
     admit(head): raises ValueError for a genuine package that is not for this node.
     """
 
-    def __init__(self, path, key, most, admit):
+    def __init__(self, path, *, key, limit, admit):
         self.path = path
         self.key = key
-        self.most = most
+        self.limit = limit
         self.admit = admit
-        self.limit = Limit()
+        self.attempts = Limit()
         self.watch = Stopwatch()
         self.id = -1
         self.size = self.have = 0  # bytes of the package, and how many of them came
@@ -71,8 +71,8 @@ class Arrival:
         if (number, size) != self.announced:
             self.first = b""
             self.announced = None
-            if not package.SIGNED < size <= package.SIGNED + self.most:
-                raise ValueError("a package of %d bytes; this node takes %d" % (size - package.SIGNED, self.most))
+            if not package.SIGNED < size <= package.SIGNED + self.limit:
+                raise ValueError("a package of %d bytes; this node takes %d" % (size - package.SIGNED, self.limit))
             self.announced = number, size
             if self._goes_on(number, size):
                 return
@@ -161,7 +161,7 @@ class Arrival:
         if package.id_of(first) != number:
             raise ValueError("the package's head is not the one that was announced")
         head = package.head_of(first)
-        if not self.limit.passes():
+        if not self.attempts.passes():
             raise ValueError("more packages than one each 15 s")
         if not package.genuine(first, unhexlify(self.key)):
             raise ValueError("the package is not signed with the key that this node trusts")

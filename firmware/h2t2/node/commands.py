@@ -16,7 +16,7 @@ class Command:
     """what: "set", "prior", "snapshot", "reset" or "pause"; value: its argument; id: the sender's, or ""; until: Unix seconds,
     or 0."""
 
-    def __init__(self, what, value, id, until):
+    def __init__(self, what, value, *, id, until):
         self.what = what
         self.value = value
         self.id = id
@@ -48,7 +48,7 @@ def parse(payload: bytes) -> Command:
         if len(content) != 1:
             raise ValueError("command is not one name with its value")
         what = list(content)[0]
-        return Command(what, _value(what, content[what]), id, until)
+        return Command(what, _value(what, content[what]), id=id, until=until)
     except ValueError as error:
         raise ValueError(error.args[0], id) from None
 

@@ -1,7 +1,7 @@
 # What was learned stays learned: when a policy's state is saved, what is read at the start, and what becomes of a snapshot that
 # does not fit. What a snapshot is, is in snapshot.
 from ..clock import Stopwatch
-from .snapshot import Mismatch, costs_of, pieces, restore
+from .snapshot import Mismatch, costs_of, encode, restore
 
 MISMATCH = ("fresh", "stop")  # what a snapshot of another kind, size, version or options leads to
 
@@ -14,7 +14,7 @@ class Keeper:
     Counters: `saves`, `unsaved` (saves that failed). `restored`: whether this start went on from a snapshot.
     """
 
-    def __init__(self, policy, store, every=250, mismatch="fresh", complain=None, log=print, memory=None):
+    def __init__(self, policy, store, *, every=250, mismatch="fresh", complain=None, log=print, memory=None):
         if mismatch not in MISMATCH:
             raise ValueError("snapshot_mismatch %r is not one of %s" % (mismatch, ", ".join(MISMATCH)))
         self.policy = policy
@@ -89,7 +89,7 @@ class Keeper:
         self.taught = self.policy.taught
         self.wait = max(1, min(self.lessons, self.every))
         try:
-            self.store.write(*pieces(self.policy, self.costs))
+            self.store.write(*encode(self.policy, self.costs))
             if self.memory:
                 self.memory.save()
             self.saves += 1

@@ -27,7 +27,7 @@ class Node:
     policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`; of a policy for more classes than two,
     whose bin() makes k of it, `run(x)` gives the scores (ldl.classes). link: MqttLink, PahoLink, SerialLink.
     act(tag, k, decision, source): called once a sample; k is -1 where the local model failed.
-    model: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
+    model_id: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
     window: offloads in flight, 1..8; a sample for which there is no room is decided locally. deadline_ms: the wait for a label
     ends an eighth earlier, so that the decision is out in time. A label that comes later still teaches, while the policy holds
     its ticket.
@@ -35,8 +35,8 @@ class Node:
     offload falls back at once; "raise": beta is 1 meanwhile, so that it asks for less; "pause": the policy is not asked, and
     charged nothing. Silent workers are asked ever more rarely, until one answers. cost: a LinkCost, which then sets beta, or
     None. log: called with a line of text about what went wrong. budget: a Budget, or None: where it does not afford an offload
-    the sample is decided without the policy, and its price is added to beta. payload: what offloads send: dtype, media type of
-    RAW bytes, and how many bytes of data at most; an offload that would have more falls back.
+    the sample is decided without the policy, and its price is added to beta. dtype, media: of the data that offloads send, and
+    the media type of RAW bytes. data_limit: bytes of data; an offload that would have more falls back.
     """
 
     def __init__(
@@ -45,7 +45,8 @@ class Node:
         ldl,
         link,
         act,
-        model,
+        *,
+        model_id,
         boot,
         window=1,
         deadline_ms=2000,
@@ -53,19 +54,21 @@ class Node:
         cost=None,
         log=print,
         budget=None,
-        payload=(wire.INT8, "", wire.MAX_DATA),
+        dtype=wire.INT8,
+        media="",
+        data_limit=wire.MAX_DATA,
     ):
         if when_down not in WHEN_DOWN:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
         if not 1 <= window <= 8:
             raise ValueError("window %r is not in 1..8" % window)
-        if policy.options[0] > 8:
-            raise ValueError("policy of %d bits: scores have 8" % policy.options[0])
+        if policy.bits > 8:
+            raise ValueError("policy of %d bits: scores have 8" % policy.bits)
         self.policy = policy
         self.ldl = ldl
         self.link = link
         self.actuate = act
-        self.model = model
+        self.model_id = model_id
         self.boot = boot
         self.window = window
         self.wait_ms = deadline_ms - (deadline_ms >> 3)
@@ -73,10 +76,12 @@ class Node:
         self.when_down = when_down
         self.cost = cost
         self.budget = budget
-        self.dtype, self.media, self.most = payload
+        self.dtype = dtype
+        self.media = media
+        self.data_limit = data_limit
         self.earned = ticks_ms()  # when the budget was credited last
         self.complain = Complaints(log)
-        self.account = Account(policy.options[0])
+        self.account = Account(policy.bits)
         self.last = None  # the last decision: bin, class, source
         self.paused = False  # by a command: decide locally
         self.pending = {}  # ticket -> what is known of it
@@ -190,10 +195,10 @@ class Node:
         payload = b""
         if left:
             try:
-                if len(remote) > self.most:
-                    raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.most))
+                if len(remote) > self.data_limit:
+                    raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.data_limit))
                 payload = wire.encode_request(
-                    self.model, self.boot, ticket, shape, remote, left, policy.asked(), k, self.dtype, self.media
+                    self.model_id, self.boot, ticket, shape, remote, left, policy.asked(), k, self.dtype, self.media
                 )
             except Exception as error:  # what the sensor gave does not fit, or there is no room for a copy of it
                 self.complain("request", error)

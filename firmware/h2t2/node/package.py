@@ -31,7 +31,7 @@ _DIGEST = b"0\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x0
 class Head:
     """model: the remote model's number. counter: a later package's is higher. size: bytes of the body. trial: samples."""
 
-    def __init__(self, model, counter, size, trial, digest):
+    def __init__(self, *, model, counter, size, trial, digest):
         self.model = model
         self.counter = counter
         self.size = size
@@ -46,7 +46,7 @@ def head_of(data: bytes) -> Head:
     _, version, flags, model, counter, size, trial, digest = unpack_from(_HEAD, data, 0)
     if version != VERSION or flags:
         raise ValueError("package version %d, flags %d; this runtime reads %d, 0" % (version, flags, VERSION))
-    return Head(model, counter, size, trial, digest)
+    return Head(model=model, counter=counter, size=size, trial=trial, digest=digest)
 
 
 def digest_info(digest: bytes) -> bytes:

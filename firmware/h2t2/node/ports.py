@@ -11,7 +11,7 @@ class Port:
     reset_cause() tells a deep sleep's end; else a scratch register does (board.restart).
     """
 
-    def __init__(self, watchdog_ms, pieces, radio, clock, names_waking):
+    def __init__(self, *, watchdog_ms, pieces, radio, clock, names_waking):
         self.watchdog_ms = watchdog_ms
         self.pieces = pieces
         self.radio = radio
@@ -20,9 +20,9 @@ class Port:
 
 
 PORTS = {
-    "rp2040": Port(8388, True, True, False, False),
-    "rp2350": Port(16777, True, True, False, False),
-    "esp32": Port(1 << 29, False, False, True, True),  # takes more than the configuration does
+    "rp2040": Port(watchdog_ms=8388, pieces=True, radio=True, clock=False, names_waking=False),
+    "rp2350": Port(watchdog_ms=16777, pieces=True, radio=True, clock=False, names_waking=False),
+    "esp32": Port(watchdog_ms=1 << 29, pieces=False, radio=False, clock=True, names_waking=True),  # more than a configuration's
 }
 
 

@@ -13,7 +13,7 @@ class Sensing:
     Counters: `errors` (of the sensor), `skipped` (slots).
     """
 
-    def __init__(self, sensor, every_us=0, patient=False, complain=None):
+    def __init__(self, sensor, *, every_us=0, patient=False, complain=None):
         if every_us < 0 or every_us > 1000000000:
             raise ValueError("every_us %r is not in 0..10^9" % every_us)
         self.sensor = sensor

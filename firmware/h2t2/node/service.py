@@ -18,7 +18,7 @@ IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and co
 class Service:
     """Runs a node for as long as there are samples.
 
-    sensing: a Sensing. shape: of the remote tensor. keeper: a Keeper. telemetry_s: seconds between two reports of the state, 0:
+    sensing: a Sensing. keeper: a Keeper. shape: of the remote tensor. telemetry_s: seconds between two reports of the state, 0:
     at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
     every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. sleep: a
     Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight.
@@ -28,7 +28,7 @@ class Service:
     """
 
     def __init__(
-        self, node, sensing, shape, keeper, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None,
+        self, node, sensing, keeper, *, shape, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None,
         report_decisions=False, updates=None
     ):  # fmt: skip
         self.node = node

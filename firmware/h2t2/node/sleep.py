@@ -25,9 +25,14 @@ def configured(config, node, cause):
         import machine  # type: ignore[import-not-found]
     except ImportError:
         machine = None
-    kind = config["sleep"]["kind"]
-    power = config["sleep"]["power"]
-    sleep = Sleep(kind, machine, "h2t2.sleep", power, config.get("watchdog_ms", 0), node.budget, cause == board.WOKEN)
+    sleep = Sleep(
+        config["sleep"]["kind"],
+        machine,
+        power=config["sleep"]["power"],
+        watchdog_ms=config.get("watchdog_ms", 0),
+        budget=node.budget,
+        woken=cause == board.WOKEN,
+    )
     if sleep.leaves_radio_off():
         node.link.hold()
     return sleep
@@ -44,7 +49,7 @@ class Sleep:
     level is what it was before this start.
     """
 
-    def __init__(self, kind, machine, path="h2t2.sleep", power=None, watchdog_ms=0, budget=None, woken=False):
+    def __init__(self, kind, machine, *, path="h2t2.sleep", power=None, watchdog_ms=0, budget=None, woken=False):
         if not hasattr(machine, kind + "sleep"):
             raise ValueError("sleep = %s: this machine has no %ssleep" % (kind, kind))
         self.kind = kind

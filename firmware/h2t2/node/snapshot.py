@@ -13,13 +13,13 @@ class Mismatch(ValueError):
     """A snapshot that is whole, and not of this policy: of another version, kind, size, or made with other options."""
 
 
-def pieces(policy, costs) -> tuple:
+def encode(policy, costs) -> tuple:
     """(bytes, chunks) of the state of a policy: what it has learned, counters, costs, draws and options. Use each chunk
     before you take the next: they share one buffer.
 
     costs: costs_of() as it was configured, which tell at restore() whether they were changed since.
     """
-    options = tuple(costs) + policy.options
+    options = tuple(costs) + policy.settings()
     size = 4 * (len(options) + policy.state_size())
     return _SIZE + size, _chunks(policy, options, pack(_HEADER, _MAGIC, VERSION, policy.kind, len(options), size))
 
@@ -82,12 +82,13 @@ def restore(policy, content, costs) -> bool:
     if content.size != end:
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
     state = policy.state_size()
-    if kind != policy.kind or options != len(costs) + len(policy.options) or size != 4 * (options + state):
+    settings = policy.settings()
+    if kind != policy.kind or options != len(costs) + len(settings) or size != 4 * (options + state):
         raise Mismatch("snapshot: of another kind or size of policy")
     blob = bytearray(4 * options)
     content.readinto(_SIZE, blob)
     saved = unpack_from("<%di" % options, blob, 0)
-    if saved[len(costs) :] != tuple([int(value) for value in policy.options]):
+    if saved[len(costs) :] != tuple([int(value) for value in settings]):
         raise Mismatch("snapshot: made with other options than this policy's")
     changed = saved[: len(costs)] != tuple(costs)
     try:

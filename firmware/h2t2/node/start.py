@@ -41,7 +41,7 @@ def size_of(shape) -> int:
 
 
 def service(
-    config, link, act=show, sensor=None, watchdog=lambda: None, log=print, cause="", updates=None, opener=open_ldl
+    config, link, act=show, *, sensor=None, watchdog=lambda: None, log=print, cause="", updates=None, opener=open_ldl
 ) -> Service:
     """The service of a configuration (dict) on an open or opening link.
 
@@ -74,8 +74,8 @@ def service(
         from ..ldl.classes import Classes
 
         ldl = Classes(ldl, policy.classes)
-    payload = (config.get("remote_dtype", 0), config.get("remote_media", ""), config.get("remote_limit", wire.MAX_DATA))
-    shape = wire.checked_shape(tuple(config["remote_shape"]), payload[0])
+    dtype = config.get("remote_dtype", wire.INT8)
+    shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
     app = None
     if sensor is None and config.get("app"):
         app = open_app(config, act)
@@ -85,21 +85,23 @@ def service(
     if sensor is None:
         if "records" not in config:
             raise ValueError("config.json: no entry app or records")
-        sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[payload[0]])
+        sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     node = Node(
         policy,
         ldl,
         link,
         act,
-        config["model_id"],
-        link.boot,
-        config["in_flight"],
-        config["deadline_ms"],
-        config.get("when_down", "ask"),
-        LinkCost(**config["offload_cost"]) if config.get("offload_cost") else None,
-        log,
-        _budget(config.get("budget")),
-        payload,
+        model_id=config["model_id"],
+        boot=link.boot,
+        window=config["in_flight"],
+        deadline_ms=config["deadline_ms"],
+        when_down=config.get("when_down", "ask"),
+        cost=LinkCost(**config["offload_cost"]) if config.get("offload_cost") else None,
+        log=log,
+        budget=_budget(config.get("budget")),
+        dtype=dtype,
+        media=config.get("remote_media", ""),
+        data_limit=config.get("remote_limit", wire.MAX_DATA),
     )
     sleep = None
     if config.get("sleep"):
@@ -107,16 +109,34 @@ def service(
 
         sleep = configured(config, node, cause)
     store = file_store(config["snapshot"]) if config.get("snapshot") else None
-    mismatch = config.get("snapshot_mismatch", "fresh")
-    keeper = Keeper(policy, store, config.get("snapshot_every", 250), mismatch, node.complain, log, memory)
+    keeper = Keeper(
+        policy,
+        store,
+        every=config.get("snapshot_every", 250),
+        mismatch=config.get("snapshot_mismatch", "fresh"),
+        complain=node.complain,
+        log=log,
+        memory=memory,
+    )
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # what was spent before is not known: nothing is taken on trust
     if node.cost:  # what is measured now says more than what was measured then
         policy.set_beta(node.cost.expected)
-    sensing = Sensing(sensor, config.get("every_us", 0), config.get("patient", waits), node.complain)
-    telemetry_s = config.get("telemetry_s", 10)
-    report_decisions = config.get("report_decisions", False)
-    return Service(node, sensing, shape, keeper, telemetry_s, watchdog, log, cause, app, sleep, report_decisions, updates)
+    sensing = Sensing(sensor, every_us=config.get("every_us", 0), patient=config.get("patient", waits), complain=node.complain)
+    return Service(
+        node,
+        sensing,
+        keeper,
+        shape=shape,
+        telemetry_s=config.get("telemetry_s", 10),
+        watchdog=watchdog,
+        log=log,
+        cause=cause,
+        app=app,
+        sleep=sleep,
+        report_decisions=config.get("report_decisions", False),
+        updates=updates,
+    )
 
 
 def in_force(config, log):

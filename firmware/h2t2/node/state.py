@@ -32,7 +32,7 @@ def state(running) -> dict:
         uptime_s=running.watch.seconds(),
         start=running.cause,
         policy=policy.name,
-        bits=policy.options[0],
+        bits=policy.bits,
         classes=policy.classes,
         beta=policy.beta,
         runtime=__version__,

@@ -36,7 +36,7 @@ class Updates:
             raise ValueError("update: a key of %d hexadecimal digits, want %d" % (len(key), 2 * package.KEY))
         self.base = config["snapshot"]
         self.store = file_store(self.base + ".update")
-        self.arrival = Arrival(self.base + ".part", key, config["update"]["most"], self._admit)
+        self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["most"], admit=self._admit)
         flashed = identity(config["ldl"])
         self.record = {
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,

@@ -97,7 +97,14 @@ class Runner:
         try:
             try:
                 running = start.service(
-                    content, link, self._decided, self._sensor, guard.feed, _say, updates=updates, opener=self._opener
+                    content,
+                    link,
+                    self._decided,
+                    sensor=self._sensor,
+                    watchdog=guard.feed,
+                    log=_say,
+                    updates=updates,
+                    opener=self._opener,
                 )
             except Exception as error:
                 if updates and updates.failed(error):

@@ -106,7 +106,9 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     numbers = pair.info.model_id, options.counter, len(body), options.trial
     digest = hashlib.sha256(body).digest()
     head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, digest)
-    return Package(head + keys.sign(key, head) + body, package.Head(*numbers, digest), more, program)
+    model, counter, size, trial = numbers
+    known = package.Head(model=model, counter=counter, size=size, trial=trial, digest=digest)
+    return Package(head + keys.sign(key, head) + body, known, more, program)
 
 
 def read(path: Path) -> Package:

@@ -31,7 +31,10 @@ class Adaptive(Policy):
         deltas = q15(costs.delta_fp, "delta-fp"), q15(costs.delta_fn, "delta-fn")
         rates = q15(self.rdl_fp, "rdl-fp"), q15(self.rdl_fn, "rdl-fn")
         prior = [q15(p, "prior") for p in self.prior] or None
-        made = Device(self.bits, 0, *deltas, seed, self.window, *rates, prior)
+        made = Device(
+            self.bits, beta=0, delta_fp=deltas[0], delta_fn=deltas[1], seed=seed, window=self.window, rdl_fp=rates[0],
+            rdl_fn=rates[1], prior=prior,
+        )  # fmt: skip
         table = np.array(made.forecaster.prior, np.int64)
         actions = np.zeros(len(stream), np.int64)
         late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)

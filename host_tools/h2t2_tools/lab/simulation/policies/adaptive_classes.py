@@ -22,7 +22,7 @@ class AdaptiveClasses(Policy):
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         errors = told(costs.matrix, self.confusion) if self.confusion else None
-        made = Device(costs.q15.tolist(), self.bits, q15(costs.beta, "beta"), seed, self.window, errors)
+        made = Device(costs.q15.tolist(), self.bits, beta=q15(costs.beta, "beta"), seed=seed, window=self.window, told=errors)
         actions = np.zeros(len(stream), np.int64)
         late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
         matrix = np.array(made.costs, np.int64)
