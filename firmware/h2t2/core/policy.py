@@ -109,8 +109,7 @@ class Policy:
         for owner, name, _, most in self.scalars():
             yield min(most, getattr(owner, name))  # a counter of many years stays at its most
         for values, _ in self.arrays():
-            for value in values:
-                yield value
+            yield from values
 
     def restore(self, state) -> None:
         """Put integers() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.

@@ -7,7 +7,7 @@ from .node import STANDING
 
 NODE = (
     "samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "strangers",
-    "paused", "last", "boot", "model",
+    "paused", "last", "boot",
 )  # fmt: skip
 LINK = ("connections", "oversize", "dropped", "refused")
 
@@ -18,6 +18,7 @@ def state(running) -> dict:
     policy = node.policy
     made = {name: getattr(node, name) for name in NODE}
     made.update(
+        model=node.model_id,
         taught=policy.taught,
         complaints=node.complain.total,
         errors=running.errors,
