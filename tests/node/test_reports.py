@@ -18,10 +18,10 @@ def service(monkeypatch):
     set_clock(monkeypatch, lambda: now[0])
     link = Link()
     link.connections = 1
-    node = Node(paper(), Ldl(), link, lambda *_: None, 1, link.boot, 1, 1000)
-    sensing = Sensing(recorded([15] * 4), 0, True, node.complain)
+    node = Node(paper(), Ldl(), link, lambda *_: None, model_id=1, boot=link.boot, window=1, deadline_ms=1000)
+    sensing = Sensing(recorded([15] * 4), patient=True, complain=node.complain)
     keeper = Keeper(node.policy, None)
-    made = Service(node, sensing, (1,), keeper, telemetry_s=10, log=lambda _: None, report_decisions=True)
+    made = Service(node, sensing, keeper, shape=(1,), telemetry_s=10, log=lambda _: None, report_decisions=True)
     made.now = now
     return made
 
