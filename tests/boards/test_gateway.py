@@ -14,7 +14,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet.endpoint import Endpoint
-from h2t2_tools.fleet.seen.follower import Follower
+from h2t2_tools.fleet.monitoring.follower import Follower
 
 
 @pytest.mark.slow

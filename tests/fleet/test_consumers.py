@@ -23,13 +23,13 @@ from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
 from h2t2_tools.cli import options
 from h2t2_tools.fleet.dashboard import pages, pictures, watcher
+from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.history import History
+from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
+from h2t2_tools.fleet.monitoring.state import State
 from h2t2_tools.fleet.rdl import telemetry
 from h2t2_tools.fleet.samples import export, store
-from h2t2_tools.fleet.seen import report
-from h2t2_tools.fleet.seen.fleet import Fleet
-from h2t2_tools.fleet.seen.history import History
-from h2t2_tools.fleet.seen.prometheus import FleetCollector
-from h2t2_tools.fleet.seen.state import State
 
 GOOD = [0, 1, 2, 255, 4096, 2**15, 2**16, 2**31, 2**53 - 2, 2**53 - 1]
 BAD = [-1, 2**15 + 1, 2**53, 2**63 - 1, 2**63, 10**400]  # refused, by some entries or by all

@@ -16,9 +16,9 @@ from h2t2.cpython import worker_wire
 from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
 from h2t2_tools.fleet import home_assistant
+from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.rdl import telemetry
-from h2t2_tools.fleet.seen import report
-from h2t2_tools.fleet.seen.fleet import Fleet
 
 TOPICS = {
     "request": wire.topic("dev-b", "request/1"),

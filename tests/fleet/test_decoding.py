@@ -15,7 +15,7 @@ from PIL.PngImagePlugin import PngInfo
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.rdl import decoding, shown
+from h2t2_tools.fleet.rdl import decoding, preview
 from h2t2_tools.fleet.rdl.decoding import SHOWN, decoded
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def test_compressed_text_that_bursts_is_refused():
     assert len(bomb) < wire.MAX_DATA
     pair = pairs.load("digits")
     request = worker_wire.decode_request(wire.encode_request(2, 1, 1, (len(bomb),), bomb, dtype=wire.RAW, media="image/png"))
-    words = shown.shown(pair, request).words
+    words = preview.preview_of(pair, request).words
     assert words.startswith("a picture that cannot be read: ") and "\n" not in words
 
 
@@ -113,4 +113,4 @@ def test_long_texts_are_cut():
     pair = pairs.load("digits")
     data = b"x" * 100_000
     request = worker_wire.decode_request(wire.encode_request(2, 1, 1, (len(data),), data, dtype=wire.RAW, media="text/plain"))
-    assert shown.shown(pair, request).words.endswith("... (100,000 characters)")
+    assert preview.preview_of(pair, request).words.endswith("... (100,000 characters)")

@@ -18,8 +18,8 @@ from h2t2.cpython.paho import Session, make_client
 from h2t2.link import wire
 from h2t2_tools.common.places import models
 from h2t2_tools.fleet.endpoint import Endpoint
+from h2t2_tools.fleet.monitoring.follower import Follower
 from h2t2_tools.fleet.rdl import telemetry
-from h2t2_tools.fleet.seen.follower import Follower
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 

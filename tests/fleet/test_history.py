@@ -13,14 +13,14 @@ from states import Clock, say, state
 
 from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.seen import report
-from h2t2_tools.fleet.seen.device import Device
-from h2t2_tools.fleet.seen.fleet import Fleet
-from h2t2_tools.fleet.seen.history import Bounds, History
+from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring.device import Device
+from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.history import Bounds, History, Line
 
 
 def note(history, fleet, clock):
-    return history.note(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+    return history.write(report.of_fleet(fleet, clock.now)["devices"], clock.now)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_a_row_a_minute_is_kept_over_a_restart(tmp_path, world):
             say(fleet, samples=1000 + n)
             note(history, fleet, clock)
             clock.now += 10
-        history.say("kitchen", "command", "pause 60", clock.now)
+        history.write([], clock.now, [Line(clock.now, "kitchen", "command", "pause 60")])
     with closing(History(path)) as history:
         rows = history.series("kitchen", 0)
         assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 60, 6)]
@@ -79,7 +79,7 @@ def test_it_is_bounded_by_age(tmp_path, world):
         for _ in range(60):
             say(fleet)
             note(history, fleet, clock)
-            history.say("kitchen", "alarm", "x", clock.now)
+            history.write([], clock.now, [Line(clock.now, "kitchen", "alarm", "x")])
             clock.now += 60
         history.prune(clock.now)
         assert len(history.series("kitchen", 0)) == 14 and len(history.log("kitchen", 1000)) == 14
@@ -112,13 +112,13 @@ def test_a_long_series_is_thinned(tmp_path, world):
         assert [row["samples"] for row in history.series("kitchen", 0, 10)] == list(range(9, 100, 10))
 
 
-def test_a_device_is_forgotten(tmp_path, world):
+def test_a_device_is_removed(tmp_path, world):
     fleet, clock = world
     with closing(History(tmp_path / "h.db")) as history:
         say(fleet)
         note(history, fleet, clock)
-        history.say("kitchen", "command", "x", clock.now)
-        history.forget("kitchen")
+        history.write([], clock.now, [Line(clock.now, "kitchen", "command", "x")])
+        history.remove("kitchen")
         assert history.series("kitchen", 0) == [] == history.log("kitchen")
 
 
@@ -144,13 +144,13 @@ import os, sys, time
 sys.path[:0] = {[p for p in sys.path if p]!r}
 from pathlib import Path
 from states import Clock, say
-from h2t2_tools.fleet.seen.fleet import Fleet
-from h2t2_tools.fleet.seen.history import History
-from h2t2_tools.fleet.seen import report
+from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.history import History, Line
+from h2t2_tools.fleet.monitoring import report
 clock = Clock(); fleet = Fleet(clock); history = History(Path({str(tmp_path / "h.db")!r}))
 for n in range(1000):
     say(fleet, samples=n, boot=7)
-    history.note(report.of_fleet(fleet, clock.now)['devices'], clock.now); clock.now += 60
+    history.write(report.of_fleet(fleet, clock.now)['devices'], clock.now); clock.now += 60
     print(n, flush=True)
 time.sleep(60)
 """

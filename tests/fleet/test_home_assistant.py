@@ -21,8 +21,8 @@ from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import config, home_assistant
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.home_assistant import BIRTH, PREFIX, Announcer, Rule
-from h2t2_tools.fleet.seen.costs import of_counters
-from h2t2_tools.fleet.seen.fleet import Fleet
+from h2t2_tools.fleet.monitoring.costs import of_counters
+from h2t2_tools.fleet.monitoring.fleet import Fleet
 
 pytestmark = pytest.mark.whole
 PYTHON = ROOT / ".venv-assistant/bin/python"

@@ -14,10 +14,10 @@ from support import ROOT, mosquitto, until, worker
 
 from h2t2.link import wire
 from h2t2_tools.fleet.broker import free_port
+from h2t2_tools.fleet.monitoring import grafana
+from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.prometheus import FleetCollector
 from h2t2_tools.fleet.rdl import telemetry
-from h2t2_tools.fleet.seen import grafana
-from h2t2_tools.fleet.seen.fleet import Fleet
-from h2t2_tools.fleet.seen.prometheus import FleetCollector
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 UNITS = ("seconds", "joules", "ratio", "info", "requests", "slots", "replies", "errors")

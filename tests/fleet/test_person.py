@@ -17,10 +17,10 @@ from h2t2.link import wire
 from h2t2_tools.cli.person import bars, drawing
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.fleet.rdl import served
+from h2t2_tools.fleet.rdl import person
 from h2t2_tools.fleet.rdl.desk import MOST, Desk
 from h2t2_tools.fleet.rdl.inbox import Item
-from h2t2_tools.fleet.rdl.shown import shown
+from h2t2_tools.fleet.rdl.preview import preview_of
 from h2t2_tools.fleet.samples import store
 
 __all__ = ["browser"]
@@ -52,7 +52,7 @@ def test_what_is_shown():
     """Pictures of int8 and of JPEGs, curves, few numbers, words; bytes that are no picture are said to be none."""
     pair = pairs.load("digits")
     n = int(np.flatnonzero(pair.y)[0])
-    pixels = shown(pair, worker_wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.test_payload(n)))).pixels
+    pixels = preview_of(pair, worker_wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.test_payload(n)))).pixels
     assert pixels.shape == (8, 8) and np.abs(pixels / 255 - pair.x[n][..., 0]).max() < 0.01
     with io.BytesIO() as file:
         Image.new("RGB", (40, 20), "red").save(file, "JPEG")
@@ -60,7 +60,7 @@ def test_what_is_shown():
 
     def raw(data, media):
         request = wire.encode_request(DIGITS, 1, 1, (len(data),), data, dtype=wire.RAW, media=media)
-        return shown(pair, worker_wire.decode_request(request))
+        return preview_of(pair, worker_wire.decode_request(request))
 
     assert raw(photo, "image/jpeg").pixels.shape == (20, 40, 3)
     assert "cannot be read" in raw(photo[:50], "image/jpeg").words
@@ -68,19 +68,19 @@ def test_what_is_shown():
     floats = np.linspace(-1, 1, 64).astype("<f4")
     curve = wire.encode_request(DIGITS, 1, 1, (64,), floats.tobytes(), dtype=wire.FLOAT32)
     few = wire.encode_request(DIGITS, 1, 1, (5,), floats[:5].tobytes(), dtype=wire.FLOAT32)
-    assert np.allclose(shown(pair, worker_wire.decode_request(curve)).curve, floats)
-    assert np.allclose(shown(pair, worker_wire.decode_request(few)).numbers, floats[:5])
+    assert np.allclose(preview_of(pair, worker_wire.decode_request(curve)).curve, floats)
+    assert np.allclose(preview_of(pair, worker_wire.decode_request(few)).numbers, floats[:5])
     assert drawing(raw(photo, "image/jpeg")).plain.count("▀") == 40 * 10
     assert bars(floats)[:64] == "".join(sorted(bars(floats)[:64])) and bars(floats).endswith("-1 to 1")
-    assert "0: -1" in drawing(shown(pair, worker_wire.decode_request(few))).plain
+    assert "0: -1" in drawing(preview_of(pair, worker_wire.decode_request(few))).plain
 
 
 def test_names_of_classes():
     pair = pairs.load("digits")
-    assert served.classes(pair, None) == [f"not {pair.info.event}", pair.info.event]
-    assert served.classes(pairs.load("ten_digits"), None) == list("0123456789")
+    assert person.classes(pair, None) == [f"not {pair.info.event}", pair.info.event]
+    assert person.classes(pairs.load("ten_digits"), None) == list("0123456789")
     with pytest.raises(UserError, match="3 names; the pair has 2"):
-        served.classes(pair, ["a", "b", "c"])
+        person.classes(pair, ["a", "b", "c"])
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_at_a_terminal(tmp_path):
         finally:
             person.kill()
             person.stderr.close()
-    assert [one.label for one in store.read(store.opened(tmp_path / "kept"))] == [1, 0]
+    assert [one.label for one in store.read(store.open_folder(tmp_path / "kept"))] == [1, 0]
     assert '"ok": 2' in (tmp_path / "counts.json").read_text()
 
 

@@ -21,8 +21,8 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
-from h2t2_tools.fleet.seen.fleet import Fleet
-from h2t2_tools.fleet.seen.state import read
+from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.state import read
 from h2t2_tools.fleet.update import delivery
 from h2t2_tools.fleet.update.delivery import BACK, DELIVERED, KEPT, LOST, REFUSED, TRIAL, Delivery
 from h2t2_tools.fleet.update.health import Health

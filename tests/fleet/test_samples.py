@@ -21,6 +21,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet import broker
+from h2t2_tools.fleet.database import used_bytes
 from h2t2_tools.fleet.samples import account, export, store
 from h2t2_tools.fleet.samples.store import Keeper
 
@@ -54,7 +55,7 @@ def test_what_is_kept_and_what_is_not(tmp_path):
         ("a", b"\x02nothing", reply(3)),
         ("a", request(4, 1024, 9), reply(4)),
     ]
-    base = store.opened(kept(tmp_path, rows))
+    base = store.open_folder(kept(tmp_path, rows))
     made = list(store.read(base))
     assert [(one.device, one.sequence, one.label) for one in made] == [("a", 1, 1), ("b", 1, 0), ("a", 4, 1)]
     last = made[-1]
@@ -73,7 +74,7 @@ def test_several_workers_write_one_file(tmp_path):
     command = [sys.executable, "-c", program]
     runs = [subprocess.Popen([*command, str(n), here, os.path.dirname(here), str(tmp_path / "new")]) for n in range(4)]
     assert [run.wait() for run in runs] == [0] * 4
-    assert len(list(store.read(store.opened(tmp_path / "new")))) == 400
+    assert len(list(store.read(store.open_folder(tmp_path / "new")))) == 400
 
 
 def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
@@ -81,8 +82,8 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
     while certain ones can still be thinned. Which ones stay is chance: sixteen times, six standard errors of their mean."""
     data, n, times = np.random.default_rng(1), 6000, 16
     rows = [("d", request(i, 2048 if i % 20 == 0 else ONE, data=data.bytes(64)), reply(i)) for i in range(n)]
-    base = store.opened(kept(tmp_path, rows, megabytes=100.0))
-    whole, came = store.used(base), n - n // 20
+    base = store.open_folder(kept(tmp_path, rows, megabytes=100.0))
+    whole, came = used_bytes(base), n - n // 20
     stand_for, variances = [], []
     for _ in range(times):
         copy = sqlite3.connect(":memory:", isolation_level=None)
@@ -90,7 +91,7 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
         store.thin(copy, whole // 4)
         left = list(store.read(copy))
         certain = [one for one in left if one.chance == ONE]
-        assert store.used(copy) <= whole // 4 and sum(one.chance < ONE for one in left) == n // 20
+        assert used_bytes(copy) <= whole // 4 and sum(one.chance < ONE for one in left) == n // 20
         assert len(certain) < came / 3
         stand_for.append(sum(one.weight for one in certain))
         variances.append(sum(1 / one.share**2 for one in certain))
@@ -99,13 +100,13 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
     base.execute("BEGIN")
     store.thin(base, 40_000)
     base.execute("COMMIT")
-    assert store.used(base) <= 40_000 and all(one.chance < ONE for one in store.read(base))
+    assert used_bytes(base) <= 40_000 and all(one.chance < ONE for one in store.read(base))
 
 
 def test_a_worker_stays_within_its_room(tmp_path):
     rows = [("d", request(i, data=os.urandom(64)), reply(i)) for i in range(9000)]
-    base = store.opened(kept(tmp_path, rows, megabytes=0.5))
-    assert store.used(base) <= 500_000 and 0 < len(list(store.read(base))) < 9000
+    base = store.open_folder(kept(tmp_path, rows, megabytes=0.5))
+    assert used_bytes(base) <= 500_000 and 0 < len(list(store.read(base))) < 9000
 
 
 def test_a_folder_that_cannot_be_used(tmp_path, capsys):
@@ -139,7 +140,7 @@ def test_what_they_say_of_the_local_model(tmp_path):
     with probability 1/10 at a score of .1, of which it calls 4 an event: they stand for 400."""
     rows = [("d", request(i, k=9), reply(i, i % 2)) for i in range(60)]
     rows += [("d", request(100 + i, 3277, k=1), reply(100 + i, int(i < 4))) for i in range(40)]
-    base = store.opened(kept(tmp_path, rows))
+    base = store.open_folder(kept(tmp_path, rows))
     one = account.by_device(store.read(base), 4)["d"].told()
     weight = 40 * ONE / 3277
     assert one["samples"] == 100 and one["explored"] == 40 and abs(one["stand_for"] - 60 - weight) < 0.1
@@ -199,7 +200,7 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
     from h2t2_tools.model.retrain import kept as of_a_pair
 
     folder = kept(tmp_path, [("kitchen", request(n), reply(n)) for n in range(200)])
-    base = store.opened(folder)
+    base = store.open_folder(folder)
     base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     base.close()
     content = (folder / store.FILE).read_bytes()

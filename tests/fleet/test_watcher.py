@@ -17,11 +17,11 @@ from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.dashboard.watcher import Watcher
 from h2t2_tools.fleet.endpoint import Endpoint
-from h2t2_tools.fleet.scraped import Scraped
-from h2t2_tools.fleet.seen import report
-from h2t2_tools.fleet.seen.fleet import Fleet
-from h2t2_tools.fleet.seen.follower import Follower
-from h2t2_tools.fleet.seen.history import History
+from h2t2_tools.fleet.metrics_server import MetricsServer
+from h2t2_tools.fleet.monitoring import report
+from h2t2_tools.fleet.monitoring.fleet import Fleet
+from h2t2_tools.fleet.monitoring.follower import Follower
+from h2t2_tools.fleet.monitoring.history import History, Line
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
 def test_what_waits_for_the_history_is_bounded(world, monkeypatch):
     watch, fleet, _ = world
     monkeypatch.setattr("h2t2_tools.fleet.dashboard.watcher.UNWRITTEN", 10)
-    monkeypatch.setattr(History, "note", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error")))
+    monkeypatch.setattr(History, "write", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error")))
     for _ in range(12):
         for n in range(1000):
             fleet.take(wire.topic("kitchen", "command"), b"%d" % n)
@@ -120,8 +120,8 @@ def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
     with closing(History(tmp_path / "whole.db")) as history:
         for n in range(120):
             say(fleet, samples=1000 + n)
-            history.note(report.of_fleet(fleet, clock.now)["devices"], clock.now)
-            history.say("kitchen", "alarm", "clock: it is off", clock.now)
+            history.write(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+            history.write([], clock.now, [Line(clock.now, "kitchen", "alarm", "clock: it is off")])
             clock.now += 60
         history._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     content = (tmp_path / "whole.db").read_bytes()
@@ -159,9 +159,9 @@ def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
         for _ in range(3):
             say(fleet)
-            history.note(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+            history.write(report.of_fleet(fleet, clock.now)["devices"], clock.now)
             clock.now += 60
-        history.say("kitchen", "alarm", "x", clock.now)
+        history.write([], clock.now, [Line(clock.now, "kitchen", "alarm", "x")])
         base = history._base
         base.execute("UPDATE minutes SET samples = 'many' WHERE at = (SELECT min(at) FROM minutes)")
         base.execute("UPDATE minutes SET own = 9e999 WHERE at = (SELECT max(at) FROM minutes)")
@@ -211,7 +211,7 @@ def test_metrics_that_cannot_be_told_are_an_error_and_not_the_end():
 
     registry = CollectorRegistry()
     registry._collector_to_names[Broken()] = []
-    served = Scraped(registry, lambda: "the broker: lost ²", "127.0.0.1", 0, lambda: "3 messages were refused")
+    served = MetricsServer(registry, lambda: "the broker: lost ²", "127.0.0.1", 0, lambda: "3 messages were refused")
     try:
         for path, status, words in (
             ("metrics", 500, "OverflowError"),
@@ -245,7 +245,7 @@ def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
 @pytest.mark.slow
 def test_a_real_follower_notices_a_broker_that_goes_and_comes(tmp_path):
     """A hung one is missed within twice the keep-alive, sooner than a device counts as silent."""
-    from h2t2_tools.fleet.seen import alarms, follower
+    from h2t2_tools.fleet.monitoring import alarms, follower
 
     assert 2 * follower.KEEP_ALIVE_S < alarms.SILENT_S - 10
     with mosquitto(tmp_path) as broker:

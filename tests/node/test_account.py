@@ -10,7 +10,7 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.node.account import PLACES, WAITS, Account, loss
 from h2t2.node.node import LOCAL, Node
-from h2t2_tools.fleet.seen.costs import of_counters
+from h2t2_tools.fleet.monitoring.costs import of_counters
 
 ONE = 32768
 

@@ -268,7 +268,7 @@ def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
 
 
 def test_costs_are_those_the_fleet_s_owner_sees():
-    from h2t2_tools.fleet.seen.costs import of_counters
+    from h2t2_tools.fleet.monitoring.costs import of_counters
 
     account = service(1000, 300, 20).node.account
     account.paid = 40 * 6554

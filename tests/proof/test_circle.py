@@ -139,7 +139,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
 
 def kept(folder):
     """How many samples the worker has kept so far."""
-    with closing(store.opened(folder / "kept")) as base:
+    with closing(store.open_folder(folder / "kept")) as base:
         return sum(1 for _ in store.read(base))
 
 

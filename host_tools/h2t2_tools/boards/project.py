@@ -11,7 +11,7 @@ from h2t2.ldl.bundle import Int8Model
 
 from ..common import pairs, places
 from ..common.errors import UserError
-from ..fleet import commented
+from ..fleet import board_toml
 from ..fleet import config as node_config
 from .kinds import KINDS, Contents
 
@@ -88,7 +88,7 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     if not pair.info.window:  # of windows, a measurement a line is no sample
         count = files[DATA].count(b"\n") if DATA in files else RECORDED
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[:count].tolist()).encode()
-    files[CONFIG] = commented.configuration(KINDS[board].folder, pair.info, entries).encode()
+    files[CONFIG] = board_toml.configuration(KINDS[board].folder, pair.info, entries).encode()
     files[MODEL] = bundle
     files[README] = _readme(folder, pair, board).encode()
     for name, content in files.items():

@@ -199,15 +199,15 @@ def _rdl(args: argparse.Namespace) -> None:
 def _person(args: argparse.Namespace, metrics: tuple[str, int] | None) -> dict[str, int]:
     """Somebody at this terminal answers; the counts of that."""
     from ..common import pairs
-    from ..fleet.rdl import served
+    from ..fleet.rdl import person
     from ..fleet.rdl.server import Options
     from .person import ask
 
     pair = pairs.load(args.pair)
-    names = served.classes(pair, args.classes)
+    names = person.classes(pair, args.classes)
     model_id = pair.info.model_id if args.model_id is None else args.model_id
     options = Options(metrics=metrics, watch=False, keep=Path(args.keep) if args.keep else None, keep_mb=args.keep_mb)
-    with served.by_a_person(pair, model_id, endpoint_of(args), options) as (server, desk):
+    with person.by_a_person(pair, model_id, endpoint_of(args), options) as (server, desk):
         LOG.info("ready: you are model %d", model_id)
         ask(pair, desk, names, LOG.info)
     return dict(server.worker.counts)

@@ -16,7 +16,7 @@ from ..common.untrusted import printable
 if TYPE_CHECKING:
     from ..common.pairs import Pair
     from ..fleet.rdl.desk import Desk
-    from ..fleet.rdl.shown import Shown
+    from ..fleet.rdl.preview import Preview
 
 KEYS = "0123456789abcdef"  # of the classes
 SKIP, QUIT = "s", "q"
@@ -29,7 +29,7 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
     """Show what waits, one after the other, and take a key for each, until `q` or the end of the input."""
     from rich.console import Console
 
-    from ..fleet.rdl.shown import shown
+    from ..fleet.rdl.preview import preview_of
 
     console = Console(stderr=True)
     keys = ", ".join(f"{KEYS[k]}: {name}" for k, name in enumerate(names))
@@ -45,12 +45,12 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
                 waiting = desk.first()
             if waiting and waiting.number != at:
                 at = waiting.number
-                console.print(drawing(shown(pair, waiting.request)))
+                console.print(drawing(preview_of(pair, waiting.request)))
                 line = f"{printable(waiting.item.device)}, {desk.size} waiting, {desk.answered} answered. {keys}"
                 console.print(line, highlight=False, markup=False)
 
 
-def drawing(what: Shown) -> Any:
+def drawing(what: Preview) -> Any:
     """A sample as a terminal shows it: two pixels a character, a curve of bars, numbers, or words."""
     from rich.text import Text
 

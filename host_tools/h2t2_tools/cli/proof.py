@@ -51,7 +51,7 @@ def _demo(args: argparse.Namespace) -> None:
 
 
 def _fleet_demo(args: argparse.Namespace, pair: Any) -> None:
-    from ..fleet.seen import report as seen
+    from ..fleet.monitoring import report as seen
     from ..proof import fleet_demo
 
     if pair.info.classes > 2:

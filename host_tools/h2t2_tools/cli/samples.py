@@ -12,6 +12,7 @@ from .options import command, device_name, json_option, model_number, progress, 
 
 
 def _samples(args: argparse.Namespace) -> None:
+    from ..fleet.database import used_bytes
     from ..fleet.samples import account, store
 
     with store.readable(Path(args.folder)) as base:
@@ -28,7 +29,7 @@ def _samples(args: argparse.Namespace) -> None:
         devices = account.by_device(chosen(), args.bits)
         if not devices:
             raise UserError(f"{args.folder}: no samples" + (f" of {args.device}" if args.device else ""))
-        made = {"devices": {name: one.told() for name, one in sorted(devices.items())}, "bytes": store.used(base)}
+        made = {"devices": {name: one.told() for name, one in sorted(devices.items())}, "bytes": used_bytes(base)}
         first, last = min(one.first for one in devices.values()), max(one.last for one in devices.values())
         made["time"] = account.over_time(chosen(), args.bits, first, last)
         made["reliability"] = account.reliability(chosen(), args.bits)

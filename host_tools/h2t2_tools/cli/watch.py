@@ -33,8 +33,8 @@ REDRAWN_S = 0.5  # between two pictures of a live table
 
 
 def _fleet(args: argparse.Namespace) -> None:
-    from ..fleet.seen import report
-    from ..fleet.seen.follower import Follower
+    from ..fleet.monitoring import report
+    from ..fleet.monitoring.follower import Follower
 
     follower = Follower(endpoint_of(args)).start()
 
@@ -82,7 +82,7 @@ def _live(args: argparse.Namespace, follower: Any, now: Any) -> None:
     from rich.console import Group
     from rich.live import Live
 
-    from ..fleet.seen import report
+    from ..fleet.monitoring import report
 
     time.sleep(min(args.listen, 0.5))  # what is retained comes at once
     with Live(refresh_per_second=1 / REDRAWN_S, screen=True) as live:
@@ -120,8 +120,8 @@ def _dashboard(args: argparse.Namespace) -> None:
     from ..fleet.dashboard.serve import Options, serve
     from ..fleet.dashboard.watcher import Watcher
     from ..fleet.endpoint import secret
-    from ..fleet.seen.follower import Follower
-    from ..fleet.seen.history import Bounds, History
+    from ..fleet.monitoring.follower import Follower
+    from ..fleet.monitoring.history import Bounds, History
 
     begin_log("dashboard", args)
     to = endpoint_of(args)
@@ -151,14 +151,14 @@ def _dashboard(args: argparse.Namespace) -> None:
 def _answering(args: argparse.Namespace, stack: ExitStack) -> Any:
     """A person at the page in a remote model's place, whose worker ends with the stack."""
     from ..common import pairs
-    from ..fleet.dashboard.answering import Answering
-    from ..fleet.rdl import served
+    from ..fleet.dashboard.answer_page import AnswerPage
+    from ..fleet.rdl import person
     from ..fleet.rdl.server import Options
 
     pair = pairs.load(args.answer)
     options = Options(watch=False, keep=Path(args.keep) if args.keep else None)
-    _, desk = stack.enter_context(served.by_a_person(pair, pair.info.model_id, endpoint_of(args), options))
-    return Answering(pair, desk, served.classes(pair, args.classes))
+    _, desk = stack.enter_context(person.by_a_person(pair, pair.info.model_id, endpoint_of(args), options))
+    return AnswerPage(pair, desk, person.classes(pair, args.classes))
 
 
 def _add_dashboard(commands: Any) -> None:
@@ -190,22 +190,22 @@ def _add_dashboard(commands: Any) -> None:
 
 def _metrics(args: argparse.Namespace) -> None:
     if args.grafana:
-        from ..fleet.seen import grafana
+        from ..fleet.monitoring import grafana
 
         write_json(args.grafana, grafana.dashboard())
         return
     from prometheus_client import CollectorRegistry
 
-    from ..fleet.scraped import Scraped
-    from ..fleet.seen.follower import Follower
-    from ..fleet.seen.prometheus import FleetCollector
+    from ..fleet.metrics_server import MetricsServer
+    from ..fleet.monitoring.follower import Follower
+    from ..fleet.monitoring.prometheus import FleetCollector
 
     begin_log("metrics", args)
     host, port = address(args.listen, "--listen")
     follower = Follower(endpoint_of(args)).start()
     registry = CollectorRegistry()
     registry.register(FleetCollector(follower))
-    scraped = Scraped(registry, lambda: follower.trouble, host, port, lambda: follower.refused)
+    scraped = MetricsServer(registry, lambda: follower.trouble, host, port, lambda: follower.refused)
     print(f"h2t2 metrics: http://{host}:{scraped.port}/metrics", flush=True)
     with _until_stopped():
         signal.pause()

@@ -24,8 +24,8 @@ from ..common.errors import UserError
 
 if TYPE_CHECKING:
     from .endpoint import Endpoint
-    from .seen.follower import Follower
-    from .seen.state import State
+    from .monitoring.follower import Follower
+    from .monitoring.state import State
 
 PREFIX = "homeassistant"
 BIRTH = PREFIX + "/status"  # Home Assistant publishes "online" here when it has started
@@ -224,7 +224,7 @@ class Announcer:
 
 def announce(to: Endpoint, rules: Sequence[Rule]) -> None:
     """Announce the devices of a broker until an exception ends it. Failure where the broker cannot be reached."""
-    from .seen.follower import Follower
+    from .monitoring.follower import Follower
 
     announcer = Announcer(rules)
     follower = Follower(to, {BIRTH: announcer.take_birth}).start()

@@ -16,9 +16,9 @@ from ..common import pairs
 from ..common.errors import Failure, UserError
 from ..fleet import broker
 from ..fleet.endpoint import Endpoint
-from ..fleet.seen import report
-from ..fleet.seen.device import SPAN, USUAL
-from ..fleet.seen.follower import Follower
+from ..fleet.monitoring import report
+from ..fleet.monitoring.device import SPAN, USUAL
+from ..fleet.monitoring.follower import Follower
 from .children import child, serving
 from .proxy import Faults, Proxy
 

@@ -14,9 +14,9 @@ from nicegui import run, ui
 from h2t2.link import wire
 
 from ...common.errors import Failure
-from ..seen import report
+from ..monitoring import report
 from . import pictures
-from .answering import Answering
+from .answer_page import AnswerPage
 from .watcher import Watcher
 
 LOOK_S = 0.2  # the watcher looks at the fleet once a second: a page a second of its own would be another one late
@@ -32,7 +32,7 @@ class Pages:
     """watcher: what there is to show. send: how a device is told something; None: this dashboard only looks. answering: where a
     person answers in the remote model's place; None: nowhere."""
 
-    def __init__(self, watcher: Watcher, send: Send | None, answering: Answering | None = None) -> None:
+    def __init__(self, watcher: Watcher, send: Send | None, answering: AnswerPage | None = None) -> None:
         self._watcher, self._send, self._answering = watcher, send, answering
 
     def declare(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nicegui import app, ui
 
-from .answering import Answering
+from .answer_page import AnswerPage
 from .guard import Guard
 from .pages import Pages, Send
 from .watcher import Watcher
@@ -22,7 +22,7 @@ class Options:
     show: bool = False
 
 
-def serve(watcher: Watcher, options: Options, send: Send | None, answering: Answering | None = None) -> None:
+def serve(watcher: Watcher, options: Options, send: Send | None, answering: AnswerPage | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C. send, answering: None for a dashboard that only looks."""
     Pages(watcher, send, answering).declare()
     app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused)

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..seen import report
-from ..seen.follower import Follower
-from ..seen.history import History, Line
+from ..monitoring import report
+from ..monitoring.follower import Follower
+from ..monitoring.history import History, Line
 
 TICK_S = 1.0
 PRUNE_S = 600.0
@@ -135,7 +135,7 @@ class Watcher:
         with self._lock:
             lines = list(self._unwritten)
             try:
-                self._history.note(devices, now, lines)
+                self._history.write(devices, now, lines)
                 self._unwritten.clear()
                 if now - self._pruned > PRUNE_S:
                     self._history.prune(now)

@@ -36,7 +36,7 @@ from .watchdog import Told
 from .worker import HANG_S, SURGE, Worker
 
 if TYPE_CHECKING:
-    from ..scraped import Scraped
+    from ..metrics_server import MetricsServer
     from .metrics import Metrics
 
 LOG = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ class Server:
         self._version = source.version()
         self._stopping = False  # no Event: a signal handler that sets one may wait for its own thread
         self._metrics: Metrics | None = None
-        self._scraped: Scraped | None = None
+        self._scraped: MetricsServer | None = None
         if options.metrics:
             self._listen(*options.metrics)
         self.told = Told(options.hang_s)
@@ -111,11 +111,11 @@ class Server:
 
     def _listen(self, host: str, port: int) -> None:
         """Serve metrics. They need prometheus_client, of the extra `fleet`: imported where they are asked for."""
-        from ..scraped import Scraped
+        from ..metrics_server import MetricsServer
         from .metrics import Metrics
 
         self._metrics = Metrics()
-        self._scraped = Scraped(self._metrics.registry, self._unwell, host, port)
+        self._scraped = MetricsServer(self._metrics.registry, self._unwell, host, port)
 
     def _unwell(self) -> str:
         """Why it cannot answer now, "" where it can."""

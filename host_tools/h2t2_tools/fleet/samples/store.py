@@ -1,7 +1,7 @@
 """Offloaded samples with their labels in one SQLite file, which several workers write; bounded by size.
 
-Where there is no more room, samples that were asked for certain are thinned: half of the older ones go, at random, and what
-stays counts twice (`share`). Explored ones, which stand for all that were not asked about, go last.
+Where the file has no more room, the store thins samples that were offloaded for certain: it deletes half of the older ones, at
+random, and halves the `share` of the others. Explored samples, which stand for all that were not offloaded, go last.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -23,27 +23,30 @@ from h2t2.link import wire
 
 from ...common.errors import UserError
 from ...common.untrusted import parse_json
+from ..database import Schema, open_file, transaction, used_bytes
 
 FILE = "samples.db"
-VERSION = 1
 EVERY_S = 0.5  # between two commits: a kill loses what came after the last
 FULL = 0.9  # of the room, to which it is thinned
 LEAST_SHARE = 1 / 64  # a period of which so little has stayed is given up
 LATEST = 1e11  # Unix seconds, in the year 5138
 ITEM_BYTES = {wire.INT8: 1, wire.UINT8: 1, wire.FLOAT32: 4}
-# what a worker writes: the column, the least and the most
+# columns that a worker writes: name, lower and upper bound
 RANGES = (
     ("at", 0, LATEST), ("model", 0, 65535), ("boot", 0, 2**32), ("sequence", 0, 2**32), ("chance", 0, ONE),
     ("share", 2.0**-60, 1), ("bin", 0, 255), ("dtype", 0, wire.RAW), ("label", 0, 255), ("score", 0, ONE),
 )  # fmt: skip
 INTEGERS = ("id", "model", "boot", "sequence", "chance", "bin", "dtype", "label", "score")
-WAITING = 10_000  # samples that wait for the disk at most; more are not kept, and counted
-BUSY_S = 30.0  # for which another worker may hold the file
+QUEUE = 10_000  # samples that may wait for the disk; the keeper drops and counts more
 COLUMNS = (
     "id", "at", "device", "model", "boot", "sequence", "chance", "share", "bin", "dtype", "shape", "media", "data", "label",
     "score",
 )  # fmt: skip
-SCHEMA = f"""
+SCHEMA = Schema(
+    content="samples",
+    table="samples",
+    migrations=(
+        """
 CREATE TABLE samples (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, device TEXT NOT NULL, model INTEGER NOT NULL, boot INTEGER NOT NULL,
     sequence INTEGER NOT NULL, chance INTEGER NOT NULL, share REAL NOT NULL, bin INTEGER NOT NULL, dtype INTEGER NOT NULL,
@@ -51,14 +54,25 @@ CREATE TABLE samples (
     UNIQUE (device, boot, sequence)
 );
 CREATE INDEX by_time ON samples (at);
-PRAGMA user_version = {VERSION};
-"""
+""",
+    ),
+    remedy="name another folder",
+    busy_s=30.0,  # another worker may hold the file
+)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """at: Unix seconds. chance: Q15, with which it was asked about, 0 where the device did not tell. share: of samples like
-    it that have been kept. bin: of the local score. label, score (Q15): the remote model's answer. data: as they were sent."""
+    """An offloaded sample.
+
+    Args:
+        at: Unix seconds.
+        chance: probability (Q15) of its offload; 0 where the device did not send it.
+        share: the part of samples like it that is kept.
+        bin: of the local score.
+        label, score: the remote model's answer; score in Q15.
+        data: as the device sent them.
+    """
 
     id: int
     at: float
@@ -78,35 +92,25 @@ class Sample:
 
     @property
     def weight(self) -> float:
-        """How many samples of the device it stands for: 1 / (the probability that it was asked about, and kept)."""
+        """How many samples of the device it stands for: 1 / (the probability that it was offloaded and kept)."""
         return 1 / ((self.chance / ONE if self.chance else 1.0) * self.share)
 
 
-def opened(folder: Path, make: bool = False) -> sqlite3.Connection:
-    """The file in that folder. UserError where there is none, or none of ours. make: a new one where there is none."""
+def open_folder(folder: Path, create: bool = False) -> sqlite3.Connection:
+    """The file in that folder. create: make folder and file where there are none.
+
+    Raises:
+        UserError: there is no file, or it holds no samples.
+    """
     path = folder / FILE
     try:
-        if make:
+        if create:
             folder.mkdir(parents=True, exist_ok=True)
-        elif not path.is_file():
-            raise UserError(f"{path}: no such file; `h2t2 rdl --keep {folder}` makes it")
-        base = sqlite3.connect(path, BUSY_S, isolation_level=None, check_same_thread=False)
-        base.execute("PRAGMA journal_mode = WAL")
-        base.execute("PRAGMA synchronous = NORMAL")
-        base.execute("BEGIN IMMEDIATE" if make else "BEGIN")  # several workers may find it empty
-        version = base.execute("PRAGMA user_version").fetchone()[0]
-        tables = base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if make and version == 0 and tables == 0:
-            for statement in filter(str.strip, SCHEMA.split(";")):
-                base.execute(statement)
-        elif version != VERSION:
-            raise UserError(f"{path}: no samples of this version; name another folder")
-        base.execute("COMMIT")
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         raise UserError(f"{path}: {error}") from None
-    except (ValueError, TypeError):  # text in it that is no UTF-8, or no row where there must be one
-        raise UserError(f"{path}: it is damaged") from None
-    return base
+    if not create and not path.is_file():
+        raise UserError(f"{path}: no such file; `h2t2 rdl --keep {folder}` makes it")
+    return open_file(path, SCHEMA)
 
 
 @contextmanager
@@ -114,9 +118,9 @@ def readable(folder: Path) -> Iterator[sqlite3.Connection]:
     """The file in that folder, until the context ends.
 
     Raises:
-        UserError: there is none, or what is read of it meanwhile is damaged; the text says how to save the rest.
+        UserError: there is no file, or the block reads a damaged part of it; the text says how to save the rest.
     """
-    base = opened(folder)
+    base = open_folder(folder)
     try:
         yield base
     except (sqlite3.Error, Damaged, UnicodeDecodeError) as error:
@@ -128,29 +132,29 @@ def readable(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 class Damaged(Exception):
-    """A row of the file is none that a worker has written."""
+    """No worker has written this row of the file."""
 
 
 class Keeper:
     """Writes what a worker answered, in a thread of its own: an answer never waits for the disk.
 
-    dropped: samples that were not kept, as the disk is too slow, or full.
+    dropped: samples that could not be kept, as the disk is too slow, or full.
     """
 
     def __init__(self, folder: Path, megabytes: float, log: Callable[[str], None]) -> None:
         """UserError for a folder that cannot be used."""
-        self._base = opened(folder, make=True)
-        self._most, self._log = int(megabytes * 1e6), log
-        self._waiting: list[tuple[object, ...]] = []
+        self._base = open_folder(folder, create=True)
+        self._room, self._log = int(megabytes * 1e6), log
+        self._queue: list[tuple[object, ...]] = []
         self._lock = threading.Lock()
         self._end = threading.Event()
         self.dropped = 0
-        self._complained = 0.0
+        self._silent_until = 0.0  # of the log
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
         self._thread.start()
 
     def keep(self, device: str, payload: bytes, reply: bytes) -> None:
-        """A request and its reply; nothing where that is an error, or the request is none."""
+        """Queue a request and its reply. Error replies and invalid requests are left out."""
         status, _, _, label, score = wire.decode_reply(reply)
         if status != wire.OK:
             return
@@ -163,13 +167,13 @@ class Keeper:
             bytes(r.data), label, score,
         )  # fmt: skip
         with self._lock:
-            if len(self._waiting) < WAITING:
-                self._waiting.append(row)
+            if len(self._queue) < QUEUE:
+                self._queue.append(row)
             else:
                 self.dropped += 1
 
     def close(self) -> None:
-        """What is waiting is written."""
+        """Write the queue, and end."""
         self._end.set()
         self._thread.join()
         self._base.close()
@@ -181,35 +185,26 @@ class Keeper:
 
     def _write(self) -> None:
         with self._lock:
-            rows, self._waiting = self._waiting, []
+            rows, self._queue = self._queue, []
         if not rows:
             return
         marks = ", ".join("?" * (len(COLUMNS) - 1))
         try:
-            self._base.execute("BEGIN IMMEDIATE")
-            self._base.executemany(f"INSERT OR IGNORE INTO samples ({', '.join(COLUMNS[1:])}) VALUES ({marks})", rows)
-            if used(self._base) > self._most:
-                thin(self._base, int(FULL * self._most))
-            self._base.execute("COMMIT")
-        except Exception as error:  # the disk is full, somebody holds the file: this thread goes on
-            with suppress(sqlite3.Error):
-                self._base.execute("ROLLBACK")
+            with transaction(self._base):
+                self._base.executemany(f"INSERT OR IGNORE INTO samples ({', '.join(COLUMNS[1:])}) VALUES ({marks})", rows)
+                if used_bytes(self._base) > self._room:
+                    thin(self._base, int(FULL * self._room))
+        except Exception as error:  # the disk is full, another process holds the file: this thread goes on
             self.dropped += len(rows)
-            if time.monotonic() > self._complained:
-                self._complained = time.monotonic() + 60
-                self._log(f"{len(rows)} samples are not kept: {error}; {self.dropped} so far")
+            if time.monotonic() > self._silent_until:
+                self._silent_until = time.monotonic() + 60
+                self._log(f"{len(rows)} samples could not be written: {error}; {self.dropped} so far")
 
 
-def used(base: sqlite3.Connection) -> int:
-    """Bytes of the file that hold something."""
-    pages, free, size = (base.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size"))
-    return int((pages - free) * size)
-
-
-def thin(base: sqlite3.Connection, most: int) -> None:
-    """Make room until no more than that many bytes are used: certain ones first, the oldest, by halves; explored ones last."""
+def thin(base: sqlite3.Connection, limit: int) -> None:
+    """Delete samples until at most `limit` bytes are used: certain ones first, the oldest, by halves; explored ones last."""
     certain = f"chance IN (0, {ONE})"
-    while used(base) > most:
+    while used_bytes(base) > limit:
         middle = base.execute(
             f"SELECT at FROM samples WHERE {certain} AND share > {LEAST_SHARE} ORDER BY at LIMIT 1 OFFSET"
             f" (SELECT count(*) / 2 FROM samples WHERE {certain} AND share > {LEAST_SHARE})"
@@ -227,7 +222,7 @@ def thin(base: sqlite3.Connection, most: int) -> None:
 
 
 def read(base: sqlite3.Connection, device: str | None = None, model: int | None = None) -> Iterator[Sample]:
-    """Samples in the order of time. device, model: of that one only.
+    """Samples in the order of time, of all devices and models or of one.
 
     Raises:
         sqlite3.Error, Damaged: the file is damaged.
@@ -240,15 +235,15 @@ def read(base: sqlite3.Connection, device: str | None = None, model: int | None 
 
 
 def _sample(row: dict[str, Any]) -> Sample:
-    """A row as a sample. Damaged, naming the entry, for one that no worker writes."""
+    """A row as a sample. Damaged, naming the column, for a row that no worker writes."""
     number = row["id"]
 
-    def check(name: str, good: bool) -> None:
-        if not good:
+    def check(name: str, valid: bool) -> None:
+        if not valid:
             raise Damaged(f"the file is damaged: sample {number}: {name} is {str(row[name])[:40]!r}")
 
-    for name, least, most in RANGES:
-        check(name, type(row[name]) in (int, float) and least <= row[name] <= most)
+    for name, low, high in RANGES:
+        check(name, type(row[name]) in (int, float) and low <= row[name] <= high)
     for name in INTEGERS:
         check(name, type(row[name]) is int)
     for name, kind in (("device", str), ("shape", str), ("media", str), ("data", bytes)):
@@ -265,7 +260,7 @@ def _sample(row: dict[str, Any]) -> Sample:
 
 
 def delete_device(base: sqlite3.Connection, device: str) -> int:
-    """Delete a device's samples, and what the file still held of them; how many."""
+    """Delete a device's samples and overwrite them in the file; how many there were."""
     base.execute("PRAGMA secure_delete = ON")
     count = base.execute("DELETE FROM samples WHERE device = ?", (device,)).rowcount
     base.execute("VACUUM")

@@ -8,7 +8,7 @@ from typing import Any
 from h2t2.node.package import MOST_DATA
 
 from ...common.untrusted import parse_json
-from ..seen.state import State
+from ..monitoring.state import State
 from .package import Package
 
 WINDOW = 4  # chunks on their way

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 
-from ..seen import alarms
-from ..seen.device import Device
-from ..seen.state import State
+from ..monitoring import alarms
+from ..monitoring.device import Device
+from ..monitoring.state import State
 from .package import Package
 
 SPARE, SHARE = 3, 0.02  # errors of a sensor that are no alarm: so many, and that share of its samples

@@ -16,8 +16,8 @@ from h2t2.link import wire
 
 from ...common.errors import Failure, UserError
 from ..endpoint import Endpoint, unreachable
-from ..seen.fleet import Fleet
-from ..seen.follower import LARGEST
+from ..monitoring.fleet import Fleet
+from ..monitoring.follower import LARGEST
 from .delivery import ENDED, KEPT, Delivery
 from .health import Health
 from .package import Package

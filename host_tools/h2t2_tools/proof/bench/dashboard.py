@@ -20,7 +20,7 @@ from h2t2.node.account import PLACES, WAITS
 from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...fleet import broker
-from ...fleet.seen.state import State
+from ...fleet.monitoring.state import State
 from .. import usage
 from ..children import child
 

@@ -19,8 +19,8 @@ from ...common.errors import Failure
 from ...fleet.broker import Mosquitto
 from ...fleet.config import NodeConfig
 from ...fleet.endpoint import Endpoint
-from ...fleet.seen.follower import Follower
-from ...fleet.seen.state import State
+from ...fleet.monitoring.follower import Follower
+from ...fleet.monitoring.state import State
 from ...fleet.update import keys, package, rollout
 from ...model import bundle
 

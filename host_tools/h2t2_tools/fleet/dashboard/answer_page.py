@@ -13,7 +13,7 @@ from nicegui import run, ui
 from ...common.pairs import Pair
 from ...common.untrusted import printable
 from ..rdl.desk import Desk, Waiting
-from ..rdl.shown import Shown, shown
+from ..rdl.preview import Preview, preview_of
 from .pictures import curve
 
 LOG = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ SKIP = "s"
 HIGH = 480  # pixels of a small picture
 
 
-class Answering:
+class AnswerPage:
     """names: of the classes. Declared by Pages, which frames it."""
 
     def __init__(self, pair: Pair, desk: Desk, names: list[str]) -> None:
@@ -60,7 +60,7 @@ class Answering:
             who = f", this one from {waiting.item.device}" if waiting else ""
             state.text = f"{self._desk.size} waiting{who}; {self._desk.answered} answered"
             if (waiting and waiting.number) != (at[0] and at[0].number):
-                sample = await run.io_bound(_shown, self._pair, waiting) if waiting else None
+                sample = await run.io_bound(_preview, self._pair, waiting) if waiting else None
                 at[0] = waiting
                 place.clear()
                 with place:
@@ -84,16 +84,16 @@ class Answering:
         ui.timer(EACH_S, look)
 
 
-def _shown(pair: Pair, waiting: Waiting) -> Shown:
+def _preview(pair: Pair, waiting: Waiting) -> Preview:
     """What a person sees of a request; words where that cannot be said."""
     try:
-        return shown(pair, waiting.request)
+        return preview_of(pair, waiting.request)
     except Exception as error:
         LOG.exception("a sample of %s", waiting.item.device)
-        return Shown(words=f"a sample that cannot be shown: {type(error).__name__}")
+        return Preview(words=f"a sample that cannot be shown: {type(error).__name__}")
 
 
-def _draw(what: Shown) -> None:
+def _draw(what: Preview) -> None:
     if what.pixels is not None:
         ui.image(_png(what.pixels)).classes("w-full").style(f"max-width: {HIGH}px; image-rendering: pixelated").mark("sample")
     elif what.curve is not None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from states import NOW, Clock, say, state
 
 from h2t2.link import wire
-from h2t2_tools.fleet.seen import alarms, report
-from h2t2_tools.fleet.seen.costs import LEAN
-from h2t2_tools.fleet.seen.fleet import MOST, Fleet
-from h2t2_tools.fleet.seen.state import LARGEST, read
+from h2t2_tools.fleet.monitoring import alarms, report
+from h2t2_tools.fleet.monitoring.costs import LEAN
+from h2t2_tools.fleet.monitoring.fleet import MOST, Fleet
+from h2t2_tools.fleet.monitoring.state import LARGEST, read
 
 
 @pytest.fixture

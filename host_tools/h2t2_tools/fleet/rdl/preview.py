@@ -20,7 +20,7 @@ CURVE = 25  # numbers, from which on a row of them is a curve
 
 
 @dataclass(frozen=True)
-class Shown:
+class Preview:
     """One of: pixels, (height, width) or (height, width, 3) uint8; curve, numbers (n,) or of several channels (n, channels);
     numbers; words."""
 
@@ -30,7 +30,7 @@ class Shown:
     words: str = ""
 
 
-def shown(pair: Pair, request: worker_wire.Request) -> Shown:
+def preview_of(pair: Pair, request: worker_wire.Request) -> Preview:
     """What a request holds, as the pair knows its samples. Bytes that cannot be read are words that say so.
 
     A picture in a file's format takes a process of its own and some tenths of a second: not for an event loop.
@@ -40,19 +40,19 @@ def shown(pair: Pair, request: worker_wire.Request) -> Shown:
     batch = as_batch([request.data], request.dtype, tuple(request.shape))
     x = floats(batch, of_pair(pair))[0]
     if x.ndim >= 2 and min(x.shape[:2]) >= LEAST and (x.ndim == 2 or x.shape[2:] in ((1,), (3,))):
-        return Shown(pixels=picture(np.asarray(batch)[0] if request.dtype != wire.FLOAT32 else x))
+        return Preview(pixels=picture(np.asarray(batch)[0] if request.dtype != wire.FLOAT32 else x))
     if x.ndim == 2 or x.size >= CURVE:
-        return Shown(curve=x.reshape(len(x), -1) if x.ndim > 1 else x)
-    return Shown(numbers=[float(value) for value in x.ravel()])
+        return Preview(curve=x.reshape(len(x), -1) if x.ndim > 1 else x)
+    return Preview(numbers=[float(value) for value in x.ravel()])
 
 
-def _raw(data: bytes, media: str) -> Shown:
+def _raw(data: bytes, media: str) -> Preview:
     if media.startswith("text/"):
         text = data.decode(errors="replace")
-        return Shown(words=text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text):,} characters)")
+        return Preview(words=text if len(text) <= LONGEST else f"{text[:LONGEST]} ... ({len(text):,} characters)")
     if media.startswith("image/"):
         try:
-            return Shown(pixels=decoded(data))
+            return Preview(pixels=decoded(data))
         except ValueError as error:
-            return Shown(words=f"a picture that cannot be read: {error}")
-    return Shown(words=f"{len(data):,} bytes of {media or 'no media type'}")
+            return Preview(words=f"a picture that cannot be read: {error}")
+    return Preview(words=f"{len(data):,} bytes of {media or 'no media type'}")

@@ -39,7 +39,7 @@ class _Bounded(ThreadingHTTPServer):
             self._free.release()
 
 
-class Scraped:
+class MetricsServer:
     """Serves a registry from a thread until stop(). unwell, note: asked by /healthz what is wrong, and what else to know; ""
     for nothing."""
 

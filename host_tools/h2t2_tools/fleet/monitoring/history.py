@@ -1,0 +1,176 @@
+"""What a fleet has done so far, in one SQLite file: a row a device and a minute, and a log. Bounded by age and by size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from h2t2.node.account import PLACES
+
+from ...common.untrusted import parse_json
+from ..database import Schema, open_file, transaction, used_bytes
+from .device import Device
+from .report import minute
+
+LARGEST = 2.0**53
+STEP_S = 60  # a row a device each
+COSTS = ("own", "always", "never")
+COLUMNS = ("boot", "samples", "offloads", "replies", "fallbacks", "unasked", "saturated", *COSTS)
+LONGEST = 1000  # characters of a line of the log
+SCHEMA = Schema(
+    content="history",
+    table="minutes",
+    migrations=(
+        f"""
+CREATE TABLE devices (device TEXT PRIMARY KEY, boot INTEGER, since REAL, usual TEXT) WITHOUT ROWID;
+CREATE TABLE minutes (device TEXT, at INTEGER, {", ".join(COLUMNS)}, PRIMARY KEY (device, at)) WITHOUT ROWID;
+CREATE INDEX by_time ON minutes (at);
+CREATE TABLE log (number INTEGER PRIMARY KEY, at REAL, device TEXT, kind TEXT, text TEXT);
+CREATE INDEX by_device ON log (device, number);
+""",
+    ),
+    remedy="move it away, or name another file",
+    busy_s=0.25,  # a second later the caller writes the same rows
+    shrinks=True,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Of the log. at: Unix seconds. kind: command, answer or alarm."""
+
+    at: float
+    device: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The most that is kept: days, and megabytes of the file."""
+
+    days: float = 30.0
+    megabytes: float = 256.0
+
+
+class History:
+    """For one thread at a time. A write() is one transaction: a kill loses what came after the last.
+
+    Every method but close() may raise sqlite3.Error: the disk is full, another process holds the file, or it is damaged.
+    Reading a damaged file leaves out values that are no numbers or texts of ours.
+    """
+
+    def __init__(self, path: Path, bounds: Bounds = Bounds()) -> None:  # noqa: B008
+        """UserError for a file that is no history."""
+        self._bounds = bounds
+        self._base = open_file(path, SCHEMA)
+        self._written: dict[str, int] = {}  # device -> minute of its last row
+
+    def close(self) -> None:
+        self._base.close()
+
+    def recall(self, device: Device) -> None:
+        """Restore what was known of a device that appears for the first time: its usual scores, and since when it runs."""
+        row = self._base.execute("SELECT boot, since, usual FROM devices WHERE device = ?", (device.name,)).fetchone()
+        if row is None:
+            return
+        if device.usual is None:
+            device.usual = _histogram(row[2])
+        if row[0] == device.boot and _is_number(row[1]) and row[1] < device.since:
+            device.since = row[1]
+
+    def write(self, devices: list[dict[str, Any]], now: float, lines: Iterable[Line] = ()) -> int:
+        """Write a row for every device that has published something in a minute without a row.
+
+        Where it raises, nothing is written, and it can be called again with the same arguments.
+
+        Args:
+            devices: as report.of_device describes them.
+            now: Unix seconds.
+            lines: of the log.
+
+        Returns:
+            The number of rows.
+        """
+        at = int(now // STEP_S) * STEP_S
+        rows, described = [], []
+        log = [(line.at, line.device, line.kind, line.text[:LONGEST]) for line in lines]
+        for device in devices:
+            name, heard = device["device"], device["heard"]
+            if device["state"] is None or not heard or self._written.get(name) == at or now - heard > 2 * STEP_S:
+                continue
+            row = minute(device)
+            usual = device["scores"]["usual"]
+            rows.append((name, at, *(row[column] for column in COLUMNS)))
+            described.append((name, row["boot"], device["since"], json.dumps(usual) if usual else None))
+        if rows or log:
+            with transaction(self._base):
+                marks = ", ".join("?" * (2 + len(COLUMNS)))
+                self._base.executemany(f"INSERT OR REPLACE INTO minutes VALUES ({marks})", rows)
+                self._base.executemany("INSERT OR REPLACE INTO devices VALUES (?, ?, ?, ?)", described)
+                self._base.executemany("INSERT INTO log (at, device, kind, text) VALUES (?, ?, ?, ?)", log)
+        self._written.update(dict.fromkeys((row[0] for row in rows), at))
+        return len(rows)
+
+    def log(self, device: str, limit: int = 50) -> list[dict[str, Any]]:
+        """The last lines of a device, the newest first."""
+        query = "SELECT at, kind, text FROM log WHERE device = ? ORDER BY number DESC LIMIT ?"
+        rows = (dict(zip(("at", "kind", "text"), row)) for row in self._base.execute(query, (device, limit)))
+        return [row for row in rows if _is_number(row["at"]) and isinstance(row["kind"], str) and isinstance(row["text"], str)]
+
+    def series(self, device: str, since: float, limit: int = 500) -> list[dict[str, Any]]:
+        """A device's rows from `since` on, oldest first; of more than `limit` every second, third ..."""
+        query = f"SELECT at, {', '.join(COLUMNS)} FROM minutes WHERE device = ? AND at >= ? ORDER BY at"
+        rows = self._base.execute(query, (device, since)).fetchall()
+        rows = [row for row in rows if all(map(_is_number, row[: -len(COSTS)])) and all(map(_is_cost, row[-len(COSTS) :]))]
+        step = -(-len(rows) // limit) or 1
+        return [dict(zip(("at", *COLUMNS), row)) for row in rows[::-1][::step][::-1]]
+
+    def remove(self, device: str) -> None:
+        """Delete everything of a device."""
+        with transaction(self._base):
+            for table in ("devices", "minutes", "log"):
+                self._base.execute(f"DELETE FROM {table} WHERE device = ?", (device,))
+        self._written.pop(device, None)
+
+    def prune(self, now: float) -> None:
+        """Delete rows and lines that are too old, and the oldest while the file is too large."""
+        oldest = now - self._bounds.days * 86400
+        with transaction(self._base):
+            for table in ("minutes", "log"):
+                self._base.execute(f"DELETE FROM {table} WHERE at < ?", (oldest,))
+        while used_bytes(self._base) > self._bounds.megabytes * 1e6:
+            with transaction(self._base):
+                deleted = self._delete_oldest("minutes") + self._delete_oldest("log")
+            if not deleted:
+                return
+
+    def _delete_oldest(self, table: str) -> int:
+        """Delete the oldest tenth of a table; the number of rows."""
+        count = self._base.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        if not count:
+            return 0
+        limit = self._base.execute(f"SELECT at FROM {table} ORDER BY at LIMIT 1 OFFSET ?", (count // 10,)).fetchone()[0]
+        return self._base.execute(f"DELETE FROM {table} WHERE at <= ?", (limit,)).rowcount
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a finite number within the range that our arithmetic handles."""
+    return isinstance(value, (int, float)) and abs(value) < LARGEST
+
+
+def _is_cost(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _histogram(text: Any) -> list[int] | None:
+    """The counts of scores in a JSON text; None where it holds none."""
+    try:
+        counts = parse_json(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    valid = isinstance(counts, list) and 0 < len(counts) <= PLACES and all(type(n) is int and 0 <= n < LARGEST for n in counts)
+    return counts if valid else None
