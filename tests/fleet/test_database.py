@@ -9,9 +9,9 @@ from states import Clock, say
 
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.database import open_file, transaction
+from h2t2_tools.fleet.monitoring import history, report
+from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.samples import store
-from h2t2_tools.fleet.seen import history, report
-from h2t2_tools.fleet.seen.fleet import Fleet
 
 NEXT = replace(history.SCHEMA, migrations=(*history.SCHEMA.migrations, "ALTER TABLE log ADD COLUMN who TEXT DEFAULT 'nobody'"))
 # as release 0.1 made them: a change of the first migration would leave files of users behind

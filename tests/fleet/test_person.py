@@ -52,7 +52,8 @@ def test_what_is_shown():
     """Pictures of int8 and of JPEGs, curves, few numbers, words; bytes that are no picture are said to be none."""
     pair = pairs.load("digits")
     n = int(np.flatnonzero(pair.y)[0])
-    pixels = preview_of(pair, worker_wire.decode_request(wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.test_payload(n)))).pixels
+    payload = wire.encode_request(DIGITS, 1, 1, (8, 8, 1), pair.test_payload(n))
+    pixels = preview_of(pair, worker_wire.decode_request(payload)).pixels
     assert pixels.shape == (8, 8) and np.abs(pixels / 255 - pair.x[n][..., 0]).max() < 0.01
     with io.BytesIO() as file:
         Image.new("RGB", (40, 20), "red").save(file, "JPEG")
