@@ -60,9 +60,9 @@ def _add_device(commands: Any) -> None:
 
 
 def _ldl(args: argparse.Namespace) -> None:
-    from ..proof.bench.ldl import made
+    from ..proof.bench.ldl import model_file
 
-    with made(args.model) as path:
+    with model_file(args.model) as path:
         _measure("ldl", args, {"path": path, "runs": args.runs}, {"name": args.model, "runs": args.runs})
 
 

@@ -31,14 +31,15 @@ from ...model.exact import compiler, open_exact
 from ...model.inspect import inspect
 from .. import usage
 from ..networks import NETWORKS
+from . import Progress, Row, cell, table
 from .on_boards import products
 
 TITLE = "One inference of the local model"
 
 
 @contextmanager
-def made(model: str) -> Iterator[Path]:
-    """The .tflite of that path, or of a known network by that name, which is there as long as it is used."""
+def model_file(model: str) -> Iterator[Path]:
+    """The .tflite at a path, or a known network by its name, in a file that exists while the context does."""
     if model not in NETWORKS:
         yield Path(model)
         return
@@ -48,84 +49,92 @@ def made(model: str) -> Iterator[Path]:
         yield path
 
 
-def measure(progress: Callable[[str], None], path: Path, runs: int = 3) -> list[dict[str, Any]]:
-    """Rows {what, us, macs_per_second, crc, heap, instructions, operators, ratio}: the same `runs` inputs each, us of the best.
+def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
+    """Time one inference in every way that this machine has, on the same `runs` inputs.
 
-    operators: of MicroPython, {what, us, macs} a step. heap: bytes at most, beside the bundle, or None where that is not
-    measured; of TFLite what a fresh process grows by, library and all. instructions: of the emulated board, whose time
-    is not ours (us None there); per_mac: of them a MAC. ratio: of the compiled one, to plain CPython.
+    Returns:
+        Rows {what, us, macs_per_second, crc, heap, instructions, per_mac, operators, ratio}; None where a row has no such value.
+        us: of the best run; an emulated board's time is not ours. heap: bytes at most, without the bundle; of TFLite, by how
+        much a fresh process grows, with the library. instructions, per_mac: of the emulated board, per inference and per MAC. operators: of MicroPython, {what, us, macs} for each step. ratio: of the compiled interpreter, to plain CPython.
     """
     macs = inspect(path)["multiply_accumulates"]
     blob = from_tflite(path)
-    rows: list[dict[str, Any]] = []
-
-    def row(what: str, us: float | None, crc: int, heap: int | None, **more: Any) -> None:
-        speed = macs / us * 1e6 if us else None
-        numbers = {"us": us, "macs_per_second": speed, "crc": crc, "heap": heap}
-        rows.append({"what": what, **numbers, "instructions": None, "per_mac": None, "operators": None, "ratio": None, **more})
-
-    for resolver in ("reference", "optimised"):
-        progress(f"TFLite {resolver}")
-        model = TFLiteModel(str(path), event=0, resolver=resolver)
-        inputs = _inputs(np.int8, model.input_shape, runs)
-        model.run(inputs[0])
-        outputs, best = [], float("inf")
-        for x in inputs:
-            started = time.perf_counter()
-            outputs.append(model.outputs(x).tobytes())
-            best = min(best, time.perf_counter() - started)
-        with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # this one has memory to give that others left free
-            grown = fresh.submit(_grown, str(path), resolver).result()
-        row(f"TFLite {resolver}", best * 1e6, _crc(outputs), grown)
-    progress("integer interpreter, CPython")
+    rows = [_tflite(progress, path, resolver, runs) for resolver in ("reference", "optimised")]
     tracemalloc.start()
-    board = Int8Model(blob, 0)  # what it allocates, it does here: a step takes nothing, and would take minutes while watched
+    board = Int8Model(blob, 0)  # it allocates here only: a step allocates nothing, and would take minutes under tracemalloc
     heap = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    outputs, best = [], float("inf")
-    for x in _inputs(None, (board.input_size,), runs):
-        started = time.perf_counter()
-        board.run(x)
-        best = min(best, time.perf_counter() - started)
-        outputs.append(bytes((u - 128) & 255 for u in board.arena[board.output : board.output + board.classes]))
-    row("ours, CPython", best * 1e6, _crc(outputs), heap)
+    progress("integer interpreter, CPython")
+    outputs, us = _timed(board.run, _inputs(None, (board.input_size,), runs), lambda *_: _int8_outputs(board))
+    rows.append({"what": "ours, CPython", "us": us, "crc": _crc(outputs), "heap": heap})
     if compiler():
         progress("integer interpreter, compiled")
         exact = open_exact(path)
-        outputs, fastest = [], float("inf")
-        for x in _inputs(np.int8, exact.input_shape, runs):
-            started = time.perf_counter()
-            exact.run(x)
-            fastest = min(fastest, time.perf_counter() - started)
-            outputs.append(exact.outputs(x).tobytes())
-        row("ours, compiled by numba", fastest * 1e6, _crc(outputs), None, ratio=best / fastest)
+        outputs, fastest = _timed(exact.run, _inputs(np.int8, exact.input_shape, runs), lambda x, _: exact.outputs(x).tobytes())
+        rows.append({"what": "ours, compiled by numba", "us": fastest, "crc": _crc(outputs), "ratio": us / fastest})
     if UNIX.missing() is None:
         progress("integer interpreter, MicroPython")
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "model.h2m").write_bytes(blob)
-            script = Path(folder) / "bench.py"
-            source = (places.on_device() / "ldl_bench.py").read_text()
-            script.write_text(f"BUNDLE = {str(Path(folder) / 'model.h2m')!r}\nRUNS = {runs}\n{source}")
-            for line in UNIX.run(script, [], places.RUNTIME.parent, timeout=600).splitlines():
-                kind, us_text, crc, heap_text, *each = line.split()
-                operators = [
-                    {"what": f"{n}. {step.__name__}", "us": int(us), "macs": products(step.__name__, p)}
-                    for n, (us, (step, p, _)) in enumerate(zip(each, board.steps), 1)
-                ]
-                row(f"ours, MicroPython {kind}", float(us_text), int(crc), int(heap_text), operators=operators)
-    if MICROBIT.missing() is None and len(blob) + len(board.arena) < FITS:
+        rows += _on_micropython(board, runs)
+    if MICROBIT.missing() is None and len(blob) + len(board.arena) < MICROBIT_BYTES:
         progress("integer interpreter, emulated micro:bit")
-        instructions, crc_text, used = _microbit(board, runs)
-        per_mac = instructions / macs if macs else None
-        row("ours, emulated micro:bit", None, crc_text, used, instructions=instructions, per_mac=per_mac)
+        instructions, crc, used = _microbit(board, runs)
+        counts = {"instructions": instructions, "per_mac": instructions / macs if macs else None}
+        rows.append({"what": "ours, emulated micro:bit", "us": None, "crc": crc, "heap": used, **counts})
+    empty = dict.fromkeys(("heap", "instructions", "per_mac", "operators", "ratio"))
+    return [{**empty, **row, "macs_per_second": macs / row["us"] * 1e6 if row["us"] else None} for row in rows]
+
+
+def _timed(run: Callable[[Any], Any], inputs: list[Any], encode: Callable[[Any, Any], bytes]) -> tuple[list[bytes], float]:
+    """Run a model on each input: (what `encode` makes of input and output, microseconds of the fastest run)."""
+    outputs, best = [], float("inf")
+    for x in inputs:
+        started = time.perf_counter()
+        output = run(x)
+        best = min(best, time.perf_counter() - started)
+        outputs.append(encode(x, output))
+    return outputs, best * 1e6
+
+
+def _tflite(progress: Progress, path: Path, resolver: str, runs: int) -> Row:
+    progress(f"TFLite {resolver}")
+    model = TFLiteModel(str(path), event=0, resolver=resolver)
+    inputs = _inputs(np.int8, model.input_shape, runs)
+    model.run(inputs[0])
+    outputs, us = _timed(model.outputs, inputs, lambda _, output: bytes(output.tobytes()))
+    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # this process has free memory that it would use first
+        heap = fresh.submit(_growth, str(path), resolver).result()
+    return {"what": f"TFLite {resolver}", "us": us, "crc": _crc(outputs), "heap": heap}
+
+
+def _int8_outputs(model: Int8Model) -> bytes:
+    return bytes((u - 128) & 255 for u in model.arena[model.output : model.output + model.classes])
+
+
+def _on_micropython(board: Int8Model, runs: int) -> list[Row]:
+    """A row for machine code and one for bytecode, on MicroPython's unix port."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder) / "model.h2m"
+        bundle.write_bytes(bytes(board.blob))
+        script = Path(folder) / "bench.py"
+        source = (places.on_device() / "ldl_bench.py").read_text()
+        script.write_text(f"BUNDLE = {str(bundle)!r}\nRUNS = {runs}\n{source}")
+        for line in UNIX.run(script, [], places.RUNTIME.parent, timeout=600).splitlines():
+            kind, us, crc, heap, *step_us = line.split()
+            operators = [
+                {"what": f"{n}. {step.__name__}", "us": int(spent), "macs": products(step.__name__, p)}
+                for n, (spent, (step, p, _)) in enumerate(zip(step_us, board.steps), 1)
+            ]
+            row = {"what": f"ours, MicroPython {kind}", "us": float(us), "crc": int(crc), "heap": int(heap)}
+            rows.append({**row, "operators": operators})
     return rows
 
 
-FITS = 3500  # bytes of bundle and arena an emulated micro:bit can hold beside the kernels
+MICROBIT_BYTES = 3500  # of bundle and arena: what an emulated micro:bit can hold beside the kernels
 
 
 def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
-    """(instructions an inference, CRC of the outputs, bytes of heap with the bundle) of an LDL alone, the heap locked."""
+    """(instructions per inference, CRC of the outputs, bytes of heap with the bundle) of an LDL alone, the heap locked."""
     with Microbit(count=True) as board:
         board.prepare()
         board.run("g=None")
@@ -141,8 +150,8 @@ def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
     return spent * 1000 / NANOSECONDS / runs, crc, used
 
 
-def _grown(path: str, resolver: str) -> int | None:
-    """Bytes by which this process grows when TFLite opens a model and runs it once; None where the system does not tell."""
+def _growth(path: str, resolver: str) -> int | None:
+    """Bytes by which this process grows when TFLite opens a model and runs it once; None on a system that does not count."""
     if not Path("/proc/self/statm").exists():
         return None
     before = usage.rss_mb(os.getpid())
@@ -152,61 +161,59 @@ def _grown(path: str, resolver: str) -> int | None:
 
 
 def _inputs(dtype: Any, shape: tuple[int, ...], runs: int) -> list[Any]:
-    """The same pseudo-random int8 inputs for everybody: of the device's own generator."""
+    """The same pseudo-random int8 inputs for every interpreter, drawn by the device's own generator."""
     rng = Rng(9)
     size = int(np.prod(shape))
-    each = [np.array([rng.draw() >> 7 for _ in range(size)], np.uint8) for _ in range(runs)]
-    return [x.view(np.int8).reshape(shape) if dtype is not None else x.view(np.int8).tolist() for x in each]
+    inputs = [np.array([rng.draw() >> 7 for _ in range(size)], np.uint8) for _ in range(runs)]
+    return [x.view(np.int8).reshape(shape) if dtype is not None else x.view(np.int8).tolist() for x in inputs]
 
 
 def _crc(outputs: list[bytes]) -> int:
-    """Of the outputs as the arena holds them, q + 128."""
+    """CRC of int8 outputs as the arena holds them, q + 128."""
     crc = 0
     for output in outputs:
         crc = crc32(bytes((b + 128) & 255 for b in output), crc)
     return crc
 
 
-def report(rows: list[dict[str, Any]], name: str, runs: int = 3) -> Report:
-    """A row an interpreter; times are compared with TFLite's reference kernels."""
-    names = ("µs", "times TFLite's reference", "M MAC/s", "instructions", "bytes of heap", "CRC of the outputs")
-
-    def cell(value: float | None, form: str) -> str:
-        return "-" if value is None else format(value, form)
-
+def report(rows: list[Row], name: str, runs: int = 3) -> Report:
+    """A line for each interpreter; times are compared with TFLite's reference kernels."""
+    reference_us = rows[0]["us"]
     cells = [
-        [
-            row["what"] + (f" ({row['ratio']:,.0f} times plain CPython)" if row["ratio"] else ""),
-            cell(row["us"], ",.0f"),
-            cell(row["us"] and row["us"] / rows[0]["us"], ".2f"),
-            cell(row["us"] and row["macs_per_second"] / 1e6, ",.2f"),
-            cell(row["instructions"], ",.0f") + (f" ({row['per_mac']:,.0f} a MAC)" if row["per_mac"] else ""),
-            cell(row["heap"], ","),
-            f"{row['crc']:08x}",
-        ]
+        {
+            **row,
+            "what": row["what"] + (f" ({row['ratio']:,.0f} times plain CPython)" if row["ratio"] else ""),
+            "times": row["us"] and row["us"] / reference_us,
+            "speed": row["us"] and row["macs_per_second"] / 1e6,
+            "spent": cell("instructions", ",.0f")(row) + (f" ({row['per_mac']:,.0f} a MAC)" if row["per_mac"] else ""),
+        }
         for row in rows
     ]
-    parts: Report = [Table(f"{name}: one inference, best of {runs}", {"what": "left", **dict.fromkeys(names, "right")}, cells)]
-    return [*parts, *_operators(rows, name)]
+    columns = {
+        "what": cell("what"),
+        "µs": cell("us", ",.0f"),
+        "times TFLite's reference": cell("times", ".2f"),
+        "M MAC/s": cell("speed", ",.2f"),
+        "instructions": cell("spent"),
+        "bytes of heap": cell("heap", ","),
+        "CRC of the outputs": cell("crc", "08x"),
+    }
+    return [table(f"{name}: one inference, best of {runs}", cells, columns), *_operators(rows, name)]
 
 
-def _operators(rows: list[dict[str, Any]], name: str) -> list[Table]:
-    """A row a step, machine code beside bytecode, where both were measured."""
-    found = {row["what"].rsplit(" ", 1)[1]: row["operators"] for row in rows if row["operators"]}
-    if set(found) != {"viper", "plain"}:
+def _operators(rows: list[Row], name: str) -> list[Table]:
+    """A line for each step, machine code against bytecode, where both were measured."""
+    operators = {row["what"].rsplit(" ", 1)[1]: row["operators"] for row in rows if row["operators"]}
+    if set(operators) != {"viper", "plain"}:
         return []
-    whole = max(1, sum(each["us"] for each in found["viper"]))
-    names = ("µs", "share", "M MAC/s", "µs in bytecode", "times faster")
-    cells = [
-        [
-            fast["what"],
-            f"{fast['us']:,}",
-            f"{fast['us'] / whole:.1%}",
-            f"{fast['macs'] / max(1, fast['us']):,.0f}" if fast["macs"] else "-",
-            f"{plain['us']:,}",
-            f"{plain['us'] / max(1, fast['us']):,.0f}",
-        ]
-        for fast, plain in zip(found["viper"], found["plain"])
-    ]
-    columns = {"operator": "left", **dict.fromkeys(names, "right")}
-    return [Table(f"{name}: each operator in MicroPython's machine code, x86-64", columns, cells)]
+    total_us = max(1, sum(step["us"] for step in operators["viper"]))
+    steps = [{**viper, "plain_us": plain["us"]} for viper, plain in zip(operators["viper"], operators["plain"])]
+    columns = {
+        "operator": cell("what"),
+        "µs": cell("us", ","),
+        "share": lambda step: f"{step['us'] / total_us:.1%}",
+        "M MAC/s": lambda step: f"{step['macs'] / max(1, step['us']):,.0f}" if step["macs"] else "-",
+        "µs in bytecode": cell("plain_us", ","),
+        "times faster": lambda step: f"{step['plain_us'] / max(1, step['us']):,.0f}",
+    }
+    return [table(f"{name}: each operator in MicroPython's machine code, x86-64", steps, columns)]
