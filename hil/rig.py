@@ -28,7 +28,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 ROOT = Path(__file__).parents[1]
 PAIR = "breast_cancer"
@@ -171,7 +171,7 @@ class Board:
 
     def finish(self, process: subprocess.Popen, seconds: float, said: str = "") -> Outcome:
         """Wait for a node to end by itself, within a deadline. said: what heard() has read of it."""
-        out = said + rest(process, seconds)[0]
+        out = said + remaining_output(process, seconds)[0]
         self.serial_log += out.splitlines()
         assert process.returncode == 0, out[-800:]
         return parse(out)

@@ -11,7 +11,7 @@ import pytest
 from marks import needs
 
 from h2t2_tools.boards.emulators.microbit import Microbit
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 from h2t2_tools.proof.proxy import Faults, Proxy
 
 
@@ -40,7 +40,7 @@ def test_power_cut_during_a_snapshot(board, material, rdl, figures):
         said = board.heard(process, '"remote"')  # a label is there, so it is saving now, and after every other
         time.sleep(rng.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
-        assert "beginning anew" not in said + rest(process, 60)[0]
+        assert "beginning anew" not in said + remaining_output(process, 60)[0]
     outcome = board.finish(board.start(made), 60)
     restored = outcome.summary["restored"]
     figures.update(cuts=12, restored=restored)

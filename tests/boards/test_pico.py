@@ -23,7 +23,7 @@ from h2t2_tools.boards.targets import Repl
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 pytestmark = [
     pytest.mark.whole,
@@ -108,7 +108,7 @@ def test_in_words_for_who_has_no_use_for_python(tmp_path):
         assert [line["event"] for line in told] == ["ready", "pin", "pin", "time"] and told[2]["level"] == 1
     finally:
         process.terminate()
-        trouble = rest(process, 20)[1]
+        trouble = remaining_output(process, 20)[1]
     assert not (tmp_path / "pico").is_symlink() and "Traceback" not in trouble
     with pytest.raises(Failure, match="has ended"):
         stopped = Pico()

@@ -15,7 +15,7 @@ from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
 from h2t2_tools.fleet import broker, certs
 from h2t2_tools.fleet.endpoint import PASSWORD
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 REQUESTS = wire.topic("+", "request/1")
 REQUEST = wire.encode_request(1, 5, 1, (4,), b"abcd")
@@ -203,9 +203,9 @@ def test_node_worker_and_operator_with_their_commands(fleet):
             assert told.returncode == 0 and "done by dev-a" in told.stdout and "8192" in told.stdout, told.stderr
         finally:
             node.send_signal(signal.SIGTERM)
-            out, errors = rest(node, 10)
+            out, errors = remaining_output(node, 10)
         assert json.loads(out.splitlines()[-1])["summary"]["beta"] == 8192 and "command: set" in errors
     finally:
         worker.terminate()
-        words = done.stdout + done.stderr + rest(worker, 10)[1]
+        words = done.stdout + done.stderr + remaining_output(worker, 10)[1]
     assert fleet.client_certs or not [name for name in NAMES if fleet.password(name) in words]

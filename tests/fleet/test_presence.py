@@ -12,7 +12,7 @@ import pytest
 from support import children, mosquitto, until, worker
 
 from h2t2_tools.fleet import broker
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 SAMPLES, RATE, DEADLINE = 1200, 100, 1000
 STALL = 200  # ms for which a busy machine may not let a process run that has something to do
@@ -66,7 +66,7 @@ def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
         process = node(one.url, *words, "--window", "4", "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.5")
         lines = [process.stdout.readline() for _ in range(300)]
         process.send_signal(how)
-        out, errors = rest(process, 10)
+        out, errors = remaining_output(process, 10)
         assert process.returncode == 0 and "Traceback" not in errors
         rows = [json.loads(line) for line in lines + out.splitlines()]
         summary = rows[-1]["summary"]

@@ -18,7 +18,7 @@ from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker
 from h2t2_tools.fleet import config as board_config
 from h2t2_tools.model import bundle
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 MESSAGES = 100_000
 
@@ -150,7 +150,7 @@ def test_a_hundred_thousand_malformed_messages(tmp_path):
             last = json.loads((tmp_path / "out").read_text().splitlines()[-2])
             assert last["strangers"] > 1000
             (tmp_path / "stop").touch()
-            said = rest(board, 280)[0].splitlines()
+            said = remaining_output(board, 280)[0].splitlines()
             said = [json.loads(line) for line in said if line.startswith("{")]
             heaps = [row["heap"] for row in said if row.get("strangers", 0) > 500]
             half = len(heaps) // 2  # a message that is just coming in, or whose bytes the stack still shows, is up to 1.3 KB
@@ -162,7 +162,7 @@ def test_a_hundred_thousand_malformed_messages(tmp_path):
             )  # what it was too slow for the broker has dropped
             assert node.poll() is None and serving.poll() is None
             serving.send_signal(signal.SIGTERM)
-            counts = json.loads(rest(serving, 20)[0])
+            counts = json.loads(remaining_output(serving, 20)[0])
             refused = sum(counts[what] for what in ("malformed request", "another version of the wire format", "dropped"))
             assert refused > 0.99 * 0.4 * MESSAGES and counts["ok"] > 100, counts
         finally:

@@ -28,7 +28,7 @@ from h2t2_tools.fleet.rdl.inbox import Inbox, Item
 from h2t2_tools.fleet.rdl.models import Source, load
 from h2t2_tools.fleet.rdl.server import Options, Server
 from h2t2_tools.fleet.rdl.worker import Worker
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 DIGITS = 2  # the number of its remote model
 
@@ -85,7 +85,7 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
         assert link.receive(100) is None
         link.close()
         process.send_signal(signal.SIGTERM)
-        out, errors = rest(process, 10)
+        out, errors = remaining_output(process, 10)
         assert process.returncode == 0 and "Traceback" not in errors
         counts = json.loads(out)
         told = {"dropped": 2, "malformed request": 3, "another version of the wire format": 1, "model not served here": 1}
@@ -147,7 +147,7 @@ def test_more_than_the_queue_holds_is_answered_busy(url, tmp_path):
         for link in links:
             link.close()
         process.send_signal(signal.SIGTERM)
-        assert json.loads(rest(process, 10)[0])["busy"] == statuses.count(wire.BUSY)
+        assert json.loads(remaining_output(process, 10)[0])["busy"] == statuses.count(wire.BUSY)
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_what_was_taken_is_answered_before_the_end(url, tmp_path):
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
         got = replies(link, 12)
-        out, errors = rest(process, 15)
+        out, errors = remaining_output(process, 15)
         assert process.returncode == 0 and "Traceback" not in errors
         assert json.loads(out) == {"ok": 12} and got == dict.fromkeys(range(12), (wire.OK, 1))
         link.close()
@@ -196,7 +196,7 @@ def test_the_model_is_replaced_under_load_without_losing_a_request(url, tmp_path
         assert labels(lambda seen: seen[-50:] == [0] * 50)[-1] == 0
         link.close()
         process.send_signal(signal.SIGTERM)
-        errors = rest(process, 10)[1]
+        errors = remaining_output(process, 10)[1]
         assert errors.count("reloaded") >= 2 and "the model stays as it was" in errors
 
 
@@ -263,7 +263,7 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
         assert "starting another" in process.stderr.readline()
         assert until(lambda: len(children(process.pid)) == 3)
         process.send_signal(signal.SIGTERM)
-        assert sum(json.loads(rest(process, 20)[0]).values()) >= 30
+        assert sum(json.loads(remaining_output(process, 20)[0]).values()) >= 30
         link.close()
 
 
@@ -330,7 +330,7 @@ def test_oversize_requests_are_refused_or_not_taken(url):
         assert replies(link, 1) == {9: (wire.OK, 0)} and link.is_connected()
         link.close()
         process.send_signal(signal.SIGTERM)
-        out, errors = rest(process, 10)
+        out, errors = remaining_output(process, 10)
         assert json.loads(out) == {"malformed request": 1, "ok": 1} and "Traceback" not in errors
 
 
@@ -360,7 +360,7 @@ def test_a_worker_waits_for_its_broker(tmp_path):
             link.close()
         finally:
             process.terminate()
-            rest(process, 10)
+            remaining_output(process, 10)
 
 
 @pytest.mark.whole

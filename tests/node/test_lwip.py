@@ -23,7 +23,7 @@ from h2t2_tools.boards.emulators import lwip
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import broker as brokers
 from h2t2_tools.fleet import certs
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 from h2t2_tools.proof.usage import children
 
 pytestmark = [pytest.mark.whole, pytest.mark.slow]
@@ -82,7 +82,7 @@ def running(board, material, names=None, before=""):
 
 
 def finished(process, said="", seconds=120):
-    out = said + rest(process, seconds)[0]
+    out = said + remaining_output(process, seconds)[0]
     assert process.returncode == 0, out[-800:]
     return parse(out)
 

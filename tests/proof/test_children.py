@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 
 def started(program):
@@ -15,16 +15,16 @@ def started(program):
 def test_lines_that_came_with_the_first_one_are_not_lost():
     process = started("import sys; print('a\\nb', flush=True); print('c'); print('d', file=sys.stderr)")
     assert process.stdout.readline() == "a\n"
-    assert rest(process, 60) == ("b\nc\n", "d\n") and process.returncode == 0
+    assert remaining_output(process, 60) == ("b\nc\n", "d\n") and process.returncode == 0
 
 
 def test_one_that_does_not_end_is_killed_and_said():
     process = started("import time; print('a', flush=True); time.sleep(600)")
     with pytest.raises(subprocess.TimeoutExpired):
-        rest(process, 0.5)
+        remaining_output(process, 0.5)
     assert process.wait(10) < 0
 
 
 def test_a_pipe_that_is_not_there_says_nothing():
     process = subprocess.Popen([sys.executable, "-c", "print('a')"], stdout=subprocess.PIPE, text=True)
-    assert rest(process, 60) == ("a\n", "")
+    assert remaining_output(process, 60) == ("a\n", "")

@@ -13,7 +13,7 @@ from pages import browser, narrow, no_sideways_scrolling, picture, shows, text
 from support import hears_ctrl_c, until
 
 from h2t2_tools.fleet.broker import free_port
-from h2t2_tools.proof.children import rest
+from h2t2_tools.proof.children import remaining_output
 
 __all__ = ["browser"]
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
@@ -48,7 +48,7 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
             assert no_sideways_scrolling(browser)
             picture(browser, "fleet-narrow")
             demo.send_signal(signal.SIGINT)
-            said = rest(demo, 120)[1]
+            said = remaining_output(demo, 120)[1]
         finally:
             demo.kill()
     assert demo.returncode == 0, said

@@ -1,4 +1,4 @@
-"""`h2t2` processes of a run's own: gone when it ends, however it ends."""
+"""Child processes of a run. They end when the run ends, however it ends."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ from ..fleet.rdl.pool import READY
 
 
 @contextmanager
-def child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str]]:
-    """An `h2t2` process of its own that is gone when the context ends, or this process does, however they end."""
-    command = [sys.executable, "-m", "h2t2_tools", *arguments]
+def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -> Iterator[subprocess.Popen[str]]:
+    """A Python process that ends with the context, or with this process, however they end.
+
+    Args:
+        arguments: the words of its command line, for the `h2t2` command without `h2t2`.
+        module: what it runs.
+        streams: as subprocess.Popen takes them.
+    """
+    command = [sys.executable, "-m", module, *arguments]
     # its own session: Ctrl-C reaches this process alone, which then ends its children in order
     process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.child_environment(), **streams)
     try:
@@ -34,41 +40,50 @@ def child(arguments: list[str], **streams: Any) -> Iterator[subprocess.Popen[str
                 process.wait()
 
 
-def rest(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
-    """What a process some of whose lines were read still says, on stdout and stderr, until it ends; "" where there is no pipe.
+def remaining_output(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
+    """What a process still writes to stdout and stderr, after some of its lines were read; "" where it has no such pipe.
 
-    `communicate` reads past the pipes' buffers, and loses what the reading of a line had taken along with it.
-    subprocess.TimeoutExpired where it does not end within so many seconds; it is killed then.
+    `communicate` would read past the buffers of the pipes, and lose what `readline` had already taken into them.
+
+    Raises:
+        subprocess.TimeoutExpired: the process does not end within `seconds`. It is killed.
     """
     with ThreadPoolExecutor(2) as readers:
-        said = [readers.submit(pipe.read) for pipe in (process.stdout, process.stderr) if pipe]
+        outputs = [readers.submit(pipe.read) if pipe else None for pipe in (process.stdout, process.stderr)]
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    told = iter(said)
-    return next(told).result() if process.stdout else "", next(told).result() if process.stderr else ""
+    stdout, stderr = (output.result() if output else "" for output in outputs)
+    return stdout, stderr
 
 
-def _wait_ready(worker: subprocess.Popen[str]) -> None:
-    assert worker.stderr is not None
-    noise = []
-    late = threading.Timer(60, worker.kill)
-    late.start()
+def _wait_ready(process: subprocess.Popen[str], words: str) -> None:
+    assert process.stderr is not None
+    lines = []
+    killer = threading.Timer(60, process.kill)
+    killer.start()
     try:
-        for line in worker.stderr:
-            if READY in line:
+        for line in process.stderr:
+            if words in line:
                 return
-            noise.append(line)
+            lines.append(line)
     finally:
-        late.cancel()
-    raise Failure("the RDL worker ended before it was ready: " + "".join(noise[-3:]).strip())
+        killer.cancel()
+    raise Failure("a child process ended before it was ready: " + "".join(lines[-3:]).strip())
+
+
+@contextmanager
+def ready(arguments: list[str], words: str, *, module: str = "h2t2_tools") -> Iterator[subprocess.Popen[str]]:
+    """As child(), once the process has written a line with these words to stderr."""
+    with child(arguments, module=module, stderr=subprocess.PIPE) as process:
+        _wait_ready(process, words)
+        yield process
 
 
 @contextmanager
 def serving(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A worker of `h2t2 rdl` with these arguments, ready to answer; several where they say so, whose parent this is."""
-    with child(["rdl", *arguments], stderr=subprocess.PIPE) as worker:
-        _wait_ready(worker)
+    """`h2t2 rdl` with these arguments, ready to answer. With `--workers` the process is the parent of its workers."""
+    with ready(["rdl", *arguments], READY) as worker:
         yield worker

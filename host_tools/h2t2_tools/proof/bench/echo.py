@@ -1,4 +1,4 @@
-"""The other end of `h2t2 bench offload`'s raw echo, a process of its own: python -m h2t2_tools.proof.bench.echo HOST PORT."""
+"""The process that answers the raw echo of `h2t2 bench offload`: python -m h2t2_tools.proof.bench.echo HOST PORT."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from h2t2.cpython.paho import make_client
 
 
 def main(host: str, port: int) -> None:
-    """Send every message on echo/request back on echo/reply, for ever."""
+    """Publish every message of echo/request on echo/reply, until the process is ended."""
     client = make_client("echo-peer")
 
-    def back(client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
+    def echo(client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
         client.publish("echo/reply", message.payload, qos=1)
 
-    client.on_message = back
+    client.on_message = echo
     client.on_connect = lambda client, *_: client.subscribe("echo/request", qos=1)
     client.on_subscribe = lambda *_: print("ready", file=sys.stderr, flush=True)
     client.connect(host, port)

@@ -55,7 +55,8 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
     Returns:
         Rows {what, us, macs_per_second, crc, heap, instructions, per_mac, operators, ratio}; None where a row has no such value.
         us: of the best run; an emulated board's time is not ours. heap: bytes at most, without the bundle; of TFLite, by how
-        much a fresh process grows, with the library. instructions, per_mac: of the emulated board, per inference and per MAC. operators: of MicroPython, {what, us, macs} for each step. ratio: of the compiled interpreter, to plain CPython.
+        much a fresh process grows, with the library. instructions, per_mac: of the emulated board, per inference and per MAC.
+        operators: of MicroPython, {what, us, macs} for each step. ratio: of the compiled interpreter, to plain CPython.
     """
     macs = inspect(path)["multiply_accumulates"]
     blob = from_tflite(path)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import itertools
 import queue
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,133 +20,143 @@ from h2t2.link.mqtt import MqttLink
 from ...boards.emulators import drive, lwip
 from ...common import pairs, places
 from ...common.errors import Failure
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet import broker
+from ..children import ready, serving
+from . import Progress, Row, cell, table, with_goals
 
 TITLE = "Round trips"
 PAIR, MODEL = "breast_cancer", 1
-TURNS, ROUNDS = 4, 3  # a round measures all of them; the best of the rounds is told
+TURNS, ROUNDS = 4, 3  # a round measures all clients; the report shows the best of the rounds
 LWIP = "one device (board link) on lwIP, a Pico W's network stack, window 1"
 GOALS = {1: 0.7, 3: 1.2}  # row -> share of the echo's round trips
 Trips = Callable[[float], list[float]]  # seconds to measure -> seconds of each round trip
 
 
-def measure(doing: Callable[[str], None], seconds: float = 4.0, devices: int = 50) -> dict[str, Any]:
-    """{"payload", "rows"}: round trips a second, p50 and p99 (ms), ratio to the echo. Needs mosquitto."""
-    pair = pairs.load(PAIR)
-    rdl = TFLiteModel(str(pair.rdl))
-    tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
-    shape = rdl.input_shape[1:]
+def measure(progress: Progress, seconds: float = 4.0, devices: int = 50) -> dict[str, Any]:
+    """Measure round trips through a Mosquitto of our own, in several rounds.
 
-    def request(n: int, boot: int) -> bytes:
-        return wire.encode_request(MODEL, boot, n, shape, tensors[n % len(tensors)], 5000)
+    Args:
+        progress: called with what is measured now.
+        seconds: of each kind of client, over all rounds.
+        devices: simulated ones, each with a connection of its own.
 
-    def worker(n: int) -> list[str]:
-        return ["-m", "h2t2_tools", "rdl", "--pair", PAIR, "--broker", f"mqtt://{host}:{port}", f"--workers={n}"]
-
-    rounds: list[list[dict[str, Any]]] = []
-    on_lwip: dict[str, Any] | None = None
+    Returns:
+        {"pair", "payload" in bytes, "devices", "rounds", "rows": {what, rate (round trips per second), p50, p99 (ms), ratio (to
+        the echo)}}.
+    """
+    rounds: list[list[Row]] = []
     with broker.running("mosquitto") as url:
-        host, port = broker.parse(url)
+        bench = _Bench(url, devices, seconds / ROUNDS)
         for n in range(ROUNDS):
-            doing_now = partial(_doing, doing, n)
-            rows: list[dict[str, Any]] = []
-            with process(["-m", "h2t2_tools.proof.bench.echo", host, str(port)]), process(worker(1)), ExitStack() as stack:
-                clients = {"raw paho echo, one client": stack.enter_context(_echo(host, port, request(1, 1)))}
-                for window in (1, 8):
-                    name = f"one device (paho link), window {window}"
-                    clients[name] = stack.enter_context(_device(host, port, request, window))
-                for what, (times, took) in _in_turns(clients, seconds / ROUNDS, doing_now).items():
-                    rows.append(_row(what, times, took, rows))
-            for workers in (1, 2):
-                with process(worker(workers)):
-                    name = f"{devices} devices (board link), {workers} worker{'s' if workers > 1 else ''}"
-                    doing_now(name)
-                    rows.append(_row(name, *_fleet(host, port, request, devices, seconds / ROUNDS), rows))
-                    if workers == 1 and not lwip.LWIP.missing():
-                        doing_now(LWIP)
-                        on_lwip = _row(LWIP, *_on_lwip(port, shape, b"".join(tensors), seconds / ROUNDS), rows)
-            rows += [on_lwip] if on_lwip else []
+
+            def progress_of(what: str, n: int = n) -> None:
+                progress(f"{what}, {n + 1} of {ROUNDS}")
+
+            rows = bench.rows_of_clients(progress_of)
+            rows += bench.rows_of_fleets(progress_of, rows[0]["rate"])
             rounds.append(rows)
     best = [max(rows, key=lambda row: row["ratio"]) for rows in zip(*rounds)]
-    return {"pair": PAIR, "payload": len(request(1, 1)), "devices": devices, "rounds": ROUNDS, "rows": best}
+    return {"pair": PAIR, "payload": len(bench.request(1, 1)), "devices": devices, "rounds": ROUNDS, "rows": best}
+
+
+class _Bench:
+    """The requests of a measurement, and where they go. seconds: of each client in a round."""
+
+    def __init__(self, url: str, devices: int, seconds: float) -> None:
+        self.url, self.devices, self.seconds = url, devices, seconds
+        self.host, self.port = broker.parse(url)
+        pair = pairs.load(PAIR)
+        rdl = TFLiteModel(str(pair.rdl))
+        self._tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
+        self._shape = rdl.input_shape[1:]
+
+    def request(self, n: int, boot: int) -> bytes:
+        return wire.encode_request(MODEL, boot, n, self._shape, self._tensors[n % len(self._tensors)], 5000)
+
+    def rows_of_clients(self, progress: Progress) -> list[Row]:
+        """Rows of the echo, and of one device with window 1 and 8, in turns with one worker."""
+        with (
+            ready([self.host, str(self.port)], "ready", module="h2t2_tools.proof.bench.echo"),
+            serving(["--pair", PAIR, "--broker", self.url]),
+            ExitStack() as stack,
+        ):
+            echo = stack.enter_context(_echo(self.host, self.port, self.request(1, 1)))
+            clients = {"raw paho echo, one client": echo}
+            for window in (1, 8):
+                device = stack.enter_context(_device(self, window))
+                clients[f"one device (paho link), window {window}"] = device
+            rows: list[Row] = []
+            for what, (times, duration) in _in_turns(clients, self.seconds, progress).items():
+                rows.append(_row(what, times, duration, rows[0]["rate"] if rows else None))
+            return rows
+
+    def rows_of_fleets(self, progress: Progress, echo_rate: float) -> list[Row]:
+        """Rows of all devices with one worker and with two; of a device on lwIP, where that can be emulated."""
+        rows = []
+        on_lwip: list[Row] = []
+        for workers in (1, 2):
+            with serving(["--pair", PAIR, "--broker", self.url, f"--workers={workers}"]):
+                name = f"{self.devices} devices (board link), {workers} worker{'s' if workers > 1 else ''}"
+                progress(name)
+                rows.append(_row(name, *_fleet(self), echo_rate))
+                if workers == 1 and not lwip.LWIP.missing():
+                    progress(LWIP)
+                    trips = _on_lwip(self.port, self._shape, b"".join(self._tensors), self.seconds)
+                    on_lwip = [_row(LWIP, *trips, echo_rate)]
+        return rows + on_lwip
 
 
 def _on_lwip(port: int, shape: tuple[int, ...], tensors: bytes, seconds: float) -> tuple[list[float], float]:
-    """One device on the lwip port, with one offload in flight."""
+    """One device on the lwIP port, with one offload in flight: (times, duration in seconds)."""
     names = f"HOST, PORT, MODEL, SHAPE, MS = {lwip.HOST!r}, {port}, {MODEL}, {tuple(shape)}, {round(1000 * seconds)}\n"
     source = names + (places.on_device() / "offload_trips.py").read_text()
-    *times, took = drive.run(lwip.LWIP, source, {"tensors": tensors}, 60 + seconds).splitlines()
-    return [int(time) / 1e6 for time in times], int(took.split()[1]) / 1e6
+    *times, duration = drive.run(lwip.LWIP, source, {"tensors": tensors}, 60 + seconds).splitlines()
+    return [int(time) / 1e6 for time in times], int(duration.split()[1]) / 1e6
 
 
-def _doing(doing: Callable[[str], None], n: int, what: str) -> None:
-    doing(f"{what}, {n + 1} of {ROUNDS}")
-
-
-def _in_turns(clients: dict[str, Trips], seconds: float, doing: Callable[[str], None]) -> dict[str, tuple[list[float], float]]:
-    """(times, seconds taken) of each; what else the machine does meets each of them alike."""
-    made: dict[str, tuple[list[float], float]] = {what: ([], 0.0) for what in clients}
+def _in_turns(clients: dict[str, Trips], seconds: float, progress: Progress) -> dict[str, tuple[list[float], float]]:
+    """(times of round trips, duration in seconds) of each client. Turns spread the machine's other work over all clients."""
+    results: dict[str, tuple[list[float], float]] = {what: ([], 0.0) for what in clients}
     for _ in range(TURNS):
         for what, trips in clients.items():
-            doing(what)
+            progress(what)
             began = time.perf_counter()
             times = trips(seconds / TURNS)
-            made[what] = made[what][0] + times, made[what][1] + time.perf_counter() - began
-    return made
+            results[what] = results[what][0] + times, results[what][1] + time.perf_counter() - began
+    return results
 
 
-def _row(what: str, times: list[float], took: float, before: list[dict[str, Any]]) -> dict[str, Any]:
-    rate = len(times) / took
+def _row(what: str, times: list[float], duration: float, echo_rate: float | None) -> Row:
+    rate = len(times) / duration
     p50, p99 = np.percentile(np.array(times) * 1000, [50, 99])
-    base = before[0]["rate"] if before else rate
-    return {"what": what, "rate": rate, "p50": float(p50), "p99": float(p99), "ratio": rate / base}
+    return {"what": what, "rate": rate, "p50": float(p50), "p99": float(p99), "ratio": rate / (echo_rate or rate)}
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that are not met."""
-    made = []
-    for n, goal in GOALS.items():
-        row = measured["rows"][n]
-        if row["ratio"] < goal:
-            made.append(f"{row['what']}: {row['ratio']:.2f} of the echo, not {goal:g}")
-    return made
+    """The goals that were missed."""
+    goals = ((measured["rows"][n], goal) for n, goal in GOALS.items())
+    return [f"{row['what']}: {row['ratio']:.2f} of the echo, not {goal:g}" for row, goal in goals if row["ratio"] < goal]
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A row a kind of client."""
-    columns = {"what": "left", **dict.fromkeys(("round trips/s", "p50 ms", "p99 ms", "of the echo", "goal"), "right")}
-    cells = []
-    for n, row in enumerate(measured["rows"]):
-        numbers = [f"{row['rate']:,.0f}", f"{row['p50']:.2f}", f"{row['p99']:.2f}", f"{row['ratio']:.2f}"]
-        cells.append([row["what"], *numbers, f"{GOALS[n]:g}" if n in GOALS else ""])
+    """A line for each kind of client."""
+    rows = [{**row, "goal": f"{GOALS[n]:g}" if n in GOALS else ""} for n, row in enumerate(measured["rows"])]
+    columns = {
+        "what": cell("what"),
+        "round trips/s": cell("rate", ",.0f"),
+        "p50 ms": cell("p50", ".2f"),
+        "p99 ms": cell("p99", ".2f"),
+        "of the echo": cell("ratio", ".2f"),
+        "goal": cell("goal"),
+    }
     title = f"one Mosquitto on this machine, {measured['payload']} bytes a request, the best of {measured['rounds']}"
-    return [Table(title, columns, cells), *(broken(measured) or ["every goal is met"])]
-
-
-@contextmanager
-def process(arguments: list[str]) -> Iterator[None]:
-    """A Python process that has said it is ready on standard error; ended with the context."""
-    process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        assert process.stderr
-        said = ""
-        while "ready" not in said:
-            said = process.stderr.readline()
-            if not said:
-                raise Failure(f"{' '.join(arguments[:3])} ended before it was ready")
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    return with_goals([table(title, rows, columns)], broken(measured))
 
 
 @contextmanager
 def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
-    """What paho alone can do: publish, wait for the same bytes back, as its documentation shows it."""
+    """What paho alone can do, used as its documentation shows: publish, and wait for the same bytes."""
     replies: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     client = make_client("echo-client")
     ready = threading.Event()
@@ -166,8 +172,8 @@ def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
         while now - began < seconds:
             client.publish("echo/request", payload, qos=1)
             replies.get(timeout=5)
-            then, now = now, time.perf_counter()
-            times.append(now - then)
+            sent, now = now, time.perf_counter()
+            times.append(now - sent)
         return times
 
     try:
@@ -181,9 +187,9 @@ def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
 
 
 @contextmanager
-def _device(host: str, port: int, request: Callable[[int, int], bytes], window: int) -> Iterator[Trips]:
-    """One device with so many offloads in flight: every reply makes room for the next request."""
-    link = PahoLink(host, port, f"bench-{window}", MODEL, 7, deadline_ms=5000)
+def _device(bench: _Bench, window: int) -> Iterator[Trips]:
+    """One device with `window` offloads in flight: every reply makes room for the next request."""
+    link = PahoLink(bench.host, bench.port, f"bench-{window}", MODEL, 7, deadline_ms=5000)
     numbers = itertools.count(1)
 
     def trips(seconds: float) -> list[float]:
@@ -194,9 +200,9 @@ def _device(host: str, port: int, request: Callable[[int, int], bytes], window: 
             while len(sent) < window and time.perf_counter() < end:
                 n = next(numbers)
                 sent[n] = time.perf_counter()
-                if not link.send(request(n, 7)):
+                if not link.send(bench.request(n, 7)):
                     raise Failure(f"window {window}: the link refused a request: {link.trouble or 'busy'}")
-            times.append(_taken(link.receive(5000), sent))
+            times.append(_round_trip(link.receive(5000), sent))
         return times
 
     try:
@@ -207,7 +213,7 @@ def _device(host: str, port: int, request: Callable[[int, int], bytes], window: 
         link.close()
 
 
-def _taken(payload: bytes | None, sent: dict[int, float]) -> float:
+def _round_trip(payload: bytes | None, sent: dict[int, float]) -> float:
     if payload is None:
         raise Failure("no reply within 5 s")
     status, _, sequence, _, _ = wire.decode_reply(payload)
@@ -216,11 +222,9 @@ def _taken(payload: bytes | None, sent: dict[int, float]) -> float:
     return time.perf_counter() - sent.pop(sequence)
 
 
-def _fleet(
-    host: str, port: int, request: Callable[[int, int], bytes], devices: int, seconds: float
-) -> tuple[list[float], float]:
-    """So many devices, each with one offload in flight and a connection of its own, driven by one thread."""
-    links = [MqttLink(host, port, f"fleet-{n}", MODEL, 9, deadline_ms=10000) for n in range(devices)]
+def _fleet(bench: _Bench) -> tuple[list[float], float]:
+    """Devices with one offload in flight and a connection each, driven by one thread: (times, duration in seconds)."""
+    links = [MqttLink(bench.host, bench.port, f"fleet-{n}", MODEL, 9, deadline_ms=10000) for n in range(bench.devices)]
     sent: list[dict[int, float]] = [{} for _ in links]
     times: list[float] = []
     try:
@@ -231,7 +235,7 @@ def _fleet(
         last = began
         while True:
             now = time.perf_counter()
-            running = now - began < seconds
+            running = now - began < bench.seconds
             if not running and not any(sent):
                 return times, now - began
             if now - last > 5:
@@ -241,11 +245,11 @@ def _fleet(
                     if running:
                         n += 1
                         out[n] = time.perf_counter()
-                        link.send(request(n, 9))
+                        link.send(bench.request(n, 9))
                     continue
                 payload = link.receive(0)
                 if payload is not None:
-                    times.append(_taken(payload, out))
+                    times.append(_round_trip(payload, out))
                     last = time.perf_counter()
     finally:
         for link in links:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
 
 from ...common.errors import Failure
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet import broker
-from .offload import process
+from ..children import serving
+from . import Progress, Row, cell, table, with_goals
 
 TITLE = "Overload"
 DEADLINE_MS = 2000
@@ -23,67 +23,88 @@ OF_CAPACITY, OF_THE_QUIET = 0.85, 0.95  # the goals
 QUIET, QUIET_RATE, LOUD_RATE = 20, 2.0, 400.0
 
 
-def measure(doing: Callable[[str], None], seconds: float = 8.0, devices: int = 50) -> dict[str, Any]:
-    """{"capacity", "loads": a row each, "fair": {...}}; rates a second. Needs mosquitto.
+def measure(progress: Progress, seconds: float = 8.0, devices: int = 50) -> dict[str, Any]:
+    """Offer a worker more than it can answer, through a Mosquitto of our own.
 
-    seconds: of each measurement, after as many in which the queue grows as long as it gets.
+    Args:
+        progress: called with what is measured now.
+        seconds: of each measurement, after as many in which the queue grows to its full length.
+        devices: that share a load.
+
+    Returns:
+        {"capacity", "devices", "loads": a row for each load, "fair": {"quiet": a row, "loud": a row}}; counts per second.
     """
     model = f"{Path(__file__).parent / 'slow_model.py'}:scores"
     with broker.running("mosquitto") as url:
-        host, port = broker.parse(url)
-        arguments = ["-m", "h2t2_tools", "rdl", "--broker", url, "--model", model, "--model-id", str(MODEL)]
-        with process(arguments), _Fleet(host, port, devices + 1) as fleet:
-            doing("capacity")
-            full = [0.0] * devices  # as fast as they are answered
-            capacity = sum(row["in time"] for row in fleet.offer(full, seconds / 2, seconds / 2)) / (seconds / 2)
+        arguments = ["--broker", url, "--model", model, "--model-id", str(MODEL)]
+        with serving(arguments), _Fleet(*broker.parse(url), devices + 1) as fleet:
+            progress("capacity")
+            as_answered = [0.0] * devices
+            capacity = _per_second(fleet.offer(as_answered, seconds / 2, seconds / 2), seconds / 2)["in time"]
             loads = []
             for load in LOADS:
-                doing(f"{load:g} times the capacity, {devices} devices")
+                progress(f"{load:g} times the capacity, {devices} devices")
                 rows = fleet.offer([load * capacity / devices] * devices, seconds, seconds)
-                loads.append({"load": load, **{what: sum(row[what] for row in rows) / seconds for what in rows[0]}})
-            doing(f"{QUIET} devices at {QUIET_RATE:g}/s beside one at {LOUD_RATE:g}/s")
-            rows = fleet.offer([LOUD_RATE] + [QUIET_RATE] * QUIET, seconds, seconds)
-    quiet = {what: sum(row[what] for row in rows[1:]) / seconds for what in rows[0]}
-    loud = {what: rows[0][what] / seconds for what in rows[0]}
-    return {"capacity": capacity, "devices": devices, "loads": loads, "fair": {"quiet": quiet, "loud": loud}}
+                loads.append({"load": load, **_per_second(rows, seconds)})
+            progress(f"{QUIET} devices at {QUIET_RATE:g}/s beside one at {LOUD_RATE:g}/s")
+            loud, *quiet = fleet.offer([LOUD_RATE] + [QUIET_RATE] * QUIET, seconds, seconds)
+    fair = {"quiet": _per_second(quiet, seconds), "loud": _per_second([loud], seconds)}
+    return {"capacity": capacity, "devices": devices, "loads": loads, "fair": fair}
+
+
+def _per_second(rows: list[dict[str, float]], seconds: float) -> dict[str, float]:
+    return {what: sum(row[what] for row in rows) / seconds for what in rows[0]}
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that are not met."""
-    made = []
+    """The goals that were missed."""
+    missed = []
     for row in measured["loads"]:
         share = row["in time"] / measured["capacity"]
         if share < OF_CAPACITY:
-            made.append(f"at {row['load']:g} times the capacity {share:.0%} of it are answered in time, not {OF_CAPACITY:.0%}")
+            missed.append(
+                f"at {row['load']:g} times the capacity {share:.0%} of it are answered in time, not {OF_CAPACITY:.0%}"
+            )
     quiet = measured["fair"]["quiet"]
     share = quiet["in time"] / quiet["offered"]
     if share < OF_THE_QUIET:
-        made.append(f"beside one at {LOUD_RATE:g}/s, {QUIET} devices keep {share:.0%} of their answers, not {OF_THE_QUIET:.0%}")
-    return made
+        missed.append(
+            f"beside one at {LOUD_RATE:g}/s, {QUIET} devices keep {share:.0%} of their answers, not {OF_THE_QUIET:.0%}"
+        )
+    return missed
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A row a load, and the fair share."""
-    columns = {"load": "left", **dict.fromkeys(("offered/s", "in time/s", "told busy/s", "late/s", "share", "goal"), "right")}
-    cells = []
-    for row in measured["loads"]:
-        share = f"{row['in time'] / measured['capacity']:.0%} of capacity"
-        name = f"{row['load']:g} times capacity, {measured['devices']} devices"
-        cells.append([name, *_numbers(row), share, f"{OF_CAPACITY:.0%}"])
-    fair = measured["fair"]
-    share = f"{fair['quiet']['in time'] / fair['quiet']['offered']:.0%} of theirs"
-    cells.append([f"{QUIET} devices at {QUIET_RATE:g}/s each, beside", *_numbers(fair["quiet"]), share, f"{OF_THE_QUIET:.0%}"])
-    cells.append([f"one at {LOUD_RATE:g}/s", *_numbers(fair["loud"]), "", ""])
+    """A line for each load; then the quiet devices, and the loud one beside them."""
+    rows: list[Row] = [
+        {
+            **row,
+            "name": f"{row['load']:g} times capacity, {measured['devices']} devices",
+            "share": f"{row['in time'] / measured['capacity']:.0%} of capacity",
+            "goal": f"{OF_CAPACITY:.0%}",
+        }
+        for row in measured["loads"]
+    ]
+    quiet, loud = measured["fair"]["quiet"], measured["fair"]["loud"]
+    share = f"{quiet['in time'] / quiet['offered']:.0%} of theirs"
+    name = f"{QUIET} devices at {QUIET_RATE:g}/s each, beside"
+    rows.append({**quiet, "name": name, "share": share, "goal": f"{OF_THE_QUIET:.0%}"})
+    rows.append({**loud, "name": f"one at {LOUD_RATE:g}/s", "share": "", "goal": ""})
+    columns = {
+        "load": cell("name"),
+        "offered/s": cell("offered", ".0f"),
+        "in time/s": cell("in time", ".0f"),
+        "told busy/s": cell("busy", ".0f"),
+        "late/s": cell("late", ".0f"),
+        "share": cell("share"),
+        "goal": cell("goal"),
+    }
     title = f"a model of {measured['capacity']:.0f}/s, one worker, answers of use for {DEADLINE_MS} ms"
-    return [Table(title, columns, cells), *(broken(measured) or ["every goal is met"])]
-
-
-def _numbers(row: dict[str, float]) -> list[str]:
-    return [f"{row[what]:.0f}" for what in ("offered", "in time", "busy", "late")]
+    return with_goals([table(title, rows, columns)], broken(measured))
 
 
 class _Fleet:
-    """So many devices with a connection each, driven by one thread."""
+    """Devices with a connection each, driven by one thread."""
 
     def __init__(self, host: str, port: int, devices: int) -> None:
         self._links = [MqttLink(host, port, f"overload-{n}", MODEL, n + 1, deadline_ms=10000) for n in range(devices)]
@@ -99,9 +120,15 @@ class _Fleet:
             link.close()
 
     def offer(self, rates: list[float], warm: float, seconds: float) -> list[dict[str, float]]:
-        """{"offered", "in time", "busy", "late"} of each device: of what it asked within `seconds`, after `warm` seconds.
+        """Count what becomes of the requests that are sent within `seconds`, after `warm` seconds of the same load.
 
-        rates: requests a second of each, evenly; 0: the next one as soon as one is answered.
+        Args:
+            rates: requests per second of each device, at even intervals; 0: the next one as soon as one is answered.
+            warm: seconds.
+            seconds: of the measurement.
+
+        Returns:
+            {"offered", "in time", "busy", "late"} for each device.
         """
         counts = [{"offered": 0.0, "in time": 0.0, "busy": 0.0, "late": 0.0} for _ in rates]
         sent: list[dict[int, float]] = [{} for _ in rates]
@@ -121,15 +148,15 @@ class _Fleet:
                     if self._links[n].send(payload):
                         sent[n][self._sequence] = at
                         counts[n]["offered"] += at - began >= warm
-                self._take(n, sent[n], counts[n], began + warm)
-            for out in sent:  # what is never answered
-                for sequence in [one for one, at in out.items() if time.perf_counter() - at > DEADLINE_MS / 1000]:
+                self._receive(n, sent[n], counts[n], began + warm)
+            for out in sent:  # requests that were never answered
+                for sequence in [number for number, at in out.items() if time.perf_counter() - at > DEADLINE_MS / 1000]:
                     out.pop(sequence)
         for row in counts:
             row["late"] = row["offered"] - row["in time"] - row["busy"]
         return counts
 
-    def _take(self, n: int, sent: dict[int, float], counts: dict[str, float], counted: float) -> None:
+    def _receive(self, n: int, sent: dict[int, float], counts: dict[str, float], counted: float) -> None:
         while (payload := self._links[n].receive(0)) is not None:
             status, _, sequence, _, _ = wire.decode_reply(payload)
             at = sent.pop(sequence, None)

@@ -1,4 +1,4 @@
-"""The remote model of `h2t2 bench overload`: takes 10 ms a sample, as a large one does."""
+"""The remote model of `h2t2 bench overload`: it needs 10 ms per sample, like a large model."""
 
 import time
 
@@ -6,6 +6,6 @@ import numpy as np
 
 
 def scores(batch: np.ndarray) -> list[float]:
-    """.75 for each."""
+    """The score 0.75 for each sample."""
     time.sleep(0.01 * len(batch))
     return [0.75] * len(batch)
