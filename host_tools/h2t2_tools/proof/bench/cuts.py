@@ -1,5 +1,6 @@
-"""`h2t2 bench cuts`: the power cut at every flash operation of what the runtime and `h2t2 flash` write, and what is found then:
-on MicroPython's file systems over a block device in memory, and on an emulated Pico's own flash, which boots after each cut."""
+"""`h2t2 bench cuts`: cut the power at every flash operation of the runtime and of `h2t2 flash`, and look at the files.
+
+In memory: MicroPython's file systems on a block device. On an emulated Pico: its own flash, from which it boots afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,38 +30,45 @@ from ...boards.repl import RawRepl
 from ...boards.targets import Repl, wait_hello
 from ...common import pairs, places
 from ...common.errors import Failure
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet.config import NodeConfig
 from ...fleet.update import keys, package
 from ...model.bundle import from_tflite
+from . import Progress, Row, cell, table
 
 TITLE = "Power cuts"
 SYSTEMS = {"littlefs": "VfsLfs2", "FAT": "VfsFat"}
 PAIR = "breast_cancer"
 COUNTS = ("operations", "cuts", "older", "newer", "lost", "ran")
-MEMORY = "128m"  # of the unix port's heap: every operation of a round is kept
+MEMORY = "128m"  # heap of the unix port, which holds every operation of a round
 READY_S = 300  # for an emulated board to start its node on a busy machine
 
 
-def measure(progress: Callable[[str], None], rounds: int = 30, cuts: int = 4, full: bool = False) -> list[dict[str, Any]]:
-    """Rows {"on", "system", "what", "operations", "cuts", "older", "newer", "lost", "why"}; on the Pico "ran" too: how often
-    its node started after the cut.
+def measure(progress: Progress, rounds: int = 30, cuts: int = 4, full: bool = False) -> list[Row]:
+    """Cut the power; what this machine cannot emulate is left out.
 
-    rounds: of each write in memory, a tenth of them on FAT, whose writes are many. cuts: of each write on the Pico, spread
-    evenly; full: all of them. What cannot run here is left out.
+    Args:
+        progress: called with what is measured now.
+        rounds: of each write in memory; a tenth of them on FAT, which needs more operations.
+        cuts: of each write on the Pico, at even distances.
+        full: cut at every operation on the Pico.
+
+    Returns:
+        Rows {"on", "system", "what", "operations", "cuts", "older", "newer", "lost", "why"}, which count what the cuts left; on
+        the Pico also "ran": how often its node started.
     """
     rows = []
     if UNIX.missing() is None:
         for system, name in SYSTEMS.items():
             progress(f"{system}, in memory")
-            many = rounds if system == "littlefs" else max(1, rounds // 10)
-            rows += [{"on": "block device in memory", "system": system, **row} for row in _in_memory(name, many)]
+            count = rounds if system == "littlefs" else max(1, rounds // 10)
+            rows += [{"on": "block device in memory", "system": system, **row} for row in _in_memory(name, count)]
     if PICO.missing() is None:
         rows += _on_pico(progress, 0 if full else cuts)
     return rows
 
 
-def _in_memory(system: str, rounds: int) -> list[dict[str, Any]]:
+def _in_memory(system: str, rounds: int) -> list[Row]:
     finish = (places.boards() / "finish.py").read_text()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "cut.py"
@@ -69,84 +77,100 @@ def _in_memory(system: str, rounds: int) -> list[dict[str, Any]]:
         command = UNIX.command(script, [])
         command[-1:] = ["-X", f"heapsize={MEMORY}", str(script)]
         environment = UNIX.environment(places.RUNTIME.parent)
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
-        if done.returncode:
-            raise Failure(f"{system}: {(done.stdout + done.stderr)[-500:]}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        result = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
+        if result.returncode:
+            raise Failure(f"{system}: {(result.stdout + result.stderr)[-500:]}")
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
 
 
 def _packages(folder: Path, count: int) -> str:
-    """Signed packages, their key, and the model they replace, as a script has them."""
+    """The head of a script: signed packages, their key, and the model that they replace."""
     pair = pairs.load(PAIR)
     blob = from_tflite(pair.ldl)
     private, public = keys.make(folder / "cuts")
-    made = [package.build(pair, blob, private, package.Options(n + 1, trial=10, seconds=0)).content for n in range(count)]
-    return f"KEY = {keys.modulus(public)!r}\nLDL = {blob!r}\nPACKAGES = {made!r}\n"
+    packages = [package.build(pair, blob, private, package.Options(n + 1, trial=10, seconds=0)).content for n in range(count)]
+    return f"KEY = {keys.modulus(public)!r}\nLDL = {blob!r}\nPACKAGES = {packages!r}\n"
 
 
 def images(before: bytes, operations: list[dict[str, Any]]) -> Iterator[bytes]:
-    """The flash's content after a cut before and in the middle of each operation, and after the last."""
+    """The content of the flash after a cut before and in the middle of each operation, and after the last one."""
     content = bytearray(before)
     for operation in operations:
         offset, data = operation["offset"], base64.b64decode(operation["data"])
-        for part in (0, len(data) // 2):
-            yield bytes(content[:offset] + data[:part] + content[offset + part :])
+        for written in (0, len(data) // 2):
+            yield bytes(content[:offset] + data[:written] + content[offset + written :])
         content[offset : offset + len(data)] = data
     yield bytes(content)
 
 
-def chosen(found: list[bytes], cuts: int) -> list[bytes]:
-    """So many of them, spread evenly, the first and the last among them; 0: all."""
-    if not cuts or cuts >= len(found):
-        return found
-    return [found[n * (len(found) - 1) // (cuts - 1)] for n in range(cuts)]
+def spread(contents: list[bytes], cuts: int) -> list[bytes]:
+    """Choose `cuts` of the contents at even distances, with the first and the last; 0: all."""
+    if not cuts or cuts >= len(contents):
+        return contents
+    return [contents[n * (len(contents) - 1) // (cuts - 1)] for n in range(cuts)]
 
 
-def _on_pico(progress: Callable[[str], None], cuts: int) -> list[dict[str, Any]]:
+def _on_pico(progress: Progress, cuts: int) -> list[Row]:
     pair = pairs.load(PAIR)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "ldl.h2m").write_bytes(from_tflite(pair.ldl))
+        model, records, image = folder / "ldl.h2m", folder / "samples.bin", folder / "flash.bin"
+        model.write_bytes(from_tflite(pair.ldl))
         config = NodeConfig(
             device="cut", remote_shape=list(pair.info.remote.shape), model_id=pair.info.model_id, deadline_ms=50
         )
-        zeros = bytes(3 * Contents(folder / "ldl.h2m", config).record_size)
-        (folder / "samples.bin").write_bytes(zeros)
-        contents = Contents(folder / "ldl.h2m", config, folder / "samples.bin")
-        image = folder / "flash.bin"
+        records.write_bytes(bytes(3 * Contents(model, config).record_size))
+        contents = Contents(model, config, records)
         drive.runtime_on_a_pico(image)
         progress("the Pico's first node")
         with Pico(image) as pico:
             flashing.flash(KINDS["pico"], pico.port, contents, False, lambda *_: None, start=False)
-        rows = []
-        for what, write, judge in (("a snapshot", _saved, _state), ("h2t2 flash", _flashed, _files)):
-            start = folder / "start.bin"
-            shutil.copy(image, start)
-            with Pico(start) as pico:
-                older = write(pico, contents, False)
-                before = start.read_bytes()
-                pico.ask("record", on=True)
-                newer = write(pico, contents, True)
-                operations = pico.ask("record", on=False)["operations"]
-            found = chosen(list(images(before, operations)), cuts)
-            counts = {"older": 0, "newer": 0, "lost": 0, "ran": 0}
-            why = ""
+        return [
+            _cut_write(progress, image, contents, cuts, write)
+            for write in (_Write("a snapshot", _save, _state), _Write("h2t2 flash", _flash, _files))
+        ]
 
-            def look(content: bytes, judge: Any = judge) -> tuple[Any, bool, str]:
-                try:
-                    return judge(content)
-                except Failure as error:
-                    return None, False, str(error)
 
-            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-                for n, (state, ran, trouble) in enumerate(pool.map(look, found)):
-                    progress(f"the Pico: {what}, cut {n + 1} of {len(found)}")
-                    counts["older" if state == older else "newer" if state == newer else "lost"] += 1
-                    counts["ran"] += ran
-                    why = why or trouble
-            row = {"on": "emulated Pico", "system": "littlefs", "what": what, "operations": len(operations)}
-            rows.append({**row, "cuts": len(found), **counts, "why": why})
-    return rows
+@dataclass(frozen=True)
+class _Write:
+    """Something that writes flash.
+
+    run: (Pico, contents, whether to write a second version) -> the mark of what is on the flash.
+    judge: content of the flash -> (the mark, whether the node starts, the trouble).
+    """
+
+    what: str
+    run: Callable[[Pico, Contents, bool], Any]
+    judge: Callable[[bytes], tuple[Any, bool, str]]
+
+    def look(self, content: bytes) -> tuple[Any, bool, str]:
+        """As judge(), also where the board fails."""
+        try:
+            return self.judge(content)
+        except Failure as error:
+            return None, False, str(error)
+
+
+def _cut_write(progress: Progress, image: Path, contents: Contents, cuts: int, write: _Write) -> Row:
+    start = image.with_name("start.bin")
+    shutil.copy(image, start)
+    with Pico(start) as pico:
+        older = write.run(pico, contents, False)
+        content = start.read_bytes()
+        pico.ask("record", on=True)
+        newer = write.run(pico, contents, True)
+        operations = pico.ask("record", on=False)["operations"]
+    after_cuts = spread(list(images(content, operations)), cuts)
+    counts = {"older": 0, "newer": 0, "lost": 0, "ran": 0}
+    why = ""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for n, (state, ran, trouble) in enumerate(pool.map(write.look, after_cuts)):
+            progress(f"the Pico: {write.what}, cut {n + 1} of {len(after_cuts)}")
+            counts["older" if state == older else "newer" if state == newer else "lost"] += 1
+            counts["ran"] += ran
+            why = why or trouble
+    row = {"on": "emulated Pico", "system": "littlefs", "what": write.what, "operations": len(operations)}
+    return {**row, "cuts": len(after_cuts), **counts, "why": why}
 
 
 LEARN = """from h2t2.core.adaptive import Adaptive
@@ -165,26 +189,26 @@ print(blob and crc32(blob))
 """
 
 
-def _saved(pico: Pico, contents: Contents, again: bool) -> str:
-    """Save what was learned of 40 samples, or of 60; what marks it."""
+def _save(pico: Pico, contents: Contents, again: bool) -> str:
+    """Save what the policy learned from 40 samples, or from 60; the mark of that state."""
     with RawRepl(pico.port, pace=False) as repl:
         repl.run(LEARN % (60 if again else 40), READY_S)
         return repl.run(STATE)
 
 
 def _state(content: bytes) -> tuple[str, bool, str]:
-    """What marks the state that is found, whether the node then starts from it, what it said otherwise."""
+    """The mark of the state on the flash, whether the node starts from it, and no trouble."""
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "flash.bin"
         image.write_bytes(content)
         with Pico(image) as pico, RawRepl(pico.port, pace=False) as repl:
-            found = repl.run(STATE, READY_S)
+            mark = repl.run(STATE, READY_S)
             repl.reset()
-            return found, bool(_summary(repl)["restored"]), ""
+            return mark, bool(_summary(repl)["restored"]), ""
 
 
 def _summary(repl: RawRepl) -> dict[str, Any]:
-    """What a node says at its end. Failure where it comes to none."""
+    """The summary that a node sends at its end. Failure where it does not end."""
     decoder, end = frames.Decoder(), time.monotonic() + READY_S
     while time.monotonic() < end:
         for kind, payload in decoder.feed(repl.read()):
@@ -193,8 +217,8 @@ def _summary(repl: RawRepl) -> dict[str, Any]:
     raise Failure(f"no node came to its end in {READY_S} s")
 
 
-def _flashed(pico: Pico, contents: Contents, again: bool) -> dict[str, str]:
-    """Put another configuration and other samples onto it, or look at what is there; the digests of its files."""
+def _flash(pico: Pico, contents: Contents, again: bool) -> dict[str, str]:
+    """Flash another configuration and other samples where `again` says so; the digests of the files on the board."""
     if again:
         records = contents.model.with_name("other.bin")
         records.write_bytes(bytes([1]) * (3 * contents.record_size))
@@ -211,7 +235,7 @@ def _digests(repl: RawRepl) -> dict[str, str]:
 
 
 def _files(content: bytes) -> tuple[dict[str, str], bool, str]:
-    """The digests of the files that a start leaves, whether its node starts, what it said otherwise."""
+    """The digests of the files after a start, whether the node starts, and no trouble."""
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "flash.bin"
         image.write_bytes(content)
@@ -221,18 +245,17 @@ def _files(content: bytes) -> tuple[dict[str, str], bool, str]:
             return _digests(repl), True, ""
 
 
-def report(rows: list[dict[str, Any]]) -> Report:
-    """A row a place and a write."""
-    columns = {"on": "left", "file system": "left", "what is written": "left", **dict.fromkeys(COUNTS, "right")}
-    cells = []
-    for row in rows:
-        numbers = [f"{row[name]:,}" if name in row else "" for name in COUNTS]
-        cells.append([row["on"], row["system"], row["what"], *numbers])
-    return [Table("The power cut before and in the middle of flash operations: what is found afterwards", columns, cells)]
+def report(rows: list[Row]) -> Report:
+    """A line for each place and write."""
+    columns = {"on": cell("on"), "file system": cell("system"), "what is written": cell("what")}
+    columns |= {name: cell(name) for name in COUNTS}
+    counts = [{name: f"{row[name]:,}" if name in row else "" for name in COUNTS} for row in rows]
+    title = "The power cut before and in the middle of flash operations: what is found afterwards"
+    return [table(title, [{**row, **numbers} for row, numbers in zip(rows, counts)], columns, words=3)]
 
 
-def broken(rows: list[dict[str, Any]]) -> list[str]:
-    """On littlefs nothing is ever lost, and a board's node runs after every cut."""
+def broken(rows: list[Row]) -> list[str]:
+    """On littlefs no cut may lose data, and the node of a board must start after every cut."""
     trouble = []
     for row in rows:
         ran = row.get("ran", row["cuts"])

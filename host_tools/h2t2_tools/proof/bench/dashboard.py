@@ -1,4 +1,4 @@
-"""`h2t2 bench dashboard`: many devices with a state a second each, and a page open: what that takes, and how late it shows."""
+"""`h2t2 bench dashboard`: CPU, memory and delay of the dashboard, with many devices and a page open."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
 
 from ...common.errors import Failure
-from ...common.report import Report, Table
+from ...common.report import Report
 from ...fleet import broker
 from ...fleet.monitoring.state import State
 from .. import usage
 from ..children import child
+from . import Progress, cell, table, with_goals
 
 TITLE = "Dashboard"
 CPU_MS, DELAY_MS = 200.0, 2000.0  # the goals
@@ -31,9 +32,18 @@ LOOKS = 5
 WEIGHTS = [8, 6, 4, 3, 2, 1, 1, 1, 1, 1, 1, 2, 3, 4, 6, 8]
 
 
-def measure(doing: Callable[[str], None], seconds: float = 60.0, devices: int = 500) -> dict[str, Any]:
-    """{"devices", "states_per_s", "cpu_ms", "rss_mb", "rss_end_mb", "delay_ms", "page"}. Needs mosquitto; with chromium and
-    selenium a page is open meanwhile, and delay_ms has how long each of a few states took to be seen on it."""
+def measure(progress: Progress, seconds: float = 60.0, devices: int = 500) -> dict[str, Any]:
+    """Measure a dashboard that follows a fleet. Needs mosquitto; with chromium and selenium a page is open.
+
+    Args:
+        progress: called with what is measured now.
+        seconds: of the measurement.
+        devices: each publishes a state per second.
+
+    Returns:
+        {"devices", "states_per_s", "cpu_ms" (CPU per second), "rss_mb" and "rss_end_mb" (memory at the begin and at the end),
+        "delay_ms" (from a state to the page, of a few states), "page" (one was open)}.
+    """
     port = broker.free_port()
     with broker.running("mosquitto") as url, tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
         fleet = _Fleet(*broker.parse(url), devices)
@@ -43,19 +53,20 @@ def measure(doing: Callable[[str], None], seconds: float = 60.0, devices: int = 
             if not process.stdout.readline():
                 raise Failure("the dashboard did not start: h2t2 dashboard says why")
             with _page(f"http://127.0.0.1:{port}/") as shows:
-                doing(f"{devices} devices")
+                progress(f"{devices} devices")
                 if shows:
                     _until(lambda: shows(f"{devices} devices"), 60)
                 time.sleep(seconds / 4)
-                began, cpu, said, middle = time.monotonic(), usage.cpu_s(process.pid), fleet.said, usage.rss_mb(process.pid)
+                began, cpu, states = time.monotonic(), usage.cpu_s(process.pid), fleet.states
+                rss_mb = usage.rss_mb(process.pid)
                 delays = [] if shows is None else [_delay(fleet, shows, n) for n in range(LOOKS)]
                 time.sleep(max(0.0, began + seconds - time.monotonic()))
-                took = time.monotonic() - began
+                duration = time.monotonic() - began
                 return {
                     "devices": devices,
-                    "states_per_s": (fleet.said - said) / took,
-                    "cpu_ms": 1000 * (usage.cpu_s(process.pid) - cpu) / took,
-                    "rss_mb": middle,
+                    "states_per_s": (fleet.states - states) / duration,
+                    "cpu_ms": 1000 * (usage.cpu_s(process.pid) - cpu) / duration,
+                    "rss_mb": rss_mb,
                     "rss_end_mb": usage.rss_mb(process.pid),
                     "delay_ms": delays,
                     "page": shows is not None,
@@ -63,38 +74,33 @@ def measure(doing: Callable[[str], None], seconds: float = 60.0, devices: int = 
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that are not met."""
-    made = []
+    """The goals that were missed."""
+    missed = []
     if measured["cpu_ms"] > CPU_MS:
-        made.append(f"an update a second takes {measured['cpu_ms']:.0f} ms of a core, not {CPU_MS:.0f}")
+        missed.append(f"an update a second takes {measured['cpu_ms']:.0f} ms of a core, not {CPU_MS:.0f}")
     if max(measured["delay_ms"], default=0) > DELAY_MS:
-        made.append(f"a state is seen after {max(measured['delay_ms']):.0f} ms, not {DELAY_MS:.0f}")
+        missed.append(f"a state is seen after {max(measured['delay_ms']):.0f} ms, not {DELAY_MS:.0f}")
     if measured["rss_end_mb"] > (1 + GROWTH) * measured["rss_mb"]:
-        made.append(f"its memory grows from {measured['rss_mb']:.0f} to {measured['rss_end_mb']:.0f} MB")
-    return made
+        missed.append(f"its memory grows from {measured['rss_mb']:.0f} to {measured['rss_end_mb']:.0f} MB")
+    return missed
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A row a figure."""
-    delays = sorted(measured["delay_ms"])
+    """A line for each figure."""
+    memory = f"{measured['rss_mb']:.0f} MB, {measured['rss_end_mb']:.0f} MB"
     rows = [
-        ["CPU of an update a second, with what it takes in", f"{measured['cpu_ms']:.0f} ms", f"{CPU_MS:.0f} ms"],
-        ["memory, then and at the end", f"{measured['rss_mb']:.0f} MB, {measured['rss_end_mb']:.0f} MB", "no growth"],
+        ("CPU of an update a second, with what it takes in", f"{measured['cpu_ms']:.0f} ms", f"{CPU_MS:.0f} ms"),
+        ("memory, then and at the end", memory, "no growth"),
     ]
+    delays = sorted(measured["delay_ms"])
     if delays:
-        rows.append(
-            [
-                "from a state to the page, median and longest",
-                f"{delays[len(delays) // 2]:.0f} ms, {delays[-1]:.0f} ms",
-                "2000 ms",
-            ]
-        )
+        delay = f"{delays[len(delays) // 2]:.0f} ms, {delays[-1]:.0f} ms"
+        rows.append(("from a state to the page, median and longest", delay, f"{DELAY_MS:.0f} ms"))
     page = "with a page open in Chromium" if measured["page"] else "no page open: neither chromium nor selenium here"
     title = f"{measured['devices']} devices, {measured['states_per_s']:.0f} states a second, {page}"
-    return [
-        Table(title, {"what": "left", "measured": "right", "goal": "right"}, rows),
-        *(broken(measured) or ["every goal is met"]),
-    ]
+    names = ("what", "measured", "goal")
+    figures = table(title, [dict(zip(names, row)) for row in rows], {name: cell(name) for name in names})
+    return with_goals([figures], broken(measured))
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> None:
@@ -106,17 +112,17 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def _delay(fleet: _Fleet, shows: Callable[[str], bool], n: int) -> float:
-    """Milliseconds from a state of the first device, with costs that no other has, to its being seen."""
+    """Milliseconds from a state of the first device, with costs that no other has, to the page that shows it."""
     began = time.monotonic()
-    fleet.mark = round((0.11 + n / 100) * 32768)
-    fleet.say(0)
+    fleet.first_beta = round((0.11 + n / 100) * 32768)
+    fleet.publish(0)
     _until(lambda: shows(f"{0.11 + n / 100:.2g} 0.7 1"), 30)
     return 1000 * (time.monotonic() - began)
 
 
 @contextmanager
 def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
-    """Whether a page that is open in a browser shows some words; None where there is no browser."""
+    """Open a page in a browser: a function that tests whether it shows some words; None without a browser."""
     driver = shutil.which("chromedriver")
     try:
         from selenium import webdriver
@@ -134,7 +140,7 @@ def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
             try:
                 browser.get(address)
                 break
-            except Exception:  # it does not listen yet
+            except Exception:  # the dashboard does not listen yet
                 time.sleep(0.1)
         yield lambda words: words in browser.execute_script("return document.body.innerText")
     finally:
@@ -142,10 +148,10 @@ def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
 
 
 class _Fleet:
-    """Devices that say a state a second each, from a thread. said: how many so far; mark: beta of the first one, Q15."""
+    """Devices that publish a state per second each, from a thread. states: published so far; first_beta: of device 0, Q15."""
 
     def __init__(self, host: str, port: int, devices: int) -> None:
-        self.said, self.mark = 0, 6554
+        self.states, self.first_beta = 0, 6554
         self._session = Session(host, port, lambda: make_client(""), ["none"]).start()
         self._samples = [1000] * devices
         self._scores = [[100] * PLACES for _ in range(devices)]
@@ -166,8 +172,8 @@ class _Fleet:
         self._thread.join(10)
         self._session.close()
 
-    def say(self, n: int) -> None:
-        """The state of a device, ten samples later."""
+    def publish(self, n: int) -> None:
+        """Publish the state of device n, ten samples later."""
         with self._lock:
             self._samples[n] += 10
             for k in random.choices(range(PLACES), WEIGHTS, k=10):
@@ -182,7 +188,7 @@ class _Fleet:
                 policy="adaptive",
                 bits=4,
                 model=1,
-                beta=self.mark if n == 0 else 6554,
+                beta=self.first_beta if n == 0 else 6554,
                 delta_fp=22938,
                 delta_fn=32768,
                 paid=samples // 5 * 6554,
@@ -197,14 +203,14 @@ class _Fleet:
             )
             payload = json.dumps(state.model_dump()).encode()
         self._session.publish(wire.topic(f"d{n:03}", "state"), payload, 0, True)
-        self.said += 1
+        self.states += 1
 
     def _run(self) -> None:
         devices = len(self._samples)
         due = time.monotonic()
         while True:
             for n in range(devices):
-                self.say(n)
+                self.publish(n)
                 due += 1 / devices
                 if self._ended.wait(max(0.0, due - time.monotonic())):
                     return

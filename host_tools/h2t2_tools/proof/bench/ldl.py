@@ -53,7 +53,7 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
     """Time one inference in every way that this machine has, on the same `runs` inputs.
 
     Returns:
-        Rows {what, us, macs_per_second, crc, heap, instructions, per_mac, operators, ratio}; None where a row has no such value.
+        Rows {what, us, macs_per_second, crc, heap, instructions, per_mac, operators, ratio}; a row without a value has None.
         us: of the best run; an emulated board's time is not ours. heap: bytes at most, without the bundle; of TFLite, by how
         much a fresh process grows, with the library. instructions, per_mac: of the emulated board, per inference and per MAC.
         operators: of MicroPython, {what, us, macs} for each step. ratio: of the compiled interpreter, to plain CPython.
