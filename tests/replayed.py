@@ -7,7 +7,7 @@ import numpy as np
 from h2t2.core.class_forecaster import likeliest
 from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.classes import Classes
+from h2t2.ldl.class_scores import ClassScores
 from h2t2.node.measured import Measured
 from h2t2.node.picture import Picture
 from h2t2.node.window import Window
@@ -48,7 +48,7 @@ def decisions(folder, csv, arguments, event, sources=None):
     shaped = Window(**ends["window"]) if "window" in ends else Picture(**ends["picture"]) if "picture" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     many = len(arguments.get("costs", ()))
-    ldl = Classes(ldl, many) if many else ldl
+    ldl = ClassScores(ldl, many) if many else ldl
     policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
     made, own = [], []
     for line in csv.splitlines():

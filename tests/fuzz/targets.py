@@ -24,7 +24,8 @@ from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_rate import MissLimited
 from h2t2.core.pairwise import Pairwise
 from h2t2.cpython import tflite_check, worker_wire
-from h2t2.ldl.bundle import CHECKED, Int8Model
+from h2t2.ldl.bounds import CHECKED
+from h2t2.ldl.bundle import Int8Model
 from h2t2.link import frames, names, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package, snapshot

@@ -13,8 +13,8 @@ from support import ROOT, worker
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
-from h2t2.ldl.classes import Classes
-from h2t2.ldl.open import CallableModel
+from h2t2.ldl.class_scores import ClassScores
+from h2t2.ldl.ldl import Ldl
 from h2t2.node.node import FALLBACK, LOCAL, REMOTE
 from h2t2.node.store import BufferSlot, Store
 from h2t2_tools.cli.main import main
@@ -31,8 +31,8 @@ SURE, UNSURE = [100, 16000, 284], [5500, 5500, 5384]
 
 def test_both_back_ends_give_the_same_scores():
     pair = pairs.load("ten_digits")
-    pi = Classes(TFLiteModel(str(pair.ldl), event=0), 10)
-    board = Classes(Int8Model((PAIR / "ldl.h2m").read_bytes(), 0), 10)
+    pi = ClassScores(TFLiteModel(str(pair.ldl), event=0), 10)
+    board = ClassScores(Int8Model((PAIR / "ldl.h2m").read_bytes(), 0), 10)
     model = pi.ldl
     for x in pair.x[:60]:
         sample = model.quantise(x)
@@ -42,7 +42,7 @@ def test_both_back_ends_give_the_same_scores():
     assert pi.input_quantisation() == model.input_quantisation() and pi.input_size == board.input_size == 64
 
 
-class Loud:
+class Loud(Ldl):
     """An LDL of ten outputs that are all sure."""
 
     classes, input_size = 10, 1
@@ -55,11 +55,11 @@ class Loud:
 
 
 def test_scores_that_are_no_shares_are_scaled_down_and_too_few_outputs_refused():
-    scores = Classes(Loud(), 10).run(b"x")
+    scores = ClassScores(Loud(), 10).run(b"x")
     assert max(scores) == min(scores) == 1638
-    for ldl in (CallableModel(lambda x: 0), Int8Model((ROOT / "models/digits/ldl.h2m").read_bytes())):
+    for ldl in (Ldl(), Int8Model((ROOT / "models/digits/ldl.h2m").read_bytes())):
         with pytest.raises(ValueError, match="outputs, and costs for 10 classes"):
-            Classes(ldl, 10)
+            ClassScores(ldl, 10)
 
 
 def test_every_sample_is_decided_and_a_label_beyond_the_classes_teaches_nothing():

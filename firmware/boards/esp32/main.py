@@ -4,7 +4,7 @@ import os
 if "flash.todo" in os.listdir():
     import finish  # noqa: F401  a flash was cut off at its end
 
-from h2t2.ldl.room import reserve_for_node
+from h2t2.ldl.buffers import reserve_for_node
 
 reserve_for_node()  # before anything else: later the heap is in pieces
 

@@ -1,11 +1,12 @@
-# What an operating system tells a program (CPython): that it is to end.
+# Signals of the operating system that end a program.
 import signal
+from collections.abc import Callable
 
 
-def on_stop(stop) -> None:
+def on_stop(stop: Callable[[], object]) -> None:
     """Have SIGTERM and SIGINT call stop(); a second one ends the program as usual."""
 
-    def handle(number, _):
+    def handle(number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
         stop()
 

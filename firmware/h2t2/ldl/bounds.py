@@ -1,9 +1,22 @@
-# Whether a bundle's steps stay inside the arena and the bundle, and come to an end: machine code does not look. Set-up only.
-# What the parameters of a step are, kernels.py says.
-WORK, WORK_A_BYTE = 1 << 26, 1 << 14  # the most multiplications or bytes of any bundle, and more a byte of it
+# Reads a bundle's header and steps, and checks them: every step stays inside the arena and the bundle, and comes to an end.
+# Machine code does not check. Set-up only: a board forgets this module when the model is open. kernels.py names the parameters.
+from array import array
+from binascii import crc32
+from struct import unpack_from
+
+from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE
+from .steps import VARIABLE, function, in_machine_code, name_of
+
+MAGIC = b"H2M1"
+VERSION = 3
+# magic, version, steps, bytes, CRC-32 of the bytes after it; arena, input, its size, output, its size, score table
+HEADER = "<4sHHIIIIIIII"
+CHECKED = 16  # where the bytes begin that the checksum covers
+PIECE = 1024  # bytes that are checked at once
+WORK, WORK_PER_BYTE = 1 << 26, 1 << 14  # the most multiplications or moved bytes: of any bundle, and more per byte of it
 WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
 WINDOWED = "conv_2d", "depthwise_conv_2d", "pool_2d"
-LENGTHS = {
+PARAMETERS = {
     "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
@@ -11,11 +24,62 @@ LENGTHS = {
 }  # fmt: skip
 
 
-def _reach(name, own):
-    """(input bytes, output bytes, bytes at the seventh parameter, channels of constants) of a step.
+def read_header(blob) -> tuple:
+    """(steps, checksum, arena bytes, place and size of the input, place and size of the output, place of the score table).
 
-    own: its parameters from the eighth on.
+    ValueError for a header that is no bundle's, or that contradicts the bundle.
     """
+    if len(blob) < HEADER_SIZE or bytes(blob[:4]) != MAGIC:
+        raise ValueError("bundle: these bytes are not one")
+    _, version, steps, size, checksum, arena, x, x_size, y, y_size, table = unpack_from(HEADER, blob[:HEADER_SIZE], 0)
+    if version != VERSION:
+        raise ValueError("bundle: format %d, this runtime reads %d: make it again, h2t2 bundle" % (version, VERSION))
+    if size != len(blob):
+        raise ValueError("bundle: %d bytes, want %d (truncated?)" % (len(blob), size))
+    crc = 0
+    for at in range(CHECKED, size, PIECE):
+        crc = crc32(blob[at : at + PIECE], crc)
+    if crc & 0xFFFFFFFF != checksum:
+        raise ValueError("bundle: the checksum does not match")
+    if arena > ARENA_MAX:
+        raise ValueError("bundle: an arena of %d bytes" % arena)
+    check_inside(x, x_size, arena)
+    check_inside(y, y_size, arena)
+    check_inside(table, 256, size)
+    return steps, checksum, arena, x, x_size, y, y_size, table
+
+
+def read_step(blob, at: int, arena: int) -> tuple:
+    """The step that begins at a place in the bundle; arena: its bytes. ValueError for a step that check_step() refuses.
+
+    Returns:
+        (kernel, p, k, bytes of the bundle that it reads at p[6], its work(), the place of the next step); kernel: None for a
+        variable, which only says where the arena keeps numbers.
+    """
+    check_inside(at, STEP_SIZE, len(blob))
+    code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
+    at += STEP_SIZE
+    kernel = None if code == VARIABLE else function(code)
+    name = name_of(code)
+    check_inside(at, 4 * count, len(blob))
+    if bias:
+        check_inside(bias, 4 * channels, len(blob))
+    check_inside(limbs, shifts - limbs, len(blob))
+    p = array("i", bytes(blob[at : at + 4 * count]))
+    triples = (shifts - limbs) // 6 if limbs else 0
+    size = check_step(name, p, channels if bias else 0, triples, arena, blob)
+    k = None  # type: tuple | None
+    if limbs:
+        check_inside(shifts, 2 * triples, len(blob))
+        biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * triples]
+        if not in_machine_code(code):
+            biases, multipliers = (array("i", bytes(biases)) if biases else None), array("H", bytes(multipliers))
+        k = (biases, multipliers, blob[shifts : shifts + 2 * triples])
+    return kernel, p, k, size, work(name, p), at + 4 * count
+
+
+def _extents(name, own):
+    """(input bytes, output bytes, bytes at the seventh parameter, channels of constants) of a step; own: its p[7:]."""
     if name == "fully_connected":
         inputs, outputs = own[:2]
         return inputs, outputs, inputs * outputs, outputs
@@ -51,10 +115,10 @@ def _reach(name, own):
                 raise ValueError("bundle: %s beyond its input" % name)
         return height * width * depth, out_height * out_width * depth, 0, 0
     if name == "view":
-        made = 1
+        written = 1
         for n in own[1:6]:
-            made *= n
-        return own[0] + 1 + sum([(own[n] - 1) * own[n + 5] for n in range(1, 6)]), made, 0, 0
+            written *= n
+        return own[0] + 1 + sum([(own[n] - 1) * own[n + 5] for n in range(1, 6)]), written, 0, 0
     if name == "lstm":
         times, inputs, cells, _, bits, _ = own
         if bits > 4:
@@ -72,7 +136,7 @@ def _reach(name, own):
 
 
 def work(name: str, p) -> int:
-    """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window has nothing in it."""
+    """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window lies outside."""
     own = p[7:]
     sizes = own
     if name == "fully_connected":
@@ -95,12 +159,12 @@ def work(name: str, p) -> int:
     if name not in WINDOWED:
         if name == "concatenate":
             sizes = sizes[:2]
-        elif name in ("pad", "resize_bilinear"):  # what comes out
+        elif name in ("pad", "resize_bilinear"):  # of the output
             sizes = sizes[2:]
-        made = 1
+        product = 1
         for n in sizes:
-            made *= n
-        return made
+            product *= n
+        return product
     depth, channels = own[2], own[5]
     dilations = own[12:14] if name in WEIGHTED else (1, 1)
     if min(dilations) < 1 or (name == "pool_2d" and channels != depth):
@@ -112,50 +176,47 @@ def work(name: str, p) -> int:
     return own[3] * own[4] * channels * own[6] * own[7] * (depth if name == "conv_2d" else 1)
 
 
-def bounded(total: int, size: int) -> None:
-    """ValueError for more work than a bundle of so many bytes can have a reason for."""
-    if total > WORK + size * WORK_A_BYTE:
+def check_work(total: int, size: int) -> None:
+    """ValueError for more work than a bundle of `size` bytes can have a reason for."""
+    if total > WORK + size * WORK_PER_BYTE:
         raise ValueError("bundle: %d bytes that ask for %d multiplications" % (size, total))
 
 
-def inside(start: int, size: int, limit: int) -> None:
-    """Raise ValueError unless start .. start + size lies in 0 .. limit."""
+def check_inside(start: int, size: int, limit: int) -> None:
+    """ValueError unless start .. start + size lies in 0 .. limit."""
     if not 0 <= start <= start + size <= limit:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
-def streamed(name: str, p) -> int:
-    """How many bytes of the bundle a step reads at its seventh parameter. ValueError for another number of parameters."""
-    if len(p) != LENGTHS[name]:
+def weights_size(name: str, p) -> int:
+    """How many bytes of the bundle a step reads at p[6]. ValueError for another number of parameters than its kernel has."""
+    if len(p) != PARAMETERS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
-    return 0 if _in_arena(name, p[7:]) else _reach(name, p[7:])[2]
+    return 0 if _second_in_arena(name, p[7:]) else _extents(name, p[7:])[2]
 
 
-def _in_arena(name, own):
-    """Whether the second of two inputs is in the arena; else it is a constant."""
+def _second_in_arena(name, own):
+    """Whether the second of two inputs is in the arena; otherwise it is a constant."""
     return name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
 
 
-def check(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
-    """How many bytes of the bundle a step (kernel's name, parameters, how many constants) reads at its seventh parameter.
-
-    ValueError unless it stays inside `arena` bytes and the bundle.
-    """
-    constant = streamed(name, p)
+def check_step(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
+    """weights_size() of a step. ValueError unless it stays inside `arena` bytes and the bundle, and has its constants."""
+    constant = weights_size(name, p)
     for n, value in enumerate(p):
         if value < 0 or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
             raise ValueError("bundle: %s, parameter %d is %d" % (name, n, value))
     x, y, _, _, _, _, other = p[:7]
     own = p[7:]
-    source, made, weights, channels = _reach(name, own)
-    inside(x, source, arena)
-    inside(y, made, arena)
+    source, written, weights, channels = _extents(name, own)
+    check_inside(x, source, arena)
+    check_inside(y, written, arena)
     if weights:
-        inside(other, weights, len(blob) if constant else arena)
+        check_inside(other, weights, len(blob) if constant else arena)
     if name == "lstm":
-        inside(own[3], 2 * own[2], arena)
+        check_inside(own[3], 2 * own[2], arena)
     if name == "softmax":
-        _exponentials(blob[other : other + 1024], own[0])
+        _check_exponentials(blob[other : other + 1024], own[0])
     if multipliers < channels:
         raise ValueError("bundle: %s lacks constants" % name)
     if biases < (4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0):
@@ -163,7 +224,7 @@ def check(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
     return constant
 
 
-def _exponentials(table, classes):
+def _check_exponentials(table, classes):
     """exp of 0, -1, ... steps as Q0.31: the first is 1, none is more; their sum over the classes stays a small int."""
     first = table[0] == table[1] == table[2] == 255 and table[3] == 127
     if not first or max([table[n] for n in range(3, 1024, 4)]) > 127 or not 0 < classes < 2048:

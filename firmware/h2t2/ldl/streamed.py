@@ -1,10 +1,10 @@
 # A bundle whose weights stay in its file: each layer's are read when its turn comes, into a buffer as large as the largest.
+from .buffers import collect, take
 from .bundle import Int8Model
-from .room import collect, take
 
 
 class FileBytes:
-    """An open file, sliced and indexed as bytes are; what is asked for is read."""
+    """An open file that is sliced and indexed like bytes; each access reads from the file."""
 
     def __init__(self, file):
         self.file = file
@@ -23,10 +23,10 @@ class FileBytes:
         return self.file.read(max(0, stop - start))
 
 
-class Streamed(Int8Model):
-    """As Int8Model, of an open file, which stays open. OSError of run() where it cannot be read any more."""
+class StreamedModel(Int8Model):
+    """An Int8Model of an open file, which stays open. run() raises OSError where the file cannot be read any more."""
 
-    def __init__(self, file, event=1, bits=4):
+    def __init__(self, file, event: int = 1, bits: int = 4) -> None:
         # of each step: where its weights begin in the file, and how many bytes there are
         self.places = []  # type: list[tuple[int, int]]
         Int8Model.__init__(self, FileBytes(file), event, bits)
@@ -34,11 +34,13 @@ class Streamed(Int8Model):
         self.weights = memoryview(take(max([0] + [size for _, size in self.places])))
         self.views = [self.weights[:size] for _, size in self.places]
 
-    def _keep(self, p, size):
-        self.places.append((p[6], size))
-        if size:
+    def _add_step(self, step, weights_size):
+        p = step[1]
+        self.places.append((p[6], weights_size))
+        if weights_size:
             p[6] = 0  # in the buffer
-        collect()  # what was read on the way would leave holes too small for the next step's numbers
+        self.steps.append(step)
+        collect()  # garbage of this step would leave holes too small for the next step's numbers
 
     def _infer(self):
         for n in range(len(self.steps)):
@@ -47,5 +49,5 @@ class Streamed(Int8Model):
                 self.file.seek(at)
                 if self.file.readinto(self.views[n]) != size:
                     raise OSError("the bundle's file has become shorter")
-            step, p, k = self.steps[n]
-            step(self.arena, self.weights, p, k)
+            kernel, p, k = self.steps[n]
+            kernel(self.arena, self.weights, p, k)

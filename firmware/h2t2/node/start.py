@@ -71,9 +71,9 @@ def service(
     if "costs" in arguments and policy.classes < 3:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
     if policy.classes > 2:
-        from ..ldl.classes import Classes
+        from ..ldl.class_scores import ClassScores
 
-        ldl = Classes(ldl, policy.classes)
+        ldl = ClassScores(ldl, policy.classes)
     dtype = config.get("remote_dtype", wire.INT8)
     shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
     app = None

@@ -44,7 +44,7 @@ NO_ROOM = "memory allocation failed"  # in the words of a MemoryError
 MAIN = """import gc, os, sys
 os.chdir({folder!r})
 sys.path[:] = [""]
-from h2t2.ldl.room import reserve_for_node
+from h2t2.ldl.buffers import reserve_for_node
 reserve_for_node()
 sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
 for name in {modules}:

@@ -8,8 +8,9 @@ from zlib import crc32
 
 import numpy as np
 
-from h2t2.ldl import bundle as ldl
-from h2t2.ldl.bounds import LENGTHS
+from h2t2.ldl.bounds import CHECKED, MAGIC, PARAMETERS, VERSION
+from h2t2.ldl.buffers import HEADER_SIZE, STEP, STEP_SIZE
+from h2t2.ldl.bundle import ENDS, Int8Model
 
 from ..common.errors import UserError
 from .operators.step import SEVENTH
@@ -27,7 +28,7 @@ def from_tflite(path: Path) -> bytes:
     """The bundle of an int8 .tflite. UserError, saying why, for one that no board can run, or would open."""
     content = write(plan(load(path)))
     try:
-        ldl.Int8Model(content, 0)
+        Int8Model(content, 0)
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
     return content
@@ -37,8 +38,8 @@ def write(made: Plan) -> bytes:
     """The bundle of a plan."""
     graph = made.graph
     x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    lengths = [len(step.p) for step in made.steps] + [LENGTHS["variable"]] * len(made.states)
-    start = ldl.HEADER_SIZE + sum(ldl.STEP_SIZE + 4 * length for length in lengths)
+    lengths = [len(step.p) for step in made.steps] + [PARAMETERS["variable"]] * len(made.states)
+    start = HEADER_SIZE + sum(STEP_SIZE + 4 * length for length in lengths)
     constants = bytearray(scores(float(y.scale[0]), int(y.zero[0])))
 
     def put(data: bytes) -> int:
@@ -64,14 +65,14 @@ def write(made: Plan) -> bytes:
         at = put(limbs + shifts)
         channels = len(step.bias) if step.bias is not None else 0
         after = at + len(limbs) if at else 0
-        table += pack(ldl.STEP, CODES[step.kernel], len(p), bias, at, after, channels) + pack(f"<{len(p)}i", *p)
+        table += pack(STEP, CODES[step.kernel], len(p), bias, at, after, channels) + pack(f"<{len(p)}i", *p)
     for tensor, first in made.states.items():
         size = len(first) if len(set(first)) > 1 else 1  # one number may stand for all
         p = [0, made.offsets[tensor], 0, 0, 0, 255, put(first[:size]), size, len(first) // size]
-        table += pack(ldl.STEP, CODES["variable"], len(p), 0, 0, 0, 0) + pack(f"<{len(p)}i", *p)
+        table += pack(STEP, CODES["variable"], len(p), 0, 0, 0, 0) + pack(f"<{len(p)}i", *p)
     offsets = made.offsets
     body = pack("<IIIIII", made.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
-    body += pack(ldl.ENDS, float(x.scale[0]), int(x.zero[0]))
+    body += pack(ENDS, float(x.scale[0]), int(x.zero[0]))
     body += table + bytes(constants)
-    size = ldl.CHECKED + len(body)
-    return pack("<4sHHII", ldl.MAGIC, ldl.VERSION, len(lengths), size, crc32(body)) + body
+    size = CHECKED + len(body)
+    return pack("<4sHHII", MAGIC, VERSION, len(lengths), size, crc32(body)) + body

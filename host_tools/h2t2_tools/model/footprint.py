@@ -6,7 +6,7 @@ from io import BytesIO
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.steps import FAST, NAMES
-from h2t2.ldl.streamed import Streamed
+from h2t2.ldl.streamed import StreamedModel
 
 BLOCK = 16
 OBJECT = 32  # an instance, a tuple of three to seven
@@ -21,28 +21,28 @@ MACHINE_CODE = {name for name, module in zip(NAMES.split(), FAST.split()) if mod
 def footprint(content: bytes, mapped: bool = False, streamed: bool = False) -> int:
     """Bytes of heap; mapped: the bundle stays in flash (frozen, or a file in ROMFS); streamed: so do its weights, read a layer
     at a time; else it is read into RAM."""
-    model = Streamed(BytesIO(content)) if streamed else Int8Model(content)
+    model = StreamedModel(BytesIO(content)) if streamed else Int8Model(content)
     return _allocated(model, 0 if mapped or streamed else len(content))
 
 
 def _allocated(model: Int8Model, read: int) -> int:
     """Bytes of heap of an open model; read: of them those of its file."""
     total = _blocks(read)
-    if isinstance(model, Streamed):
+    if isinstance(model, StreamedModel):
         lists = 2 * (BLOCK + _blocks(4 * len(model.steps)))
         table = 256 + BLOCK  # of scores, which is read as well
         total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps) + table
     total += _blocks(len(model.arena)) + ARRAY + MODEL + _blocks(4 * max(4, len(model.steps)))
     objects = sum(OBJECT + ARRAY + (4 * ARRAY if k and k[0] is not None else 3 * ARRAY if k else 0) for *_, k in model.steps)
-    return total + objects + len(model.states) * (OBJECT + ARRAY) + copied(model)
+    return total + objects + len(model.variables) * (OBJECT + ARRAY) + copied(model)
 
 
 def copied(model: Int8Model) -> int:
     """Bytes of parameters and constants that are copied out of the bundle: machine code reads constants where they are."""
-    total = sum(_blocks(4 * len(numbers)) for numbers in model.states)
+    total = sum(_blocks(4 * len(numbers)) for numbers in model.variables)
     for step, numbers, constants in model.steps:
         total += _blocks(4 * len(numbers))
-        if constants and (isinstance(model, Streamed) or step.__name__ not in MACHINE_CODE):
+        if constants and (isinstance(model, StreamedModel) or step.__name__ not in MACHINE_CODE):
             biases, limbs, _ = constants
             total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0)
     return total

@@ -339,7 +339,7 @@ def ldl_pieces(folder: Path, model: Int8Model, taken: set[str]) -> tuple[list[st
             parts[part.name] = part
         elif isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
             parts[part.targets[0].id] = part
-    if model.states:
+    if model.variables:
         raise UserError("a micro:bit has no room for a model that keeps state: use one that sees a whole window")
     wanted: dict[str, None] = {}
     waiting = [step.__name__ for step, _, _ in model.steps]

@@ -8,7 +8,7 @@ import numpy as np
 
 from h2t2.core.policy import OFFLOAD
 from h2t2.cpython.tflite import TFLiteModel
-from h2t2.ldl.classes import Classes
+from h2t2.ldl.class_scores import ClassScores
 
 from ...common import pairs, policies
 from ...common.report import Report
@@ -64,7 +64,7 @@ def _decisions(pair: pairs.Pair, model: Any, inputs: list[np.ndarray], labels: n
     costs = pair.info.costs
     numbers = {**policies.DEFAULTS, "beta": pair.info.beta, "seed": SEED, **({"costs": costs} if costs else {})}
     policy = policies.make("adaptive", numbers)
-    ldl = Classes(model, pair.info.classes) if costs else model
+    ldl = ClassScores(model, pair.info.classes) if costs else model
     decisions = []
     for n in order:
         score = ldl.run(inputs[n])

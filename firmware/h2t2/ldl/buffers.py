@@ -1,5 +1,5 @@
-# Room for the buffers of a local model, taken before anything else cuts the heap of a board into pieces. Each is the
-# largest block that a node allocates, and a heap that has as many bytes free in many pieces has no room for it.
+# The buffers of a local model, reserved before anything else fragments the heap of a board. Each is the largest block that a
+# node allocates; a heap with as many free bytes in many small blocks has no room for it.
 import gc
 import json
 from array import array
@@ -8,25 +8,25 @@ from struct import unpack_from
 from ..modules import IS_BOARD, forget
 
 HEADER_SIZE = 48
-# constants of a step: after its code and counts come bias, limbs, shifts (offset each, 0: none) and how many channels
-STEP = "<HHIIII"
+STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels
 STEP_SIZE = 20
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
-OFTEN = 2048  # bytes that are allocated between two collections, while a node is put together
+COLLECT_AFTER = 2048  # bytes that are allocated between two collections while a node starts
 _reserved = {}  # type: dict[int, bytearray]
 
 
 def take(size: int) -> bytearray:
-    """So many bytes, all 0: those that were reserved, or new ones."""
+    """A buffer of zeros: a reserved one of that size, or a new one."""
     buffer = _reserved.pop(size, None)
     return bytearray(size) if buffer is None else buffer
 
 
 def reserve(file, stream: bool) -> None:
-    """Take room for what opening a bundle allocates: its arena, and, unless it lies in flash, its content, or of a streamed
-    one the weights of its largest step.
+    """Allocate what opening a bundle needs: its arena, and the bundle itself unless it lies in flash.
 
-    file: open for reading in binary. stream: as open_ldl's.
+    Args:
+        file: the bundle, open for reading in binary.
+        stream: as open_ldl's: in place of the whole bundle, a buffer for the weights of its largest step.
     """
     head = file.read(HEADER_SIZE)
     if len(head) < HEADER_SIZE:
@@ -34,7 +34,7 @@ def reserve(file, stream: bool) -> None:
     steps, arena = unpack_from("<6xH4x4xI", head, 0)
     sizes = [arena]
     if not in_flash(file):
-        sizes.append(_largest(file, steps) if stream else file.seek(0, 2))
+        sizes.append(_largest_weights(file, steps) if stream else file.seek(0, 2))
     file.seek(0)
     for size in list(_reserved):
         if size not in sizes:  # of another model, which an update has replaced
@@ -46,17 +46,17 @@ def reserve(file, stream: bool) -> None:
 
 
 def collect() -> None:
-    """Collect garbage on a board, so that the next buffer finds room in one piece. A host has room, and would take long."""
+    """Collect garbage on a board, so that the next buffer finds an unbroken block. A host has enough memory."""
     if IS_BOARD:
         gc.collect()
 
 
-def _largest(file, steps):
-    """Bytes of the largest weights of a bundle's steps, whose table the file is at; less where the table is damaged."""
-    from .bounds import streamed
+def _largest_weights(file, steps):
+    """Bytes of the largest weights among a bundle's steps, whose table the file is at; less where the table is damaged."""
+    from .bounds import weights_size
     from .steps import name_of
 
-    most = 0
+    largest = 0
     for _ in range(steps):
         head = file.read(STEP_SIZE)
         if len(head) < STEP_SIZE:
@@ -64,14 +64,14 @@ def _largest(file, steps):
         code, count = unpack_from("<HH", head, 0)
         p = array("i", file.read(4 * count))
         try:
-            most = max(most, streamed(name_of(code), p))
+            largest = max(largest, weights_size(name_of(code), p))
         except (ValueError, IndexError, KeyError):
             break
-    return most
+    return largest
 
 
 def release() -> None:
-    """A model is open, or cannot be opened: give back what was reserved and not taken, and, on a board, the checks' code."""
+    """Free the reserved buffers that opening a model did not take, and, on a board, the code of its checks."""
     _reserved.clear()
     if IS_BOARD:
         forget("ldl.bounds")
@@ -87,9 +87,11 @@ def in_flash(file) -> bool:
 
 
 def reserve_for_node(path: str = "config.json") -> None:
-    """The same, for the local model of a node's configuration, before its modules are imported: board.settled() is called after
-    that. What cannot be read is left to start.main(), which says why."""
-    gc.threshold(OFTEN)  # type: ignore[attr-defined]  # what importing leaves behind would lie between the modules
+    """Reserve the buffers of the model in a node's configuration, before the node's modules are imported.
+
+    It ignores a configuration or a model that it cannot read; start.main() reports the reason later.
+    """
+    gc.threshold(COLLECT_AFTER)  # type: ignore[attr-defined]  # garbage of the imports would lie between the modules
     try:
         with open(path) as file:
             config = json.load(file)
