@@ -135,7 +135,7 @@ def test_counters_beyond_what_every_consumer_holds_exactly_are_refused():
     fleet = Fleet(Clock())
     for value in (2**63 - 1, 2**53, -1):
         fleet.take(wire.topic("kitchen", "state"), json.dumps(state(samples=value)).encode())
-    assert not fleet.devices and fleet.unread == 3
+    assert not fleet.devices and fleet.refused_count == 3
     fleet.take(wire.topic("kitchen", "state"), json.dumps(state(samples=2**53 - 1)).encode())
     assert fleet.devices["kitchen"].state.samples == 2**53 - 1
 
@@ -144,4 +144,4 @@ def test_counters_beyond_what_every_consumer_holds_exactly_are_refused():
 def test_numbers_of_other_scripts_in_a_topic_are_refused(topic):
     fleet = Fleet(Clock())
     fleet.take(topic, b"1")
-    assert not fleet.workers and fleet.unread == 1
+    assert not fleet.workers and fleet.refused_count == 1

@@ -11,8 +11,8 @@ from states import NOW, Clock, say, state
 from h2t2.link import wire
 from h2t2_tools.fleet.monitoring import alarms, report
 from h2t2_tools.fleet.monitoring.costs import LEAN
-from h2t2_tools.fleet.monitoring.fleet import MOST, Fleet
-from h2t2_tools.fleet.monitoring.state import LARGEST, read
+from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, Fleet
+from h2t2_tools.fleet.monitoring.state import LARGEST, parse_state
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_what_was_retained_tells_nothing_of_now(world):
     fleet, clock = world
     say(fleet, status=b"online 7", retained=True)
     say(fleet, retained=True, time=int(NOW) - 5000)
-    assert kinds(fleet, clock) == [] and fleet.devices["kitchen"].heard == 0
+    assert kinds(fleet, clock) == [] and fleet.devices["kitchen"].last_message == 0
 
 
 def test_starts_within_an_hour_are_counted(world):
@@ -210,7 +210,7 @@ def test_a_state_of_an_older_runtime_is_shown(world):
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_state_or_refused_in_words(payload):
     try:
-        read(payload)
+        parse_state(payload)
     except ValueError as error:
         assert str(error)
 
@@ -230,10 +230,10 @@ def test_a_state_of_any_values_is_shown_or_refused(entries):
 def test_strangers_take_no_memory(world):
     fleet, _ = world
     fleet.take(wire.topic("x", "state"), b'{"samples": 1, "start": "' + b"a" * LARGEST + b'"}')
-    assert not fleet.devices and fleet.unread == 1
-    for n in range(MOST + 10):
+    assert not fleet.devices and fleet.refused_count == 1
+    for n in range(MAX_DEVICES + 10):
         fleet.take(wire.topic(f"d{n}", "status"), b"online 1")
-    assert len(fleet.devices) == MOST
+    assert len(fleet.devices) == MAX_DEVICES
     for topic in ("h2t2/2//state", "h2t2/2/a/b/state", "h2t2-workers/2/x/y", "h2t2-workers/2/1/", "else"):
         fleet.take(topic, b"1")
     assert not fleet.workers

@@ -22,7 +22,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.monitoring.fleet import Fleet
-from h2t2_tools.fleet.monitoring.state import read
+from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.update import delivery
 from h2t2_tools.fleet.update.delivery import BACK, DELIVERED, KEPT, LOST, REFUSED, TRIAL, Delivery
 from h2t2_tools.fleet.update.health import Health
@@ -204,7 +204,7 @@ def test_a_device_that_falls_silent_after_it_has_kept_a_package(key, monkeypatch
     assert health.look() == []
     clock.now += 46
     (alarm,) = health.look()
-    assert "nothing heard for 46 s" in alarm
+    assert "no message for 46 s" in alarm
 
 
 @pytest.mark.whole
@@ -222,7 +222,7 @@ OTHER = "it knows another package with the counter 7: sign this one again, with 
 
 def told(**entries):
     """What a device says of itself, as the fleet's owner reads it."""
-    return read(json.dumps(state(**entries)).encode())
+    return parse_state(json.dumps(state(**entries)).encode())
 
 
 def test_what_stands_in_the_way_is_said_before_anything_is_sent(key):
@@ -397,7 +397,7 @@ def test_h2t2_node_goes_back_from_a_program_that_hangs(tmp_path, key, where):
 
 def said_by(broker):
     """The state of device d, or None."""
-    return read(retained(broker, wire.topic("d", "state")).encode())
+    return parse_state(retained(broker, wire.topic("d", "state")).encode())
 
 
 def test_the_microbit_has_no_room_for_it(key):

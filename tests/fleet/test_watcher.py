@@ -110,7 +110,7 @@ def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
     monkeypatch.setattr(report.alarms, "of_device", raising)
     watch.tick()
     assert watch.by_name["kitchen"]["state"] and watch.by_name["hall"]["state"] is None
-    assert "h2t2/2/hall/state: OverflowError" in watch.refused
+    assert "h2t2/2/hall/state: OverflowError" in watch.refused_text
 
 
 def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
@@ -194,7 +194,7 @@ def test_retained_messages_of_one_device_blind_nobody(tmp_path):
 
             def known():
                 with follower.fleet() as fleet:
-                    return set(fleet.devices), fleet.unread
+                    return set(fleet.devices), fleet.refused_count
 
             assert until(lambda: known() == ({"kitchen", "[red]"}, 4), 20), known()
             assert follower.trouble == "" and follower._session.connections == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import secrets
 import signal
 import sys
@@ -190,9 +191,9 @@ def _add_dashboard(commands: Any) -> None:
 
 def _metrics(args: argparse.Namespace) -> None:
     if args.grafana:
-        from ..fleet.monitoring import grafana
+        from ..fleet import monitoring
 
-        write_json(args.grafana, grafana.dashboard())
+        write_json(args.grafana, json.loads(monitoring.GRAFANA.read_text()))
         return
     from prometheus_client import CollectorRegistry
 
@@ -205,7 +206,7 @@ def _metrics(args: argparse.Namespace) -> None:
     follower = Follower(endpoint_of(args)).start()
     registry = CollectorRegistry()
     registry.register(FleetCollector(follower))
-    scraped = MetricsServer(registry, lambda: follower.trouble, host, port, lambda: follower.refused)
+    scraped = MetricsServer(registry, lambda: follower.trouble, host, port, lambda: follower.refused_text)
     print(f"h2t2 metrics: http://{host}:{scraped.port}/metrics", flush=True)
     with _until_stopped():
         signal.pause()

@@ -72,7 +72,7 @@ class Pages:
 
             ui.button(icon="contrast", on_click=other).props("flat round dense color=white aria-label='dark or light'")
         ui.label().classes("text-negative").mark("trouble").bind_text_from(self._watcher, "trouble")
-        ui.label().classes("text-warning").mark("refused").bind_text_from(self._watcher, "refused")
+        ui.label().classes("text-warning").mark("refused").bind_text_from(self._watcher, "refused_text")
         with ui.column().classes("w-full q-gutter-y-sm"):
             yield
 
@@ -261,7 +261,7 @@ def _facts(one: dict[str, Any]) -> str:
     if not state:
         return "it has said nothing yet"
     counts = (("samples", "samples"), ("offloads", "asked"), ("replies", "answered"), ("fallbacks", "not in time"))
-    said = [", ".join(f"{state[key]} {word}" for key, word in counts) + f", {report.not_asked(state)} could not be asked"]
+    said = [", ".join(f"{state[key]} {word}" for key, word in counts) + f", {report.not_offloaded(state)} could not be asked"]
     if rates:
         said.append(f"{rates['per_s']:.3g} samples/s")
     if costs:

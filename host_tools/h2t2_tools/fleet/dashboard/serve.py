@@ -25,7 +25,7 @@ class Options:
 def serve(watcher: Watcher, options: Options, send: Send | None, answering: AnswerPage | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C. send, answering: None for a dashboard that only looks."""
     Pages(watcher, send, answering).declare()
-    app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused)
+    app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused_text)
     app.on_shutdown(watcher.close)
     ui.run(
         host=options.host,

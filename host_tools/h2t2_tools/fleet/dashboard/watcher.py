@@ -69,7 +69,7 @@ class Watcher:
         return "; ".join(self.troubles)
 
     @property
-    def refused(self) -> str:
+    def refused_text(self) -> str:
         """What was refused so far, "" where nothing was."""
         return str(self.seen["refused"])
 

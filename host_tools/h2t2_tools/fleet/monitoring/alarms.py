@@ -1,4 +1,4 @@
-"""What is wrong with a device, in words: what, since its numbers say so, and what one can do."""
+"""Alarms: what is wrong with a device, by which of its numbers, and what the user can do."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from .device import Device, Rates
 
-ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples leaves the broker meanwhile
-SILENT_S = 45.0  # a device that is online says something each ten seconds, unless it is configured otherwise
-FALLBACKS = 0.2  # share of the samples decided without asking, or being answered
+ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects meanwhile
+SILENT_S = 45.0  # a device that is online publishes its state every ten seconds, unless it is configured otherwise
+FALLBACKS = 0.2  # share of the samples that the device wanted to offload and decided locally
 SATURATED = 0.05  # share of the samples with a number far outside what its models were calibrated with
 MOVED = 0.25  # population stability index from which on a distribution counts as another
 CLOCK_S = 60.0
 RESTARTS = 3  # in an hour
-FEW = 20  # samples, below which a share says nothing
-FAILING, TWICE = 0.05, 2  # share and number of exceptions of a sensor or an actuator from which on it counts as failing
-IDLE_S, IDLE_TIMES = 300.0, 10  # without a decision: at least so long, and so many times what lies between two as a rule
+MIN_SAMPLES = 20  # samples; a share of fewer says nothing
+FAILING_SHARE, FAILING_COUNT = 0.05, 2  # exceptions of a sensor or an actuator; from both on it counts as failing
+IDLE_S, IDLE_TIMES = 300.0, 10  # without a decision: at least so long, and so many times the usual interval
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ LINKS = {
 
 def stability(usual: list[int], lately: list[int]) -> float:
     """The population stability index between two histograms: the sum over the bins of (p - q) ln(p / q), half a sample added
-    to each. Above 0.25 two distributions are usually called different."""
+    to each. Distributions with an index above 0.25 usually count as different."""
     a, b = sum(usual) + len(usual) / 2, sum(lately) + len(lately) / 2
     total = 0.0
     for x, y in zip(usual, lately):
@@ -49,87 +49,105 @@ def stability(usual: list[int], lately: list[int]) -> float:
     return total
 
 
-def of_device(device: Device, rates: Rates | None, lately: list[int] | None, now: float, listening: float = 0.0) -> list[Alarm]:
-    """The alarms of a device, the gravest first. rates, lately: the device's. now: Unix seconds. listening: as Fleet's."""
-    found: list[Alarm] = []
+def of_device(
+    device: Device, rates: Rates | None, lately: list[int] | None, unix_s: float, listening: float = 0.0
+) -> list[Alarm]:
+    """The alarms of a device, the gravest first.
+
+    Args:
+        rates: device.rates().
+        lately: device.lately.
+        unix_s: the time now, Unix seconds.
+        listening: Fleet.listening.
+    """
+    raised: list[Alarm] = []
 
     def say(kind: str, text: str) -> None:
-        found.append(Alarm(kind, text))
+        raised.append(Alarm(kind, text))
 
     state = device.state
     asleep = state is not None and state.duty is not None
     if device.online is False and not asleep:
         say("offline", "it is not connected to the broker")
-    elif (device.heard or device.online) and now - max(device.heard, listening) > (ASLEEP_S if asleep else SILENT_S):
-        quiet = now - (device.heard or listening)
-        say("silent", f"nothing heard for {quiet:.0f} s; a telemetry_s above ten seconds is a reason")
+    elif (device.last_message or device.online) and unix_s - max(device.last_message, listening) > (
+        ASLEEP_S if asleep else SILENT_S
+    ):
+        quiet = unix_s - (device.last_message or listening)
+        say("silent", f"no message for {quiet:.0f} s; a telemetry_s above ten seconds explains this")
     if state is None:
-        return found
+        return raised
     sensor, actuator = _sensor(rates), _actuator(device, rates)
     if sensor:
         say("sensor", sensor)
     if actuator:
         say("actuator", actuator)
     idle = _idle(device, ASLEEP_S if asleep else IDLE_S)
-    if idle and not found:
+    if idle and not raised:
         say("decides nothing", idle)
     if device.online is not False:
         if state.link in LINKS:
             say("unanswered", LINKS[state.link])
-        if rates and rates.samples >= FEW and rates.fallbacks > FALLBACKS:
-            say("fallbacks", f"{rates.fallbacks:.0%} of its samples are decided without the remote model's answer it wanted")
+        if rates and rates.samples >= MIN_SAMPLES and rates.fallbacks > FALLBACKS:
+            say("fallbacks", f"{rates.fallbacks:.0%} of its samples are decided locally although it wanted to offload them")
     if state.namesakes:
-        say("namesakes", "another device bears this name: rename one")
+        say("namesakes", "another device has this name: rename one")
     if device.usual and lately and len(device.usual) == len(lately):
         index = stability(device.usual, lately)
         if index > MOVED:
             say(
                 "drift",
-                f"its scores are spread otherwise than at first (stability index {index:.2f}): does it see other things?",
+                f"the distribution of its scores has changed (stability index {index:.2f}): does it see other things?",
             )
-    if rates and rates.samples >= FEW and rates.saturated > SATURATED:
-        say("saturated", f"{rates.saturated:.0%} of its samples lie far outside what its models know: is it the right scaler?")
+    if rates and rates.samples >= MIN_SAMPLES and rates.saturated > SATURATED:
+        say(
+            "saturated",
+            f"{rates.saturated:.0%} of its samples lie far outside the calibration of its models: is it the right scaler?",
+        )
     if device.off_s is not None and abs(device.off_s) > CLOCK_S:
         say("clock", f"its clock is {abs(device.off_s):.0f} s {'ahead' if device.off_s > 0 else 'behind'}")
     elif state.time == 0:
         say("clock", "its clock is not set")
     if state.update and state.update.said.startswith("back: "):
-        say("update", f"it did not keep package {state.update.tried}: {state.update.said.removeprefix('back: ')}")
-    restarts = device.restarts(now)
+        say("update", f"it rolled back package {state.update.tried}: {state.update.said.removeprefix('back: ')}")
+    restarts = device.restarts(unix_s)
     if restarts >= RESTARTS:
         say("restarts", f"it has started {restarts} times within an hour{state.start and f', last because of: {state.start}'}")
-    return found
+    return raised
 
 
 def _sensor(rates: Rates | None) -> str:
-    """That the sensor fails, "" where it does not."""
+    """The text of an alarm about the sensor, "" for none."""
     if rates is None:
         return ""
     errors, tries = rates.sensor_errors, rates.sensor_errors + rates.samples
-    failing = errors >= TWICE and errors > FAILING * tries
+    failing = errors >= FAILING_COUNT and errors > FAILING_SHARE * tries
     return f"its sensor raised in {errors} of {tries} tries: its log says why" if failing else ""
 
 
 def _actuator(device: Device, rates: Rates | None) -> str:
-    """That what acts on decisions fails, "" where it does not. A device that decides rarely is judged by its last samples."""
-    step = device.step
-    if rates and rates.act_errors >= TWICE and rates.act_errors > FAILING * rates.samples:
+    """The text of an alarm about the actuator, "" for none. A device that decides rarely is judged by its last samples."""
+    step = device.last_step
+    if rates and rates.act_errors >= FAILING_COUNT and rates.act_errors > FAILING_SHARE * rates.samples:
         failed, samples = rates.act_errors, rates.samples
     elif step and step.samples and step.act_errors >= step.samples:
         failed, samples = step.act_errors, step.samples
     else:
         return ""
-    return f"what acts on its decisions raised on {failed} of {samples} samples: its log says why"
+    return f"its actuator raised on {failed} of {samples} samples: its log says why"
 
 
-def _idle(device: Device, least_s: float) -> str:
-    """That it is there and decides nothing, "" where it does. least_s: what is usual for such a device at the longest."""
+def _idle(device: Device, usual_s: float) -> str:
+    """The text of an alarm about a device that is online and decides nothing, "" for none.
+
+    Args:
+        least_s: the longest usual interval of such a device.
+    """
     state = device.state
-    if state is None or not device.heard or device.online is False:
+    if state is None or not device.last_message or device.online is False:
         return ""
     usual = state.uptime_s / state.samples if state.samples else 0.0
-    quiet = device.heard - device.decided if state.samples else float(state.uptime_s)  # as far as it was heard
-    if quiet <= max(least_s, IDLE_TIMES * usual):
+    quiet = device.last_message - device.last_decision if state.samples else float(state.uptime_s)  # as far as its messages say
+    if quiet <= max(usual_s, IDLE_TIMES * usual):
         return ""
     if not state.samples:
         return f"it has decided nothing since its start, {quiet:.0f} s ago: does its sensor give anything?"

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from h2t2.core.numbers import ONE
 from h2t2.node.account import UNIT
 
-LEAN = 0.25  # answers that the mean of all bins counts for in each
+LEAN = 0.25  # weight of the mean of all bins in each bin, in answers
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs a sample, 0 to 1: of what the node did, of asking always and of asking never. The remote model counts as right.
+    """Costs a sample, 0 to 1. The remote model counts as right.
 
-    error: the standard error of `own` and `never`, at most."""
+    Args:
+        own: of the node's decisions.
+        always: of offloading every sample.
+        never: of offloading no sample.
+        error: upper bound of the standard error of `own` and `never`.
+    """
 
     own: float
     always: float
@@ -26,19 +31,19 @@ class Costs:
 def of_counters(scores: list[int], answered: list[int], local_cost: list[int], paid: int, beta: int) -> Costs | None:
     """Costs from the lists of a node's account (h2t2.node.account); None before the first answer.
 
-    Whether a sample is asked depends on its bin, so the answered ones of a bin are like all of that bin: their mean cost is
-    that of local decisions there (a stratified estimate). A bin with few answers leans on the mean of all. What was not
-    answered was decided locally, whatever the reason.
+    Whether the node offloads a sample depends on its bin, so the answered samples of a bin represent all of that bin: their
+    mean cost is that of local decisions there (a stratified estimate). A bin with few answers leans on the mean of all. The
+    node decided every sample without an answer locally, whatever the reason.
     """
     samples, replies = sum(scores), sum(answered)
     if not samples or not replies:
         return None
     mean = sum(local_cost) / replies
     own, never, variance = paid / ONE, 0.0, 0.0
-    for n, asked, cost in zip(scores, answered, local_cost):  # in one loop: a dashboard does it 500 times a second
-        each = (cost + LEAN * mean) / (asked + LEAN) / UNIT
+    for n, answers, cost in zip(scores, answered, local_cost):  # one loop: a dashboard runs it 500 times a second
+        each = (cost + LEAN * mean) / (answers + LEAN) / UNIT
         never += n * each
-        own += (n - asked) * each
+        own += (n - answers) * each
         if each < 1:
-            variance += n * n * each * (1 - each) / (asked + 1)
+            variance += n * n * each * (1 - each) / (answers + 1)
     return Costs(own / samples, beta / ONE, never / samples, math.sqrt(max(0.0, variance)) / samples)

@@ -1,4 +1,4 @@
-"""Everything a broker tells of a fleet, message by message: devices and workers. No network here."""
+"""A fleet as the messages on its broker describe it: devices and workers. No network here."""
 
 from __future__ import annotations
 
@@ -17,28 +17,34 @@ from . import state
 from .device import Device
 from .worker import Worker
 
-MOST = 10000  # devices remembered: a stranger must not fill the memory
-WORKERS = 1024
+MAX_DEVICES = 10000  # devices: a stranger must not fill the memory
+MAX_WORKERS = 1024
 LEAVES = ("status", "state")
-SPOKEN = ("command", "answer")  # what is kept as events
-EVENTS = 1000  # not yet fetched; one more drops the oldest
-LONGEST = 300  # characters of one
-SAID = 20  # refused messages in the log, before they are said now and then
+EVENT_LEAVES = ("command", "answer")  # messages that become events
+EVENTS = 1000  # that wait for whoever takes them out; one more drops the oldest
+LONGEST = 300  # characters of an event
+LOGGED_REFUSALS = 20  # refused messages that are logged; of later ones every 1024th
 LOG = logging.getLogger(__name__)
 
 
 class Fleet:
-    """devices: by name. workers: model number -> those that serve it, by name. events: (device, kind, text) of commands and
-    answers, for whoever takes them out. unread: messages that were refused. refusal: topic of the last of them, and why.
+    """A fleet, updated by take().
 
-    listening: Unix seconds since when everything is heard that is said. lost: when the broker was lost, None while it is there:
-    until it is back nothing that devices do is known, and nobody is silent."""
+    Attributes:
+        devices: by name.
+        workers: model number -> the workers that serve it, by name.
+        events: (device, kind, text) of commands and answers, until somebody takes them out.
+        refused_count: number of invalid messages.
+        refusal: topic of the last invalid message, and the reason.
+        listening: Unix seconds since when we receive every message.
+        lost: Unix seconds when the connection was lost; None while there is one.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.devices: dict[str, Device] = {}
         self.workers: dict[int, dict[str, Worker]] = {}
         self.events: deque[tuple[str, str, str]] = deque(maxlen=EVENTS)
-        self.unread = 0
+        self.refused_count = 0
         self.refusal = ""
         self._clock = clock
         self.listening = clock()
@@ -46,14 +52,13 @@ class Fleet:
 
     @staticmethod
     def topics() -> list[str]:
-        """What to subscribe to."""
-        return [*(wire.topic("+", leaf) for leaf in LEAVES + SPOKEN), wire.presence("+", "+"), telemetry.ANY]
+        """The topics to subscribe to."""
+        return [*(wire.topic("+", leaf) for leaf in LEAVES + EVENT_LEAVES), wire.presence("+", "+"), telemetry.ANY]
 
     def take(self, topic: str, payload: bytes, retained: bool = False) -> None:
-        """A message from the broker; an empty one takes back what was retained. One that makes no sense is refused: whatever a
-        device says, the thread that listens goes on."""
+        """Take a message; an empty one deletes what was retained. An invalid one is counted and logged, and raises nothing."""
         try:
-            self._take(topic, payload, retained)
+            self._dispatch(topic, payload, retained)
         except Exception as error:
             if is_deliberate(error):
                 self.refuse(topic, str(error))
@@ -62,50 +67,50 @@ class Fleet:
                 self.refuse(topic, f"{type(error).__name__}: {error}")
 
     def lose(self) -> None:
-        """The broker is away."""
+        """Note that the connection is lost."""
         if self.lost is None:
             self.lost = self._clock()
 
     def listen(self) -> None:
-        """The broker is there, and tells everything from now on."""
+        """Note that there is a connection again."""
         self.lost, self.listening = None, self._clock()
 
     def refuse(self, topic: str, why: str) -> None:
-        """Count a message that cannot be used."""
-        self.unread += 1
+        """Count and log an invalid message."""
+        self.refused_count += 1
         self.refusal = printable(f"{topic[:LONGEST]}: {why[:LONGEST]}")
-        if self.unread <= SAID or not self.unread & 1023:  # a stranger must not fill the log
-            LOG.warning("a message is refused: %s (%d so far)", self.refusal, self.unread)
+        if self.refused_count <= LOGGED_REFUSALS or not self.refused_count & 1023:  # a stranger must not fill the log
+            LOG.warning("refused a message: %s (%d so far)", self.refusal, self.refused_count)
 
     @property
-    def refused(self) -> str:
+    def refused_text(self) -> str:
         """A sentence about the messages that were refused, "" where none were."""
-        were = "messages were" if self.unread != 1 else "message was"
-        return f"{self.unread:,} {were} refused, the last on {self.refusal}" if self.unread else ""
+        noun = "messages were" if self.refused_count != 1 else "message was"
+        return f"{self.refused_count:,} {noun} refused, the last on {self.refusal}" if self.refused_count else ""
 
-    def _take(self, topic: str, payload: bytes, retained: bool) -> None:
+    def _dispatch(self, topic: str, payload: bytes, retained: bool) -> None:
         if topic.startswith(wire.PRESENCE):
             self._worker(topic[len(wire.PRESENCE) :], payload)
             return
         name = wire.device_of(topic)
         leaf = topic.rsplit("/", 1)[-1]
-        if name is not None and leaf in SPOKEN and not retained and not _of_an_update(payload):
+        if name is not None and leaf in EVENT_LEAVES and not retained and not _of_an_update(payload):
             self.events.append((name, leaf, payload[:LONGEST].decode(errors="replace")))
         if name is None or leaf not in LEAVES:
             return
         if not payload:
-            self._forget(name, leaf)
+            self._remove(name, leaf)
             return
-        read = state.read(payload) if leaf == "state" else None
-        if name not in self.devices and len(self.devices) >= MOST:
-            raise ValueError(f"more than {MOST:,} devices")
+        parsed = state.parse_state(payload) if leaf == "state" else None
+        if name not in self.devices and len(self.devices) >= MAX_DEVICES:
+            raise ValueError(f"more than {MAX_DEVICES:,} devices")
         device = self.devices.setdefault(name, Device(name))
-        if read is None:
+        if parsed is None:
             device.take_status(payload, self._clock())
         else:
-            device.take_state(read, self._clock(), retained)
+            device.take_state(parsed, self._clock(), retained)
 
-    def _forget(self, name: str, leaf: str) -> None:
+    def _remove(self, name: str, leaf: str) -> None:
         device = self.devices.get(name)
         if device is None:
             return
@@ -116,24 +121,24 @@ class Fleet:
         if device.state is None and device.online is None:
             del self.devices[name]
 
-    def _worker(self, rest: str, payload: bytes) -> None:
-        model, name, *leaf = rest.split("/")[:3] + [""]
+    def _worker(self, address: str, payload: bytes) -> None:
+        model, name, *leaf = address.split("/")[:3] + [""]
         number = parse_integer(model, 65535)
         if number is None or not name:
-            raise ValueError("no number of a model, 0 to 65535, and name of a worker")
-        there = self.workers.get(number, {})
-        if leaf[0] == "state":  # of one that has gone, or not yet come, it tells nothing
-            read = telemetry.read(payload)
-            if name in there:
-                there[name].take(read, self._clock())
+            raise ValueError("want the number of a model, 0 to 65535, and the name of a worker")
+        served = self.workers.get(number, {})
+        if leaf[0] == "state":  # the state of an unannounced worker is ignored
+            parsed = telemetry.parse_state(payload)
+            if name in served:
+                served[name].take(parsed, self._clock())
         elif not payload:
-            there.pop(name, None)
-            if not there:
+            served.pop(name, None)
+            if not served:
                 self.workers.pop(number, None)
-        elif name not in there and sum(map(len, self.workers.values())) < WORKERS:
-            self.workers.setdefault(number, there)[name] = Worker(number, name)
+        elif name not in served and sum(map(len, self.workers.values())) < MAX_WORKERS:
+            self.workers.setdefault(number, served)[name] = Worker(number, name)
 
 
 def _of_an_update(payload: bytes) -> bool:
-    """Whether that is a chunk of a package, or the answer to one: there are thousands, and nobody reads them."""
+    """Whether a payload is a chunk of an update package, or the answer to one: nobody reads thousands of them."""
     return payload.startswith(CHUNK) or b'"next"' in payload

@@ -1,4 +1,4 @@
-"""A fleet, followed on its broker from a thread of its own."""
+"""Follows a fleet on its broker, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..endpoint import Endpoint, unreachable
 from .fleet import Fleet
 
 LARGEST = 1 << 16  # bytes of a packet
-KEEP_ALIVE_S = 10  # a broker that is away is missed within twice that: sooner than a device counts as silent
-GATHER_MS = 100  # between two looks at what has come: a thread that is woken for every message costs twice as much
+KEEP_ALIVE_S = 10  # a lost broker is noticed within twice that: before a device counts as silent
+GATHER_MS = 100  # between two reads: waking the thread for every message costs twice as much
 REMOVED_S = 3.0  # how long the broker may take to delete what it retains of a device
 
 
@@ -54,18 +54,18 @@ class Follower:
 
     @property
     def trouble(self) -> str:
-        """Why there is no connection now, "" where there is one."""
+        """Why there is no connection, "" while there is one."""
         return "" if self._session.up.is_set() else self._session.trouble or "not connected"
 
     @property
-    def refused(self) -> str:
-        """A sentence about the messages that were refused, "" where none were."""
+    def refused_text(self) -> str:
+        """A sentence about the messages that were refused, "" for none."""
         with self._lock:
-            return self._fleet.refused
+            return self._fleet.refused_text
 
     @contextmanager
     def fleet(self) -> Iterator[Fleet]:
-        """The fleet as it is; it stays so for as long as the context lasts."""
+        """The fleet, which does not change until the context ends."""
         with self._lock:
             if not self._session.up.is_set():
                 self._fleet.lose()
@@ -82,8 +82,8 @@ class Follower:
             Failure: the device is online, or the broker keeps the messages.
         """
         with self.fleet() as fleet:
-            known = fleet.devices.get(device)
-        if known and known.online:
+            entry = fleet.devices.get(device)
+        if entry and entry.online:
             raise Failure(f"{device} is online and would come back: stop it first")
         for topic in (wire.topic(device, "status"), wire.topic(device, "state"), home_assistant.topic(device)):
             self.retain(topic, b"")
@@ -107,7 +107,7 @@ class Follower:
         return client
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
-        """An exception here would end the connection, and a retained message would come again with the next one."""
+        """Raise nothing: an exception would end the connection, and a retained message would come again with the next one."""
         with self._lock:
             try:
                 topic = message.topic

@@ -1,4 +1,4 @@
-"""What `h2t2 fleet` shows: a row a device, the gravest alarms first, and everything of one."""
+"""What `h2t2 fleet` shows: a row a device, the gravest alarms first, and every number of one device."""
 
 from __future__ import annotations
 
@@ -30,110 +30,115 @@ WORKER_COLUMNS = {
 }  # fmt: skip
 
 
-def of_device(device: Device, now: float, listening: float = 0.0) -> dict[str, Any]:
+def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
     state, rates, lately, costs = device.state, device.rates(), device.lately, device.costs()
-    raised = alarms.of_device(device, rates, lately, now, listening)
-    made: dict[str, Any] = {
+    raised = alarms.of_device(device, rates, lately, unix_s, listening)
+    content: dict[str, Any] = {
         "device": device.name,
         "online": device.online,
         "since": round(device.since, 3) or None,
-        "heard": round(device.heard, 3) or None,
-        "restarts": device.restarts(now),
+        "heard": round(device.last_message, 3) or None,
+        "restarts": device.restarts(unix_s),
         "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in raised],
         "rates": None,
         "costs": None,
         "state": None,
     }
     if rates:
-        made["rates"] = {name: round(value, 6) for name, value in vars(rates).items()}
+        content["rates"] = {name: round(value, 6) for name, value in vars(rates).items()}
     if costs:
-        made["costs"] = {name: round(value, 6) for name, value in vars(costs).items()}
+        content["costs"] = {name: round(value, 6) for name, value in vars(costs).items()}
     if state:
-        made["state"] = state.model_dump()
-        made["scores"] = {"usual": device.usual, "lately": lately}
-    return made
+        content["state"] = state.model_dump()
+        content["scores"] = {"usual": device.usual, "lately": lately}
+    return content
 
 
-def minute(one: dict[str, Any]) -> dict[str, Any]:
+def minute(device: dict[str, Any]) -> dict[str, Any]:
     """A device as a row of the history."""
-    state, costs = one["state"], one["costs"] or {"own": None, "always": None, "never": None}
-    made = {name: state[name] for name in ("boot", "samples", "offloads", "replies", "fallbacks", "saturated")}
-    made["unasked"] = not_asked(state)
-    return {"at": one["heard"], **made, **{name: costs[name] for name in ("own", "always", "never")}}
+    state, costs = device["state"], device["costs"] or {"own": None, "always": None, "never": None}
+    counters = {name: state[name] for name in ("boot", "samples", "offloads", "replies", "fallbacks", "saturated")}
+    counters["unasked"] = not_offloaded(state)
+    return {"at": device["heard"], **counters, **{name: costs[name] for name in ("own", "always", "never")}}
 
 
-def not_asked(state: dict[str, Any]) -> int:
-    """Samples that were decided without asking, as one could not: a pause, a full window, a spent budget."""
+def not_offloaded(state: dict[str, Any]) -> int:
+    """Samples that the device could not offload: a pause, a full window, a spent budget."""
     return int(state["unasked"] + state["crowded"] + state["unaffordable"])
 
 
-def of_fleet(fleet: Fleet, now: float) -> dict[str, Any]:
-    """All of them, those with alarms first, then by name: as they were when the broker was lost, where it is."""
-    now = now if fleet.lost is None else fleet.lost
-    devices = sorted((_described(fleet, device, now) for device in fleet.devices.values()), key=_order)
-    workers = [of_worker(worker) for _, there in sorted(fleet.workers.items()) for worker in there.values()]
+def of_fleet(fleet: Fleet, unix_s: float) -> dict[str, Any]:
+    """The fleet as JSON, devices with alarms first, then by name. While the connection is lost: as it was before."""
+    unix_s = unix_s if fleet.lost is None else fleet.lost
+    devices = sorted((_described(fleet, device, unix_s) for device in fleet.devices.values()), key=_order)
+    workers = [of_worker(worker) for _, group in sorted(fleet.workers.items()) for worker in group.values()]
     return {
-        "at": round(now, 3), "lost": None if fleet.lost is None else round(fleet.lost, 3), "devices": devices,
-        "workers": workers, "unread": fleet.unread, "refused": fleet.refused,
+        "at": round(unix_s, 3), "lost": None if fleet.lost is None else round(fleet.lost, 3), "devices": devices,
+        "workers": workers, "unread": fleet.refused_count, "refused": fleet.refused_text,
     }  # fmt: skip
 
 
-def _described(fleet: Fleet, device: Device, now: float) -> dict[str, Any]:
-    """A device as JSON. One whose state no page can show loses that state: the others are shown all the same."""
+def _described(fleet: Fleet, device: Device, unix_s: float) -> dict[str, Any]:
+    """A device as JSON. A device whose state raises loses that state: the others are shown all the same."""
     try:
-        return of_device(device, now, fleet.listening)
+        return of_device(device, unix_s, fleet.listening)
     except Exception as error:
         LOG.exception("the state of %s", printable(device.name))
         fleet.refuse(wire.topic(device.name, "state"), f"{type(error).__name__}: {error}")
-        fleet.devices[device.name] = without = Device(device.name, device.online, device.boot, device.since, device.heard)
-        return of_device(without, now, fleet.listening)
+        fleet.devices[device.name] = without = Device(
+            device.name, device.online, device.boot, device.since, device.last_message
+        )
+        return of_device(without, unix_s, fleet.listening)
 
 
 def of_worker(worker: Worker) -> dict[str, Any]:
     """A worker as JSON."""
     state, per_s = worker.state, worker.per_s()
-    made: dict[str, Any] = {"model": worker.model, "worker": worker.name, "heard": round(worker.heard, 3) or None}
-    made["per_s"] = None if per_s is None else round(per_s, 3)
+    content: dict[str, Any] = {"model": worker.model, "worker": worker.name, "heard": round(worker.last_message, 3) or None}
+    content["per_s"] = None if per_s is None else round(per_s, 3)
     for name, share in (("p50_ms", 0.5), ("p99_ms", 0.99)):
         value = worker.waits(share)
-        made[name] = None if value is None else round(value, 3)
-    made["state"] = state.model_dump() if state else None
-    return made
+        content[name] = None if value is None else round(value, 3)
+    content["state"] = state.model_dump() if state else None
+    return content
 
 
-def _order(one: dict[str, Any]) -> tuple[int, str]:
-    kinds = [alarms.KINDS.index(alarm["kind"]) for alarm in one["alarms"]]
-    return (min(kinds, default=len(alarms.KINDS)), one["device"])
+def _order(device: dict[str, Any]) -> tuple[int, str]:
+    kinds = [alarms.KINDS.index(alarm["kind"]) for alarm in device["alarms"]]
+    return (min(kinds, default=len(alarms.KINDS)), device["device"])
 
 
-def table(fleet: dict[str, Any], now: float) -> Report:
-    """A row a device, and who serves which model."""
+def table(fleet: dict[str, Any], unix_s: float) -> Report:
+    """A table of devices, and one of workers."""
     devices = fleet["devices"]
-    serving = Counter(one["model"] for one in fleet["workers"])
+    serving = Counter(worker["model"] for worker in fleet["workers"])
     workers = ", ".join(f"{n} of model {model}" for model, n in serving.items()) or "none"
-    troubled = sum(bool(one["alarms"]) for one in devices)
+    troubled = sum(bool(device["alarms"]) for device in devices)
     title = f"{len(devices)} device{'s' * (len(devices) != 1)}, {troubled} with alarms; workers: {workers}"
-    rows = [row(one, now) for one in devices]
+    rows = [row(device, unix_s) for device in devices]
     used = [n for n in range(len(COLUMNS)) if n == 0 or any(cells[n] != "-" for cells in rows)]
     columns = {name: side for n, (name, side) in enumerate(COLUMNS.items()) if n in used}
     report: Report = [Table(title, columns, [[cells[n] for n in used] for cells in rows])]
     if fleet["workers"]:
-        report.append(Table("workers", WORKER_COLUMNS, [worker_row(one) for one in fleet["workers"]]))
-    report += [f"{one['device']}: {alarm['text']}" for one in devices for alarm in one["alarms"]]
+        report.append(Table("workers", WORKER_COLUMNS, [worker_row(worker) for worker in fleet["workers"]]))
+    report += [f"{device['device']}: {alarm['text']}" for device in devices for alarm in device["alarms"]]
     if fleet["refused"]:
         report.append(fleet["refused"])
     return report
 
 
-def row(one: dict[str, Any], now: float) -> list[str]:
-    state, rates, costs = one["state"], one["rates"], one["costs"]
-    online = {True: "for " + ago(now - one["since"]) if one["since"] else "yes", False: "no", None: "?"}[one["online"]]
-    alarm = ", ".join(alarm["kind"] for alarm in one["alarms"])
+def row(device: dict[str, Any], unix_s: float) -> list[str]:
+    """The cells of a device, as COLUMNS."""
+    state, rates, costs = device["state"], device["rates"], device["costs"]
+    online = {True: "for " + ago(unix_s - device["since"]) if device["since"] else "yes", False: "no", None: "?"}[
+        device["online"]
+    ]
+    alarm = ", ".join(alarm["kind"] for alarm in device["alarms"])
     if state is None:
-        return [one["device"], online, *["-"] * (len(COLUMNS) - 3), alarm]
+        return [device["device"], online, *["-"] * (len(COLUMNS) - 3), alarm]
     return [
-        one["device"],
+        device["device"],
         online,
         str(state["model"]),
         state["policy"],
@@ -148,17 +153,18 @@ def row(one: dict[str, Any], now: float) -> list[str]:
     ]
 
 
-def worker_row(one: dict[str, Any]) -> list[str]:
-    state = one["state"]
-    numbers = [("-" if one[name] is None else f"{one[name]:.3g}") for name in ("per_s", "p50_ms", "p99_ms")]
+def worker_row(worker: dict[str, Any]) -> list[str]:
+    """The cells of a worker, as WORKER_COLUMNS."""
+    state = worker["state"]
+    numbers = [("-" if worker[name] is None else f"{worker[name]:.3g}") for name in ("per_s", "p50_ms", "p99_ms")]
     if state is None:
-        return [one["worker"], str(one["model"]), "-", "-", "-", *numbers, "-", "-"]
+        return [worker["worker"], str(worker["model"]), "-", "-", "-", *numbers, "-", "-"]
     ok = wire.STATUS[wire.OK]
     failed = sum(n for status, n in state["replies"].items() if status != ok)
     where = f"{state['host']}:{state['pid']}"
     return [
-        one["worker"],
-        str(one["model"]),
+        worker["worker"],
+        str(worker["model"]),
         where,
         ago(state["uptime_s"]),
         str(state["waiting"]),
@@ -180,18 +186,18 @@ def _cost(q15: int | None) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A time in the largest unit that is whole: 40 s, 12 min, 5 h, 3 d."""
+    """A time in the largest unit of which it has one: 40 s, 12 min, 5 h, 3 d."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(0, seconds):.0f} s"
 
 
-def details(one: dict[str, Any], now: float) -> Report:
-    """Everything that is known of a device."""
-    rows = [["online", row(one, now)[1]], ["starts within an hour", str(one["restarts"])]]
-    for part, unit in (("costs", "a sample"), ("rates", "of late")):
-        rows += [[f"{name}, {unit}", f"{value:.4g}"] for name, value in (one[part] or {}).items()]
-    rows += [[name, str(value)] for name, value in (one["state"] or {}).items() if value is not None]
-    report: Report = [Table(one["device"], {"what": "left", "value": "left"}, rows)]
-    return report + [f"{alarm['kind']}: {alarm['text']}" for alarm in one["alarms"]]
+def details(device: dict[str, Any], unix_s: float) -> Report:
+    """A table of every number of a device."""
+    rows = [["online", row(device, unix_s)[1]], ["starts within an hour", str(device["restarts"])]]
+    for group, unit in (("costs", "a sample"), ("rates", "recently")):
+        rows += [[f"{name}, {unit}", f"{value:.4g}"] for name, value in (device[group] or {}).items()]
+    rows += [[name, str(value)] for name, value in (device["state"] or {}).items() if value is not None]
+    report: Report = [Table(device["device"], {"what": "left", "value": "left"}, rows)]
+    return report + [f"{alarm['kind']}: {alarm['text']}" for alarm in device["alarms"]]

@@ -12,9 +12,10 @@ from h2t2.node.account import PLACES, WAITS
 from ...common.errors import describe_error
 
 LARGEST = 4096  # bytes of a state
-MOST = 2**53 - 1  # SQLite, JavaScript and Prometheus hold it exactly; a device that counts a million a second takes 285 years
+# SQLite, JavaScript and Prometheus hold it exactly; a device that counts a million a second takes 285 years
+MAX_COUNT = 2**53 - 1
 
-Count = Annotated[int, Field(ge=0, le=MOST)]
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Places = Annotated[list[Count], Field(min_length=1, max_length=PLACES)]
 Words = Annotated[str, Field(max_length=200)]
 Cost = Annotated[int, Field(ge=0, le=ONE)]  # Q15
@@ -22,8 +23,14 @@ Index = Annotated[int, Field(ge=-1, le=65535)]  # of a bin, a class or a source;
 
 
 class Update(BaseModel):
-    """What came by update. counter, id: of the package in force, 0 and "": what was flashed. tried, tried_id: of the last one.
-    trial, seconds: samples and seconds of the trial it is on, 0: none. said: what came of the last."""
+    """What the device says about update packages.
+
+    Args:
+        counter, id: of the package in force; 0 and "" for what was flashed.
+        tried, tried_id: of the last package.
+        trial, seconds: length of the trial under way, in samples and seconds; 0: none.
+        said: the outcome of the last package, in words.
+    """
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -37,7 +44,7 @@ class Update(BaseModel):
 
 
 class State(BaseModel):
-    """What is read of it. An older runtime leaves some of it out: then it is None, or 0 for a counter."""
+    """The entries of a state. One that an older runtime leaves out is None, or 0 for a counter."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -84,15 +91,15 @@ class State(BaseModel):
     energy_mj: Count | None = None
     duty: Count | None = None
     miss_rate: Cost | None = None
-    snapshot_age_s: Annotated[int, Field(ge=-1, le=MOST)] = -1
+    snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
     update: Update | None = None
 
 
-def read(payload: bytes) -> State:
+def parse_state(payload: bytes) -> State:
     """The State in a payload.
 
     Raises:
-        ValueError: it is too long, no JSON, or an entry is none of the schema's; the text says which.
+        ValueError: the payload is too long, no JSON, or an entry is invalid; the text says which.
     """
     if len(payload) > LARGEST:
         raise ValueError(f"a state of {len(payload):,} bytes, at most {LARGEST:,}")

@@ -47,7 +47,7 @@ def topic(model: int, worker: str) -> str:
     return wire.presence(model, worker) + "/state"
 
 
-def read(payload: bytes) -> WorkerState:
+def parse_state(payload: bytes) -> WorkerState:
     """The state in a payload.
 
     Raises:

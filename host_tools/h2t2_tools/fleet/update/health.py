@@ -43,7 +43,7 @@ class Health:
         """Its alarms; none of its silence before it was heard: what was retained is from before the rollout listened."""
         device = self._device
         raised = alarms.of_device(device, device.rates(), device.lately, time.time())
-        return [alarm for alarm in raised if alarm.kind != "silent" or device.heard]
+        return [alarm for alarm in raised if alarm.kind != "silent" or device.last_message]
 
 
 def _troubles(state: State, since: State | None, package: Package) -> list[str]:
