@@ -48,7 +48,7 @@ class Device:
         self.folder, self.said = folder, []
         self.config = {
             "ldl": str(folder / "ldl.h2m"), "snapshot": str(folder / "state"), "event": 1, "model_id": 1, "policy": "adaptive",
-            "arguments": {"bits": 4}, "update": {"key": key.modulus, "most": most, "app": app}, **config,
+            "arguments": {"bits": 4}, "update": {"key": key.modulus, "max_bytes": most, "app": app}, **config,
         }  # fmt: skip
         self.start()
 

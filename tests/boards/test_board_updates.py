@@ -27,7 +27,8 @@ sys.path.insert(0, FOLDER)
 NUMBERS = {"columns": None, "multipliers": [1] * 5, "offsets": [0] * 5, "shifts": [0] * 5}
 CONFIG = {
     "ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 1, "policy": "adaptive", "arguments": {"bits": 4},
-    "update": {"key": KEY, "most": 1 << 18, "app": True}, "deadline_ms": 100, "measured": {"local": NUMBERS, "remote": NUMBERS},
+    "update": {"key": KEY, "max_bytes": 1 << 18, "app": True},
+    "deadline_ms": 100, "measured": {"local": NUMBERS, "remote": NUMBERS},
 }
 
 

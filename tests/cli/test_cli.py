@@ -5,7 +5,7 @@ import pytest
 from h2t2_tools.cli.main import main
 
 WRONG_USE = [
-    (["demo", "--model", "no_such_model"], "no_such_model"),
+    (["demo", "--pair", "no_such_model"], "no_such_model"),
     (["demo", "--no-such-option"], "no-such-option"),
     (["demo", "--broker", "http://localhost"], "mqtt://"),
     (["demo", "--broker", "mqtt://localhost:99999"], "99999"),
@@ -17,18 +17,18 @@ WRONG_USE = [
     (["node", "--device", "a/b"], "device"),
     (["node", "--broker", "mqtt://me:secret-word@localhost"], "--user"),
     (["node", "--password-file", "/nowhere/at/all"], "/nowhere/at/all"),
-    (["node", "--ca", "ca.crt"], "mqtts://"),
+    (["node", "--broker", "mqtt://localhost", "--ca", "ca.crt"], "mqtts://"),
     (["node", "--broker", "mqtts://localhost", "--ca", "/nowhere/ca.crt"], "/nowhere/ca.crt"),
     (["node", "--broker", "mqtts://localhost", "--cert", "a"], "--key"),
     (["rdl", "--metrics", "x"], "--metrics"),
-    (["rdl", "--model", "/nowhere/big.onnx"], "/nowhere/big.onnx"),
+    (["rdl", "--remote", "/nowhere/big.onnx"], "/nowhere/big.onnx"),
     (["command", "kitchen"], "one of"),
     (["command", "kitchen", "--pause", "-1"], "pause"),
     (["broker-config", "--device", "a", "a"], "'a'"),
     (["broker-config", "--device", "a", "--client-certs"], "--certs"),
     (["proxy", "--broker", "mqtts://localhost"], "no TLS"),
     (["validate", "--bits", "99"], "bits"),
-    (["rdl", "--model-id", "70000"], "70000 is not in 0..65535"),
+    (["rdl", "--model-id", "70000"], "--model-id 70000: want a whole number, 0 to 65535"),
     (["pair", "a.keras", "b.keras", "--test", "/nowhere/test.npz"], "/nowhere/test.npz"),
     ([], "COMMAND"),
 ]

@@ -1,40 +1,121 @@
-"""A command line from what was parsed: nothing is dropped on the way to a worker of several."""
+"""Options that are declared once: their ranges, their way to worker processes, and the pages and files made from them."""
 
 import pytest
+from support import ROOT
 
-from h2t2_tools.cli.main import parser
-from h2t2_tools.cli.options import words
+from h2t2_tools.cli import reference
+from h2t2_tools.cli.commands import COMMANDS
+from h2t2_tools.cli.main import command, main, parsed
+from h2t2_tools.cli.options import flag, visible, words
+from h2t2_tools.common.fields import about, domain
+from h2t2_tools.common.toml_file import parsed as toml_entries
+from h2t2_tools.fleet import template
+from h2t2_tools.fleet.config import RENAMED, NodeConfig
 
-# an example of every value that an option of `h2t2 rdl` may take
+OUT_OF_RANGE = ("nan", "inf", "-1", "1e30", "many")
+
+
+def numeric_options():
+    for name in COMMANDS:
+        for key, field in visible(command(name)[0]).items():
+            if domain(field).kind in (int, float):
+                yield pytest.param(name, key, id=f"{name} {flag(key, field)}")
+
+
+def required_words(model, but):
+    """The words that a command needs before anything else."""
+    line = []
+    for key, field in visible(model).items():
+        if key == but or not field.is_required() or about(field, "unset"):
+            continue
+        text = str((domain(field).choices or ("x",))[0])
+        line += [text] if about(field, "positional") else [f"{flag(key, field)}={text}"]
+    return line
+
+
+@pytest.mark.parametrize("name, key", [*numeric_options()])
+def test_a_number_out_of_range_is_refused_by_the_option_s_name(name, key, capsys):
+    model, _ = command(name)
+    field = model.model_fields[key]
+    for text in OUT_OF_RANGE:
+        values = [text] * domain(field).many if isinstance(domain(field).many, int) and domain(field).many > 1 else [text]
+        line = [*name.split(), flag(key, field), *values] if len(values) > 1 else [*name.split(), f"{flag(key, field)}={text}"]
+        assert main([*line, *required_words(model, key)]) == 2, text
+        error = capsys.readouterr().err
+        assert flag(key, field) in error and error.startswith("h2t2: ") and error.count("\n") == 1, error
+
+
+def test_there_are_numeric_options_to_test():
+    assert len(list(numeric_options())) > 100
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_former_name_is_refused_with_the_present_one(name, capsys):
+    model, _ = command(name)
+    flags = {flag(key, field) for key, field in visible(model).items()}
+    for old, new in model.renamed.items():
+        assert new in flags and old not in flags
+        assert main([*name.split(), old, "1", *required_words(model, "")]) == 2
+        assert capsys.readouterr().err == f"h2t2: {old}: this option is called {new} now\n"
+
+
+@pytest.mark.parametrize("old, new", RENAMED.items())
+def test_a_former_entry_of_a_configuration_is_refused_with_the_present_one(old, new, tmp_path, capsys):
+    assert new in NodeConfig.model_fields
+    (tmp_path / "c.toml").write_text(f"{old} = 1\n")
+    assert main(["node", "--config", str(tmp_path / "c.toml")]) == 2
+    assert f"{old}: this entry is called {new} now" in capsys.readouterr().err
+
+
+def test_every_entry_of_a_configuration_is_an_option_of_the_node_or_a_board_s():
+    options = visible(command("node")[0])
+    for name, field in NodeConfig.model_fields.items():
+        assert name in options or about(field, "hidden"), name
+
+
+# a value for every option of `h2t2 rdl`
 GIVEN = {
     "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key",
-    "user": "u", "password_file": "p", "model": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
-    "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json": "r.json", "no_verify": None, "no_watch": None,
-    "hang_after": "3.5", "keep_refused": "d", "model_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s", 
-    "classes": "no",
-    "keep": "k", "keep_mb": "20", "log": "json", "verbose": None, "debug": None,
+    "user": "u", "password_file": "p", "remote": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
+    "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json_file": "r.json", "no_verify": None, "no_watch": None,
+    "hang_after": "3.5", "keep_refused": "d", "remote_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s",
+    "classes": "no", "keep": "k", "keep_mb": "20", "log": "json", "verbose": None,
 }  # fmt: skip
 
 
-def parsed(line):
-    made = vars(parser().parse_args(line)).copy()
-    made.pop("parser")
-    return made
-
-
 def test_every_option_of_a_worker_reaches_the_workers_of_several():
+    model, _ = command("rdl")
+    assert visible(model).keys() == GIVEN.keys(), "an option this test does not know: give it a value here"
     line = ["rdl"]
     for name, value in GIVEN.items():
-        line.append(f"--{name.replace('_', '-')}" + ("" if value is None else f"={value}"))
-    args = parser().parse_args(line)
-    options = {action.dest for action in args.parser._actions if action.option_strings and action.dest != "help"}
-    assert options == set(GIVEN), "an option this test does not know: give it a value here"
-    again = parsed(["rdl", *words(args)])
-    assert again == parsed(line)
-    alone = parsed(["rdl", *words(args, "workers", "metrics", "json")])
-    assert alone == {**again, "workers": 1, "metrics": None, "json": None}
+        line.append(flag(name, model.model_fields[name]) + ("" if value is None else f"={value}"))
+    first = parsed(line)
+    assert parsed(["rdl", *words(first)]) == first
+    alone = parsed(["rdl", *words(first, "workers", "metrics", "json_file")])
+    assert alone == first.model_copy(update={"workers": 1, "metrics": None, "json_file": None})
 
 
 @pytest.mark.parametrize("line", [["validate", "--bits", "4", "6", "--mode", "every"], ["node", "--samples", "5"], ["boards"]])
 def test_lists_and_defaults_come_back(line):
-    assert parsed([line[0], *words(parser().parse_args(line))]) == parsed(line)
+    assert parsed([line[0], *words(parsed(line))]).model_dump() == parsed(line).model_dump()
+
+
+def test_the_node_takes_entries_from_a_file_and_options_override_them(tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'device = "kitchen"\ndeadline_ms = 700\nprior = "p.json"\nbroker = "10.0.0.9"\nport = 1999\n'
+    )
+    node = parsed(["node", "--config", str(tmp_path / "c.toml"), "--deadline-ms", "300"])
+    assert (node.device, node.deadline_ms, node.url) == ("kitchen", 300, "mqtt://10.0.0.9:1999")
+    assert node.prior == str(tmp_path / "p.json") and node.beta == 0.2  # the pair's
+    assert node.model_id and node.remote_shape == [30]
+
+
+@pytest.mark.parametrize("name", template.TEMPLATES)
+def test_commented_configurations_are_as_declared(name):
+    text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
+    assert text == template.render(name), "run: make pages"
+    assert toml_entries(text.encode(), ROOT).keys() <= NodeConfig.model_fields.keys()
+
+
+def test_the_page_of_the_configuration_is_as_declared():
+    assert (ROOT / "docs/configuration.md").read_text() == reference.configuration(), "run: make pages"

@@ -41,7 +41,7 @@ def test_numbers_that_are_none_are_refused_wherever_samples_are_read(tmp_path, c
     ldl, test = str(folder / "ldl.tflite"), str(folder / "test.npz")
     for words in (
         ["node", "--pair", str(folder)],
-        ["demo", "--model", str(folder)],
+        ["demo", "--pair", str(folder)],
         ["score", ldl, test, "--out", str(tmp_path / "trace.npz")],
         ["pair", ldl, str(folder / "rdl.tflite"), "--test", test, "--out", str(tmp_path / "again")],
     ):

@@ -170,7 +170,7 @@ def test_an_app_with_pictures_and_a_message(tmp_path):
 def test_a_remote_model_of_ones_own(tmp_path):
     with (
         mosquitto(tmp_path) as broker,
-        worker(broker.url, "breast_cancer", "--model", f"{EXAMPLES}/own_remote_model/model.py:scores"),
+        worker(broker.url, "breast_cancer", "--remote", f"{EXAMPLES}/own_remote_model/model.py:scores"),
     ):
         out = run(sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--samples", 100)
     summary = json.loads(out.splitlines()[-1])["summary"]

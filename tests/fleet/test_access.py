@@ -181,7 +181,7 @@ def test_node_worker_and_operator_with_their_commands(fleet):
     try:
         assert "ready" in worker.stderr.readline()
         words = ["node", "--broker", f"mqtts://localhost:{fleet.devices}", "--device", "dev-a"]
-        words += ["--samples", "60", "--beta", "0", "--deadline", "20000"]  # a busy machine shakes hands for seconds
+        words += ["--samples", "60", "--beta", "0", "--deadline-ms", "20000"]  # a busy machine shakes hands for seconds
         if fleet.client_certs:
             done = run(fleet, *words, *options(fleet, "dev-a"))
         else:

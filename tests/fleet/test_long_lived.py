@@ -38,7 +38,7 @@ def test_a_workers_watcher_outlives_every_model_and_its_log_is_records(tmp_path)
     path.write_text(MODEL)
     with (
         mosquitto(tmp_path) as broker,
-        worker(broker.url, "digits", "--model", f"{path}:scores", "--log", "json", "--verbose") as process,
+        worker(broker.url, "digits", "--remote", f"{path}:scores", "--log", "json", "--verbose") as process,
     ):
         log = Log(process)
 

@@ -88,7 +88,7 @@ def test_names_of_classes():
 def test_at_a_terminal(tmp_path):
     """Letters of lines, as keys: an event, what nobody can tell, and the end; an answer is no less one for being late."""
     with mosquitto(tmp_path) as broker:
-        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--model", "human", "--broker", broker.url]
+        command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", "digits", "--remote", "human", "--broker", broker.url]
         command += ["--classes", "other", "eight", "--keep", str(tmp_path / "kept"), "--json", str(tmp_path / "counts.json")]
         person = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:

@@ -19,7 +19,7 @@ STALL = 200  # ms for which a busy machine may not let a process run that has so
 
 
 def node(url, *options, **named):
-    command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", url, "--deadline", str(DEADLINE), *options]
+    command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", url, "--deadline-ms", str(DEADLINE), *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **named)
 
 
@@ -63,7 +63,7 @@ def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
     """In mid-stream, with offloads in flight: all that was handed over is decided, every lesson is there at the next start."""
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
         words = ["--snapshot", str(tmp_path / "state"), "--snapshot-every", "100000", "--every", "5ms", "--samples", "100000"]
-        process = node(one.url, *words, "--window", "4", "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.5")
+        process = node(one.url, *words, "--in-flight", "4", "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", "0.5")
         lines = [process.stdout.readline() for _ in range(300)]
         process.send_signal(how)
         out, errors = remaining_output(process, 10)

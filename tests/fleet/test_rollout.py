@@ -296,7 +296,18 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
     """On a Pi: within its process, with the learned state of its own, and back to the older one's when the trial fails."""
     (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--deadline", "20000"]
+        command = [
+            sys.executable,
+            "-m",
+            "h2t2_tools",
+            "node",
+            "--broker",
+            broker.url,
+            "--device",
+            "d",
+            "--deadline-ms",
+            "20000",
+        ]
         command += ["--snapshot", str(tmp_path / "st"), "--update-key", str(tmp_path / "fleet.pub"), "--samples", "1000000"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
             try:
@@ -408,7 +419,7 @@ def test_the_microbit_has_no_room_for_it(key):
         payload(KINDS["microbit"], Contents(pair.folder / "ldl.h2m", config, pair.folder / "samples.bin"))
     files = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", config))
     assert {"h2t2/node/update.mpy", "h2t2/node/arrival.mpy", "h2t2/node/package.mpy", "h2t2/node/trial.mpy"} <= set(files)
-    assert json.loads(files["config.json"])["update"] == {"key": key.modulus, "most": 262144, "app": False}
+    assert json.loads(files["config.json"])["update"] == {"key": key.modulus, "max_bytes": 262144, "app": False}
     without = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", NodeConfig(remote_shape=[30], model_id=1)))
     assert "h2t2/node/update.mpy" not in without
     with pytest.raises(UserError, match="also give `snapshot`"):

@@ -45,7 +45,7 @@ sys.exit(main(sys.argv[1:]))
         "20",
         "--beta",
         "0",
-        "--deadline",
+        "--deadline-ms",
         "200",
     ]
     done = subprocess.run(

@@ -116,7 +116,7 @@ SLOW = "import time\ndef slow(x):\n    time.sleep(0.05 * len(x))\n    return [0.
 def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
     """The score tells the size of the batch: 8 requests within the wait make one, a ninth alone waits no longer than that."""
     (tmp_path / "size.py").write_text("def size(x): return [len(x) / 100] * len(x)\n")
-    options = ("--model", f"{tmp_path}/size.py:size", "--batch", "8", "--wait-ms", "1000")
+    options = ("--remote", f"{tmp_path}/size.py:size", "--batch", "8", "--wait-ms", "1000")
     with worker(url, "digits", *options):
         link = opened(url)
         for n in range(8):
@@ -133,7 +133,7 @@ def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
 @pytest.mark.slow
 def test_more_than_the_queue_holds_is_answered_busy(url, tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
-    options = ("--model", f"{tmp_path}/slow.py:slow", "--queue", "4", "--batch", "4", "--json", "-")
+    options = ("--remote", f"{tmp_path}/slow.py:slow", "--queue", "4", "--batch", "4", "--json", "-")
     with worker(url, "digits", *options) as process:
         links = [opened(url, f"dev{n}") for n in range(8)]
         for link in links:
@@ -154,7 +154,7 @@ def test_more_than_the_queue_holds_is_answered_busy(url, tmp_path):
 def test_what_was_taken_is_answered_before_the_end(url, tmp_path):
     """SIGTERM while a slow model has work: every request taken gets its answer, the rest is left to others."""
     (tmp_path / "slow.py").write_text(SLOW)
-    with worker(url, "digits", "--model", f"{tmp_path}/slow.py:slow", "--batch", "2", "--json", "-") as process:
+    with worker(url, "digits", "--remote", f"{tmp_path}/slow.py:slow", "--batch", "2", "--json", "-") as process:
         link = opened(url)
         for n in range(12):
             link.send(request(n))
@@ -172,7 +172,7 @@ def test_the_model_is_replaced_under_load_without_losing_a_request(url, tmp_path
     """By a changed file, by SIGHUP; a broken file leaves the old model in service."""
     path = tmp_path / "model.py"
     path.write_text("def f(x): return [0.25] * len(x)\n")
-    with worker(url, "digits", "--model", f"{path}:f") as process:
+    with worker(url, "digits", "--remote", f"{path}:f") as process:
         link = opened(url)
 
         def labels(end, seconds=15):
@@ -239,7 +239,7 @@ def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, 
     """Three workers; one is killed with requests in flight, and started again by the parent."""
     (tmp_path / "slow.py").write_text(SLOW.replace("0.05", "0.01"))
     base = broker.free_port()
-    options = ("--workers", "3", "--metrics", str(base), "--batch", "1", "--model", f"{tmp_path}/slow.py:slow", "--json", "-")
+    options = ("--workers", "3", "--metrics", str(base), "--batch", "1", "--remote", f"{tmp_path}/slow.py:slow", "--json", "-")
     with worker(url, "digits", *options) as process:
         link = opened(url)
         for start in range(0, 30, 6):  # a window of six
@@ -303,7 +303,7 @@ def test_a_device_is_not_stuck_by_a_worker_that_is_gone(url):
         url,
         "--samples",
         "60",
-        "--deadline",
+        "--deadline-ms",
         "100",
         "--beta",
         "0",
@@ -392,7 +392,7 @@ def test_a_model_that_hangs_is_replaced_and_what_hung_it_refused(url, tmp_path):
     """One poison request among good ones, asked until answered: health tells, the good get labels, the poison is refused."""
     (tmp_path / "hangs.py").write_text(HANGS)
     port = broker.free_port()
-    options = ["--model", f"{tmp_path}/hangs.py:model", "--hang-after", "1", "--metrics", str(port), "--batch", "4"]
+    options = ["--remote", f"{tmp_path}/hangs.py:model", "--hang-after", "1", "--metrics", str(port), "--batch", "4"]
     with worker(url, "digits", *options, "--keep-refused", str(tmp_path / "refused")) as process:
         link = opened(url)
         poison = bytes([99]) * 64

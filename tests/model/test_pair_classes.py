@@ -54,7 +54,7 @@ def make(folder, out, rdl="big.joblib", *more, ldl="small.joblib"):
 @pytest.mark.parametrize("rdl", ["big.joblib", "mine.py:scores"])
 def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     folder, small, big = trained
-    assert make(folder, tmp_path, rdl, "--classes", 4, "--costs", folder / "costs.csv") == 0
+    assert make(folder, tmp_path, rdl, "--classes", 4, "--class-costs", folder / "costs.csv") == 0
     report = json.loads((tmp_path / "report.json").read_text())
     assert abs(report["ldl"]["int8"]["accuracy"] - small) < 0.03 and abs(report["rdl"]["int8"]["accuracy"] - big) < 0.03
     pair = pairs.load(str(tmp_path))
@@ -123,8 +123,8 @@ def test_outputs_that_are_no_scores_are_a_failure_not_an_answer(scores):
         (("--classes", 5), "4 outputs; --classes 5 wants one a class"),
         (("--classes", 2), "want 3 to 16"),
         (("--classes", 4, "--event", 1), "of --classes, none is the event"),
-        (("--costs", "costs.csv"), "is of --classes K"),
-        (("--classes", 5, "--costs", "costs.csv"), "4 lines, of 5 classes"),
+        (("--class-costs", "costs.csv"), "is of --classes K"),
+        (("--classes", 5, "--class-costs", "costs.csv"), "4 lines, of 5 classes"),
     ],
 )
 def test_what_cannot_be_a_pair_of_many_classes_is_refused(trained, tmp_path, capsys, more, why):
@@ -144,7 +144,7 @@ def test_a_remote_model_of_fewer_classes_is_refused(trained, tmp_path, capsys):
 def test_costs_with_a_price_on_the_truth_are_refused(trained, tmp_path, capsys):
     folder, _, _ = trained
     (tmp_path / "wrong.csv").write_text("0,1,1,1\n1,0.5,1,1\n1,1,0,1\n1,1,1,0\n")
-    assert make(folder, tmp_path, "big.joblib", "--classes", 4, "--costs", tmp_path / "wrong.csv") == 2
+    assert make(folder, tmp_path, "big.joblib", "--classes", 4, "--class-costs", tmp_path / "wrong.csv") == 2
     assert "line 2: want costs from 0 to 1, and 0 in column 2" in capsys.readouterr().err
 
 

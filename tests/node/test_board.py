@@ -72,7 +72,7 @@ def test_the_log_is_bounded_and_outlives_a_start(tmp_path, capsys):
 
 def test_a_start_that_fails_is_tried_again_and_tells_why(tmp_path, monkeypatch, machine):
     """Twice an exception in main, then a run: waits of 1 and 2 s with the watchdog fed, the cause in what it says of itself."""
-    (tmp_path / "config.json").write_text(json.dumps({"log": str(tmp_path / "log"), "watchdog_ms": 5000}))
+    (tmp_path / "config.json").write_text(json.dumps({"log_file": str(tmp_path / "log"), "watchdog_ms": 5000}))
     causes, now = [], [0]
 
     def run(config, feed, log, cause):

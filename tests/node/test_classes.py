@@ -211,7 +211,7 @@ def test_a_node_of_ten_classes(tmp_path):
     """On this machine, with costs of one's own: its summary says what it has learned of every class."""
     np.savetxt(tmp_path / "costs.csv", 0.5 * (1 - np.eye(10)), delimiter=",")
     with broker.running("amqtt") as url, worker(url, "ten_digits"):
-        size = "--pair", "ten_digits", "--samples", 300, "--broker", url, "--costs", tmp_path / "costs.csv"
+        size = "--pair", "ten_digits", "--samples", 300, "--broker", url, "--class-costs", tmp_path / "costs.csv"
         ran = h2t2("node", *size)
         summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
     assert summary["classes"] == 10 and summary["replies"] == summary["offloads"] > 50 and summary["errors"] == 0
@@ -224,11 +224,11 @@ def test_a_node_of_ten_classes(tmp_path):
     "words, why",
     [
         (("node", "--pair", "ten_digits", "--delta-fn", 0.5), "--delta-fn: not of a pair of 10 classes"),
-        (("node", "--pair", "digits", "--costs", "x.csv"), "--costs: not of a pair of 2 classes"),
+        (("node", "--pair", "digits", "--class-costs", "x.csv"), "--class-costs: not of a pair of 2 classes"),
         (("node", "--pair", "ten_digits", "--policy", "h2t2"), "decides between two classes"),
-        (("node", "--pair", "ten_digits", "--costs", "{}"), "line 1: 2 numbers, of 10 classes"),
+        (("node", "--pair", "ten_digits", "--class-costs", "{}"), "line 1: 2 numbers, of 10 classes"),
         (("new", "{}/a", "--from", "ten_digits", "--board", "microbit"), "has 10 classes: the microbit has room for two"),
-        (("command", "dev", "--cost", "8", "none", "1"), "want a class, a class or any, and a cost"),
+        (("command", "dev", "--class-cost", "8", "none", "1"), "want a class, a class or any, and a cost"),
     ],
 )
 def test_what_many_classes_cannot_have_is_said(tmp_path, capsys, words, why):

@@ -31,7 +31,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     if kind == "mosquitto" and broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     report = tmp_path / "report.json"
-    options = ("--model", model, "--policy", policy, "--broker", kind, "--samples", 2000)
+    options = ("--pair", model, "--policy", policy, "--broker", kind, "--samples", 2000)
     run = h2t2("demo", *options, "--out", tmp_path, "--json", report)
     assert run.returncode == 0, run.stderr
     result = json.loads(report.read_text())

@@ -225,7 +225,7 @@ def main(path: str = "config.json") -> None:
     """
     with open(path) as file:
         config = json.load(file)
-    log = board.Log(config.get("log", ""))
+    log = board.Log(config.get("log_file", ""))
     feed = board.watchdog(config.get("watchdog_ms", 0))
     cause = board.start_cause()
     wait = FIRST_S

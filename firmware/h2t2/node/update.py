@@ -21,7 +21,7 @@ SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files o
 class Updates:
     """The updates of a node.
 
-    config: its configuration, with `update`: `key`, its modulus in hexadecimal digits; `most` bytes of a package; `app`,
+    config: its configuration, with `update`: `key`, its modulus in hexadecimal digits; `max_bytes` of a package; `app`,
     whether it may bring an app.py. log: told of every change. ValueError for an entry of another kind.
     """
 
@@ -36,7 +36,7 @@ class Updates:
             raise ValueError("update: a key of %d hexadecimal digits, want %d" % (len(key), 2 * package.KEY))
         self.base = config["snapshot"]
         self.store = file_store(self.base + ".update")
-        self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["most"], admit=self._admit)
+        self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["max_bytes"], admit=self._admit)
         flashed = identity(config["ldl"])
         self.record = {
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,

@@ -11,8 +11,8 @@ from h2t2.ldl.bundle import Int8Model
 
 from ..common import pairs, places
 from ..common.errors import UserError
-from ..fleet import board_toml
 from ..fleet import config as node_config
+from ..fleet import template
 from .kinds import KINDS, Contents
 
 CONFIG, MODEL, APP, README, DATA, RECORDS = "config.toml", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
@@ -88,7 +88,7 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     if not pair.info.window:  # of windows, a measurement a line is no sample
         count = files[DATA].count(b"\n") if DATA in files else RECORDED
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[:count].tolist()).encode()
-    files[CONFIG] = board_toml.configuration(KINDS[board].folder, pair.info, entries).encode()
+    files[CONFIG] = template.render(KINDS[board].folder.name, pair.info, entries).encode()
     files[MODEL] = bundle
     files[README] = _readme(folder, pair, board).encode()
     for name, content in files.items():

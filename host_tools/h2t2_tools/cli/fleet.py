@@ -2,450 +2,357 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
 
 from h2t2.units import q15
 
-from ..common import durations, prior_file
+from ..common import prior_file
 from ..common.errors import UserError
+from ..common.fields import Count, Device, ModelNumber, Share, file, option
 from ..common.untrusted import parse_integer
-from .options import (
-    add_endpoint_options,
-    add_policy_options,
-    address,
-    begin_log,
-    command,
-    device_name,
-    endpoint_of,
-    json_option,
-    log_options,
-    model_number,
-    policy_numbers,
-    positive,
-    share,
-    words,
-    write_json,
-)
+from ..fleet.config import PATHS, NodeConfig, entries_of, located
+from ..fleet.endpoint import Endpoint
+from .options import Connected, Daemon, PolicyChoice, Reporting, address, words
 
 LOG = logging.getLogger(__name__)
 
-
-def _time(text: str) -> str:
-    """An argument that is a time."""
-    try:
-        return durations.check_duration(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+LocalPort = Annotated[int, Field(ge=0, le=65535)]
+TfliteKernels = Literal["reference", "optimised"]
 
 
-def _node(args: argparse.Namespace) -> None:
-    from ..common import cost_table, pairs
-    from ..fleet import node
-    from ..fleet.config import NodeConfig
-
-    begin_log("node", args)
-    pair, to = pairs.load(args.pair), endpoint_of(args)
-    config = NodeConfig(
-        device=args.device,
-        broker=to.host,
-        port=to.port,
-        event=pair.info.event_output("ldl"),
-        remote_shape=pair.info.remote.shape,
-        remote_dtype=pair.info.remote.dtype,
-        remote_media=pair.info.remote.media,
-        remote_limit=pair.info.remote.limit,
-        model_id=pair.info.model_id,
-        policy=args.policy,
-        in_flight=args.window,
-        hold=args.hold,
-        deadline_ms=args.deadline,
-        every=args.every,
-        when_down=args.when_down,
-        offload_cost=cost_table.read(Path(args.cost)) if args.cost else None,
-        budget=args.budget,
-        app=args.app or "",
-        pair=str(pair.folder.resolve()) if args.app else "",
-        report_decisions=args.report_decisions,
-        snapshot=args.snapshot or "",
-        snapshot_every=args.snapshot_every,
-        snapshot_ldl=args.snapshot_ldl,
-        snapshot_mismatch=args.snapshot_mismatch,
-        update_key=str(Path(args.update_key).resolve()) if args.update_key else "",
-        update_app=args.update_app,
-        **policy_numbers(args, pair.info),
-    )
-    drawn = pairs.draw_indices(pair, args.samples, args.seed).tolist()
-    order = node.order(Path(args.order), len(pair.x)) if args.order else drawn
-    samples = None if args.app else node.Samples(pair, order)
-    with node.output(args.out) as out:
-        runner = node.Runner(config, args.ldl or str(pair.ldl), args.resolver, samples, out, _opener(args.resolver))
-        print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
-
-
-def _opener(resolver: str) -> Callable[..., Any]:
-    """What opens the local model of a node."""
-    from h2t2.ldl.open import open_ldl
-
-    def exact(model: str, event: int, bits: int, *how: Any) -> Any:
-        from ..model.exact import open_exact
-
-        return open_exact(Path(model), event, bits) if model.endswith(".tflite") else open_ldl(model, event, bits, *how)
-
-    return exact if resolver == "exact" else open_ldl
-
-
-def _model_options(parser: argparse.ArgumentParser, *also: str) -> None:
-    """What a node and a worker have in common. also: resolvers beside TFLite's."""
-    parser.add_argument("--pair", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
-    exact = "; exact: the integer interpreter, bit for bit as boards" if also else ""
-    parser.add_argument(
-        "--resolver",
-        choices=["reference", "optimised", *also],
-        default="reference",
-        help=f"TFLite's kernels (reference){exact}",
-    )
-    add_endpoint_options(parser)
-
-
-def _add_node(commands: Any) -> None:
-    p = command(
-        commands,
-        "node",
-        _node,
-        "An edge node on this machine: LDL, policy and MQTT link; prints one JSON line a decision.",
+class Node(PolicyChoice, NodeConfig, Connected, Daemon):
+    examples = (
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
+        "h2t2 node --config /etc/h2t2/config.toml   # what stands there are defaults of these options",
         "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
         "h2t2 node --broker mqtts://broker.lan --ca ca.crt --user kitchen --password-file kitchen.secret --device kitchen",
     )
-    _model_options(p, "exact")
-    p.add_argument("--ldl", metavar="FILE", help="an LDL .tflite or .h2m bundle in place of the pair's own")
-    p.add_argument("--device", default="node", type=device_name, help="name in the topics (node)")
-    p.add_argument("--samples", type=positive, default=2000, help="how many test samples to stream (2000)")
-    p.add_argument("--order", metavar="FILE", help="stream these test samples instead: their numbers, one a line")
-    p.add_argument(
-        "--every", type=_time, default="", metavar="TIME", help="a sample every 2s, 500ms, 5min (as fast as it goes)"
+    renamed = {"--window": "--in-flight", "--cost": "--offload-cost", "--costs": "--class-costs"}
+
+    config: str | None = file(None, "a config.toml; options on the command line override its entries")
+    pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
+    ldl: str = file("", "a local model, .tflite or .h2m bundle", unset="the pair's", group="models")
+    resolver: Literal["reference", "optimised", "exact"] = option(
+        "reference", "TFLite's kernels, or exact: the integer interpreter, bit for bit as on boards", group="models"
     )
-    p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="every decision is out by then (2000 ms)")
-    p.add_argument("--out", default="-", metavar="FILE", help="where the JSON lines go (-: standard output)")
-    p.add_argument("--snapshot", metavar="PATH", help="keep what is learned in PATH.0 and PATH.1, and go on from there")
-    p.add_argument(
-        "--snapshot-every",
-        type=positive,
-        default=250,
-        metavar="N",
-        help="labels between two saves, after the first ones, which are saved early (250)",
+    samples: Count = option(2000, "test samples of the pair to stream")
+    order: str | None = file(None, "stream these test samples instead: their numbers, one per line")
+    out: str = file("-", "where the JSON lines go; -: to standard output")
+    hold: int = option(256, "offloads whose label, however late, still teaches", group="operation", metavar="N", ge=1, le=4096)
+    snapshot: str = option(
+        "", "keep what the policy has learned in PATH.0 and PATH.1", unset="nowhere", group="operation", metavar="PATH"
     )
-    p.add_argument("--snapshot-ldl", action="store_true", help="keep what a streaming LDL has seen as well (PATH.ldl.0, .1)")
-    p.add_argument(
-        "--snapshot-mismatch",
-        choices=["fresh", "stop"],
-        default="fresh",
-        help="a snapshot of another policy or version: keep it under another name and begin anew, or stop (fresh)",
-    )
-    p.add_argument(
-        "--when-down",
-        choices=["ask", "raise", "pause"],
-        default="ask",
-        help="while nobody answers: ask the policy and fall back, raise beta to 1, or pause the policy (ask)",
-    )
-    p.add_argument(
-        "--hold", type=positive, default=256, metavar="N", help="offloads whose label, however late, still teaches (256)"
-    )
-    p.add_argument("--update-key", metavar="FILE", help="take update packages signed with it: the public key, of h2t2 keys")
-    p.add_argument("--update-app", action="store_true", help="a package may bring a new app.py")
-    p.add_argument("--app", metavar="FILE", help="your own program, sense() and act(decision), in place of the pair's samples")
-    p.add_argument("--budget", default="", metavar="B", help="most that is offloaded: 10%%, 200/day, 500kB/day, 2000mJ/hour")
-    p.add_argument(
-        "--report-decisions",
-        action="store_true",
-        help="publish the state within a second after a changed decision, for `h2t2 home-assistant` (every ten seconds)",
-    )
-    p.add_argument("--cost", metavar="FILE", help="measure beta: a .toml with seconds, kilobytes, millijoules that count as 1")
-    add_policy_options(p)
-    log_options(p)
+
+    @classmethod
+    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
+        """The entries of the file that --config names, whose paths are relative to it."""
+        if "config" not in words:
+            return {}
+        path = Path(words["config"])
+        entries = entries_of(path)
+        for name in PATHS:
+            if isinstance(entries.get(name), str) and entries[name]:
+                entries[name] = located(path.parent, entries[name]) if name == "pair" else str(path.parent / entries[name])
+        return entries
+
+    @property
+    def url(self) -> str:
+        """The broker as mqtt[s]://HOST[:PORT]."""
+        return self.broker if "://" in self.broker else f"mqtt{'s' if self.ca else ''}://{self.broker}:{self.port}"
+
+    def connection(self) -> Endpoint:
+        """As Connected.connection(), with the password of the configuration."""
+        endpoint = super().connection()
+        return replace(endpoint, password=endpoint.password or self.password or None)
+
+    def run(self) -> None:
+        from ..common import pairs
+        from ..fleet import node
+
+        self.begin_log("node")
+        pair, to = self._pair, self.connection()
+        config = self.model_copy(update={**self.corollary_rates(), "pair": str(pair.folder.resolve())})
+        samples = None
+        if not self.app:
+            stream = (
+                node.order(Path(self.order), len(pair.x))
+                if self.order
+                else pairs.draw_indices(pair, self.samples, self.seed).tolist()
+            )
+            samples = node.Samples(pair, stream)
+        with node.output(self.out) as out:
+            runner = node.Runner(config, self.ldl or str(pair.ldl), self.resolver, samples, out, _opener(self.resolver))
+            print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
 
 
-def _rdl(args: argparse.Namespace) -> None:
-    from ..fleet.rdl import pool
+def _opener(resolver: str) -> Callable[..., Any]:
+    """The function that opens a node's local model."""
+    from h2t2.ldl.open import open_ldl
 
-    metrics = address(args.metrics, "--metrics") if args.metrics else None
+    def open_integer(model: str, event: int, bits: int, *more: Any) -> Any:
+        from ..model.exact import open_exact
 
-    begin_log("rdl", args)
-    if args.model == "human":
-        counts = _person(args, metrics)
-    elif os.environ.get(pool.PARENT):
-        counts = _worker(args, metrics, int(os.environ[pool.PARENT]))
-    else:
-        # a password comes by file or environment, never here
-        one = words(args, "workers", "metrics", "json", "keep_refused", "log")
-        if args.workers > 1 and args.user and "{}" not in args.user:
-            LOG.warning("a broker of h2t2 broker-config lets a user connect once: give --user NAME-{}")
-        commands = []
-        for n in range(args.workers):
-            own = [f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else []
-            commands.append([word.replace("{}", str(n + 1)) for word in one] + own)
-        counts = pool.supervise(commands, Path(args.keep_refused))
-        LOG.info("answered: %s", ", ".join(f"{n} {what}" for what, n in counts.items()) or "nothing")
-    write_json(args.json, counts)
+        return open_exact(Path(model), event, bits) if model.endswith(".tflite") else open_ldl(model, event, bits, *more)
 
-
-def _person(args: argparse.Namespace, metrics: tuple[str, int] | None) -> dict[str, int]:
-    """Somebody at this terminal answers; the counts of that."""
-    from ..common import pairs
-    from ..fleet.rdl import person
-    from ..fleet.rdl.server import Options
-    from .person import ask
-
-    pair = pairs.load(args.pair)
-    names = person.classes(pair, args.classes)
-    model_id = pair.info.model_id if args.model_id is None else args.model_id
-    options = Options(metrics=metrics, watch=False, keep=Path(args.keep) if args.keep else None, keep_mb=args.keep_mb)
-    with person.by_a_person(pair, model_id, endpoint_of(args), options) as (server, desk):
-        LOG.info("ready: you are model %d", model_id)
-        ask(pair, desk, names, LOG.info)
-    return dict(server.worker.counts)
+    return open_integer if resolver == "exact" else open_ldl
 
 
 def _output(text: str) -> str:
-    """An argument that is an output of a model, or all of them."""
+    """A check that a text is an output of a model, or all of them."""
     if text != "all" and parse_integer(text, 65535) is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: want a number from 0, or all")
+        raise ValueError("want a number from 0, or all")
     return text
 
 
-def _worker(args: argparse.Namespace, metrics: tuple[str, int] | None, whose: int) -> dict[str, int]:
-    """One worker, which is its parent's: what it has answered."""
-    from ..common import pairs, parent
-    from ..fleet.rdl import models, server
-
-    parent.end_with_parent()
-    pair = pairs.load(args.pair)
-    then = models.Then(args.then, args.then_beta, args.then_secret) if args.then else None
-    source = models.of_pair(pair, args.model, args.event, args.resolver, args.model_secret, then)
-    model_id = pair.info.model_id if args.model_id is None else args.model_id
-    keep = Path(args.keep) if args.keep else None
-    options = server.Options(
-        args.batch, args.wait_ms, args.queue, metrics, not args.no_watch, whose, args.hang_after, keep, args.keep_mb
-    )
-    return server.serve(source, model_id, endpoint_of(args), options, LOG.info)
-
-
-def _add_rdl(commands: Any) -> None:
-    p = command(
-        commands,
-        "rdl",
-        _rdl,
-        "The remote model's worker: answers offloaded samples until SIGTERM or Ctrl-C; SIGHUP reloads the model.",
+class Rdl(Connected, Reporting, Daemon):
+    examples = (
         "h2t2 rdl --pair digits --broker mqtt://localhost:1883 --resolver optimised",
         "h2t2 rdl --pair digits --workers 4 --metrics 9100   # /metrics and /healthz on ports 9100 to 9103",
         "h2t2 rdl --pair digits --workers 4 --user rdl-{} --password-file broker/secrets/rdl-{}   # each its own login",
-        "h2t2 rdl --pair digits --model big.onnx",
-        "h2t2 rdl --pair digits --model mine.py:scores   # int8 array (n, ...) in, n scores out",
-        "h2t2 rdl --pair digits --model http://gpu.lan:8000/v2/models/digits#predict_proba",
-        "h2t2 rdl --pair doorbell --model human --classes nobody person --keep kept   # you answer by key",
-        "h2t2 rdl --pair doorbell --model small.onnx --then vision.toml --then-beta 0.3   # who is asked where it is unsure",
+        "h2t2 rdl --pair digits --remote big.onnx",
+        "h2t2 rdl --pair digits --remote mine.py:scores   # int8 array (n, ...) in, n scores out",
+        "h2t2 rdl --pair digits --remote http://gpu.lan:8000/v2/models/digits#predict_proba",
+        "h2t2 rdl --pair doorbell --remote human --classes nobody person --keep kept   # you answer by key",
+        "h2t2 rdl --pair doorbell --remote small.onnx --then vision.toml --then-beta 0.3   # asked where the first is unsure",
     )
-    _model_options(p)
-    p.add_argument(
-        "--model",
+    renamed = {"--model": "--remote", "--model-secret": "--remote-secret"}
+
+    pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
+    resolver: TfliteKernels = option("reference", "TFLite's kernels")
+    remote: str | None = option(
+        None,
+        "the remote model: .tflite, .onnx, FILE.py:FUNCTION, a URL, http://HOST/v2/models/NAME (KServe, Triton, MLServer), "
+        ".toml (a language model that sees pictures), or human: somebody at this terminal",
+        unset="the pair's",
         metavar="MODEL",
-        help="in place of the pair's RDL: .tflite, .onnx, FILE.py:FUNCTION, a URL, http://HOST/v2/models/NAME (KServe, Triton, "
-        "MLServer), .toml (a language model that sees pictures), or human: somebody at this terminal",
     )
-    p.add_argument("--classes", nargs="+", metavar="NAME", help="what the classes are called, for --model human (0, 1, ...)")
-    p.add_argument(
-        "--model-secret", default="", metavar="FILE", help="the token of the model's server (else $H2T2_REMOTE_TOKEN)"
+    classes: list[str] | None = option(None, "names of the classes, for --remote human", unset="0, 1, ...", metavar="NAME")
+    remote_secret: str = file("", "token of the remote model's server", unset="$H2T2_REMOTE_TOKEN")
+    then: str | None = option(None, "a second model, asked where the first one is unsure", metavar="MODEL")
+    then_beta: Share = option(0.2, "cost of asking the second model, as beta", metavar="B")
+    then_secret: str = file("", "token of the second model's server", unset="$H2T2_THEN_TOKEN")
+    event: Annotated[str, AfterValidator(_output)] | None = option(
+        None, "which output is class 1, or all: each output is a class", unset="the pair's", metavar="N"
     )
-    p.add_argument("--then", metavar="MODEL", help="a second model, asked where the first one is unsure")
-    p.add_argument(
-        "--then-beta", type=share, default=0.2, metavar="B", help="what asking the second costs, as beta does, 0 to 1 (0.2)"
+    model_id: ModelNumber | None = option(None, "number of the requests that it answers", unset="the pair's", metavar="N")
+    workers: Annotated[int, Field(ge=1, le=1024)] = option(1, "processes on this machine", metavar="N")
+    batch: Annotated[int, Field(ge=1, le=65536)] = option(16, "largest number of requests in a micro-batch", metavar="N")
+    wait_ms: Annotated[float, Field(ge=0, le=60000)] = option(0.0, "how long a batch waits for more requests", metavar="MS")
+    queue: Count = option(256, "largest number of waiting requests; more get status busy", metavar="N")
+    hang_after: Annotated[float, Field(gt=0, le=86400)] = option(
+        10.0, "a worker is replaced when its model takes so many seconds longer than expected", metavar="S"
     )
-    p.add_argument(
-        "--then-secret", default="", metavar="FILE", help="the token of the second model's server (else $H2T2_THEN_TOKEN)"
+    keep_refused: str = option(
+        "h2t2-refused", "where the data of a request go that hung the model twice and is then refused", metavar="DIR"
     )
-    p.add_argument("--event", type=_output, metavar="N", help="which output is class 1, or all: each is a class (the pair's)")
-    p.add_argument("--model-id", type=model_number, metavar="N", help="which requests are its own (the pair's)")
-    p.add_argument("--workers", type=positive, default=1, metavar="N", help="processes on this machine (1)")
-    p.add_argument("--batch", type=positive, default=16, metavar="N", help="requests a micro-batch at most (16)")
-    p.add_argument("--wait-ms", type=float, default=0.0, metavar="MS", help="a batch waits so long for more requests (0)")
-    p.add_argument(
-        "--queue", type=positive, default=256, metavar="N", help="requests waiting at most; more get status busy (256)"
+    keep: str | None = option(
+        None, "keep the answered samples and their labels, for `h2t2 samples`", unset="nothing is kept", metavar="DIR"
     )
-    p.add_argument(
-        "--hang-after",
-        type=float,
-        default=10.0,
-        metavar="S",
-        help="a worker whose model takes so long beyond what is expected is replaced (10)",
+    keep_mb: Count = option(1000, "room for them in MB; then the oldest are thinned out", metavar="MB")
+    metrics: str | None = option(
+        None, "serve Prometheus and a health check; the default host is 127.0.0.1", metavar="[HOST:]PORT"
     )
-    p.add_argument(
-        "--keep-refused",
-        default="h2t2-refused",
-        metavar="DIR",
-        help="where a request's data go that hung the model twice and is refused then (h2t2-refused)",
-    )
-    p.add_argument(
-        "--keep",
-        metavar="DIR",
-        help="keep the answered samples and their labels, for `h2t2 samples` (nothing is kept)",
-    )
-    p.add_argument(
-        "--keep-mb", type=positive, default=1000, metavar="MB", help="room for them; then the oldest are thinned out (1000)"
-    )
-    p.add_argument("--metrics", metavar="[HOST:]PORT", help="Prometheus and health check (none; the host is 127.0.0.1)")
-    p.add_argument("--no-watch", action="store_true", help="reload the model on SIGHUP only, not when its file changes")
-    json_option(p)
-    log_options(p)
+    no_watch: bool = option(False, "reload the model on SIGHUP only, not when its file changes")
+
+    def run(self) -> None:
+        from ..fleet.rdl import pool
+
+        metrics = address(self.metrics, "--metrics") if self.metrics else None
+        self.begin_log("rdl")
+        if self.remote == "human":
+            counts = self._ask_person(metrics)
+        elif os.environ.get(pool.PARENT):
+            counts = self._serve(metrics, int(os.environ[pool.PARENT]))
+        else:
+            counts = pool.supervise(self._workers(metrics), Path(self.keep_refused))
+            LOG.info("answered: %s", ", ".join(f"{n} {status}" for status, n in counts.items()) or "nothing")
+        self.report(counts)
+
+    def _workers(self, metrics: tuple[str, int] | None) -> list[list[str]]:
+        """The command line of each worker. A password comes by file or environment, never by command line."""
+        if self.workers > 1 and self.user and "{}" not in self.user:
+            LOG.warning("a broker of h2t2 broker-config lets a user connect once: give --user NAME-{}")
+        shared = words(self, "workers", "metrics", "json_file", "keep_refused", "log")
+        commands = []
+        for n in range(self.workers):
+            own = [f"--metrics={metrics[0]}:{metrics[1] + n}"] if metrics else []
+            commands.append([word.replace("{}", str(n + 1)) for word in shared] + own)
+        return commands
+
+    def _ask_person(self, metrics: tuple[str, int] | None) -> dict[str, int]:
+        """Somebody at this terminal answers; the counts of the answers."""
+        from ..common import pairs
+        from ..fleet.rdl import person
+        from ..fleet.rdl.server import Options
+        from .person import ask
+
+        pair = pairs.load(self.pair)
+        names = person.classes(pair, self.classes)
+        model_id = pair.info.model_id if self.model_id is None else self.model_id
+        options = Options(metrics=metrics, watch=False, keep=Path(self.keep) if self.keep else None, keep_mb=self.keep_mb)
+        with person.by_a_person(pair, model_id, self.connection(), options) as (server, desk):
+            LOG.info("ready: you are model %d", model_id)
+            ask(pair, desk, names, LOG.info)
+        return dict(server.worker.counts)
+
+    def _serve(self, metrics: tuple[str, int] | None, parent_process: int) -> dict[str, int]:
+        """One worker, a child of that process; the counts of its answers."""
+        from ..common import pairs, parent
+        from ..fleet.rdl import models, server
+
+        parent.end_with_parent()
+        pair = pairs.load(self.pair)
+        then = models.Then(self.then, self.then_beta, self.then_secret) if self.then else None
+        source = models.of_pair(pair, self.remote, self.event, self.resolver, self.remote_secret, then)
+        model_id = pair.info.model_id if self.model_id is None else self.model_id
+        keep = Path(self.keep) if self.keep else None
+        options = server.Options(
+            self.batch,
+            self.wait_ms,
+            self.queue,
+            metrics,
+            not self.no_watch,
+            parent_process,
+            self.hang_after,
+            keep,
+            self.keep_mb,
+        )
+        return server.serve(source, model_id, self.connection(), options, LOG.info)
 
 
-def _cost(true: str, said: str, cost: str) -> list[int]:
-    """What the command bears of a --cost."""
+def class_cost(true: str, said: str, cost: str) -> list[int]:
+    """A cell of the cost matrix, as a command to a device carries it."""
     try:
         return [int(true), -1 if said == "any" else int(said), q15(float(cost), "cost")]
     except ValueError as error:
-        raise UserError(f"--cost {true} {said} {cost}: {error}; want a class, a class or any, and a cost") from None
+        raise UserError(f"--class-cost {true} {said} {cost}: {error}; want a class, a class or any, and a cost") from None
 
 
-def _command(args: argparse.Namespace) -> None:
-    from ..fleet import command as remote_command
-
-    given = {name: getattr(args, name) for name in ("beta", "delta_fp", "delta_fn")}
-    content: dict[str, Any] = {}
-    costs: dict[str, Any] = {name: q15(value, name) for name, value in given.items() if value is not None}
-    if args.cost:
-        costs["costs"] = [_cost(*words) for words in args.cost]
-    if costs:
-        content["set"] = costs
-    if args.pause is not None:
-        content["pause"] = args.pause
-    content.update({name: True for name in ("snapshot", "reset") if getattr(args, name)})
-    if args.prior:
-        content["prior"] = [q15(p, "prior") for p in prior_file.read(Path(args.prior))]
-    if len(content) != 1:
-        costs_are = "costs (--beta, --delta-fp, --delta-fn, --cost)"
-        raise UserError(f"command: want one of {costs_are}, --prior, --pause, --snapshot, --reset")
-    note = remote_command.send(endpoint_of(args), args.device, content, args.wait)
-    write_json(args.json, {"device": args.device, "command": content, "note": note})
-    if args.json != "-":
-        print(f"done by {args.device}: {json.dumps(content)}{note and f'; it says: {note}'}")
-
-
-def _add_command(commands: Any) -> None:
-    p = command(
-        commands,
-        "command",
-        _command,
-        "Tell a device something (new costs, snapshot, reset, pause) and wait for its answer. "
-        "It takes four at once, then one each 15 s.",
+class Tell(Connected, Reporting):
+    examples = (
         "h2t2 command kitchen --beta 0.25",
-        "h2t2 command sorter --cost 8 any 1 --cost 8 3 0.5   # many classes: a missed 8, and one taken for a 3",
+        "h2t2 command sorter --class-cost 8 any 1 --class-cost 8 3 0.5   # many classes: a missed 8, and one taken for a 3",
         "h2t2 command kitchen --pause 600 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
     )
-    p.add_argument("device", type=device_name, help="its name")
-    p.add_argument("--beta", type=float, help="cost of an offload from now on, 0..1")
-    p.add_argument("--delta-fp", type=float, help="cost of a false alarm, 0..1")
-    p.add_argument("--delta-fn", type=float, help="cost of a missed event, 0..1")
-    p.add_argument(
-        "--cost",
-        nargs=3,
-        action="append",
-        metavar=("TRUE", "SAID", "C"),
-        help="many classes: what saying SAID (any: whatever else) costs when it is TRUE, 0..1; again for more",
+    renamed = {"--cost": "--class-cost"}
+
+    device: Device = option(..., "its name", positional=True)
+    beta: Share | None = option(None, "cost of an offload from now on")
+    delta_fp: Share | None = option(None, "cost of a false alarm")
+    delta_fn: Share | None = option(None, "cost of a missed event")
+    class_cost: list[tuple[str, str, str]] = option(
+        [],
+        "three classes or more: what the decision SAID (any: every other one) costs when the class is TRUE, 0 to 1; may be "
+        "given again",
+        repeat=True,
+        metavar="TRUE SAID C",
     )
-    p.add_argument("--prior", metavar="FILE", help="a table of `h2t2 prior --bits 4`, until it starts again")
-    p.add_argument("--pause", type=int, metavar="S", help="seconds without offloads, to 86400; 0 ends it")
-    p.add_argument("--snapshot", action="store_true", help="save what it has learned now")
-    p.add_argument("--reset", action="store_true", help="reset learning: drop what the device has learned")
-    p.add_argument("--wait", type=float, default=10.0, metavar="S", help="seconds for its answer; it expires then (10)")
-    add_endpoint_options(p)
-    json_option(p)
+    prior: str | None = file(None, "a table of `h2t2 prior --bits 4`, until the device starts again")
+    pause: Annotated[int, Field(ge=0, le=86400)] | None = option(None, "seconds without offloads; 0 ends it", metavar="S")
+    snapshot: bool = option(False, "save now what the policy has learned")
+    reset: bool = option(False, "reset what the policy has learned")
+    wait: Annotated[float, Field(gt=0, le=86400)] = option(
+        10.0, "seconds to wait for the answer; then the command expires", metavar="S"
+    )
+
+    def run(self) -> None:
+        from ..fleet import command as remote_command
+
+        content = self._content()
+        note = remote_command.send(self.connection(), self.device, content, self.wait)
+        self.report({"device": self.device, "command": content, "note": note})
+        if not self.quiet:
+            print(f"done by {self.device}: {json.dumps(content)}{note and f'; it says: {note}'}")
+
+    def _content(self) -> dict[str, Any]:
+        """The command as a device reads it. UserError unless it is exactly one."""
+        content: dict[str, Any] = {}
+        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
+        costs: dict[str, Any] = {name: q15(value, name) for name, value in values.items() if value is not None}
+        if self.class_cost:
+            costs["costs"] = [class_cost(*cell) for cell in self.class_cost]
+        if costs:
+            content["set"] = costs
+        if self.pause is not None:
+            content["pause"] = self.pause
+        content.update({name: True for name in ("snapshot", "reset") if getattr(self, name)})
+        if self.prior:
+            content["prior"] = [q15(p, "prior") for p in prior_file.read(Path(self.prior))]
+        if len(content) != 1:
+            costs_are = "costs (--beta, --delta-fp, --delta-fn, --class-cost)"
+            raise UserError(f"command: want one of {costs_are}, --prior, --pause, --snapshot, --reset")
+        return content
 
 
-def _certs(args: argparse.Namespace) -> None:
-    from ..fleet import certs
-
-    out = Path(args.out)
-    if args.revoke:
-        count = certs.revoke(out, args.revoke)
-        write_json(args.json, {"revoked": args.revoke, "certificates": count})
-        if args.json != "-":
-            print(f"{count} certificates taken back; the broker learns it from: h2t2 broker-config, and a restart")
-        return
-    paths = [str(path) for path in certs.make(out, args.host, args.name, args.days)]
-    write_json(args.json, {"files": paths})
-    if args.json != "-":
-        print("\n".join(paths))
-
-
-def _add_certs(commands: Any) -> None:
-    p = command(
-        commands,
-        "certs",
-        _certs,
-        "A development certificate authority, the broker's certificate, and one for each device or worker (EC P-256).",
+class Certs(Reporting):
+    examples = (
         "h2t2 certs --out certs --host localhost 127.0.0.1 --name kitchen hall rdl operator",
         "h2t2 certs --out certs --revoke kitchen   # then broker-config again, and restart the broker",
     )
-    p.add_argument("--out", default="certs", metavar="DIR", help="folder; the authority in it is used again (certs)")
-    p.add_argument("--host", nargs="+", default=["localhost", "127.0.0.1"], help="the broker's names and addresses (localhost)")
-    p.add_argument("--name", nargs="+", default=[], help="devices and workers")
-    p.add_argument("--revoke", nargs="+", metavar="NAME", help="take back what was issued to these names, and make nothing")
-    p.add_argument("--days", type=float, default=365, help="how long they hold (365)")
-    json_option(p)
+
+    out: str = option("certs", "folder; an authority that it holds is used again", metavar="DIR")
+    host: list[str] = option(["localhost", "127.0.0.1"], "the broker's names and addresses")
+    name: list[str] = option([], "devices and workers")
+    revoke: list[str] = option([], "revoke the certificates of these names, and make none", metavar="NAME")
+    days: Annotated[float, Field(gt=0, le=36500)] = option(365.0, "days until the certificates expire")
+
+    def run(self) -> None:
+        from ..fleet import certs
+
+        out = Path(self.out)
+        if self.revoke:
+            count = certs.revoke(out, self.revoke)
+            self.report({"revoked": self.revoke, "certificates": count})
+            if not self.quiet:
+                print(f"{count} certificates revoked; the broker learns it from: h2t2 broker-config, and a restart")
+            return
+        paths = [str(path) for path in certs.make(out, self.host, self.name, self.days)]
+        self.report({"files": paths})
+        if not self.quiet:
+            print("\n".join(paths))
 
 
-def _broker_config(args: argparse.Namespace) -> None:
-    from ..fleet import broker_config
-
-    certs = Path(args.certs) if args.certs else None
-    ports = (args.port, args.worker_port)
-    workers = broker_config.numbered(args.worker)
-    plan = broker_config.Plan(args.device, workers, certs, args.client_certs, *ports, args.bind, tuple(args.operator))
-    report = broker_config.write(Path(args.out), plan, args.owner)
-    write_json(args.json, report)
-    if args.json == "-":
-        return
-    print(f"mosquitto -c {report['config']}")
-    print(f"devices: port {report['ports']['devices']}; workers and operator: port {report['ports']['workers']}")
-    if report["secrets"]:
-        print(f"passwords, a file each: {Path(report['secrets'][0]).parent}/")
-    if not report["tls"]:
-        print("without TLS names, passwords and samples can be read on the way: h2t2 certs, then --certs", file=sys.stderr)
-
-
-def _add_broker_config(commands: Any) -> None:
-    p = command(
-        commands,
-        "broker-config",
-        _broker_config,
-        "A ready Mosquitto configuration: a device reaches only its own topics, only workers may reply.",
+class BrokerConfig(Reporting):
+    examples = (
         "h2t2 broker-config --out broker --device kitchen hall --certs certs",
         "h2t2 broker-config --out broker --device kitchen hall --certs certs --client-certs --bind 0.0.0.0",
         "h2t2 broker-config --out broker --device kitchen --worker rdl:4   # for: h2t2 rdl --workers 4 --user rdl-{}",
     )
-    p.add_argument("--out", default="broker", metavar="DIR", help="folder (broker)")
-    p.add_argument("--device", nargs="+", required=True, help="the devices' names, which are their user names")
-    p.add_argument(
-        "--worker", nargs="+", default=["rdl"], help="user names of RDL workers, a process each; NAME:4: NAME-1 to -4 (rdl)"
-    )
-    p.add_argument("--operator", nargs="+", default=["operator"], help="user names of those who send commands (operator)")
-    p.add_argument("--certs", metavar="DIR", help="folder of h2t2 certs: TLS (none)")
-    p.add_argument("--client-certs", action="store_true", help="certificates in place of passwords")
-    p.add_argument("--port", type=int, default=0, help="for devices (8883; without TLS 1883)")
-    p.add_argument("--worker-port", type=int, default=0, help="for workers and the operator (8884; without TLS 1884)")
-    p.add_argument("--bind", default="127.0.0.1", help="address to listen on; 0.0.0.0: the network (127.0.0.1)")
-    p.add_argument("--owner", metavar="USER", help="when root writes this: whose the files become (mosquitto)")
-    json_option(p)
 
+    out: str = option("broker", "folder", metavar="DIR")
+    device: list[str] = option(..., "the devices' names, which are their user names")
+    worker: list[str] = option(["rdl"], "user names of RDL workers, a process each; NAME:4 means NAME-1 to NAME-4")
+    operator: list[str] = option(["operator"], "user names of those who send commands")
+    certs: str | None = option(None, "folder of `h2t2 certs`: TLS", metavar="DIR")
+    client_certs: bool = option(False, "certificates in place of passwords")
+    port: LocalPort = option(0, "port for devices", unset="8883; without TLS 1883")
+    worker_port: LocalPort = option(0, "port for workers and the operator", unset="8884; without TLS 1884")
+    bind: str = option("127.0.0.1", "address to listen on; 0.0.0.0: the network")
+    owner: str | None = option(None, "when root writes the files: their owner", unset="mosquitto", metavar="USER")
 
-def add(commands: Any) -> None:
-    """Declare them."""
-    for declare in (_add_node, _add_rdl, _add_command, _add_certs, _add_broker_config):
-        declare(commands)
+    def run(self) -> None:
+        from ..fleet import broker_config
+
+        certs = Path(self.certs) if self.certs else None
+        ports = (self.port, self.worker_port)
+        workers = broker_config.numbered(self.worker)
+        plan = broker_config.Plan(self.device, workers, certs, self.client_certs, *ports, self.bind, tuple(self.operator))
+        report = broker_config.write(Path(self.out), plan, self.owner)
+        self.report(report)
+        if self.quiet:
+            return
+        print(f"mosquitto -c {report['config']}")
+        print(f"devices: port {report['ports']['devices']}; workers and operator: port {report['ports']['workers']}")
+        if report["secrets"]:
+            print(f"passwords, a file each: {Path(report['secrets'][0]).parent}/")
+        if not report["tls"]:
+            print("without TLS names, passwords and samples can be read on the way: h2t2 certs, then --certs", file=sys.stderr)

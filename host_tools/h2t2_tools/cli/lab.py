@@ -2,80 +2,120 @@
 
 from __future__ import annotations
 
-import argparse
+import math
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-
-from h2t2.units import told
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..common import matrices, prior_file
 from ..common.errors import UserError
+from ..common.fields import Bits, Count, OneOf, Share, Whole, file, option
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..lab.experiments.names import NAMES as EXPERIMENTS
 from ..lab.simulation.names import NAMES as POLICIES
-from .options import (
-    command,
-    json_option,
-    positive,
-    progress,
-    share,
-    show,
-    write_json,
-)
+from .options import Reporting, progress, show, working
+
+TRACE = "a .csv or .npz of score and label; or a shipped trace's name"
+FineBits = Annotated[int, Field(ge=1, le=12)]
 
 
-def _betas(text: str) -> list[float]:
-    """A number, or first:last:step with both ends."""
+def _betas(words: Any) -> Any:
+    """The costs of an offload that words spell: a number, or first:last:step with both ends."""
+    return [beta for word in words for beta in (_range(word) if isinstance(word, str) else [word])]
+
+
+def _range(text: str) -> list[float]:
     try:
-        parts = [float(part) for part in text.split(":")]
+        numbers = [float(number) for number in text.split(":")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: want a number, or first:last:step") from None
-    if len(parts) == 3 and parts[2] > 0 and parts[0] <= parts[1]:
-        count = int(np.floor((parts[1] - parts[0]) / parts[2] + 1e-9)) + 1
-        parts = [round(parts[0] + n * parts[2], 9) for n in range(count)]
-    elif len(parts) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: want a number, or first:last:step with first <= last and step > 0")
-    if not all(0 <= beta <= 1 for beta in parts):
-        raise argparse.ArgumentTypeError(f"{text!r}: a cost is between 0 and 1")
-    return parts
+        raise ValueError("want a number, or first:last:step") from None
+    if len(numbers) == 1:
+        return numbers
+    first, last, step = numbers if len(numbers) == 3 else (1.0, 0.0, 0.0)
+    if not (0 <= first <= last <= 1 and step >= 1e-6):
+        raise ValueError("want a number, or first:last:step with 0 <= first <= last <= 1 and step > 0")
+    return [round(first + n * step, 9) for n in range(math.floor((last - first) / step + 1e-9) + 1)]
 
 
-def _replay(args: argparse.Namespace) -> None:
-    from ..lab import replay
-    from ..lab.simulation.stream import WIDEST, Making
+class Replay(Reporting):
+    examples = (
+        "h2t2 replay phishing",
+        "h2t2 replay my.csv --ordered --beta 0.2 --policy adaptive h2t2   # as it came, with a picture over time",
+        "h2t2 replay my.csv --bits 3 4 6 --policy adaptive",
+        "h2t2 replay my.csv --beta 0.05:0.6:0.05 --delta-fp .7 --delta-fn 1 --bits 4 --policy all --runs 25 --json r.json",
+    )
 
-    out = Path(args.out)
-    source = replay.trace(args.trace)
-    options = {"rdl_fp": args.rdl_fp, "rdl_fn": args.rdl_fn, "eta": args.eta, "miss_rate": args.miss_rate}
-    if args.rdl_confusion:
-        if source.classes == 2:
-            raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
-        confusion = matrices.read_confusion(Path(args.rdl_confusion), source.classes)
-        try:  # here: a process that plays a run could not say whose mistake it is
-            told([[int(i != j) for j in range(source.classes)] for i in range(source.classes)], confusion)
-        except ValueError as error:
-            raise UserError(f"{args.rdl_confusion}: {error}") from None
-        options["confusion"] = tuple(map(tuple, confusion))
-    if args.prior:
-        if len(set(args.bits)) > 1:
-            raise UserError("--prior: a table is of one number of --bits")
-        options["prior"] = tuple(prior_file.read(Path(args.prior), args.bits[0]))
-    if args.delay < 0 or not 0 <= args.lost <= 1:
-        raise UserError("--delay is 0 or more, --lost a share of 0 to 1")
-    if args.delay:
-        options["window"] = WIDEST
-    with progress() as bar:
-        task = bar.add_task("replaying")
+    trace: str = option(
+        ..., "a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name", positional=True
+    )
+    beta: Annotated[list[Share], BeforeValidator(_betas)] = option(
+        _range("0.05:0.6:0.05"), "costs of an offload: numbers, or first:last:step", unset="0.05:0.6:0.05"
+    )
+    ordered: bool = option(False, "take the samples in their order, in place of drawing them at random")
+    delay: Whole = option(0, "labels come up to N rounds late", metavar="N")
+    lost: Share = option(0.0, "share of the labels that never come", metavar="S")
+    rdl_fp: Share = option(0.0, "what policies know of a remote model that says 1 for 0")
+    rdl_fn: Share = option(0.0, "what policies know of a remote model that says 0 for 1")
+    rdl_confusion: str | None = file(
+        None, "three classes or more: a .csv, a line for each class, of how often it says each (counts or shares)"
+    )
+    miss_rate: Share = option(
+        DEFAULTS["miss_rate"], "adaptive: largest share of events that may be missed; 0: no limit", metavar="M"
+    )
+    prior: str | None = file(None, "the table that `adaptive` starts from, of `h2t2 prior`")
+    eta: Annotated[float, Field(gt=0, le=5.5)] = option(DEFAULTS["eta"], "learning rate of `h2t2` and similar policies")
+    delta_fp: Share = option(DEFAULTS["delta_fp"], "cost of a false alarm")
+    delta_fn: Share = option(DEFAULTS["delta_fn"], "cost of a missed event")
+    bits: list[FineBits] = option([DEFAULTS["bits"]], "score bits; several: each policy with each", metavar="b")
+    policy: list[Annotated[str, AfterValidator(OneOf(("all", *POLICIES)))]] = option(["all"], "policies to replay", metavar="P")
+    half_life: Whole = option(0, "rounds after which losses count half, of the policies that forget; 0: always in full")
+    runs: Count = option(25, "runs of each policy")
+    samples: Count = option(10000, "samples of a run, drawn uniformly from the trace")
+    seed: Whole = option(0, "seed of the first run")
+    out: str = option("results/replay", "folder for the picture and the CSV")
+
+    def run(self) -> None:
+        from ..lab import replay
+        from ..lab.simulation.stream import Making
+
+        source = replay.trace(self.trace)
         plan = replay.Plan(
-            [beta for part in args.beta for beta in part], args.delta_fp, args.delta_fn, tuple(args.bits), tuple(args.policy),
-            args.half_life, args.runs, args.samples, args.seed, Making(args.ordered, args.delay, args.lost), options,
+            self.beta, self.delta_fp, self.delta_fn, tuple(self.bits), tuple(self.policy), self.half_life, self.runs,
+            self.samples, self.seed, Making(self.ordered, self.delay, self.lost), self._policy_options(source),
         )  # fmt: skip
-        report = replay.replay(source, plan, out, lambda done, total: bar.update(task, completed=done, total=total))
-    write_json(args.json, report)
-    if args.json != "-":
+        with working("replaying") as bar:
+            report = replay.replay(source, plan, Path(self.out), bar.count)
+        self.report(report)
+        if not self.quiet:
+            self._show(report)
+
+    def _policy_options(self, source: Any) -> dict[str, Any]:
+        """The options that every policy gets which knows them. UserError for tables that do not fit the trace."""
+        from h2t2.units import told
+
+        from ..lab.simulation.stream import WIDEST
+
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "eta", "miss_rate")}
+        if self.rdl_confusion:
+            if source.classes == 2:
+                raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
+            confusion = matrices.read_confusion(Path(self.rdl_confusion), source.classes)
+            try:  # here: a process that plays a run could not say whose mistake it is
+                told(matrices.equal_costs(source.classes), confusion)
+            except ValueError as error:
+                raise UserError(f"{self.rdl_confusion}: {error}") from None
+            options["confusion"] = tuple(map(tuple, confusion))
+        if self.prior:
+            if len(set(self.bits)) > 1:
+                raise UserError("--prior: a table is of one number of --bits")
+            options["prior"] = tuple(prior_file.read(Path(self.prior), self.bits[0]))
+        if self.delay:
+            options["window"] = WIDEST
+        return options
+
+    def _show(self, report: dict[str, Any]) -> None:
         header = {"policy": "left", **dict.fromkeys(("beta", "cost", "FP", "FN", "offloads", "regret"), "right")}
         rows = [
             [
@@ -89,242 +129,156 @@ def _replay(args: argparse.Namespace) -> None:
             ]
             for row in report["rows"]
         ]
-        title = f"{report['trace']}: {report['samples']} samples, mean of {args.runs} runs (regret: a sample, against θ*)"
+        title = f"{report['trace']}: {report['samples']} samples, mean of {self.runs} runs (regret: per sample, against θ*)"
         show([Table(title, header, rows)])
         print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
 
-def _add_replay(commands: Any) -> None:
-    p = command(
-        commands,
-        "replay",
-        _replay,
-        "What every policy would have cost on a score trace: cost, errors, offloads and regret for each cost of an offload.",
-        "h2t2 replay phishing",
-        "h2t2 replay my.csv --ordered --beta 0.2 --policy adaptive h2t2   # as it came, with a picture over time",
-        "h2t2 replay my.csv --bits 3 4 6 --policy adaptive",
-        "h2t2 replay my.csv --beta 0.05:0.6:0.05 --delta-fp .7 --delta-fn 1 --bits 4 --policy all --runs 25 --json r.json",
-    )
-    p.add_argument("trace", help="a .csv or .npz of score (or score0, score1, ..), label[, beta]; or a shipped trace's name")
-    p.add_argument("--beta", type=_betas, nargs="+", default=[_betas("0.05:0.6:0.05")], help="first:last:step (0.05:0.6:0.05)")
-    p.add_argument("--ordered", action="store_true", help="the samples as they came, in place of drawing them at random")
-    p.add_argument("--delay", type=int, default=0, metavar="N", help="labels come 0 to N rounds late (0)")
-    p.add_argument("--lost", type=float, default=0.0, metavar="S", help="a share of the labels never comes (0)")
-    p.add_argument("--rdl-fp", type=float, default=0.0, help="what policies know of a remote model that says 1 for 0 (0)")
-    p.add_argument("--rdl-fn", type=float, default=0.0, help="or 0 for 1 (0)")
-    p.add_argument(
-        "--rdl-confusion", metavar="FILE",
-        help="of more classes than two: a .csv, a line a class, of how often it says each (counts or shares)",
-    )  # fmt: skip
-    p.add_argument(
-        "--miss-rate",
-        type=float,
-        default=DEFAULTS["miss_rate"],
-        metavar="M",
-        help="`adaptive`: most of the events missed (any)",
-    )
-    p.add_argument("--prior", metavar="FILE", help="the table that `adaptive` starts from, of `h2t2 prior`")
-    p.add_argument("--eta", type=float, default=DEFAULTS["eta"], help="learning rate of `h2t2` and the like (%(default)s)")
-    p.add_argument("--delta-fp", type=float, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
-    p.add_argument("--delta-fn", type=float, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
-    p.add_argument(
-        "--bits", type=int, nargs="+", choices=range(1, 13), default=[DEFAULTS["bits"]], metavar="b",
-        help=f"score bits, 1..12; several: each policy with each ({DEFAULTS['bits']})",
-    )  # fmt: skip
-    p.add_argument("--policy", nargs="+", choices=["all", *POLICIES], default=["all"], metavar="P", help=" ".join(POLICIES))
-    p.add_argument("--half-life", type=int, default=0, help="of the learners that forget, in rounds (0: never)")
-    p.add_argument("--runs", type=positive, default=25, help="(25)")
-    p.add_argument("--samples", type=positive, default=10000, help="a run, drawn uniformly from the trace (10000)")
-    p.add_argument("--seed", type=int, default=0, help="of the first run (0)")
-    p.add_argument("--out", default="results/replay", help="folder for the picture and the CSV (results/replay)")
-    json_option(p)
-
-
-def _score(args: argparse.Namespace) -> None:
-    from ..lab import scoring, traces
-    from ..model.exact import open_local
-
-    with progress() as bar:
-        task = bar.add_task("scoring")
-        made = scoring.score(
-            open_local(Path(args.model)),
-            Path(args.model),
-            args.dataset,
-            args.data and Path(args.data),
-            args.event,
-            args.columns,
-            args.scale,
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
-    out = Path(args.out or f"{Path(args.model).stem}-{Path(args.dataset).stem}.npz")
-    if out.suffix not in (".npz", ".csv"):
-        raise UserError(f"--out {out}: want a name that ends in .npz or .csv")
-    traces.save(out, made)
-    report = {"trace": str(out), **scoring.summary(made)}
-    write_json(args.json, report)
-    if args.json != "-":
-        rates = ", ".join(f"{name} {report[name]:.1%}" for name in ("accuracy", "fp", "fn") if name in report)
-        print(f"{out}: {report['samples']} samples, {report['classes']} classes, {rates}")
-
-
-def _add_score(commands: Any) -> None:
-    p = command(
-        commands,
-        "score",
-        _score,
-        "Make a trace: an int8 .tflite's scores of a data set's test part, and the labels.",
+class Score(Reporting):
+    examples = (
         "h2t2 score models/phishing/ldl.tflite phishing --data ~/data --out phishing.csv",
         "h2t2 score my.tflite my_test.npz --scale 255   # an .npz of x and y",
     )
-    p.add_argument("model", help="a full-int8 .tflite classifier")
-    p.add_argument("dataset", help="a data set's name (h2t2 score x list says which), or an .npz of x and y")
-    p.add_argument("--data", help="folder of the data set as published (looked for when not given)")
-    p.add_argument("--event", type=int, help="output index of class 1 (of two outputs the last; more: all are kept)")
-    p.add_argument("--columns", type=int, nargs="+", help="features the model reads (all)")
-    p.add_argument("--scale", type=float, help="divide the inputs by this (images 255, else 1)")
-    p.add_argument("--out", help="the trace to write, .npz or .csv (MODEL-DATA.npz)")
-    json_option(p)
+
+    model: str = option(..., "a full-int8 .tflite classifier", positional=True)
+    dataset: str = option(..., "a data set's name (h2t2 score x list says which), or an .npz of x and y", positional=True)
+    data: str | None = option(None, "folder of the data set as published", unset="looked for")
+    event: Annotated[int, Field(ge=0, le=65535)] | None = option(
+        None, "output index of class 1", unset="of two outputs the last; more: all are kept"
+    )
+    columns: list[Whole] | None = option(None, "features that the model reads", unset="all")
+    scale: Annotated[float, Field(gt=0, le=10**9)] | None = option(
+        None, "divide the inputs by this", unset="images 255, else 1"
+    )
+    out: str | None = file(None, "the trace to write, .npz or .csv", unset="MODEL-DATA.npz")
+
+    def run(self) -> None:
+        from ..lab import scoring, traces
+        from ..model.exact import open_local
+
+        model, data = Path(self.model), Path(self.data) if self.data else None
+        with working("scoring") as bar:
+            trace = scoring.score(
+                open_local(model), model, self.dataset, data, self.event, self.columns, self.scale,
+                bar.count,
+            )  # fmt: skip
+        out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")
+        if out.suffix not in (".npz", ".csv"):
+            raise UserError(f"--out {out}: want a name that ends in .npz or .csv")
+        traces.save(out, trace)
+        report = {"trace": str(out), **scoring.summary(trace)}
+        self.report(report)
+        if not self.quiet:
+            rates = ", ".join(f"{name} {report[name]:.1%}" for name in ("accuracy", "fp", "fn") if name in report)
+            print(f"{out}: {report['samples']} samples, {report['classes']} classes, {rates}")
 
 
-def _prior(args: argparse.Namespace) -> None:
-    from ..lab import prior, replay
-
-    trace = replay.trace(args.trace)
-    if trace.score.ndim > 1:
-        raise UserError(f"{args.trace}: {trace.classes} classes; a table is made for two")
-    table = prior.table(trace.score, trace.label, args.bits)
-    report = prior_file.write(Path(args.out), trace.name, len(trace.label), table)
-    write_json(args.json, report)
-    if args.json != "-":
-        print(f"{args.out}: how often each of {len(table)} bins holds an event, from {len(trace.label):,} labelled samples")
-        print(f"prior = {report['prior']}   # for a board's or a node's config.toml")
-
-
-def _add_prior(commands: Any) -> None:
-    p = command(
-        commands,
-        "prior",
-        _prior,
-        "Write the table that the adaptive policy starts from: how often each score bin holds an event, from labelled samples.",
+class Prior(Reporting):
+    examples = (
         "h2t2 prior validation.csv --out prior.json && h2t2 node --prior prior.json",
         "h2t2 score ldl.tflite validation.npz --out trace.npz && h2t2 prior trace.npz",
     )
-    p.add_argument("trace", help="a .csv or .npz of score and label; or a shipped trace's name. 200 samples do")
-    p.add_argument(
-        "--bits", type=int, choices=range(1, 9), default=DEFAULTS["bits"], metavar="b", help="score bits, 1..8 (%(default)s)"
-    )
-    p.add_argument("--out", default="prior.json", help="the table (prior.json)")
-    json_option(p)
+
+    trace: str = option(..., TRACE + ". 200 samples are enough", positional=True)
+    bits: Bits = option(DEFAULTS["bits"], "score bits", metavar="b")
+    out: str = file("prior.json", "the table")
+
+    def run(self) -> None:
+        from ..lab import prior, replay
+
+        trace = replay.trace(self.trace)
+        if trace.score.ndim > 1:
+            raise UserError(f"{self.trace}: {trace.classes} classes; a table is made for two")
+        table = prior.table(trace.score, trace.label, self.bits)
+        report = prior_file.write(Path(self.out), trace.name, len(trace.label), table)
+        self.report(report)
+        if not self.quiet:
+            samples = f"{len(trace.label):,} labelled samples"
+            print(f"{self.out}: how often each of {len(table)} bins holds an event, from {samples}")
+            print(f"prior = {report['prior']}   # for a config.toml")
 
 
-def _recommend(args: argparse.Namespace) -> None:
-    from ..lab import recommend, replay
-
-    with progress() as bar:
-        task = bar.add_task("trying")
-        report = recommend.recommend(
-            replay.trace(args.trace), args.beta, (args.delta_fp, args.delta_fn), args.horizon, args.ordered, tuple(args.bits),
-            args.runs, Path(args.out), lambda done, total: bar.update(task, completed=done, total=total),
-            {name: getattr(args, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(args, name)},
-        )  # fmt: skip
-    write_json(args.json, report)
-    if args.json != "-":
-        header = {"": "left", "shuffled": "right", "in order": "right"}
-        rows = [[row["what"], f"{row['shuffled']:.4f}", f"{row['in order']:.4f}"] for row in report["rows"]]
-        show([Table(f"{report['trace']}: cost a sample, beta {report['beta']:g}, {report['horizon']:,} samples", header, rows)])
-        print(f"{report['chosen']}: {report['why']}")
-        for warning in report["warnings"]:
-            print(f"beware: {warning}")
-        print(f"picture: {report['figure']}\n\n# for a board's or a node's config.toml\n{recommend.lines(report['config'])}")
-
-
-def _add_recommend(commands: Any) -> None:
-    p = command(
-        commands,
-        "recommend",
-        _recommend,
-        "What to choose for a trace: policy, bits, a table or none; and what that costs beside asking always or never.",
+class Recommend(Reporting):
+    examples = (
         "h2t2 recommend phishing --beta 0.2",
         "h2t2 recommend my.csv --ordered --beta 0.3 --delta-fp .5 --horizon 5000 --json choice.json",
     )
-    p.add_argument("trace", help="a .csv or .npz of score and label; or a shipped trace's name")
-    p.add_argument("--beta", type=share, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
-    p.add_argument("--delta-fp", type=share, default=DEFAULTS["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
-    p.add_argument("--delta-fn", type=share, default=DEFAULTS["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
-    p.add_argument("--rdl-fp", type=share, default=0.0, help="how often the remote model says 1 for 0 (0)")
-    p.add_argument("--rdl-fn", type=share, default=0.0, help="how often it says 0 for 1 (0)")
-    p.add_argument(
-        "--miss-rate", type=share, default=DEFAULTS["miss_rate"], metavar="M", help="most of the events missed, 0..1 (any)"
+
+    trace: str = option(..., TRACE, positional=True)
+    beta: Share = option(DEFAULTS["beta"], "cost of an offload")
+    delta_fp: Share = option(DEFAULTS["delta_fp"], "cost of a false alarm")
+    delta_fn: Share = option(DEFAULTS["delta_fn"], "cost of a missed event")
+    rdl_fp: Share = option(0.0, "how often the remote model says 1 for 0")
+    rdl_fn: Share = option(0.0, "how often the remote model says 0 for 1")
+    miss_rate: Share = option(DEFAULTS["miss_rate"], "largest share of events that may be missed; 0: no limit", metavar="M")
+    horizon: Whole = option(0, "samples that the device will see", unset="those of the trace", metavar="N")
+    ordered: bool = option(False, "the trace's order is the device's: it decides, in place of shuffled samples")
+    bits: list[Bits] = option([3, 4, 5, 6, 8], "score bits to try", metavar="b")
+    runs: Count = option(10, "runs of each policy")
+    out: str = option("results/recommend", "folder for the picture")
+
+    def run(self) -> None:
+        from ..lab import recommend, replay
+
+        rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
+        with working("trying") as bar:
+            report = recommend.recommend(
+                replay.trace(self.trace), self.beta, (self.delta_fp, self.delta_fn), self.horizon, self.ordered,
+                tuple(self.bits), self.runs, Path(self.out), bar.count, rates,
+            )  # fmt: skip
+        self.report(report)
+        if self.quiet:
+            return
+        header = {"": "left", "shuffled": "right", "in order": "right"}
+        rows = [[row["what"], f"{row['shuffled']:.4f}", f"{row['in order']:.4f}"] for row in report["rows"]]
+        title = f"{report['trace']}: cost per sample, beta {report['beta']:g}, {report['horizon']:,} samples"
+        show([Table(title, header, rows)])
+        print(f"{report['chosen']}: {report['why']}")
+        for warning in report["warnings"]:
+            print(f"beware: {warning}")
+        print(f"picture: {report['figure']}\n\n# for a config.toml\n{recommend.lines(report['config'])}")
+
+
+class Experiment(Reporting):
+    examples = ("h2t2 experiment all --quick --out results/experiments", "h2t2 experiment cost")
+
+    name: Annotated[str, AfterValidator(OneOf(("all", *EXPERIMENTS)))] = option(
+        ..., "the experiment", positional=True, metavar="NAME"
     )
-    p.add_argument("--horizon", type=positive, default=0, metavar="N", help="samples the device will see (those of the trace)")
-    p.add_argument("--ordered", action="store_true", help="the trace's order is the device's: it decides (shuffled samples do)")
-    p.add_argument(
-        "--bits", type=int, nargs="+", choices=range(1, 9), default=[3, 4, 5, 6, 8], metavar="b",
-        help="score bits to try, 1..8 (3 4 5 6 8)",
-    )  # fmt: skip
-    p.add_argument("--runs", type=positive, default=10, help="(10)")
-    p.add_argument("--out", default="results/recommend", help="folder for the picture (results/recommend)")
-    json_option(p)
+    out: str = option("results/experiments", "folder for the PNG and CSV files")
+    quick: bool = option(False, "fewer runs and points: a look in under a minute")
+    data: str | None = option(None, "folder with traces to use in place of the shipped ones")
 
+    def run(self) -> None:
+        from ..lab import experiments
 
-def _experiment(args: argparse.Namespace) -> None:
-    from ..lab import experiments
-
-    names = list(experiments.ALL) if args.name == "all" else [args.name]
-    out = Path(args.out)
-    with progress() as bar:
-        task = bar.add_task("experiments", total=len(names))
+        names = list(experiments.ALL) if self.name == "all" else [self.name]
         rows = []
-        for name in names:
-            bar.update(task, description=name)
-            rows.append({"name": name, **experiments.perform(name, out, args.quick, args.data and Path(args.data))})
-            bar.advance(task)
-    write_json(args.json, rows)
-    if args.json != "-":
-        for row in rows:
-            print(f"{row['name']}: {row['seconds']:.1f} s, {', '.join(row['files'])}")
+        with progress() as bar:
+            task = bar.add_task("experiments", total=len(names))
+            for name in names:
+                bar.update(task, description=name)
+                report = experiments.perform(name, Path(self.out), self.quick, Path(self.data) if self.data else None)
+                rows.append({"name": name, **report})
+                bar.advance(task)
+        self.report(rows)
+        if not self.quiet:
+            for row in rows:
+                print(f"{row['name']}: {row['seconds']:.1f} s, {', '.join(row['files'])}")
 
 
-def _add_experiment(commands: Any) -> None:
-    p = command(
-        commands,
-        "experiment",
-        _experiment,
-        "The paper's figures and those beyond it: a picture and a CSV each.",
-        "h2t2 experiment all --quick --out results/experiments",
-        "h2t2 experiment cost",
-    )
-    p.add_argument("name", choices=["all", *EXPERIMENTS], help=", ".join(["all", *EXPERIMENTS]), metavar="NAME")
-    p.add_argument("--out", default="results/experiments", help="folder for the PNG and CSV files (results/experiments)")
-    p.add_argument("--quick", action="store_true", help="fewer runs and points: a look in under a minute")
-    p.add_argument("--data", help="folder with traces to use in place of the shipped ones")
-    json_option(p)
+class Results(Reporting):
+    examples = ("h2t2 results --csv results/experiments --out models/RESULTS.md",)
 
+    csv: str = option("results/experiments", "folder of the CSV files")
+    out: str = file("RESULTS.md", "the page")
 
-def _results(args: argparse.Namespace) -> None:
-    from ..lab import results_page as results
+    def run(self) -> None:
+        from ..lab import results_page
 
-    text = results.page(Path(args.csv))
-    Path(args.out).write_text(text)
-    write_json(args.json, {"page": args.out, "lines": text.count("\n")})
-    if args.json != "-":
-        print(f"{args.out}: {text.count(chr(10))} lines")
-
-
-def _add_results(commands: Any) -> None:
-    p = command(
-        commands,
-        "results",
-        _results,
-        "Write the results page from the CSVs of `h2t2 experiment all`.",
-        "h2t2 results --csv results/experiments --out models/RESULTS.md",
-    )
-    p.add_argument("--csv", default="results/experiments", help="folder of the CSV files (results/experiments)")
-    p.add_argument("--out", default="RESULTS.md", help="the page (RESULTS.md)")
-    json_option(p)
-
-
-def add(commands: Any) -> None:
-    """Declare them."""
-    for declare in (_add_replay, _add_score, _add_prior, _add_recommend, _add_experiment, _add_results):
-        declare(commands)
+        text = results_page.page(Path(self.csv))
+        Path(self.out).write_text(text)
+        lines = text.count("\n")
+        self.report({"page": self.out, "lines": lines})
+        if not self.quiet:
+            print(f"{self.out}: {lines} lines")

@@ -1,205 +1,100 @@
-"""The commands about a model for a board: inspect, convert, pair, bundle."""
+"""The commands about a model for a board: inspect, pick, convert, pair, bundle."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
 
 from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
 from ..common.errors import Failure, UserError
+from ..common.fields import Count, ModelNumber, OneOf, Share, Whole, file, option
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..common.untrusted import parse_integer
-from .options import (
-    command,
-    json_option,
-    model_number,
-    positive,
-    progress,
-    show,
-    write_json,
-)
+from .options import Reporting, show, working
+
+Divisor = Annotated[float, Field(gt=0, le=10**9)]
+Event = Annotated[int, Field(ge=0, le=65535)]
 
 
-def _inspect(args: argparse.Namespace) -> None:
-    from ..model.footprint import in_words
-    from ..model.inspect import inspect
+class Inspect(Reporting):
+    examples = ("h2t2 inspect models/phishing/ldl.tflite --json -",)
 
-    report = inspect(Path(args.model))
-    write_json(args.json, report)
-    if args.json == "-":
-        return
-    show(
-        [
-            Table(
-                f"{report['model']}: {report['file_bytes']:,} bytes",
-                {"operator": "left", "version": "right", "count": "right"},
-                [[o["name"], str(o["version"]), str(o["count"])] for o in report["operators"]],
-            )
-        ]
-    )
-    for name in ("inputs", "outputs"):
-        for end in report[name]:
-            scale = f", scale {end['scale'][0]:.6g}, zero point {end['zero_point'][0]}" if len(end["scale"]) == 1 else ""
-            print(f"{name[:-1]}: {end['name']} {end['dtype']} {end['shape']}{scale}")
-    print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
-    if report["board"]:
-        print(f"on a board: {in_words(report['board'])}")
-    for problem in report["problems"]:
-        print(f"not for a board: {problem}")
-    for line in report["policy"]:
-        print(f"feeds the policy: {line}")
+    model: str = option(..., "a .tflite", positional=True)
 
+    def run(self) -> None:
+        from ..model.footprint import in_words
+        from ..model.inspect import inspect
 
-def _add_inspect(commands: Any) -> None:
-    p = command(
-        commands,
-        "inspect",
-        _inspect,
-        "What a .tflite holds, the memory it would take on a board, what is not supported, whether it can feed the policy.",
-        "h2t2 inspect models/phishing/ldl.tflite --json -",
-    )
-    p.add_argument("model", help="a .tflite")
-    json_option(p)
+        report = inspect(Path(self.model))
+        self.report(report)
+        if self.quiet:
+            return
+        title = f"{report['model']}: {report['file_bytes']:,} bytes"
+        rows = [[o["name"], str(o["version"]), str(o["count"])] for o in report["operators"]]
+        show([Table(title, {"operator": "left", "version": "right", "count": "right"}, rows)])
+        for name in ("inputs", "outputs"):
+            for end in report[name]:
+                scale = f", scale {end['scale'][0]:.6g}, zero point {end['zero_point'][0]}" if len(end["scale"]) == 1 else ""
+                print(f"{name[:-1]}: {end['name']} {end['dtype']} {end['shape']}{scale}")
+        print(f"{report['parameters']:,} parameters, {report['multiply_accumulates']:,} multiply-accumulates")
+        if report["board"]:
+            print(f"on a board: {in_words(report['board'])}")
+        for problem in report["problems"]:
+            print(f"not for a board: {problem}")
+        for line in report["policy"]:
+            print(f"feeds the policy: {line}")
 
 
-def _convert(args: argparse.Namespace) -> None:
-    from ..model.convert.convert import Job, convert
-    from ..model.convert.report import markdown
-
-    test = Path(args.test) if args.test else None
-    job = Job(Path(args.model), Path(args.calibration), Path(args.out), test, args.event, args.scale, not args.no_bundle)
-    with progress() as bar:
-        task = bar.add_task("converting", total=None)
-        report = convert(job, lambda what: bar.update(task, description=what))
-    write_json(args.json, report)
-    if args.json != "-":
-        from rich.console import Console
-        from rich.markdown import Markdown
-
-        Console().print(Markdown(markdown(report).partition("![")[0]))
-        print("\n".join(report["files"].values()))
-    if job.bundle and "bundle" not in report["files"]:
-        raise Failure(
-            f"{job.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 model and "
-            f"its report are in {job.out}: a Pi runs it; --no-bundle asks for no bundle"
-        )
-
-
-def _add_convert(commands: Any) -> None:
-    p = command(
-        commands,
-        "convert",
-        _convert,
-        "A trained model to a full-int8 .tflite, a bundle for boards and a report of what the int8 model does differently.",
+class Convert(Reporting):
+    examples = (
         "h2t2 convert model.keras --calibration train.npz --test test.npz --out converted",
         "h2t2 convert classifier.joblib --calibration samples.npy --out converted   # scikit-learn; load only what you trust",
         "h2t2 convert float.tflite --calibration images/ --out converted --json -",
     )
-    p.add_argument("model", help=".keras, .h5, SavedModel folder (extra train), .joblib or float .tflite (extra convert)")
-    p.add_argument("--calibration", required=True, metavar="DATA", help=".npy, .npz (x, and y if known) or folder of images")
-    p.add_argument("--test", metavar="DATA", help="samples to judge both models by (the calibration samples)")
-    p.add_argument("--out", default="converted", metavar="DIR", help="folder for the files and the report (converted)")
-    p.add_argument("--event", type=int, help="index of class 1 among the outputs (the last)")
-    p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
-    p.add_argument("--no-bundle", action="store_true", help="for a Pi alone: no bundle; without one, the exit status is 1")
-    json_option(p)
+
+    model: str = option(
+        ..., ".keras, .h5, SavedModel folder (extra train), .joblib or float .tflite (extra convert)", positional=True
+    )
+    calibration: str = option(..., ".npy, .npz (x, and y if known) or folder of images", metavar="DATA")
+    test: str | None = option(None, "samples that evaluate both models", unset="the calibration samples", metavar="DATA")
+    out: str = option("converted", "folder for the files and the report", metavar="DIR")
+    event: Event | None = option(None, "index of class 1 among the outputs", unset="the last")
+    scale: Divisor | None = option(None, "divide the data by this", unset="255 for bytes, else 1")
+    no_bundle: bool = option(False, "for a Pi alone: make no bundle; without this, a model without one ends in exit status 1")
+
+    def run(self) -> None:
+        from ..model.convert.convert import Job, convert
+        from ..model.convert.report import markdown
+
+        test = Path(self.test) if self.test else None
+        job = Job(Path(self.model), Path(self.calibration), Path(self.out), test, self.event, self.scale, not self.no_bundle)
+        with working("converting") as bar:
+            report = convert(job, bar.describe)
+        self.report(report)
+        if not self.quiet:
+            _show_markdown(markdown(report).partition("![")[0])
+            print("\n".join(report["files"].values()))
+        if job.bundle and "bundle" not in report["files"]:
+            raise Failure(
+                f"{job.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 "
+                f"model and its report are in {job.out}: a Pi runs it; --no-bundle asks for no bundle"
+            )
 
 
-def _pair(args: argparse.Namespace) -> None:
-    from ..common import toml_file
-    from ..model.pair.job import Card, Job
-    from ..model.pair.make import make_new
-    from ..model.pair.report import markdown
+def _show_markdown(text: str) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
 
-    columns = {"ldl": args.ldl_columns, "rdl": args.rdl_columns}
-    fit = Path(args.calibration) if args.calibration else None
-    card = toml_file.load(Path(args.card), Card).model_extra or {} if args.card else {}
-    job = Job(
-        Path(args.ldl), args.rdl, Path(args.test), Path(args.out), fit, columns,
-        args.event, _costs(args), args.beta, args.title, args.scale, args.model_id, _windowed(args), _pictured(args),
-        _payload(args), card,
-    )  # fmt: skip
-    with progress() as bar:
-        task = bar.add_task("making the pair", total=None)
-        report = make_new(job, args.force, lambda what: bar.update(task, description=what))
-    write_json(args.json, report)
-    if args.json != "-":
-        from rich.console import Console
-        from rich.markdown import Markdown
-
-        Console().print(Markdown(markdown(report)))
-        print(f"{report['folder']}: {', '.join(report['files'])}")
+    Console().print(Markdown(text))
 
 
-def _costs(args: argparse.Namespace) -> list[list[float]] | None:
-    """What --classes and --costs say, or None."""
-    from ..common import matrices
-
-    if args.classes is None:
-        if args.costs:
-            raise UserError("--costs FILE is of --classes K; of two classes, a node's delta_fp and delta_fn say it")
-        return None
-    if not 3 <= args.classes <= 16:
-        raise UserError(f"--classes {args.classes}: want 3 to 16; of two, one is the event (--event)")
-    return matrices.read_costs(Path(args.costs), args.classes) if args.costs else matrices.equal_costs(args.classes)
-
-
-def _payload(args: argparse.Namespace) -> Any:
-    """What --payload and what goes with it say."""
-    from ..model.pair.job import Payload
-
-    raw = args.payload == "raw"
-    if raw != bool(args.encode) or (args.media and not raw):
-        raise UserError("--payload raw, --encode FILE.py:FUNCTION and --media TYPE go together")
-    if not 1 <= args.limit <= wire.MAX_DATA:
-        raise UserError(f"--limit {args.limit}: want 1 to {wire.MAX_DATA} bytes")
-    return Payload(args.payload, args.media, args.encode, args.limit)
-
-
-def _pictured(args: argparse.Namespace) -> Any:
-    """What --picture, --to, --square and --grey say, or None."""
-    from ..common.pairs import PictureSpec
-
-    if args.picture is None:
-        if args.to or args.square or args.grey:
-            raise UserError("--to, --square and --grey are of --picture WxHxC, what a camera gives")
-        return None
-    if args.window or args.scale:
-        raise UserError("--picture: no --window, and no --scale: its numbers are 0 to 255; begin a Keras model with Rescaling")
-    sizes = [_sizes("--picture", args.picture, 3), _sizes("--to", args.to or args.picture.rpartition("x")[0], 2)]
-    names = ("width", "height", "channels", "wide", "high")
-    return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=args.square, grey=args.grey)
-
-
-def _sizes(option: str, text: str, wanted: int) -> list[int]:
-    words = text.split("x")
-    if len(words) != wanted or not all(parse_integer(word, 65535) for word in words):
-        raise UserError(f"{option} {text}: want {'WxHxC, such as 64x48x3' if wanted == 3 else 'WxH, such as 16x16'}")
-    return [int(word) for word in words]
-
-
-def _windowed(args: argparse.Namespace) -> Any:
-    """What --window, --hop, --channels and --features say, or None."""
-    from ..common.pairs import WindowSpec
-
-    if args.window is None:
-        if args.hop or args.features:
-            raise UserError("--hop and --features are of --window N, the measurements that make a sample")
-        return None
-    features = args.features or ["values"]
-    return WindowSpec(size=args.window, hop=args.hop or args.window, channels=args.channels, features=features)
-
-
-def _add_pair(commands: Any) -> None:
-    p = command(
-        commands,
-        "pair",
-        _pair,
-        "A local and a remote model and labelled samples to the folder that nodes, workers and boards run from.",
+class MakePair(Reporting):
+    examples = (
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
@@ -209,107 +104,178 @@ def _add_pair(commands: Any) -> None:
         "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
         "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
     )
-    p.add_argument("ldl", help="local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)")
-    p.add_argument("rdl", help="remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL (TensorFlow Serving's predict)")
-    p.add_argument("--test", required=True, metavar="FILE", help=".npz of x (n, ...) and y (n,), classes from 0")
-    p.add_argument("--calibration", metavar="FILE", help=".npz or .npy of x, to quantise by (the test samples)")
-    p.add_argument("--out", default="pair", metavar="DIR", help="the pair's folder, new or empty (pair)")
-    p.add_argument("--force", action="store_true", help="write over what the folder holds under the same names")
-    p.add_argument(
-        "--ldl-columns", type=int, nargs="+", metavar="N", help="which numbers of a sample the local model reads (all)"
+    renamed = {"--costs": "--class-costs"}
+
+    ldl: str = option(..., "local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)", positional=True)
+    rdl: str = option(
+        ..., "remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL (TensorFlow Serving's predict)", positional=True
     )
-    p.add_argument("--rdl-columns", type=int, nargs="+", metavar="N", help="and the remote one (all)")
-    p.add_argument("--event", type=int, metavar="CLASS", help="the class that is the event (the last)")
-    p.add_argument("--classes", type=int, metavar="K", help="decide between K classes, 3 to 16, in place of one event")
-    p.add_argument("--costs", metavar="FILE", help=".csv, a line each of K classes, of what saying each costs (1 a mistake)")
-    p.add_argument("--title", default="the event", help="the event, or the classes, in words")
-    p.add_argument("--beta", type=float, default=DEFAULTS["beta"], help="cost of an offload, 0..1 (%(default)s)")
-    p.add_argument("--scale", type=float, help="divide the data by this (255 for bytes, else 1)")
-    p.add_argument(
-        "--window", type=positive, metavar="N", help="a sample is made of N measurements: x is (n, N) or (n, N, channels)"
+    test: str = file(..., ".npz of x (n, ...) and y (n,), classes from 0")
+    calibration: str | None = file(None, ".npz or .npy of x, to quantise by", unset="the test samples")
+    out: str = option("pair", "the pair's folder, new or empty", metavar="DIR")
+    force: bool = option(False, "overwrite files of the same names in the folder")
+    ldl_columns: list[Whole] | None = option(None, "which numbers of a sample the local model reads", unset="all", metavar="N")
+    rdl_columns: list[Whole] | None = option(None, "which numbers of a sample the remote model reads", unset="all", metavar="N")
+    event: Event | None = option(None, "the class that is the event", unset="the last", metavar="CLASS")
+    classes: Annotated[int, Field(ge=3, le=16)] | None = option(
+        None, "decide between K classes, in place of one event", metavar="K"
     )
-    p.add_argument("--hop", type=positive, metavar="N", help="measurements from one sample to the next (those of the window)")
-    p.add_argument("--channels", type=positive, default=1, metavar="N", help="numbers of a measurement (1)")
-    p.add_argument("--features", nargs="+", choices=FEATURES, help="what the models read of a window, in this order (values)")
-    p.add_argument("--picture", metavar="WxHxC", help="a sample is a camera's picture: x is (n, H, W, C), 0 to 255")
-    p.add_argument("--to", metavar="WxH", help="what it becomes on the device and for the models (as it is)")
-    p.add_argument("--square", action="store_true", help="of the largest square in its middle")
-    p.add_argument("--grey", action="store_true", help="three channels to one")
-    p.add_argument("--payload", choices=wire.DTYPES, default=wire.DTYPES[0], help="what offloads send of a sample (int8)")
-    p.add_argument("--encode", default="", metavar="FILE.py:F", help="raw: the function that makes a sample's bytes")
-    p.add_argument("--media", default="", metavar="TYPE", help="raw: what the bytes are, such as image/jpeg")
-    p.add_argument("--limit", type=int, default=wire.MAX_DATA, metavar="BYTES", help="data an offload may have (%(default)s)")
-    p.add_argument("--card", metavar="FILE", help='.toml of what else its README says: data = "...", licence = "..."')
-    p.add_argument("--model-id", type=model_number, metavar="N", help="number in requests (from the folder's name)")
-    json_option(p)
-
-
-def _bundle(args: argparse.Namespace) -> None:
-    from ..model import bundle
-    from ..model.footprint import in_words, on_a_board
-
-    out = Path(args.out or Path(args.model).with_suffix(".h2m"))
-    content = bundle.from_tflite(Path(args.model))
-    out.write_bytes(content)
-    needs = on_a_board(content)
-    write_json(args.json, {"bundle": str(out), **needs})
-    if args.json != "-":
-        print(f"{out}: {needs['steps']} steps; {in_words(needs)}")
-
-
-def _add_bundle(commands: Any) -> None:
-    p = command(
-        commands,
-        "bundle",
-        _bundle,
-        "Prepare an int8 .tflite for a board: weights, integer multipliers, tables and memory plan in one checked file (.h2m).",
-        "h2t2 bundle models/phishing/ldl.tflite --out phishing.h2m",
+    class_costs: str | None = file(
+        None, ".csv of what each decision costs, a line for each true class", unset="every mistake costs 1"
     )
-    p.add_argument("model", help="a full-int8 .tflite")
-    p.add_argument("--out", help="the bundle (the model's name with .h2m)")
-    json_option(p)
+    title: str = option("the event", "the event, or the classes, in words")
+    beta: Share = option(DEFAULTS["beta"], "cost of an offload")
+    scale: Divisor | None = option(None, "divide the data by this", unset="255 for bytes, else 1")
+    window: Count | None = option(None, "a sample is made of N measurements: x is (n, N) or (n, N, channels)", metavar="N")
+    hop: Count | None = option(None, "measurements from one sample to the next", unset="those of the window", metavar="N")
+    channels: Count = option(1, "numbers of a measurement", metavar="N")
+    features: list[Annotated[str, AfterValidator(OneOf(tuple(FEATURES)))]] | None = option(
+        None, "what the models read of a window, in this order", unset="values"
+    )
+    picture: str | None = option(None, "a sample is a camera's picture: x is (n, H, W, C), 0 to 255", metavar="WxHxC")
+    to: str | None = option(None, "size of the picture on the device and for the models", unset="as it is", metavar="WxH")
+    square: bool = option(False, "keep only the largest square in the picture's middle")
+    grey: bool = option(False, "make one channel of three")
+    payload: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = option(wire.DTYPES[0], "what offloads send of a sample")
+    encode: str = option("", "raw: the function that makes a sample's bytes", metavar="FILE.py:F")
+    media: str = option("", "raw: type of the bytes, such as image/jpeg", metavar="TYPE")
+    limit: Annotated[int, Field(ge=1, le=wire.MAX_DATA)] = option(
+        wire.MAX_DATA, "bytes of data that an offload may have", metavar="BYTES"
+    )
+    card: str | None = file(None, '.toml of what else its README says: data = "...", licence = "..."')
+    model_id: ModelNumber | None = option(None, "number in requests", unset="from the folder's name", metavar="N")
+
+    def run(self) -> None:
+        from ..common import toml_file
+        from ..model.pair.job import Card, Job
+        from ..model.pair.make import make_new
+        from ..model.pair.report import markdown
+
+        columns = {"ldl": self.ldl_columns, "rdl": self.rdl_columns}
+        fit = Path(self.calibration) if self.calibration else None
+        card = toml_file.load(Path(self.card), Card).model_extra or {} if self.card else {}
+        job = Job(
+            Path(self.ldl), self.rdl, Path(self.test), Path(self.out), fit, columns,
+            self.event, self._costs(), self.beta, self.title, self.scale, self.model_id, self._window(), self._picture(),
+            self._payload(), card,
+        )  # fmt: skip
+        with working("making the pair") as bar:
+            report = make_new(job, self.force, bar.describe)
+        self.report(report)
+        if not self.quiet:
+            _show_markdown(markdown(report))
+            print(f"{report['folder']}: {', '.join(report['files'])}")
+
+    def _costs(self) -> list[list[float]] | None:
+        """The cost matrix of three classes or more; None of two."""
+        from ..common import matrices
+
+        if self.classes is None:
+            if self.class_costs:
+                raise UserError("--class-costs FILE is of --classes K; of two classes, a node's delta_fp and delta_fn say it")
+            return None
+        return (
+            matrices.read_costs(Path(self.class_costs), self.classes)
+            if self.class_costs
+            else matrices.equal_costs(self.classes)
+        )
+
+    def _payload(self) -> Any:
+        """What offloads send."""
+        from ..model.pair.job import Payload
+
+        raw = self.payload == "raw"
+        if raw != bool(self.encode) or (self.media and not raw):
+            raise UserError("--payload raw, --encode FILE.py:FUNCTION and --media TYPE go together")
+        return Payload(self.payload, self.media, self.encode, self.limit)
+
+    def _picture(self) -> Any:
+        """How a camera's picture becomes a sample; None where a sample is none."""
+        from ..common.pairs import PictureSpec
+
+        if self.picture is None:
+            if self.to or self.square or self.grey:
+                raise UserError("--to, --square and --grey are of --picture WxHxC, what a camera gives")
+            return None
+        if self.window or self.scale:
+            raise UserError(
+                "--picture: no --window, and no --scale: its numbers are 0 to 255; begin a Keras model with Rescaling"
+            )
+        sizes = [_sizes("--picture", self.picture, 3), _sizes("--to", self.to or self.picture.rpartition("x")[0], 2)]
+        names = ("width", "height", "channels", "wide", "high")
+        return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=self.square, grey=self.grey)
+
+    def _window(self) -> Any:
+        """How measurements become a sample; None where a sample is measured at once."""
+        from ..common.pairs import WindowSpec
+
+        if self.window is None:
+            if self.hop or self.features:
+                raise UserError("--hop and --features are of --window N, the measurements that make a sample")
+            return None
+        features = self.features or ["values"]
+        return WindowSpec(size=self.window, hop=self.hop or self.window, channels=self.channels, features=features)
 
 
-def _pick(args: argparse.Namespace) -> None:
-    from ..model.pick import pick
-
-    fixed = {}
-    for text in args.fix:
-        name, _, value = text.rpartition("=")
-        try:
-            fixed[name] = float(value)
-        except ValueError:
-            raise UserError(f"--fix {text}: want NAME=NUMBER") from None
-    content, report = pick(Path(args.model), args.input, args.output, fixed)
-    out = Path(args.out or Path(args.model).with_suffix("").name + "_picked.tflite")
-    out.write_bytes(content)
-    report = {"file": str(out), "bytes": len(content), **report}
-    write_json(args.json, report)
-    if args.json != "-":
-        print(f"{out}: {len(content):,} bytes, from input {report['input']} to output {report['output']}", end="")
-        print(f", {report['operators_left_out']} operators left out")
-        for name, value in report["fixed"].items():
-            print(f"input {name} is {value:g} for good")
+def _sizes(name: str, text: str, count: int) -> list[int]:
+    """Whole numbers with an x between them. UserError, naming the option, unless there are `count`."""
+    words = text.split("x")
+    if len(words) != count or not all(parse_integer(word, 65535) for word in words):
+        raise UserError(f"{name} {text}: want {'WxHxC, such as 64x48x3' if count == 3 else 'WxH, such as 16x16'}")
+    return [int(word) for word in words]
 
 
-def _add_pick(commands: Any) -> None:
-    p = command(
-        commands,
-        "pick",
-        _pick,
-        "Of a .tflite with several inputs or outputs, one of each: the sample goes to one, the decision is made by one.",
+class Bundle(Reporting):
+    examples = ("h2t2 bundle models/phishing/ldl.tflite --out phishing.h2m",)
+
+    model: str = option(..., "a full-int8 .tflite", positional=True)
+    out: str | None = file(None, "the bundle", unset="the model's name with .h2m")
+
+    def run(self) -> None:
+        from ..model import bundle
+        from ..model.footprint import in_words, on_a_board
+
+        out = Path(self.out or Path(self.model).with_suffix(".h2m"))
+        content = bundle.from_tflite(Path(self.model))
+        out.write_bytes(content)
+        footprint = on_a_board(content)
+        self.report({"bundle": str(out), **footprint})
+        if not self.quiet:
+            print(f"{out}: {footprint['steps']} steps; {in_words(footprint)}")
+
+
+class Pick(Reporting):
+    examples = (
         "h2t2 pick detector.tflite --output scores --out ldl.tflite",
         "h2t2 pick fused.tflite --input audio --fix temperature=21.5 --output 0",
     )
-    p.add_argument("model", help="a .tflite, float or int8 (h2t2 inspect names its ends)")
-    p.add_argument("--input", metavar="NAME", help="what the sample goes to: a name or a number (the only one)")
-    p.add_argument("--output", metavar="NAME", help="what the decision is made by: a name or a number (the only one)")
-    p.add_argument("--fix", metavar="NAME=NUMBER", action="append", default=[], help="what another input is for good (0)")
-    p.add_argument("--out", metavar="FILE", help="the model (the name with _picked.tflite, here)")
-    json_option(p)
+
+    model: str = option(..., "a .tflite, float or int8 (h2t2 inspect names its ends)", positional=True)
+    input: str | None = option(None, "name or number of the input for the sample", unset="the only one", metavar="NAME")
+    output: str | None = option(None, "name or number of the output that decides", unset="the only one", metavar="NAME")
+    fix: list[str] = option(
+        [], "fix another input at a number; may be given again", unset="0", repeat=True, metavar="NAME=NUMBER"
+    )
+    out: str | None = file(None, "the model", unset="the name with _picked.tflite, here")
+
+    def run(self) -> None:
+        from ..model.pick import pick
+
+        content, picked = pick(Path(self.model), self.input, self.output, dict(map(_fixed, self.fix)))
+        out = Path(self.out or Path(self.model).with_suffix("").name + "_picked.tflite")
+        out.write_bytes(content)
+        report = {"file": str(out), "bytes": len(content), **picked}
+        self.report(report)
+        if not self.quiet:
+            print(f"{out}: {len(content):,} bytes, from input {report['input']} to output {report['output']}", end="")
+            print(f", {report['operators_left_out']} operators left out")
+            for name, value in report["fixed"].items():
+                print(f"input {name} is {value:g} for good")
 
 
-def add(commands: Any) -> None:
-    """Declare them."""
-    for declare in (_add_inspect, _add_pick, _add_convert, _add_pair, _add_bundle):
-        declare(commands)
+def _fixed(text: str) -> tuple[str, float]:
+    name, _, value = text.rpartition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise UserError(f"--fix {text}: want NAME=NUMBER") from None

@@ -1,110 +1,209 @@
-"""What the command groups share: how a command is declared, its common options, and what its reports look like."""
+"""What the command groups share: a command as a model of its options, common options, and how reports are shown."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
-from h2t2.link import wire
+from pydantic import PrivateAttr, ValidationError
+from pydantic.fields import FieldInfo
 
-from ..common import log, matrices, pairs, policies, prior_file
+from ..common import log, pairs, policies
 from ..common.corollary import optimal_rates
 from ..common.errors import UserError
+from ..common.fields import Count, Options, about, domain, file, help_text, option, reason
 from ..common.report import Report, Table
 from ..common.untrusted import parse_integer, printable
 from ..fleet import endpoint
+from ..fleet.config import PolicyConfig, described
+from .commands import Parser
+
+GROUPS = {
+    "log": "one line per record on standard error: time, level, command, text",
+    "security": "mqtts:// means TLS; the broker's certificate is verified",
+}
+Chosen = TypeVar("Chosen", bound="Command")
+ChosenPolicy = TypeVar("ChosenPolicy", bound="PolicyChoice")
 
 
-def command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], Any], summary: str, *examples: str
-) -> argparse.ArgumentParser:
-    """Declare a command, with examples under its help."""
-    epilog = "examples:\n" + "\n".join("  " + line for line in examples)
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # as the root's
-    parser.set_defaults(run=run, parser=parser)
-    return parser
+class Command(Options):
+    """A command: its fields are its options, run() performs it.
+
+    Attributes:
+        examples: command lines that `--help` and docs/commands.md show.
+        renamed: former name of an option -> its name now.
+    """
+
+    examples: ClassVar[tuple[str, ...]] = ()
+    renamed: ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def parsed(cls: type[Chosen], words: dict[str, Any]) -> Chosen:
+        """The command of these options, name -> text. UserError, naming the option, for a value that it refuses."""
+        return checked(cls, words)
+
+    def run(self) -> None:
+        """Perform the command."""
+        raise NotImplementedError
 
 
-def words(args: argparse.Namespace, *without: str) -> list[str]:
-    """The command line that gives these arguments, every option that is not at its default; without: options left out."""
-    made = []
-    for action in args.parser._actions:
-        value = getattr(args, action.dest, None)
-        if not action.option_strings or action.dest in without or action.dest == "help":
-            continue
-        if value is None or value is False or value == action.default:
-            continue
-        name = action.option_strings[-1]
-        if action.nargs == 0:
-            made.append(name)
-        elif isinstance(value, list):
-            made += [name, *map(str, value)]
-        else:
-            made.append(f"{name}={value}")
+def checked(model: type[Chosen], values: dict[str, Any]) -> Chosen:
+    """A command with these values. UserError, naming the option, for a value that it refuses."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        if not wrong["loc"]:
+            raise UserError(reason(wrong, model)) from None
+        name = str(wrong["loc"][0])
+        value = "" if name not in values or wrong["type"] == "missing" else f" {wrong['input']}"
+        raise UserError(f"{flag(name, model.model_fields[name])}{value}: {reason(wrong, model)}") from None
+
+
+def flag(name: str, field: FieldInfo) -> str:
+    """An option as it is written on the command line; the name of a positional argument."""
+    if about(field, "positional"):
+        return str(about(field, "metavar") or name)
+    return str(about(field, "flag") or "--" + name.replace("_", "-"))
+
+
+class _Renamed(argparse.Action):
+    """Refuses a former name of an option."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> NoReturn:
+        raise UserError(f"{option_string}: this option is called {self.const} now")
+
+
+def visible(model: type[Command]) -> dict[str, FieldInfo]:
+    """The fields of a command that its command line has."""
+    return {name: field for name, field in model.model_fields.items() if not about(field, "hidden")}
+
+
+def parser(name: str, model: type[Command], summary: str) -> Parser:
+    """The command line of a command."""
+    shown = "examples:\n" + "\n".join("  " + line for line in model.examples)
+    made = Parser(f"h2t2 {name}", description=summary, epilog=shown, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # see main()
+    groups: dict[str, Any] = {"": made}
+    for field_name, field in visible(model).items():
+        title = about(field, "group") or ""
+        if title not in groups:
+            groups[title] = made.add_argument_group(title, GROUPS.get(title))
+        names, settings = argument(field_name, field)
+        groups[title].add_argument(*names, **settings)
+    for old, new in model.renamed.items():
+        made.add_argument(old, nargs="*", action=_Renamed, const=new, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return made
 
 
-def json_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", metavar="FILE", help="write the report as JSON; - for standard output")
+def argument(name: str, field: FieldInfo) -> tuple[list[str], dict[str, Any]]:
+    """The arguments of add_argument() for a field. The values stay text: pydantic converts and checks them."""
+    accepted = domain(field)
+    positional, required = about(field, "positional"), field.is_required() and not about(field, "unset")
+    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_text(field).replace("%", "%%")}
+    if not positional:
+        settings["dest"] = name
+    if accepted.kind is bool:
+        return [flag(name, field)], {**settings, "action": "store_true"}
+    settings["metavar"] = metavar(name, field)
+    if about(field, "repeat"):
+        settings["action"] = "append"
+    if about(field, "const") is not None:
+        settings.update(nargs="?", const=about(field, "const"))
+    elif accepted.many != 1:
+        settings["nargs"] = "*" if positional and not required else accepted.many
+    elif positional and not required:
+        settings["nargs"] = "?"
+    if required and not positional:
+        settings["required"] = True
+    return [name if positional else flag(name, field)], settings
 
 
-def log_options(parser: argparse.ArgumentParser) -> None:
-    """What a command has that runs for long and logs."""
-    group = parser.add_argument_group("log", "a line a record on standard error: time, level, command, text")
-    group.add_argument("--log", choices=log.FORMATS, default=log.FORMATS[0], help="its form (%(default)s)")
-    group.add_argument("--verbose", action="store_true", help="log details too")
+def metavar(name: str, field: FieldInfo) -> Any:
+    """The name of an option's value; of several values a tuple."""
+    accepted = domain(field)
+    text = about(field, "metavar") or ("{" + ",".join(map(str, accepted.choices)) + "}" if accepted.choices else name.upper())
+    words = text.split()
+    return tuple(words) if len(words) > 1 else text
 
 
-def begin_log(command: str, args: argparse.Namespace) -> None:
-    """Log as log_options() were told. command: whose records they are."""
-    log.start(command, args.log, args.verbose)
+def words(command: Command, *without: str) -> list[str]:
+    """The command line that gives a command its options, apart from defaults and those in `without`."""
+    line: list[str] = []
+    for name, field in visible(type(command)).items():
+        value = getattr(command, name)
+        if name in without or about(field, "positional") or value in (None, False) or value == field.get_default():
+            continue
+        if value is True:
+            line.append(flag(name, field))
+        elif isinstance(value, (list, tuple)):
+            line += [flag(name, field), *map(str, value)]
+        else:
+            line.append(f"{flag(name, field)}={value}")
+    return line
 
 
-def positive(text: str) -> int:
-    """An argument that must be 1 or more."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return value
+class Reporting(Command):
+    """A command that reports."""
+
+    json_file: str | None = file(None, "write the report as JSON; -: to standard output", flag="--json")
+
+    @property
+    def quiet(self) -> bool:
+        """Whether standard output is for JSON alone."""
+        return self.json_file == "-"
+
+    def report(self, content: Any) -> None:
+        """Write the report where --json asks for it."""
+        write_json(self.json_file, content)
 
 
-def share(text: str) -> float:
-    """An argument that is a cost or a share, 0 to 1."""
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text}: want 0 to 1")
-    return value
+class Daemon(Command):
+    """A command that runs for long and logs."""
+
+    log: Literal["text", "json"] = option("text", "form of the log", group="log")
+    verbose: bool = option(False, "log details too", group="log")
+
+    def begin_log(self, name: str) -> None:
+        """Log from now on; the records bear the command's name."""
+        log.start(name, self.log, self.verbose)
 
 
-def model_number(text: str) -> int:
-    """An argument that numbers a remote model in requests."""
-    number = parse_integer(text, 65535)
-    if number is None:
-        raise argparse.ArgumentTypeError(f"{text} is not in 0..65535")
-    return number
+class Connected(Command):
+    """A command that is a client of a broker."""
+
+    broker: str = option("mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", metavar="URL")
+    ca: str = file("", "certificate of the authority that signed the broker's", unset="the system's own", group="security")
+    cert: str = file("", "our certificate, where the broker wants one (PEM)", group="security")
+    key: str = file("", "our private key (PEM), readable by its owner alone", group="security")
+    no_verify: bool = option(False, "trust any broker: for a first try only", group="security")
+    user: str = option("", "user name", group="security")
+    password_file: str = file(
+        "", f"its password, readable by its owner alone; or the environment's {endpoint.PASSWORD}", group="security"
+    )
+
+    @property
+    def url(self) -> str:
+        """The broker as mqtt[s]://HOST[:PORT]."""
+        return self.broker
+
+    def connection(self) -> endpoint.Endpoint:
+        """The broker. UserError, naming the option, for what cannot be used; no secret is in it."""
+        files = endpoint.Files(self.ca or None, self.cert or None, self.key or None, self.password_file or None)
+        return endpoint.resolve(self.url, files, self.user or None, not self.no_verify)
 
 
-def device_name(text: str) -> str:
-    """An argument that is a device's name in topics."""
-    try:
-        return wire.checked_device(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def address(text: str, option: str) -> tuple[str, int]:
-    """(host, port) of PORT or HOST:PORT, by default this machine. UserError, naming the option, for anything else."""
+def address(text: str, name: str) -> tuple[str, int]:
+    """(host, port) of PORT or HOST:PORT; the default host is this machine. UserError, naming the option, for other text."""
     host, _, port = text.rpartition(":")
     number = parse_integer(port, 65535)
     if not number:
-        raise UserError(f"{option} {text}: want PORT or HOST:PORT")
+        raise UserError(f"{name} {text}: want PORT or HOST:PORT")
     return host or "127.0.0.1", number
 
 
@@ -142,143 +241,112 @@ def progress() -> Iterator[Any]:
         yield bar
 
 
+@dataclass(frozen=True)
+class Working:
+    """One task on a progress bar."""
+
+    bar: Any
+    task: Any
+
+    def describe(self, text: str) -> None:
+        """Show what is done now."""
+        self.bar.update(self.task, description=text)
+
+    def count(self, done: int, total: int) -> None:
+        """Show how much is done."""
+        self.bar.update(self.task, completed=done, total=total)
+
+
+@contextmanager
+def working(title: str) -> Iterator[Working]:
+    """A progress bar of one task."""
+    with progress() as bar:
+        yield Working(bar, bar.add_task(title, total=None))
+
+
 def show(report: Report) -> None:
     """Print tables and lines. What devices have said in them is shown, never obeyed."""
-    for part in report:
-        if isinstance(part, str):
-            print(printable(part, "\n"))
+    for line in report:
+        if isinstance(line, str):
+            print(printable(line, "\n"))
         else:
-            _print(part)
+            _print(line)
 
 
 def _print(table: Table) -> None:
     from rich.console import Console
 
     console = Console()
-    Console(width=None if console.is_terminal else 120).print(drawn(table))
+    Console(width=None if console.is_terminal else 120).print(renderable(table))
 
 
-def drawn(part: Table | str) -> Any:
-    """A table or a line as rich draws it: its text is no markup, and commands no terminal."""
+def renderable(content: Table | str) -> Any:
+    """A table or a line as rich prints it. Its text is no markup, and it cannot command a terminal."""
     from rich.table import Table as Rich
     from rich.text import Text
 
-    if isinstance(part, str):
-        return Text(printable(part, "\n"))
-    made = Rich(title=Text(printable(part.title)))
-    for name, side in part.columns.items():
-        made.add_column(Text(printable(name)), justify="left" if side == "left" else "right", no_wrap=side == "left")
-    for row in part.rows:
-        made.add_row(*(Text(printable(cell)) for cell in row))
-    return made
+    if isinstance(content, str):
+        return Text(printable(content, "\n"))
+    table = Rich(title=Text(printable(content.title)))
+    for name, side in content.columns.items():
+        table.add_column(Text(printable(name)), justify="left" if side == "left" else "right", no_wrap=side == "left")
+    for row in content.rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
 
 
-def add_endpoint_options(parser: argparse.ArgumentParser) -> None:
-    """--broker and what goes with it."""
-    parser.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt[s]://host[:port] (mqtt://localhost:1883)")
-    group = parser.add_argument_group("security", "mqtts:// means TLS; the broker's certificate is verified")
-    group.add_argument("--ca", metavar="FILE", help="certificate of the authority that signed the broker's (the system's own)")
-    group.add_argument("--cert", metavar="FILE", help="our certificate, where the broker wants one (PEM)")
-    group.add_argument("--key", metavar="FILE", help="our private key (PEM); readable by its owner alone")
-    group.add_argument("--no-verify", action="store_true", help="believe any broker: for a first try only")
-    group.add_argument("--user", help="user name")
-    group.add_argument(
-        "--password-file",
-        metavar="FILE",
-        help=f"its password, readable by its owner alone (or the environment's {endpoint.PASSWORD})",
-    )
+class PolicyChoice(PolicyConfig, Command):
+    """A command that runs a policy on a pair."""
 
-
-def endpoint_of(args: argparse.Namespace) -> endpoint.Endpoint:
-    """What add_endpoint_options() was told. UserError, naming the option, for what cannot be used; no secret is in it."""
-    files = endpoint.Files(args.ca, args.cert, args.key, args.password_file)
-    return endpoint.resolve(args.broker, files, args.user, not args.no_verify)
-
-
-POLICY_OPTIONS = (
-    "bits", "delta_fp", "delta_fn", "eta", "epsilon", "feedback", "exploration", "half_life", "rdl_fp", "rdl_fn",
-    "miss_rate", "costs", "rdl_confusion", "seed",
-)  # fmt: skip
-
-
-def add_policy_options(parser: argparse.ArgumentParser) -> None:
-    """What `demo` and `node` take for the policy; defaults are the core's."""
-    usual = policies.DEFAULTS
-    group = parser.add_argument_group("policy")
-    group.add_argument("--window", type=int, choices=range(1, 9), default=1, metavar="W", help="offloads in flight, 1..8 (1)")
-    group.add_argument("--policy", choices=policies.NAMES, default=policies.NAMES[0], help="which one decides (%(default)s)")
-    group.add_argument(
-        "--bits", type=int, choices=range(1, 9), default=usual["bits"], metavar="b", help="score bits, 1..8 (%(default)s)"
-    )
-    group.add_argument("--beta", type=float, help="cost of an offload, 0..1 (the pair's)")
-    group.add_argument("--delta-fp", type=float, default=usual["delta_fp"], help="cost of a false alarm, 0..1 (%(default)s)")
-    group.add_argument("--delta-fn", type=float, default=usual["delta_fn"], help="cost of a missed event, 0..1 (%(default)s)")
-    group.add_argument("--rdl-fp", type=float, default=usual["rdl_fp"], help="how often the remote model says 1 for 0 (0)")
-    group.add_argument("--rdl-fn", type=float, default=usual["rdl_fn"], help="how often it says 0 for 1 (0)")
-    group.add_argument(
-        "--miss-rate",
-        type=float,
-        default=usual["miss_rate"],
-        metavar="M",
-        help="adaptive: most of the events missed, 0..1 (any)",
-    )
-    group.add_argument(
-        "--costs", metavar="FILE", help="many classes: .csv, a line each, of what saying each costs (the pair's)"
-    )
-    group.add_argument(
-        "--rdl-confusion", metavar="FILE", help="many classes: .csv, a line each, of how often the RDL says each"
-    )
-    group.add_argument("--prior", metavar="FILE", help="adaptive: the table to start from, of `h2t2 prior`")
-    group.add_argument("--eta", type=float, default=usual["eta"], help="h2t2: learning rate, to 5.5 (%(default)s)")
-    group.add_argument("--epsilon", type=float, default=usual["epsilon"], help="h2t2: fixed exploration (%(default)s)")
-    group.add_argument(
-        "--feedback", choices=policies.FEEDBACK, default=usual["feedback"], help="h2t2: what teaches (%(default)s)"
-    )
-    group.add_argument(
-        "--exploration",
-        choices=policies.EXPLORATION,
-        default=usual["exploration"],
-        help="h2t2: falling, or fixed (%(default)s)",
-    )
-    group.add_argument(
-        "--corollary",
-        type=positive,
+    pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
+    corollary: Count | None = option(
+        None,
+        "h2t2: epsilon and eta of the paper's Corollary 1 for T rounds, with fixed exploration and explored feedback",
+        group="policy",
         metavar="T",
-        help="h2t2: epsilon* and eta* of the paper's Corollary 1 for T rounds, with its fixed exploration, explored feedback",
-    )
-    group.add_argument(
-        "--half-life", type=int, default=usual["half_life"], help="h2t2: rounds after which losses are halved (0: never)"
-    )
-    group.add_argument(
-        "--seed", type=int, default=usual["seed"], help="of the policy's draws and of the sample stream (%(default)s)"
     )
 
+    _pair: pairs.Pair = PrivateAttr()
 
-def policy_numbers(args: argparse.Namespace, about: pairs.PairInfo) -> dict[str, Any]:
-    """People's numbers of those options, as units.policy takes them. about: says what is not given.
+    @classmethod
+    def parsed(cls: type[ChosenPolicy], words: dict[str, Any]) -> ChosenPolicy:
+        """As Command.parsed(). What the pair describes is the default of beta, class_costs, model_id ..."""
+        entries = cls.configured(words)
+        pair = pairs.load(words.get("pair", entries.get("pair", cls.model_fields["pair"].default)))
+        defaults = {name: value for name, value in described(pair.info).items() if name in cls.model_fields}
+        command = checked(cls, {**defaults, **entries, **words})
+        command._pair = pair
+        command._check_options()
+        return command
 
-    UserError for an option that the policy chosen has not.
-    """
-    many = about.classes > 2
-    taken = policies.option_names(args.policy, many)
-    usual = policies.DEFAULTS
-    for name in (*POLICY_OPTIONS, "prior", "corollary"):
-        needs = "eta" if name == "corollary" else name
-        if needs not in taken and getattr(args, name) != usual.get(name):
-            option = f"--{name.replace('_', '-')}"
-            if many or name in ("costs", "rdl_confusion"):
-                raise UserError(f"{option}: not of a pair of {about.classes} classes, as {about.name} is")
-            other = next(known for known in policies.NAMES if needs in policies.option_names(known))
-            raise UserError(f"{option} is an option of --policy {other}, not of {args.policy}")
-    numbers = {"beta": about.beta if args.beta is None else args.beta, **{name: getattr(args, name) for name in POLICY_OPTIONS}}
-    numbers["costs"] = matrices.read_costs(Path(args.costs), about.classes) if args.costs else about.costs
-    if args.rdl_confusion:
-        numbers["rdl_confusion"] = matrices.read_confusion(Path(args.rdl_confusion), about.classes)
-    if args.corollary:
-        if not 0 < numbers["beta"] <= 1:
-            raise UserError(f"--corollary needs a beta in (0, 1], not {numbers['beta']:g}")
-        epsilon, eta = optimal_rates(args.bits, args.corollary, numbers["beta"])
-        numbers.update(policies.PAPER, epsilon=epsilon, eta=eta)
-    if args.prior:
-        numbers["prior"] = prior_file.read(Path(args.prior), args.bits)
-    return numbers
+    @classmethod
+    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
+        """Options that come from a file; `words` override them."""
+        return {}
+
+    def policy_numbers(self) -> dict[str, Any]:
+        """People's numbers of the policy."""
+        return self.numbers(Path("."), self._pair.info.classes) | self.corollary_rates()
+
+    def corollary_rates(self) -> dict[str, Any]:
+        """The options that --corollary decides; {} without it."""
+        if not self.corollary:
+            return {}
+        if not 0 < self.beta <= 1:
+            raise UserError(f"--corollary needs a beta in (0, 1], not {self.beta:g}")
+        epsilon, eta = optimal_rates(self.bits, self.corollary, self.beta)
+        return {**policies.PAPER, "epsilon": epsilon, "eta": eta}
+
+    def _check_options(self) -> None:
+        """UserError for an option that the policy does not have."""
+        classes = self._pair.info.classes
+        available = policies.option_names(self.policy, classes > 2)
+        for name in (*PolicyConfig.model_fields.keys() - {"policy", "in_flight", "beta"}, "corollary"):
+            needed = {"corollary": "eta", "class_costs": "costs"}.get(name, name)
+            field = type(self).model_fields[name]
+            if needed in available or getattr(self, name) == field.default:
+                continue
+            if classes > 2 or name in ("class_costs", "rdl_confusion"):
+                raise UserError(f"{flag(name, field)}: not of a pair of {classes} classes, as {self._pair.info.name} is")
+            other = next(known for known in policies.NAMES if needed in policies.option_names(known))
+            raise UserError(f"{flag(name, field)} is an option of --policy {other}, not of {self.policy}")

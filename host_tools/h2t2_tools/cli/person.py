@@ -1,4 +1,4 @@
-"""A person at a terminal in the remote model's place: `h2t2 rdl --model human`."""
+"""A person at a terminal in the remote model's place: `h2t2 rdl --remote human`."""
 
 from __future__ import annotations
 

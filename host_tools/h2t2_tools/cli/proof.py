@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
@@ -10,367 +9,307 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import numpy as np
+from pydantic import AfterValidator, Field
 
 from ..boards.kinds import KINDS
 from ..common.errors import Failure, UserError
+from ..common.fields import Count, OneOf, Seconds, Share, Whole, file, option
 from ..common.report import Table
-from .options import (
-    add_policy_options,
-    command,
-    json_option,
-    policy_numbers,
-    positive,
-    progress,
-    show,
-    write_json,
-)
+from .options import PolicyChoice, Reporting, progress, show, working
 
 ANY = "any"  # heap: no board's
+HEAPS = (*(kind.name for kind in KINDS.values() if kind.chip), ANY)
+LocalPort = Annotated[int, Field(ge=0, le=65535)]
 
 
-def _demo(args: argparse.Namespace) -> None:
-    from ..common import pairs, policies
-
-    pair = pairs.load(args.model)
-    if args.fleet:
-        _fleet_demo(args, pair)
-        return
-    if args.dashboard:
-        raise UserError("--dashboard: of a fleet; also give --fleet 20")
-    from ..proof import demo
-
-    numbers = policy_numbers(args, pair.info)
-    policies.make(args.policy, numbers)  # refuses what is wrong before anything starts
-    report = demo.demonstrate(pair, args.policy, numbers, args.samples, args.broker, args.window, Path(args.out))
-    write_json(args.json, report)
-    if args.json != "-":
-        demo.show(report)
-
-
-def _fleet_demo(args: argparse.Namespace, pair: Any) -> None:
-    from ..fleet.monitoring import report as seen
-    from ..proof import fleet_demo
-
-    if pair.info.classes > 2:
-        raise UserError(f"--fleet: a pair of two classes, not {pair.info.name}")
-
-    def say(text: str) -> None:
-        print(f"h2t2 demo: {text}", file=sys.stderr, flush=True)
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    made = fleet_demo.demonstrate(pair, args.fleet, args.broker, args.dashboard, args.seconds, say)
-    write_json(args.json, made)
-    if args.json != "-":
-        show(seen.table(made, time.time()))
-
-
-def _add_demo(commands: Any) -> None:
-    p = command(
-        commands,
-        "demo",
-        _demo,
-        "Broker, RDL worker and node on this machine: classify, offload, learn, and show what it cost.",
+class Demo(PolicyChoice, Reporting):
+    examples = (
         "h2t2 demo",
-        "h2t2 demo --model digits --beta 0.1 --json -",
+        "h2t2 demo --pair digits --beta 0.1 --json -",
         "h2t2 demo --fleet 20 --dashboard   # twenty nodes, three of them in trouble, and a page to look at",
         "h2t2 demo --broker mosquitto --policy h2t2 --feedback explored --exploration epsilon   # Algorithm 1",
     )
-    p.add_argument("--model", default="breast_cancer", help="shipped pair or folder of one (breast_cancer)")
-    p.add_argument("--samples", type=positive, default=2000, help="how many (2000)")
-    p.add_argument("--broker", default="amqtt", help="amqtt (in process), mosquitto, or mqtt://host:port (amqtt)")
-    p.add_argument("--out", default="results/demo", help="folder for the CSV and the pictures (results/demo)")
-    p.add_argument("--fleet", type=positive, metavar="N", help="so many nodes in place of one, until Ctrl-C (4 or more)")
-    p.add_argument(
-        "--dashboard",
-        type=positive,
-        nargs="?",
-        const=8080,
-        metavar="PORT",
-        default=0,
-        help="of a fleet: the dashboard beside it (8080)",
+    renamed = {"--model": "--pair", "--window": "--in-flight", "--costs": "--class-costs"}
+
+    samples: Count = option(2000, "samples to stream")
+    broker: str = option("amqtt", "amqtt (in this process), mosquitto, or mqtt://HOST:PORT")
+    out: str = option("results/demo", "folder for the CSV and the pictures")
+    fleet: Annotated[int, Field(ge=4, le=10000)] | None = option(
+        None, "run so many nodes in place of one, until Ctrl-C", metavar="N"
     )
-    p.add_argument("--seconds", type=float, default=0, help="of a fleet: end after so long (Ctrl-C)")
-    json_option(p)
-    add_policy_options(p)
+    dashboard: LocalPort = option(0, "of a fleet: the dashboard beside it", unset="none; 8080", metavar="PORT", const="8080")
+    seconds: Seconds = option(0.0, "of a fleet: end after so long", unset="Ctrl-C")
+
+    def run(self) -> None:
+        from ..common import policies
+
+        if self.fleet:
+            self._show_fleet(self.fleet)
+            return
+        if self.dashboard:
+            raise UserError("--dashboard: of a fleet; also give --fleet 20")
+        from ..proof import demo
+
+        numbers = self.policy_numbers()
+        policies.make(self.policy, numbers)  # refuses wrong options before anything starts
+        report = demo.demonstrate(self._pair, self.policy, numbers, self.samples, self.broker, self.in_flight, Path(self.out))
+        self.report(report)
+        if not self.quiet:
+            demo.show(report)
+
+    def _show_fleet(self, count: int) -> None:
+        from ..fleet.monitoring import report as seen
+        from ..proof import fleet_demo
+
+        info = self._pair.info
+        if info.classes > 2:
+            raise UserError(f"--fleet: a pair of two classes, not {info.name}")
+
+        def say(text: str) -> None:
+            print(f"h2t2 demo: {text}", file=sys.stderr, flush=True)
+
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        report = fleet_demo.demonstrate(self._pair, count, self.broker, self.dashboard, self.seconds, say)
+        self.report(report)
+        if not self.quiet:
+            show(seen.table(report, time.time()))
 
 
-def _run(args: argparse.Namespace) -> None:
-    from ..boards import project
-    from ..proof import run
-
-    def show_line(line: dict[str, Any]) -> None:
-        if args.json != "-":
-            print(json.dumps(line), flush=True)
-
-    heap = 0 if args.heap == ANY else KINDS[args.heap].heap
-    report = run.run(project.load(Path(args.project)), args.board, args.broker, args.fresh, show_line, heap)
-    write_json(args.json, report)
-    if args.json != "-":
-        decided = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
-        print(f"decisions: {decided}; files: {report['folder'] or 'none'}", file=sys.stderr)
-        if "accuracy" in report:
-            told = f"accuracy {report['accuracy']:.1%}, mean cost {report['cost']:.3f} ({report['labelled']} labelled samples)"
-            print(told, file=sys.stderr)
-    if report["trouble"]:
-        raise Failure(f"the run was not in order: {'; '.join(report['trouble'])}; what the board said stands above")
-
-
-def _add_run(commands: Any) -> None:
-    p = command(
-        commands,
-        "run",
-        _run,
-        "A project on an emulated board, flashed as onto a real one, with broker and remote model; a JSON line a decision.",
+class Run(Reporting):
+    examples = (
         "h2t2 run mine",
         "h2t2 run mine --board arm32 --fresh --json report.json",
         "h2t2 run mine --broker mqtt://broker.lan   # a broker and a remote model of your own",
     )
-    p.add_argument("project", help="folder of app, configuration and model (h2t2 new)")
-    p.add_argument(
-        "--board", choices=["unix", "arm32", "pico", "microbit"], default="unix", help="which emulated one (%(default)s)"
+
+    project: str = option(..., "folder of app, configuration and model (h2t2 new)", positional=True)
+    board: Literal["unix", "arm32", "pico", "microbit"] = option("unix", "the emulated board")
+    broker: str = option("", "a broker that a remote model serves", unset="both are started here", metavar="URL")
+    fresh: bool = option(False, "delete what the board learned and wrote in earlier runs")
+    heap: Annotated[str, AfterValidator(OneOf(HEAPS))] = option(
+        "pico_w", f"give unix or arm32 the heap that such a board usually has free; {ANY}: all that it takes", metavar="KIND"
     )
-    p.add_argument("--broker", default="", metavar="URL", help="one with a remote model behind it (both are started here)")
-    p.add_argument("--fresh", action="store_true", help="forget what it learned and wrote in earlier runs")
-    p.add_argument(
-        "--heap", choices=[*(kind.name for kind in KINDS.values() if kind.chip), ANY], default="pico_w", metavar="KIND",
-        help=f"give unix or arm32 the heap that such a board usually has free, {ANY}: all that it takes (%(default)s)",
-    )  # fmt: skip
-    json_option(p)
+
+    def run(self) -> None:
+        from ..boards import project
+        from ..proof import run
+
+        def show_line(line: dict[str, Any]) -> None:
+            if not self.quiet:
+                print(json.dumps(line), flush=True)
+
+        heap = 0 if self.heap == ANY else KINDS[self.heap].heap
+        report = run.run(project.load(Path(self.project)), self.board, self.broker, self.fresh, show_line, heap)
+        self.report(report)
+        if not self.quiet:
+            decisions = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
+            print(f"decisions: {decisions}; files: {report['folder'] or 'none'}", file=sys.stderr)
+            if "accuracy" in report:
+                labelled = f"{report['labelled']} labelled samples"
+                print(f"accuracy {report['accuracy']:.1%}, mean cost {report['cost']:.3f} ({labelled})", file=sys.stderr)
+        if report["trouble"]:
+            raise Failure(f"the run was not in order: {'; '.join(report['trouble'])}; what the board said stands above")
 
 
-def _validate(args: argparse.Namespace) -> None:
-    from ..proof import validate
+def _mode(text: str) -> str:
+    """A check that a text is a mode of the policies; "every" means all of them."""
+    from ..proof.validate import EVERY
 
-    rows = []
-    with progress() as bar:
-        modes = validate.EVERY if "every" in args.mode else args.mode
-        for mode in modes:
-            for bits in args.bits:
-                task = bar.add_task(f"b = {bits}, {mode}", total=args.rounds)
-                rows.append(validate.compare(bits, args.rounds, args.seed, mode, partial(bar.advance, task)))
-    write_json(args.json, rows)
-    if args.json != "-":
-        names = ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin")
-        cells = [
-            [row["bits"], row["mode"], row["rounds"], row["differ"], f"{row['worst_error']:.1e}", f"{row['margin']:.1e}"]
-            for row in rows
-        ]
-        show(
-            [
-                Table(
-                    f"integer core against float64 reference, seed {args.seed}",
-                    {name: "left" if name == "mode" else "right" for name in names},
-                    [[str(cell) for cell in row[:5]] + [row[5] if row[3] else "-"] for row in cells],
-                )
-            ]
-        )
-    bad = [r for r in rows if not r["within"]]
-    if bad:
-        raise Failure(f"{len(bad)} of {len(rows)} rows are outside the bounds")
+    return OneOf((*EVERY, "every"))(text)
 
 
-def _add_validate(commands: Any) -> None:
-    p = command(
-        commands,
-        "validate",
-        _validate,
-        "Drive the integer core and the float64 reference with the same draws and count what differs.",
+class Validate(Reporting):
+    examples = (
         "h2t2 validate --bits 4 6 8 --rounds 10000",
         "h2t2 validate --mode every --bits 4 6 8 10 --rounds 20000 --json validation.json",
     )
-    from ..proof.validate import EVERY
 
-    p.add_argument("--bits", type=int, nargs="+", choices=range(1, 13), default=[4, 6, 8], metavar="b", help="(4 6 8)")
-    p.add_argument("--rounds", type=positive, default=10000, help="of each row (10000)")
-    p.add_argument("--seed", type=int, default=1, help="of the draws and the stream (1)")
-    p.add_argument("--mode", nargs="+", choices=[*EVERY, "every"], default=["paper"], help="policy options (paper)")
-    json_option(p)
+    bits: list[Annotated[int, Field(ge=1, le=12)]] = option([4, 6, 8], "score bits", metavar="b")
+    rounds: Count = option(10000, "rounds of each row")
+    seed: Whole = option(1, "seed of the draws and the stream")
+    mode: list[Annotated[str, AfterValidator(_mode)]] = option(["paper"], "policy options; every: all of them")
 
+    def run(self) -> None:
+        from ..proof import validate
 
-def _ldl_check(args: argparse.Namespace) -> None:
-    from ..proof import ldl_check
-
-    inputs = None
-    if args.inputs:
-        from ..lab.datasets.data import arrays
-
-        inputs = arrays(Path(args.inputs), "x")[0]
-        if inputs.dtype != np.int8:
-            raise UserError(f"{args.inputs}: x is {inputs.dtype}; want the model's own int8 inputs")
-    with progress() as bar:
-        task = bar.add_task("comparing")
-        report = ldl_check.compare(
-            Path(args.model), inputs, args.samples, args.seed, args.layers,
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )  # fmt: skip
-    write_json(args.json, report)
-    if args.json != "-":
-        what = "bytes of all layers" if args.layers else "output bytes"
-        print(
-            f"{report['model']}: {report['samples']} samples, {report['differ']} of {report['bytes']:,} {what} differ from "
-            f"{report['oracle']}'s reference kernels; {report['bins']} policy bins (b = 4) differ from its optimised ones"
-        )
-    if report["differ"]:
-        raise Failure(f"the integer interpreter differs, first at {report['first'] or 'the output'}")
+        rows = []
+        with progress() as bar:
+            for mode in validate.EVERY if "every" in self.mode else self.mode:
+                for bits in self.bits:
+                    task = bar.add_task(f"b = {bits}, {mode}", total=self.rounds)
+                    rows.append(validate.compare(bits, self.rounds, self.seed, mode, partial(bar.advance, task)))
+        self.report(rows)
+        if not self.quiet:
+            names = ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin")
+            cells = [
+                [
+                    str(row["bits"]), row["mode"], str(row["rounds"]), str(row["differ"]), f"{row['worst_error']:.1e}",
+                    f"{row['margin']:.1e}" if row["differ"] else "-",
+                ]
+                for row in rows
+            ]  # fmt: skip
+            columns = {name: "left" if name == "mode" else "right" for name in names}
+            show([Table(f"integer core against float64 reference, seed {self.seed}", columns, cells)])
+        failures = [row for row in rows if not row["within"]]
+        if failures:
+            raise Failure(f"{len(failures)} of {len(rows)} rows are outside the bounds")
 
 
-def _add_ldl_check(commands: Any) -> None:
-    p = command(
-        commands,
-        "ldl-check",
-        _ldl_check,
-        "Compare the integer interpreter with TFLite's reference kernels, byte for byte.",
+class LdlCheck(Reporting):
+    examples = (
         "h2t2 ldl-check models/digits/ldl.tflite --layers",
         "h2t2 ldl-check my.tflite --inputs my_int8.npz --samples 20 --json -",
     )
-    p.add_argument("model", help="a full-int8 .tflite")
-    p.add_argument("--samples", type=positive, default=100, help="random inputs (100)")
-    p.add_argument("--inputs", help="an .npz whose x holds int8 inputs, instead of random ones")
-    p.add_argument("--layers", action="store_true", help="compare every step's output, and name the first that differs")
-    p.add_argument("--seed", type=int, default=1, help="of the random inputs (1)")
-    json_option(p)
+
+    model: str = option(..., "a full-int8 .tflite", positional=True)
+    samples: Count = option(100, "random inputs")
+    inputs: str | None = file(None, "an .npz whose x holds int8 inputs, instead of random ones")
+    layers: bool = option(False, "compare every step's output, and name the first that differs")
+    seed: Whole = option(1, "seed of the random inputs")
+
+    def run(self) -> None:
+        from ..proof import ldl_check
+
+        with working("comparing") as bar:
+            report = ldl_check.compare(Path(self.model), self._inputs(), self.samples, self.seed, self.layers, bar.count)
+        self.report(report)
+        if not self.quiet:
+            compared = "bytes of all layers" if self.layers else "output bytes"
+            print(
+                f"{report['model']}: {report['samples']} samples, {report['differ']} of {report['bytes']:,} {compared} differ "
+                f"from {report['oracle']}'s reference kernels; {report['bins']} policy bins (b = 4) differ from its "
+                "optimised ones"
+            )
+        if report["differ"]:
+            raise Failure(f"the integer interpreter differs, first at {report['first'] or 'the output'}")
+
+    def _inputs(self) -> Any:
+        if not self.inputs:
+            return None
+        from ..lab.datasets.data import arrays
+
+        inputs = arrays(Path(self.inputs), "x")[0]
+        if inputs.dtype != "int8":
+            raise UserError(f"{self.inputs}: x is {inputs.dtype}; want the model's own int8 inputs")
+        return inputs
 
 
-def _hil(args: argparse.Namespace) -> None:
-    from ..proof import hil
+class Hil(Reporting):
+    examples = ("h2t2 hil", "h2t2 hil --board unix -- -k broker", "h2t2 hil --board pico-desk --port /dev/ttyACM0")
 
-    boards = args.board or ["emulated"]
-    with progress() as bar:
-        task = bar.add_task("looking", total=None)
-        hil.prepare(Path(args.hil), boards, lambda what: bar.update(task, description=what))
-    status, rows = hil.run_tests(Path(args.hil), boards, args.port, args.pytest, Path(args.out))
-    write_json(args.json, rows)
-    if args.json != "-":
-        header = dict.fromkeys(("board", "firmware"), "left") | dict.fromkeys(
-            ("passed", "failed", "skipped", "seconds"), "right"
-        )
-        body = [
-            [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in list(header)[1:])]
-            for row in hil.summary(rows)
-        ]
-        show([Table("hardware in the loop", header, body)])
-        print(Path(args.out) / "hil.html")
-    if status:
-        raise Failure("some tests failed")
+    board: list[str] = option([], "ID of boards.toml, emulated or all; may be given again", unset="emulated", repeat=True)
+    port: str | None = option(None, "serial line of a real board")
+    hil: str = option("hil", "folder of the tests", metavar="DIR")
+    out: str = option("results/hil", "folder for hil.jsonl and hil.html", metavar="DIR")
+    pytest: list[str] = option([], "after --: more options for pytest", positional=True)
 
+    def run(self) -> None:
+        from ..proof import hil
 
-def _add_hil(commands: Any) -> None:
-    p = command(
-        commands,
-        "hil",
-        _hil,
-        "Run the hardware-in-the-loop tests on emulated or real boards; prints a table and writes an HTML report.",
-        "h2t2 hil",
-        "h2t2 hil --board unix -- -k broker",
-        "h2t2 hil --board pico-desk --port /dev/ttyACM0",
-    )
-    p.add_argument("--board", action="append", help="ID of boards.toml, emulated or all (emulated); repeatable")
-    p.add_argument("--port", help="serial line of a real board")
-    p.add_argument("--hil", default="hil", metavar="DIR", help="folder of the tests (hil)")
-    p.add_argument("--out", default="results/hil", metavar="DIR", help="folder for hil.jsonl and hil.html (results/hil)")
-    p.add_argument("pytest", nargs="*", help="after --: more options for pytest")
-    json_option(p)
+        boards, out = self.board or ["emulated"], Path(self.out)
+        with working("looking") as bar:
+            hil.prepare(Path(self.hil), boards, bar.describe)
+        status, rows = hil.run_tests(Path(self.hil), boards, self.port, self.pytest, out)
+        self.report(rows)
+        if not self.quiet:
+            left, right = ("board", "firmware"), ("passed", "failed", "skipped", "seconds")
+            body = [
+                [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in (*left[1:], *right))]
+                for row in hil.summary(rows)
+            ]
+            show([Table("hardware in the loop", dict.fromkeys(left, "left") | dict.fromkeys(right, "right"), body)])
+            print(out / "hil.html")
+        if status:
+            raise Failure("some tests failed")
 
 
-def _chaos(args: argparse.Namespace) -> None:
-    from ..proof import chaos
-
-    with progress() as bar:
-        tasks: dict[str, Any] = {}
-
-        def tell(name: str, done: int, total: int, doing: str) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=total)
-            bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
-
-        report = chaos.unleash(args.node, args.samples, args.deadline, args.seed, tell, args.hours)
-        report["field"] = [] if args.hours else chaos.field.go_through(lambda text: tell("field", 0, 1, text))
-    write_json(args.json, report)
-    if args.figure:
-        from ..common import plots
-
-        plots.soak(Path(args.figure), report["soak"])
-    if args.json != "-":
-        rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
-        show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
-        if report["watch"]:
-            watched = [[name, str(value)] for name, value in report["watch"].items()]
-            show([Table("the dashboard that watched", {"": "left", "dashboard": "right"}, watched)])
-        print("done to them: " + ", ".join(f"{n} {what}" for what, n in report["faults"].items()))
-        for row in report["field"]:
-            print(f"{row['node']}: {row['quiet']['seconds']:,} s with a quiet hour; an update whose sensor dies: ", end="")
-            print(f"{row['update']['outcome']} {row['update']['why']}".strip())
-        print(f"{report['seconds']:.0f} s on {report['machine']}")
-    trouble = chaos.broken(report) + chaos.field.broken(report["field"])
-    if trouble:
-        raise Failure("; ".join(trouble))
-
-
-def _add_chaos(commands: Any) -> None:
-    p = command(
-        commands,
-        "chaos",
-        _chaos,
-        "Brokers, workers and nodes that are killed, stopped and hung, links that drop, double, delay and stall, full disks, "
-        "clocks that jump, sensors that fail: counts samples in, decisions out, labels taught, against what oracles saw. Then "
-        "two devices in virtual time: an hour in which their sensors see nothing, and an update whose sensor dies.",
+class Chaos(Reporting):
+    examples = (
         "h2t2 chaos",
         "h2t2 chaos --hours 1 --figure soak.png --json soak.json   # a soak: memory, descriptors, threads, latency",
     )
-    p.add_argument("--node", nargs="+", choices=["pi", "unix"], default=["pi", "unix"], help="which nodes (pi unix)")
-    p.add_argument("--samples", type=positive, default=10000, help="through each node (10000)")
-    p.add_argument("--deadline", type=positive, default=2000, metavar="MS", help="of a decision (2000)")
-    p.add_argument("--seed", type=int, default=1, help="of the faults (1)")
-    p.add_argument("--hours", type=float, default=0.0, metavar="H", help="a soak: so long, instead of so many samples")
-    p.add_argument("--figure", metavar="FILE", help="draw what a soak's processes used (.png)")
-    json_option(p)
 
-
-def _proxy(args: argparse.Namespace) -> None:
-    from dataclasses import asdict
-
-    from ..fleet import broker
-    from ..proof import proxy
-
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    delay = (args.delay[0], args.delay[1])
-    faults = proxy.Faults(args.drop, args.double, args.corrupt, delay, args.late, up=args.both, seed=args.seed)
-    running = proxy.Proxy(*broker.parse(args.broker), faults, args.listen)
-    print(f"h2t2 proxy: mqtt://127.0.0.1:{running.port} leads to {args.broker}", file=sys.stderr, flush=True)
-    try:
-        threading.Event().wait(args.seconds)
-    except (KeyboardInterrupt, SystemExit):
-        pass
-    finally:
-        running.stop()
-    write_json(args.json, asdict(faults))
-
-
-def _add_proxy(commands: Any) -> None:
-    p = command(
-        commands,
-        "proxy",
-        _proxy,
-        "Stand between MQTT clients and a broker and make the link bad, for tests with emulated and real boards.",
-        "h2t2 proxy --listen 1884 --broker mqtt://localhost:1883 --drop 0.05 --double 0.05 --delay 0 300",
+    node: list[Literal["pi", "unix"]] = option(["pi", "unix"], "which nodes")
+    samples: Count = option(10000, "samples through each node")
+    deadline_ms: Annotated[int, Field(ge=10, le=3600000)] = option(2000, "reply deadline of the nodes", metavar="MS")
+    seed: Whole = option(1, "seed of the faults")
+    hours: Annotated[float, Field(ge=0, le=8760)] = option(
+        0.0, "a soak: so long, instead of so many samples", unset="no soak", metavar="H"
     )
-    p.add_argument("--listen", type=int, default=0, metavar="PORT", help="local port (any free one)")
-    p.add_argument("--broker", default="mqtt://localhost:1883", help="mqtt://host:port (mqtt://localhost:1883)")
-    p.add_argument("--drop", type=float, default=0.0, help="chance that a message to a client is lost (0)")
-    p.add_argument("--double", type=float, default=0.0, help="chance that one comes twice (0)")
-    p.add_argument("--corrupt", type=float, default=0.0, help="chance that a bit of one is turned (0)")
-    p.add_argument("--delay", type=int, nargs=2, default=[0, 0], metavar="MS", help="least and most delay of each (0 0)")
-    p.add_argument("--late", type=float, default=0.0, help="chance of up to 30 s more (0)")
-    p.add_argument("--both", action="store_true", help="messages to the broker as well")
-    p.add_argument("--seed", type=int, default=1, help="of the chances (1)")
-    p.add_argument("--seconds", type=float, help="stop after so long (never)")
-    json_option(p)
+    figure: str | None = file(None, "draw what a soak's processes used (.png)")
+
+    def run(self) -> None:
+        from ..proof import chaos
+
+        with progress() as bar:
+            tasks: dict[str, Any] = {}
+
+            def advance(name: str, done: int, total: int, doing: str) -> None:
+                if name not in tasks:
+                    tasks[name] = bar.add_task(name, total=total)
+                bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
+
+            report = chaos.unleash([*self.node], self.samples, self.deadline_ms, self.seed, advance, self.hours)
+            report["field"] = [] if self.hours else chaos.field.go_through(lambda text: advance("field", 0, 1, text))
+        self.report(report)
+        if self.figure:
+            from ..common import plots
+
+            plots.soak(Path(self.figure), report["soak"])
+        if not self.quiet:
+            _show_chaos(report)
+        trouble = chaos.broken(report) + chaos.field.broken(report["field"])
+        if trouble:
+            raise Failure("; ".join(trouble))
 
 
-def add(commands: Any) -> None:
-    """Declare them."""
-    for declare in (_add_demo, _add_run, _add_validate, _add_ldl_check, _add_hil, _add_chaos, _add_proxy):
-        declare(commands)
+def _show_chaos(report: dict[str, Any]) -> None:
+    from ..proof import chaos
+
+    rows = [[name, *(f"{row[name]:,}" for row in report["nodes"])] for name in chaos.FIGURES]
+    show([Table("chaos", {"": "left", **{row["node"]: "right" for row in report["nodes"]}}, rows)])
+    if report["watch"]:
+        watched = [[name, str(value)] for name, value in report["watch"].items()]
+        show([Table("the dashboard that watched", {"": "left", "dashboard": "right"}, watched)])
+    print("faults: " + ", ".join(f"{n} {name}" for name, n in report["faults"].items()))
+    for row in report["field"]:
+        print(f"{row['node']}: {row['quiet']['seconds']:,} s with a quiet hour; an update whose sensor dies: ", end="")
+        print(f"{row['update']['outcome']} {row['update']['why']}".strip())
+    print(f"{report['seconds']:.0f} s on {report['machine']}")
+
+
+class Proxy(Reporting):
+    examples = ("h2t2 proxy --listen 1884 --broker mqtt://localhost:1883 --drop 0.05 --double 0.05 --delay 0 300",)
+
+    listen: LocalPort = option(0, "local port", unset="any free one", metavar="PORT")
+    broker: str = option("mqtt://localhost:1883", "mqtt://HOST:PORT")
+    drop: Share = option(0.0, "chance that a message to a client is lost")
+    double: Share = option(0.0, "chance that a message comes twice")
+    corrupt: Share = option(0.0, "chance that a bit of a message is turned")
+    delay: tuple[Annotated[int, Field(ge=0, le=3600000)], Annotated[int, Field(ge=0, le=3600000)]] = option(
+        (0, 0), "shortest and longest delay of each message", metavar="MS MS"
+    )
+    late: Share = option(0.0, "chance that a message comes up to 30 s later")
+    both: bool = option(False, "messages to the broker as well")
+    seed: Whole = option(1, "seed of the chances")
+    seconds: Seconds | None = option(None, "stop after so long", unset="never")
+
+    def run(self) -> None:
+        from dataclasses import asdict
+
+        from ..fleet import broker
+        from ..proof import proxy
+
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        faults = proxy.Faults(self.drop, self.double, self.corrupt, self.delay, self.late, up=self.both, seed=self.seed)
+        running = proxy.Proxy(*broker.parse(self.broker), faults, self.listen)
+        print(f"h2t2 proxy: mqtt://127.0.0.1:{running.port} leads to {self.broker}", file=sys.stderr, flush=True)
+        try:
+            threading.Event().wait(self.seconds)
+        except (KeyboardInterrupt, SystemExit):
+            pass
+        finally:
+            running.stop()
+        self.report(asdict(faults))

@@ -1,65 +1,78 @@
-"""The command reference as a page, from the parser itself: `make pages` writes docs/commands.md."""
+"""Reference pages, from the models of the commands and of a node's configuration: `make pages` writes them."""
 
 from __future__ import annotations
 
-import argparse
-import re
+import sys
 from collections.abc import Iterator
 
-from .main import parser
+from pydantic.fields import FieldInfo
+
+from ..common.cost_table import CostTable
+from ..common.fields import about, help_text
+from ..fleet.config import NodeConfig
+from .commands import COMMANDS
+from .main import command
+from .options import flag, metavar, visible
+
+INTRODUCTION = """# Commands
+
+`make pages` writes this page from the commands' own declarations. `h2t2 COMMAND --help` shows the same. Every command that
+reports takes `--json FILE`; `-` is standard output, and [JSON and MQTT](json.md) explains every key.
+
+Exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect of h2t2, 130 after Ctrl-C.
+"""
+CONFIGURATION = """# Configuration
+
+`make pages` writes this page from the declaration of a node's configuration. The entries stand in a board's `config.toml`,
+which `h2t2 flash` turns into config.json, and in the file that `h2t2 node --config FILE` reads. That command also takes those
+with an option, which overrides the file. Commented templates are in `firmware/boards`.
+"""
 
 
 def page() -> str:
-    """Every command with its options and examples, in Markdown."""
-    lines = [
-        "# Commands",
-        "",
-        "Written from the parser by `make pages`. `h2t2 COMMAND --help` shows the same. Every command that reports takes",
-        "`--json FILE`; `-` is standard output, and [JSON and MQTT](json.md) says what every key means.",
-        "",
-        "Exit status: 0, 1 for a failure, 2 for wrong use, 130 after Ctrl-C.",
-    ]
-    for name, command in _commands(parser(), "h2t2"):
-        lines += ["", f"## {name}", "", command.description or "", "", f"`{_usage(name, command)}`", ""]
-        for action in command._actions:
-            if action.dest != "help":
-                lines.append(f"- `{_name(action)}`: {_help(action, command)}")
-        examples = (command.epilog or "").removeprefix("examples:\n")
-        if examples:
-            lines += ["", "```sh", *(line.strip() for line in examples.splitlines()), "```"]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    """docs/commands.md: every command with its options and examples."""
+    lines = INTRODUCTION.splitlines()
+    for name in COMMANDS:
+        model, summary = command(name)
+        fields = visible(model)
+        positional = [metavar(key, field) for key, field in fields.items() if about(field, "positional")]
+        lines += ["", f"## h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
+        lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
+        lines += ["", "```sh", *model.examples, "```"]
+    return "\n".join(lines) + "\n"
 
 
-def _commands(root: argparse.ArgumentParser, prefix: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    for action in root._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, command in action.choices.items():
-                if any(isinstance(inner, argparse._SubParsersAction) for inner in command._actions):
-                    yield from _commands(command, f"{prefix} {name}")
-                else:
-                    yield f"{prefix} {name}", command
+def configuration() -> str:
+    """docs/configuration.md: every entry of a config.toml."""
+    lines = CONFIGURATION.splitlines()
+    for title, entries in _groups():
+        lines += ["", f"## {title.capitalize()}", "", "| entry | option | meaning |", "|---|---|---|"]
+        for name, field in entries:
+            option = "" if about(field, "hidden") else f"`{flag(name, field)}`"
+            lines.append(f"| `{name}` | {option} | {help_text(field, choices=True)} |")
+    lines += ["", "## Table [offload_cost]", "", "| entry | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {_text(field)} |" for name, field in CostTable.model_fields.items()]
+    return "\n".join(lines) + "\n"
 
 
-def _usage(name: str, command: argparse.ArgumentParser) -> str:
-    own = [a.metavar or a.dest.upper() for a in command._actions if not a.option_strings]
-    return " ".join([name, *map(str, own), "[options]"])
+def _groups() -> Iterator[tuple[str, list[tuple[str, FieldInfo]]]]:
+    fields = [(name, field) for name, field in NodeConfig.model_fields.items() if about(field, "group")]
+    for title in ("network", "models", "policy", "operation"):
+        yield title, [(name, field) for name, field in fields if about(field, "group") == title]
 
 
-def _name(action: argparse.Action) -> str:
-    if not action.option_strings:
-        return str(action.metavar or action.dest)
-    values = "" if action.nargs == 0 else " " + str(action.metavar or action.dest.upper())
-    return action.option_strings[-1] + values
+def _synopsis(name: str, field: FieldInfo) -> str:
+    names = metavar(name, field)
+    if about(field, "positional"):
+        return str(names)
+    values = names if isinstance(names, tuple) else (names,) if field.annotation is not bool else ()
+    return " ".join([flag(name, field), *values])
 
 
-def _help(action: argparse.Action, command: argparse.ArgumentParser) -> str:
-    text = (action.help or "") % {"default": action.default, "prog": command.prog}
-    chosen = list(action.choices) if isinstance(action.choices, (list, tuple)) and not action.metavar else []
-    if chosen and not all(str(one) in text for one in chosen):
-        text += f" — one of {', '.join(map(str, chosen))}"
-    required = " (required)" if action.required and action.option_strings else ""
-    return re.sub(r"\s+", " ", text) + required
+def _text(field: FieldInfo) -> str:
+    needed = field.is_required() and not about(field, "unset") and not about(field, "positional")
+    return help_text(field) + (" (required)" if needed else "")
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(configuration() if "configuration" in sys.argv else page(), end="")

@@ -2,139 +2,126 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from ..common.errors import UserError
-from .options import command, device_name, json_option, model_number, progress, share, show, write_json
+from ..common.fields import Bits, Device, ModelNumber, Share, file, option
+from ..common.report import Table
+from .options import Reporting, show, working
 
 
-def _samples(args: argparse.Namespace) -> None:
-    from ..fleet.database import used_bytes
-    from ..fleet.samples import account, store
+class Samples(Reporting):
+    examples = (
+        "h2t2 samples kept --figure kept.png",
+        "h2t2 samples kept --device kitchen --export kitchen.npz",
+        "h2t2 samples kept --delete kitchen   # delete the samples of a device",
+    )
 
-    with store.readable(Path(args.folder)) as base:
-        if args.delete:
-            made: dict[str, Any] = {"deleted": args.delete, "samples": store.delete_device(base, args.delete)}
-            write_json(args.json, made)
-            if args.json != "-":
-                print(f"{made['samples']:,} samples of {args.delete} are deleted")
-            return
+    folder: str = option(..., "the folder", positional=True, metavar="DIR")
+    device: Device | None = option(None, "only samples of this device", unset="all")
+    model_id: ModelNumber | None = option(None, "only requests for this model", unset="all", metavar="N")
+    bits: Bits = option(4, "score bits of the devices", metavar="B")
+    export: str | None = option(
+        None, "write them to FILE.npz, FILE.csv, or a folder of pictures, one for each class", metavar="PATH"
+    )
+    delete: Device | None = option(None, "delete the samples of this device", metavar="DEVICE")
+    figure: str | None = file(None, "draw accuracy over time, and the reliability diagram")
 
-        def chosen() -> Any:
-            return store.read(base, args.device, args.model_id)
+    def run(self) -> None:
+        from ..fleet.samples import store
 
-        devices = account.by_device(chosen(), args.bits)
+        with store.readable(Path(self.folder)) as base:
+            if self.delete:
+                count = store.delete_device(base, self.delete)
+                self.report({"deleted": self.delete, "samples": count})
+                if not self.quiet:
+                    print(f"{count:,} samples of {self.delete} are deleted")
+                return
+            summary = self._summary(base)
+        self.report(summary)
+        if not self.quiet:
+            show([_table(summary), f"{summary['bytes'] / 1e6:.1f} MB"])
+            if self.export:
+                print(f"{summary['exported']:,} samples in {self.export}")
+            if self.figure:
+                print(self.figure)
+
+    def _summary(self, base: Any) -> dict[str, Any]:
+        """The report of the samples; exports and draws them where that is asked for."""
+        from ..fleet.database import used_bytes
+        from ..fleet.samples import account, store
+
+        def rows() -> Any:
+            return store.read(base, self.device, self.model_id)
+
+        devices = account.by_device(rows(), self.bits)
         if not devices:
-            raise UserError(f"{args.folder}: no samples" + (f" of {args.device}" if args.device else ""))
-        made = {"devices": {name: one.told() for name, one in sorted(devices.items())}, "bytes": used_bytes(base)}
-        first, last = min(one.first for one in devices.values()), max(one.last for one in devices.values())
-        made["time"] = account.over_time(chosen(), args.bits, first, last)
-        made["reliability"] = account.reliability(chosen(), args.bits)
-        if args.export:
+            raise UserError(f"{self.folder}: no samples" + (f" of {self.device}" if self.device else ""))
+        first, last = min(device.first for device in devices.values()), max(device.last for device in devices.values())
+        summary: dict[str, Any] = {
+            "devices": {name: device.told() for name, device in sorted(devices.items())},
+            "bytes": used_bytes(base),
+            "time": account.over_time(rows(), self.bits, first, last),
+            "reliability": account.reliability(rows(), self.bits),
+        }
+        if self.export:
             from ..fleet.samples.export import export
 
-            made["exported"] = export(chosen(), Path(args.export))
-        if args.figure:
+            summary["exported"] = export(rows(), Path(self.export))
+        if self.figure:
             from ..common import plots
 
-            count = sum(one.whole.samples for one in devices.values())
-            plots.sample_agreement(Path(args.figure), made["time"], made["reliability"], f"{count:,} samples")
-    write_json(args.json, made)
-    if args.json != "-":
-        show([_table(made), f"{made['bytes'] / 1e6:.1f} MB"])
-        for key, path in (("exported", args.export), ("figure", args.figure)):
-            if path:
-                print(f"{made[key]:,} samples in {path}" if key == "exported" else path)
+            count = sum(device.whole.samples for device in devices.values())
+            plots.sample_agreement(Path(self.figure), summary["time"], summary["reliability"], f"{count:,} samples")
+        return summary
 
 
-def _table(made: dict[str, Any]) -> Any:
-    from ..common.report import Table
-
-    words = dict.fromkeys(("device", "from", "to", "labels"), "left")
-    columns = {name: words.get(name, "right") for name in ("device", "samples", "explored", "from", "to", "labels", "accuracy")}
+def _table(summary: dict[str, Any]) -> Table:
+    left = dict.fromkeys(("device", "from", "to", "labels"), "left")
+    names = ("device", "samples", "explored", "from", "to", "labels", "accuracy")
     rows = []
-    for name, one in made["devices"].items():
-        agreed = "-" if one["accuracy"] is None else f"{one['accuracy']:.3f} ± {one['error']:.3f}"
-        labels = ", ".join(f"{label}: {count:,}" for label, count in one["labels"].items())
-        rows.append(
-            [name, f"{one['samples']:,}", f"{one['explored']:,}", _day(one["first"]), _day(one["last"]), labels, agreed]
-        )
-    return Table("kept samples; accuracy: of the local model, by the remote one", columns, rows)
-
-
-def _retrain(args: argparse.Namespace) -> None:
-    from ..common import pairs
-    from ..model.retrain.retrain import RECIPE, retrain
-
-    pair = pairs.load(args.pair)
-    recipe = Path(args.recipe) if args.recipe else pair.folder / RECIPE
-    out = Path(args.out or f"{pair.folder.name}-again")
-    with progress() as bar:
-        task = bar.add_task("training again", total=None)
-        made = retrain(
-            pair, recipe, Path(args.samples), out, args.device, args.held_out, lambda what: bar.update(task, description=what)
-        )
-    write_json(args.json, made)
-    if args.json != "-":
-        from ..common.report import Table
-
-        numbers = ("accuracy", "brier", "cost", "sd")
-        columns = {"local model": "left", **dict.fromkeys(numbers, "right")}
-        rows = [[name, *(f"{made[name][key]:.4f}" for key in numbers)] for name in ("old", "new")]
-        show([Table(f"on {made['judging']:,} kept samples held out", columns, rows)])
-        print(f"{out}: of {made['training']:,} training samples and {made['taught']:,} kept ones; try: h2t2 node --pair {out}")
+    for name, device in summary["devices"].items():
+        accuracy = "-" if device["accuracy"] is None else f"{device['accuracy']:.3f} ± {device['error']:.3f}"
+        labels = ", ".join(f"{label}: {count:,}" for label, count in device["labels"].items())
+        days = _day(device["first"]), _day(device["last"])
+        rows.append([name, f"{device['samples']:,}", f"{device['explored']:,}", *days, labels, accuracy])
+    title = "kept samples; accuracy: how often the local model agrees with the remote one"
+    return Table(title, {name: left.get(name, "right") for name in names}, rows)
 
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, tz=timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
-def _add_retrain(commands: Any) -> None:
-    p = command(
-        commands,
-        "retrain",
-        _retrain,
-        "Train a pair's local model again, with what was kept of the field, and write a new pair where it is better. "
-        "The recipe: a Python file with training_data() -> (x, y) and local_model(x, y, weight) -> a model of Keras or "
-        "scikit-learn.",
+class Retrain(Reporting):
+    examples = (
         "h2t2 retrain mypair --samples kept --out mypair-2",
         "h2t2 retrain digits --samples kept   # its recipe needs the extra train",
     )
-    p.add_argument("pair", help="shipped pair or folder of one")
-    p.add_argument("--samples", required=True, metavar="DIR", help="what h2t2 rdl --keep has kept")
-    p.add_argument("--recipe", metavar="FILE", help="the recipe (train.py in the pair's folder)")
-    p.add_argument("--out", metavar="DIR", help="the new pair's folder (PAIR-again)")
-    p.add_argument("--device", type=device_name, help="with what this one sent only")
-    p.add_argument(
-        "--held-out", type=share, default=0.25, metavar="S", help="share of the kept samples, the latest, that judge (0.25)"
-    )
-    json_option(p)
 
+    pair: str = option(..., "shipped pair or folder of one", positional=True)
+    samples: str = option(..., "folder of samples that `h2t2 rdl --keep` keeps", metavar="DIR")
+    recipe: str | None = file(None, "the recipe", unset="train.py in the pair's folder")
+    out: str | None = option(None, "the new pair's folder", unset="PAIR-again", metavar="DIR")
+    device: Device | None = option(None, "use only samples of this device", unset="all")
+    held_out: Share = option(0.25, "share of the kept samples, the latest, that evaluates the models", metavar="S")
 
-def add(commands: Any) -> None:
-    _add_samples(commands)
-    _add_retrain(commands)
+    def run(self) -> None:
+        from ..common import pairs
+        from ..model.retrain.retrain import RECIPE, retrain
 
-
-def _add_samples(commands: Any) -> None:
-    p = command(
-        commands,
-        "samples",
-        _samples,
-        "What `h2t2 rdl --keep DIR` has kept: how many of whom, how often the remote model agrees with the local one. "
-        "Each sample counts as many as it stands for.",
-        "h2t2 samples kept --figure kept.png",
-        "h2t2 samples kept --device kitchen --export kitchen.npz",
-        "h2t2 samples kept --delete kitchen   # delete the samples of a device",
-    )
-    p.add_argument("folder", metavar="DIR", help="the folder")
-    p.add_argument("--device", type=device_name, help="of this one only")
-    p.add_argument("--model-id", type=model_number, metavar="N", help="of requests for this model only")
-    p.add_argument("--bits", type=int, default=4, choices=range(1, 9), metavar="B", help="of the devices' bins (4)")
-    p.add_argument("--export", metavar="PATH", help="write them to FILE.npz, FILE.csv, or a folder of pictures, one a class")
-    p.add_argument("--delete", type=device_name, metavar="DEVICE", help="delete the samples of this device")
-    p.add_argument("--figure", metavar="FILE", help="accuracy over time, and the reliability diagram")
-    json_option(p)
+        pair = pairs.load(self.pair)
+        recipe = Path(self.recipe) if self.recipe else pair.folder / RECIPE
+        out = Path(self.out or f"{pair.folder.name}-again")
+        with working("training again") as bar:
+            report = retrain(pair, recipe, Path(self.samples), out, self.device, self.held_out, bar.describe)
+        self.report(report)
+        if not self.quiet:
+            numbers = ("accuracy", "brier", "cost", "sd")
+            columns = {"local model": "left", **dict.fromkeys(numbers, "right")}
+            rows = [[name, *(f"{report[name][key]:.4f}" for key in numbers)] for name in ("old", "new")]
+            show([Table(f"on {report['judging']:,} kept samples held out", columns, rows)])
+            samples = f"{report['training']:,} training samples and {report['taught']:,} kept ones"
+            print(f"{out}: of {samples}; try: h2t2 node --pair {out}")

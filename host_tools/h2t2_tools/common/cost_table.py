@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import model_validator
 
 from h2t2.core.numbers import ONE
 from h2t2.units import q15
 
+from .fields import Options, option
 from .toml_file import load
 
 
-class CostTable(BaseModel):
-    """Each part is left out unless its scale (what costs 1, a whole beta) is given; the parts are added.
+class CostTable(Options):
+    """Time, bytes and energy that cost 1, as much as a missed event; the parts that are given are added."""
 
-    seconds: of waiting that cost 1. kilobytes: KiB sent that cost 1. millijoules: energy that costs 1, of
-    wake_mj + send_mj_per_kb x KiB + listen_mj_per_s x seconds. expected: beta before anything is measured. awake_mw, asleep_mw:
-    what a device that sleeps takes, for its estimate of energy.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    seconds: float | None = Field(None, gt=0)
-    kilobytes: float | None = Field(None, gt=0)
-    millijoules: float | None = Field(None, gt=0)
-    wake_mj: float = Field(0.0, ge=0)
-    send_mj_per_kb: float = Field(0.0, ge=0)
-    listen_mj_per_s: float = Field(0.0, ge=0)
-    expected: float = Field(0.3, ge=0, le=1)
-    awake_mw: float = Field(0.0, ge=0, le=10000)
-    asleep_mw: float = Field(0.0, ge=0, le=10000)
+    seconds: float | None = option(None, "seconds of waiting that cost 1", example=4.0, gt=0)
+    kilobytes: float | None = option(None, "KiB sent that cost 1", example=64.0, gt=0)
+    millijoules: float | None = option(
+        None, "energy that costs 1, of wake_mj + send_mj_per_kb * KiB + listen_mj_per_s * seconds", example=500.0, gt=0
+    )
+    wake_mj: float = option(0.0, "energy of waking the radio", example=20.0, ge=0)
+    send_mj_per_kb: float = option(0.0, "energy of sending a KiB", example=5.0, ge=0)
+    listen_mj_per_s: float = option(0.0, "energy of a second of listening", example=80.0, ge=0)
+    expected: float = option(0.3, "beta before anything is measured", example=0.3, ge=0, le=1)
+    awake_mw: float = option(
+        0.0, "power of a sleeping board when it is awake: for `energy_mj` in its state", example=150.0, ge=0, le=10000
+    )
+    asleep_mw: float = option(0.0, "and when it sleeps", example=1.0, ge=0, le=10000)
 
     @model_validator(mode="after")
     def _one_scale(self) -> CostTable:
@@ -58,3 +56,8 @@ class CostTable(BaseModel):
 def read(path: Path) -> CostTable:
     """The table in a .toml file. UserError naming the entry that is wrong."""
     return load(path, CostTable)
+
+
+def of_file(value: object) -> object:
+    """The table in a file where `value` names one; every other value as it is."""
+    return read(Path(value)) if isinstance(value, str) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,23 +20,31 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 def load(path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
     """The file as that model. UserError naming file and entry; the value of one named in `secrets` is never in it."""
+    return checked(content(path), path, model, secrets)
+
+
+def content(path: Path) -> dict[str, Any]:
+    """The entries of a file. UserError where it cannot be read, or is no TOML."""
     try:
-        data = path.read_bytes()
+        return parsed(path.read_bytes(), path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    return parse(data, path, model, secrets)
 
 
-def parse(data: bytes, path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
-    """As load(), of the bytes of a file."""
+def parsed(data: bytes, path: Path) -> dict[str, Any]:
+    """As content(), of the bytes of a file."""
     try:
-        content = tomllib.loads(data.decode())
+        return dict(tomllib.loads(data.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path}: not TOML: {error}") from None
+
+
+def checked(entries: dict[str, Any], path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
+    """As load(), of the entries of a file."""
     try:
-        return model.model_validate(content)
+        return model.model_validate(entries)
     except ValidationError as error:
         wrong = error.errors()[0]
         name = ".".join(map(str, wrong["loc"]))

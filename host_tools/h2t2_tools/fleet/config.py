@@ -1,110 +1,237 @@
-"""A node's configuration: config.toml in people's numbers, checked, and the integers that the runtime starts from."""
+"""A node's configuration in people's numbers: one declaration per entry.
+
+It generates the options of `h2t2 node`, the commented config.toml of boards and of a Pi, docs/configuration.md and the checks.
+`content()` makes the integers that the runtime starts from; on a board they are config.json.
+"""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 from h2t2.node.sleep import LEAST_MS
 
-from ..common import budget, durations, pairs, policies, prior_file
+from ..common import budget, cost_table, durations, matrices, policies, prior_file
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
-from . import app
+from ..common.fields import Bits, Count, Device, ModelNumber, OneOf, Options, Port, Seed, Share, Whole, file, option
 from .endpoint import PASSWORD, secret
+
+if TYPE_CHECKING:
+    from ..common import pairs
 
 SECRETS = ("password", "wifi_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
+FILES = ("ca", "cert", "key")
+PATHS = (*FILES, "prior", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
+RENAMED = {"window": "in_flight", "cost": "offload_cost", "costs": "class_costs", "log": "log_file"}
+DEFAULTS = policies.DEFAULTS
+
+Matrix = Annotated[list[list[Share]], Field(min_length=3, max_length=16)]
+Table = Annotated[list[Share], Field(max_length=256)]
+NETWORK, MODELS, POLICY, OPERATION = "network", "models", "policy", "operation"
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """A check that an entry is one of these names."""
+class PolicyConfig(Options):
+    """The entries that choose and tune the policy."""
 
-    names: tuple[str, ...]
+    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = option(policies.NAMES[0], "decision rule", group=POLICY)
+    bits: Bits = option(DEFAULTS["bits"], "score bits; the policy learns in 2^bits bins", group=POLICY, metavar="b")
+    beta: Share = option(DEFAULTS["beta"], "cost of an offload", group=POLICY, unset=f"the pair's, else {DEFAULTS['beta']:g}")
+    delta_fp: Share = option(DEFAULTS["delta_fp"], "cost of a false alarm", group=POLICY)
+    delta_fn: Share = option(DEFAULTS["delta_fn"], "cost of a missed event", group=POLICY)
+    rdl_fp: Share = option(DEFAULTS["rdl_fp"], "how often the remote model says 1 for 0", group=POLICY)
+    rdl_fn: Share = option(DEFAULTS["rdl_fn"], "how often the remote model says 0 for 1", group=POLICY)
+    miss_rate: Share = option(
+        DEFAULTS["miss_rate"], "adaptive: largest share of events that may be missed; 0: no limit", group=POLICY, metavar="M"
+    )
+    class_costs: Matrix | str | None = file(
+        None,
+        "three classes or more: what each decision costs, a row for each true class; a matrix or a .csv",
+        unset="the pair's",
+        group=POLICY,
+        example=[[0, 1, 1], [1, 0, 1], [1, 1, 0]],
+    )
+    rdl_confusion: Matrix | str | None = file(
+        None,
+        "three classes or more: how often the remote model says each class, a row for each true class; a matrix or a .csv",
+        unset="it is always right",
+        group=POLICY,
+        example=[[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    )
+    prior: Table | str | None = file(
+        None,
+        "adaptive: the table to start from, a number for each bin or a file of `h2t2 prior`",
+        group=POLICY,
+        example="prior.json",
+    )
+    eta: Annotated[float, Field(gt=0, le=5.5)] = option(DEFAULTS["eta"], "h2t2: learning rate", group=POLICY)
+    epsilon: Annotated[float, Field(gt=0, le=1)] = option(DEFAULTS["epsilon"], "h2t2: fixed exploration rate", group=POLICY)
+    feedback: Annotated[str, AfterValidator(OneOf(policies.FEEDBACK))] = option(
+        DEFAULTS["feedback"], "h2t2: which offloads teach; explored: those of Algorithm 1", group=POLICY
+    )
+    exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = option(
+        DEFAULTS["exploration"], "h2t2: anytime falls with the rounds, epsilon is fixed", group=POLICY
+    )
+    half_life: Whole = option(
+        DEFAULTS["half_life"], "h2t2: rounds after which losses count half; 0: always in full", group=POLICY
+    )
+    seed: Seed = option(DEFAULTS["seed"], "seed of the policy's draws", group=POLICY)
+    in_flight: Bits = option(1, "offloads in flight at once", group=OPERATION, metavar="W")
 
-    def __call__(self, value: str) -> str:
-        if value not in self.names:
-            raise ValueError(f"want one of {', '.join(self.names)}")
-        return value
+    def numbers(self, folder: Path, classes: int = 0) -> dict[str, Any]:
+        """The policy's options in people's numbers, as units.policy takes them. Tables and matrices are read from their files.
+
+        Args:
+            folder: what file names are relative to.
+            classes: of the pair; 0: as many as class_costs has.
+        """
+        numbers = {name: getattr(self, name) for name in DEFAULTS if name in PolicyConfig.model_fields}
+        costs, confusion, prior = self.class_costs, self.rdl_confusion, self.prior
+        if isinstance(costs, str):
+            costs = matrices.read_costs(folder / costs, classes)
+        if isinstance(confusion, str):
+            confusion = matrices.read_confusion(folder / confusion, classes or len(costs or ()))
+        if isinstance(prior, str):
+            prior = prior_file.read(folder / prior, self.bits)
+        return numbers | {"costs": costs, "rdl_confusion": confusion, "prior": prior}
 
 
-Share = Annotated[float, Field(ge=0, le=1)]
+class NodeConfig(PolicyConfig):
+    """The entries of a config.toml. Those that only a board has are hidden from the command line."""
 
+    device: Device = option("node", "name in the topics h2t2/2/DEVICE/...", group=NETWORK)
+    broker: str = option("localhost", "MQTT broker: its host, or mqtt[s]://HOST[:PORT]", group=NETWORK, metavar="URL")
+    port: Port = option(1883, "the broker's port, where `broker` names none; with TLS usually 8883", group=NETWORK)
+    user: str = option("", "user name at the broker", group=NETWORK)
+    password: str = option(
+        "",
+        f"its password, or ${PASSWORD}; a file with a password must be its owner's alone (chmod 600)",
+        group=NETWORK,
+        hidden=True,
+    )
+    keep_alive: int = option(30, "seconds of MQTT's keep-alive", group=NETWORK, hidden=True, ge=5, le=3600)
+    ca: str = file("", "certificate of the authority that signed the broker's (PEM or DER): TLS", group=NETWORK)
+    cert: str = file("", "this device's certificate, where the broker wants one", group=NETWORK)
+    key: str = file("", "this device's private key, readable by its owner alone", group=NETWORK)
+    wifi_name: str = option("", "name of the wireless network", group=NETWORK, hidden=True)
+    wifi_password: str = option("", "its password, or $H2T2_WIFI_PASSWORD", group=NETWORK, hidden=True)
+    wifi_power_save: Literal["none", "performance", "powersave"] = option(
+        "none", "the radio sleeps between beacons; answers take up to half a second longer", group=NETWORK, hidden=True
+    )
+    ntp: str = option("pool.ntp.org", "time server, asked until the clock is set; TLS waits for it", group=NETWORK, hidden=True)
 
-class NodeConfig(BaseModel):
-    """Every entry a config.toml may have, with its default; firmware/boards/*/config.toml says what they mean."""
+    pair: str = option(
+        "", "folder or name of the pair: it describes the models, and how a sample becomes their input; an app needs it",
+        group=MODELS,
+    )  # fmt: skip
+    app: str = file("", "your own program, with sense() and act(decision)", unset="recorded samples", group=MODELS)
+    ldl: str = file(
+        "ldl.h2m", "the local model; /rom/ldl.h2m stays in flash, where `mpremote romfs deploy` puts it", group=MODELS
+    )
+    stream: bool = option(
+        False, "read the model's weights from its file at each inference: less RAM, slower", group=MODELS, hidden=True
+    )
+    event: int = option(
+        1, "index of class 1 among the local model's outputs", group=MODELS, unset="the pair's, else 1", ge=0, le=255
+    )
+    model_id: ModelNumber = option(..., "number of the remote model in requests", unset="the pair's", group=MODELS, metavar="N")
+    remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = option(
+        ...,
+        "shape of the tensor that an offload sends, without the batch",
+        group=MODELS,
+        hidden=True,
+        unset="the pair's",
+    )
+    remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = option(
+        wire.DTYPES[0], "type of its numbers; raw: bytes that the app's remote() makes", group=MODELS, hidden=True
+    )
+    remote_media: str = option(
+        "", "type of raw bytes, such as image/jpeg", group=MODELS, hidden=True, max_length=wire.MAX_MEDIA
+    )
+    remote_limit: int = option(
+        wire.MAX_DATA, "bytes of data an offload may have; the node decides larger samples itself", group=MODELS, hidden=True,
+        ge=1, le=wire.MAX_DATA,
+    )  # fmt: skip
+    records: str = option("samples.bin", "recorded samples, for a node without an app", group=MODELS, hidden=True)
 
-    model_config = ConfigDict(extra="forbid")
-
-    device: Annotated[str, AfterValidator(wire.checked_device)] = "node"
-    broker: str = "localhost"
-    port: int = Field(1883, ge=1, le=65535)
-    user: str = ""
-    password: str = ""
-    keep_alive: int = Field(30, ge=5, le=3600)
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    wifi_name: str = ""
-    wifi_password: str = ""
-    wifi_power_save: Literal["none", "performance", "powersave"] = "none"
-    ldl: str = "ldl.h2m"
-    stream: bool = False
-    event: int = Field(1, ge=0, le=255)
-    remote_shape: list[int] = Field(min_length=1, max_length=6)
-    remote_dtype: Annotated[str, AfterValidator(OneOf(wire.DTYPES))] = wire.DTYPES[0]
-    remote_media: str = Field("", max_length=wire.MAX_MEDIA)
-    remote_limit: int = Field(wire.MAX_DATA, ge=1, le=wire.MAX_DATA)
-    model_id: int = Field(ge=0, le=65535)
-    policy: Annotated[str, AfterValidator(OneOf(policies.NAMES))] = policies.NAMES[0]
-    bits: int = Field(policies.DEFAULTS["bits"], ge=1, le=8)
-    beta: float = Field(policies.DEFAULTS["beta"], ge=0, le=1)
-    delta_fp: float = Field(policies.DEFAULTS["delta_fp"], ge=0, le=1)
-    delta_fn: float = Field(policies.DEFAULTS["delta_fn"], ge=0, le=1)
-    eta: float = Field(policies.DEFAULTS["eta"], gt=0, le=5.5)
-    epsilon: float = Field(policies.DEFAULTS["epsilon"], gt=0, le=1)
-    feedback: Annotated[str, AfterValidator(OneOf(policies.FEEDBACK))] = policies.DEFAULTS["feedback"]
-    exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = policies.DEFAULTS["exploration"]
-    half_life: int = Field(policies.DEFAULTS["half_life"], ge=0)
-    rdl_fp: float = Field(policies.DEFAULTS["rdl_fp"], ge=0, le=1)
-    rdl_fn: float = Field(policies.DEFAULTS["rdl_fn"], ge=0, le=1)
-    miss_rate: float = Field(policies.DEFAULTS["miss_rate"], ge=0, le=1)
-    prior: str | list[Share] | None = Field(None, max_length=256)
-    class_costs: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
-    rdl_confusion: list[list[Share]] | None = Field(None, min_length=3, max_length=16)
-    seed: int = Field(policies.DEFAULTS["seed"], ge=0, lt=2**28)
-    in_flight: int = Field(1, ge=1, le=8)
-    hold: int = Field(32, ge=1, le=4096)
-    deadline_ms: int = Field(2000, ge=10, le=3600000)
-    every: Annotated[str, AfterValidator(durations.check_duration)] = ""
-    sleep: Literal["none", "light", "deep"] = "none"
-    when_down: Literal["ask", "raise", "pause"] = "ask"
-    offload_cost: CostTable | None = None
-    budget: str = ""
-    snapshot: str = "h2t2.state"
-    snapshot_every: int = Field(250, ge=1)
-    snapshot_ldl: bool = False
-    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = MISMATCH[0]
-    telemetry_s: int = Field(10, ge=0, le=86400)
-    report_decisions: bool = False
-    update_key: str = ""
-    update_most: int = Field(262144, ge=1, le=1 << 24)
-    update_app: bool = False
-    ntp: str = "pool.ntp.org"
-    watchdog_ms: int = Field(0, ge=0, le=60000)
-    log: str = "h2t2.log"
-    records: str = "samples.bin"
-    app: str = ""
-    pair: str = ""
-    folder: Path = Field(Path("."), exclude=True)  # what ca, cert and key are relative to: where the file is
+    hold: int = option(
+        32,
+        "offloads whose label, however late, still teaches; 20 bytes of heap each",
+        group=OPERATION,
+        metavar="N",
+        ge=1,
+        le=4096,
+    )
+    deadline_ms: int = option(
+        2000,
+        "reply deadline, from when a sample is due: the node decides by then",
+        group=OPERATION,
+        metavar="MS",
+        ge=10,
+        le=3600000,
+    )
+    every: Annotated[str, AfterValidator(durations.check_duration)] = option(
+        "", "a sample every 2s, 500ms, 5min", unset="as often as the sensor gives one", group=OPERATION, metavar="TIME"
+    )
+    sleep: Literal["none", "light", "deep"] = option(
+        "none", "between two samples: light keeps RAM, deep starts anew at each waking", group=OPERATION, hidden=True
+    )
+    budget: str = option(
+        "",
+        "largest amount that is offloaded: 10% of the samples, 200/day, 500kB/day, 2000mJ/hour (with offload_cost)",
+        unset="any",
+        group=OPERATION,
+        metavar="B",
+    )
+    when_down: Literal["ask", "raise", "pause"] = option(
+        "ask",
+        "while nobody answers: ask the policy as ever and fall back, raise beta to 1, or pause the policy",
+        group=OPERATION,
+    )
+    snapshot: str = option(
+        "h2t2.state", "keep what the policy has learned in PATH.0 and PATH.1; empty: nowhere", group=OPERATION, metavar="PATH"
+    )
+    snapshot_every: Count = option(
+        250, "labels between two saves, after the first 1, 2, 4, 8 ...", group=OPERATION, metavar="N"
+    )
+    snapshot_ldl: bool = option(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)", group=OPERATION)
+    snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = option(
+        MISMATCH[0],
+        "a snapshot of another policy or version: fresh keeps it under another name, stop does not start",
+        group=OPERATION,
+    )
+    telemetry_s: int = option(10, "seconds between two reports of the state", group=OPERATION, metavar="S", ge=0, le=86400)
+    report_decisions: bool = option(
+        False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`", group=OPERATION
+    )
+    update_key: str = file(
+        "",
+        "accept update packages that are signed with it: the public key of `h2t2 keys`",
+        group=OPERATION,
+        example="fleet.pub",
+    )
+    update_most: int = option(262144, "bytes a package may have", group=OPERATION, metavar="BYTES", ge=1, le=1 << 24)
+    update_app: bool = option(False, "a package may bring a new app.py", group=OPERATION)
+    watchdog_ms: int = option(
+        0, "hardware watchdog: restarts the board when its program hangs for so long; 0: none", group=OPERATION, hidden=True,
+        ge=0, le=60000,
+    )  # fmt: skip
+    log_file: str = option(
+        "h2t2.log", "errors, over resets: 8 KB here and 8 KB in FILE.old; empty: only printed", group=OPERATION, hidden=True
+    )
+    offload_cost: Annotated[CostTable | None, BeforeValidator(cost_table.of_file)] = file(
+        None,
+        "measure beta instead: a table, or a .toml, of the seconds, kilobytes and millijoules that cost 1",
+        group=OPERATION,
+    )
+    folder: Path = option(Path("."), "what the names of files are relative to", hidden=True, exclude=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -117,88 +244,88 @@ class NodeConfig(BaseModel):
         return entries
 
     @model_validator(mode="after")
-    def _sendable(self) -> NodeConfig:
+    def _check_tensor(self) -> NodeConfig:
         wire.checked_shape(tuple(self.remote_shape), wire.DTYPES.index(self.remote_dtype))
         return self
 
+    @property
+    def address(self) -> tuple[str, int]:
+        """(host, port) of the broker."""
+        from . import broker
+
+        return broker.parse(self.broker, tls=True) if "://" in self.broker else (self.broker, self.port)
+
     def arguments(self) -> dict[str, Any]:
-        """The policy's integer arguments."""
-        numbers = {name: getattr(self, name) for name in policies.DEFAULTS if name in type(self).model_fields}
-        numbers.update(
-            prior=self.prior, costs=self.class_costs, rdl_confusion=self.rdl_confusion, window=max(self.hold, self.in_flight)
-        )
-        if self.class_costs is not None and (self.prior is not None or self.miss_rate):
-            raise UserError("class_costs: of more classes than two, where there is neither prior nor miss_rate")
-        if self.prior is not None and "prior" not in policies.option_names(self.policy):
+        """The policy's integer arguments. UserError for options that do not go together."""
+        numbers = self.numbers(self.folder)
+        prior, costs = numbers["prior"], numbers["costs"]
+        if costs is not None and (prior is not None or self.miss_rate):
+            raise UserError("class_costs: three classes or more take neither prior nor miss_rate")
+        if prior is not None and "prior" not in policies.option_names(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
         if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
-        if self.prior is not None and len(self.prior) != 2**self.bits:
-            raise UserError(f"prior: {len(self.prior)} numbers; bits = {self.bits} wants {2**self.bits}")
-        made = policies.policy_arguments(self.policy, numbers)
-        if self.class_costs is not None:
-            policies.core.make(self.policy, made)  # refuses a matrix that is none
+        if prior is not None and len(prior) != 2**self.bits:
+            raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
+        made = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
+        if costs is not None:
+            policies.core.make(self.policy, made)  # refuses an impossible matrix
         return made
 
     def content(self) -> dict[str, Any]:
-        """What the runtime starts from (h2t2.node.start); on a board it is config.json."""
-        names = (
-            "device", "broker", "port", "user", "password", "keep_alive", "wifi_name", "wifi_password", "event",
-            "remote_shape", "model_id", "ldl", "policy", "in_flight", "deadline_ms", "when_down", "snapshot", "snapshot_every",
-            "snapshot_mismatch", "telemetry_s", "ntp", "watchdog_ms", "log", "records",
-        )  # fmt: skip
-        made = {**{name: getattr(self, name) for name in names}, "arguments": self.arguments()}
-        made.update({name: f"{name}.der" for name in ("ca", "cert", "key") if getattr(self, name)})
-        if self.wifi_power_save != "none":
-            made["wifi_power_save"] = self.wifi_power_save
-        if self.stream:
-            made["stream"] = True
-        if self.snapshot_ldl:
-            made["snapshot_ldl"] = True
-        if self.report_decisions:
-            made["report_decisions"] = True
-        if self.update_key:
-            from .update import keys
-
-            if not self.snapshot:
-                raise UserError("update_key: also give `snapshot`, the file beside which updates are kept")
-            key = keys.modulus(self.folder / self.update_key)
-            made["update"] = {"key": key, "most": self.update_most, "app": self.update_app}
-        if self.every:
-            made["every_us"] = durations.parse_microseconds(self.every)
-        if self.offload_cost:
-            made["offload_cost"] = self.offload_cost.arguments()
-        if self.sleep != "none":
-            if not self.every:
-                raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
-            self._check_sleep(durations.parse_microseconds(self.every) // 1000)
-            power = (
-                self.offload_cost.power_arguments(self.request_size)
-                if self.offload_cost and self.offload_cost.awake_mw
-                else None
-            )
-            made["sleep"] = {"kind": self.sleep, "power": power}
-        if self.app:
-            if not self.pair:
-                raise UserError("app: also give `pair`, the pair's folder: it says how what is measured becomes int8")
-            made["app"] = "app"
-            made["measured"] = app.measured(pairs.load(str(self.folder / self.pair)))
-        if self.budget:
-            made["budget"] = budget.budget_arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
+        """What the runtime starts from (h2t2.node.start); on a board it is config.json. Empty entries are left out."""
+        entries = {name: value for name, value in self if name in RUNTIME and value not in ("", None, False, "none")}
+        host, port = self.address
+        entries |= {"arguments": self.arguments(), "broker": host, "port": port}
+        entries |= {name: f"{name}.der" for name in FILES if getattr(self, name)}
         if self.remote_dtype != wire.DTYPES[0]:
-            made.update(remote_dtype=wire.DTYPES.index(self.remote_dtype), remote_media=self.remote_media)
-        if self.remote_limit < wire.MAX_DATA:
-            made["remote_limit"] = self.remote_limit
-        return made
+            entries["remote_dtype"] = wire.DTYPES.index(self.remote_dtype)
+        if self.every:
+            entries["every_us"] = durations.parse_microseconds(self.every)
+        if self.offload_cost:
+            entries["offload_cost"] = self.offload_cost.arguments()
+        if self.budget:
+            entries["budget"] = budget.budget_arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
+        return entries | self._update() | self._sleep() | self._app()
 
-    def _check_sleep(self, every_ms: int) -> None:
-        """UserError for a sleep that would never come, or from which nothing is remembered."""
-        if every_ms < LEAST_MS[self.sleep]:
-            raise UserError(
-                f'sleep = {self.sleep!r}: it is of use from {LEAST_MS[self.sleep]} ms on, and every = "{self.every}"'
-            )
+    def _update(self) -> dict[str, Any]:
+        if not self.update_key:
+            return {}
+        from .update import keys
+
+        if not self.snapshot:
+            raise UserError("update_key: also give `snapshot`, the file beside which updates are kept")
+        key = keys.modulus(self.folder / self.update_key)
+        return {"update": {"key": key, "max_bytes": self.update_most, "app": self.update_app}}
+
+    def _sleep(self) -> dict[str, Any]:
+        """UserError for a sleep that would never come, or that would lose what was learned."""
+        if self.sleep == "none":
+            return {}
+        if not self.every:
+            raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
+        shortest = LEAST_MS[self.sleep]
+        if durations.parse_microseconds(self.every) // 1000 < shortest:
+            raise UserError(f'sleep = {self.sleep!r}: it is of use from {shortest} ms on, and every = "{self.every}"')
         if self.sleep == "deep" and not self.snapshot:
             raise UserError('sleep = "deep": also give `snapshot`: without that file each waking begins with nothing learned')
+        table = self.offload_cost
+        return {
+            "sleep": {
+                "kind": self.sleep,
+                "power": table.power_arguments(self.request_size) if table and table.awake_mw else None,
+            }
+        }
+
+    def _app(self) -> dict[str, Any]:
+        if not self.app:
+            return {}
+        if not self.pair:
+            raise UserError("app: also give `pair`, the pair's folder: it says how what is measured becomes int8")
+        from ..common import pairs
+        from . import app
+
+        return {"app": "app", "measured": app.measured(pairs.load(located(self.folder, self.pair)))}
 
     @property
     def request_size(self) -> int:
@@ -208,30 +335,72 @@ class NodeConfig(BaseModel):
         return wire.request_size(shape, dtype, self.remote_media)
 
     def program(self) -> bytes:
-        """The app's source. UserError where it is not there, or no app."""
+        """The app's source. UserError where the file is missing, or is no app."""
+        from . import app
+
         return app.source(self.folder / self.app, self.remote_dtype == "raw")
 
     def certificates(self) -> dict[str, bytes]:
         """The files beside config.json that a TLS link reads."""
-        names = [name for name in ("ca", "cert", "key") if getattr(self, name)]
+        names = [name for name in FILES if getattr(self, name)]
         return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
+
+
+DERIVED = {*PATHS, "every", "sleep", "budget", "update_most", "update_app", "remote_dtype", "folder"}
+RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
+
+
+def described(about: pairs.PairInfo) -> dict[str, Any]:
+    """The entries that a pair describes."""
+    entries = {
+        "event": about.event_output("ldl"),
+        "remote_shape": about.remote.shape,
+        "remote_dtype": about.remote.dtype,
+        "remote_media": about.remote.media,
+        "remote_limit": about.remote.limit,
+        "model_id": about.model_id,
+        "beta": about.beta,
+    }
+    return {**entries, "class_costs": about.costs} if about.costs else entries
+
+
+def located(folder: Path, pair: str) -> str:
+    """A pair's path where it lies in the folder, else its name as it is."""
+    return str(folder / pair) if (folder / pair).exists() else pair
+
+
+def entries_of(path: Path) -> dict[str, Any]:
+    """The entries of a config.toml, not yet checked, with the secrets of the environment.
+
+    Raises:
+        UserError: the file cannot be read, or has an entry that is unknown or was renamed.
+    """
+    entries = toml.content(path)
+    for name in entries:
+        if name in RENAMED:
+            raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now")
+        if name not in {*NodeConfig.model_fields, "home_assistant"} - {"folder"}:
+            raise UserError(f"{path}: {name}: there is no such entry")
+    if any(isinstance(entries.get(name), str) and entries[name] for name in SECRETS):
+        secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
+    entries |= {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
+    if isinstance(entries.get("offload_cost"), str):
+        entries["offload_cost"] = str(path.parent / entries["offload_cost"])
+    return entries
 
 
 def load(path: Path) -> NodeConfig:
     """The configuration in a .toml file. UserError naming the entry that is wrong; a secret's value is never in it."""
-    config = toml.load(path, NodeConfig, SECRETS)
-    if any(getattr(config, name) for name in SECRETS):
-        secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
-    given = {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
-    config = config.model_copy(update=given)
-    if isinstance(config.prior, str):  # a file beside this one
-        config = config.model_copy(update={"prior": prior_file.read(path.parent / config.prior, config.bits)})
+    entries = entries_of(path)
+    pair = entries.get("pair")
+    if isinstance(pair, str) and pair and not {"remote_shape", "model_id"} <= entries.keys():
+        from ..common import pairs
+
+        entries = {**described(pairs.load(located(path.parent, pair)).info), **entries}
+    config = toml.checked({**entries, "folder": path.parent}, path, NodeConfig, SECRETS)
     try:
-        config = config.model_copy(update={"folder": path.parent})
         config.content()
-        for name in ("ca", "cert", "key"):
-            if getattr(config, name):
-                certificate(path.parent / getattr(config, name), name == "key")
+        config.certificates()
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
     return config

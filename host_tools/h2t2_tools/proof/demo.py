@@ -54,7 +54,7 @@ def demonstrate(
         chosen = ["--pair", str(pair.folder), "--broker", url]
         stack.enter_context(serving(chosen))
         options = _options(pair, policy, numbers, out)
-        command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--window={window}", *options]
+        command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--in-flight={window}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(child(command, stdout=subprocess.PIPE))
         lines, summary = _follow(node, remote, samples, numbers)
@@ -76,7 +76,7 @@ def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) 
             path = out / f"{name}.csv"
             path.write_text("".join(",".join(map(str, row)) + "\n" for row in value))
             value = path
-        made.append(f"--{name.replace('_', '-')}={value}")
+        made.append(f"--{'class-costs' if name == 'costs' else name.replace('_', '-')}={value}")
     return made
 
 

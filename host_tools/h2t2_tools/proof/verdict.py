@@ -28,6 +28,7 @@ class Verdict:
     def __init__(self, config: NodeConfig, labels: Sequence[int] | None = None) -> None:
         self.config = config
         self.labels = labels
+        self.class_costs = config.numbers(config.folder)["costs"]
         self.decided: list[dict[str, Any]] = []
         self.tracebacks = 0
         self.restarts = 0
@@ -72,7 +73,7 @@ class Verdict:
     def _cost(self, line: dict[str, Any], label: int) -> float:
         config, decision = self.config, line["decision"]
         asked = config.beta if line["source"] == "remote" else 0.0
-        if config.class_costs is not None:
-            return asked + config.class_costs[label][decision]
+        if self.class_costs is not None:
+            return asked + float(self.class_costs[label][decision])
         wrong = config.delta_fn if label else config.delta_fp
         return asked + (wrong if decision != label else 0.0)

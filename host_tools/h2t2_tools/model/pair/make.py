@@ -15,11 +15,11 @@ import numpy as np
 
 from h2t2.link import wire
 
-from ...common import pairs, places, prior_file
+from ...common import pairs, prior_file
 from ...common.errors import UserError
 from ...common.functions import is_user_function
 from ...common.policies import DEFAULTS
-from ...fleet import board_toml
+from ...fleet import template
 from ...fleet.rdl import models
 from ...lab import prior, traces
 from ...lab.scoring import confusion
@@ -158,7 +158,7 @@ def write(job: Job, samples: Samples, ldl: Side, rdl: Side, report: dict[str, An
             files.append("samples.bin")
         # the micro:bit has no room for more classes than two, and sends its recorded int8
         for board in BOARDS if not job.costs and job.payload.dtype == "int8" else BOARDS[:-1]:
-            (job.out / f"{board}.toml").write_text(board_toml.configuration(places.boards() / board, pair.info, entries))
+            (job.out / f"{board}.toml").write_text(template.render(board, pair.info, entries))
             files.append(f"{board}.toml")
     report["files"] = files
     report["model_id"] = model_id

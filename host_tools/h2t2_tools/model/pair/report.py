@@ -29,7 +29,7 @@ def markdown(report: dict[str, Any]) -> str:
         "```sh",
     ]
     commands = {
-        f"h2t2 demo --model {folder}": "both models, a broker and a node on this machine",
+        f"h2t2 demo --pair {folder}": "both models, a broker and a node on this machine",
         f"h2t2 {compare} {folder}/trace.npz --beta {beta:g}": "what to choose",
         f"h2t2 rdl --pair {folder}": "the remote model's worker",
     }

@@ -36,7 +36,7 @@ def measure(progress: Progress, seconds: float = 8.0, devices: int = 50) -> dict
     """
     model = f"{Path(__file__).parent / 'slow_model.py'}:scores"
     with broker.running("mosquitto") as url:
-        arguments = ["--broker", url, "--model", model, "--model-id", str(MODEL)]
+        arguments = ["--broker", url, "--remote", model, "--model-id", str(MODEL)]
         with serving(arguments), _Fleet(*broker.parse(url), max(devices, QUIET) + 1) as fleet:
             progress("capacity")
             as_answered = [0.0] * devices

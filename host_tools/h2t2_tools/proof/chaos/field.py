@@ -66,7 +66,7 @@ class _Device:
         config = NodeConfig(
             device=name, broker=broker.host, port=broker.port, event=pair.info.event_output("ldl"), model_id=pair.info.model_id,
             remote_shape=pair.info.remote.shape, every="1s", app="app.py", pair=str(pair.folder), update_key=str(public),
-            update_app=True, log="log", folder=folder,
+            update_app=True, log_file="log", folder=folder,
         )  # fmt: skip
         (folder / "app.py").write_text(program)
         (folder / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))

@@ -58,7 +58,7 @@ class Storm:
             "H2T2_CHAOS_EVENT": event,
             "H2T2_CHAOS_HANG": str(self._hang),
         }
-        own = ["--model", f"{Path(__file__).parent / 'model.py'}:scores", "--hang-after", "2"]
+        own = ["--remote", f"{Path(__file__).parent / 'model.py'}:scores", "--hang-after", "2"]
         own += ["--keep-refused", str(folder / "refused")]
         self._commands = [own, own, ["--pair", OTHER]]
         self.workers = [self._worker(command) for command in self._commands]

@@ -200,10 +200,11 @@ class PiNode(Subject):
         path.write_text("\n".join(str(self.order[n]) for n in todo))
         host, port = self.broker
         return [
-            sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi", "--window", "8",
+            sys.executable, "-c", JUMPING, "node", "--broker", f"mqtt://{host}:{port}", "--device", "chaos-pi",
+            "--in-flight", "8",
             "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path),
             "--every", PERIOD,
-            "--deadline", str(self.deadline_ms), "--hold", "256",
+            "--deadline-ms", str(self.deadline_ms), "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
 

@@ -74,7 +74,7 @@ from h2t2.node.update import Updates  # noqa: E402
 
 code = used() - empty
 config = {"ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 2, "policy": "adaptive", "arguments": {"bits": 4}}
-config["update"] = {"key": KEY, "most": 1 << 20, "app": False}  # noqa: F821
+config["update"] = {"key": KEY, "max_bytes": 1 << 20, "app": False}  # noqa: F821
 before = used()
 updates = Updates(config, lambda line: None)
 updates.begin()

@@ -1,0 +1,188 @@
+"""Options as pydantic fields: one declaration holds the default, range, unit and help of an option.
+
+`option()` declares one. The command line, the commented config.toml, the reference pages and the checks read it.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticUndefined
+
+from h2t2.link import wire
+
+UNBOUNDED = 10**9  # an upper bound that only keeps a number representable: texts leave it out
+
+
+class Options(BaseModel):
+    """A set of options. An unknown name, NaN and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A validator that accepts only these names."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, value: str) -> str:
+        if value not in self.names:
+            raise ValueError(f"want one of {', '.join(self.names)}")
+        return value
+
+
+def option(default: Any, text: str, *, unset: str = "", group: str = "", metavar: str = "", flag: str = "", **more: Any) -> Any:
+    """Declare an option.
+
+    Args:
+        default: its default; `...` for an option that must be given.
+        text: what it means, with its unit. The range and the default are added where it is shown.
+        unset: what holds where it is not given, if the default does not say so.
+        group: heading under which `--help` and config.toml list it.
+        metavar: name of its value in `--help`.
+        flag: its name on the command line, if another than the field's; "" for a positional argument.
+        more: `positional`, `repeat` (may be given several times), `const` (value of a bare flag), `hidden` (not on the command
+            line), `example` (value in a commented config.toml), and pydantic's constraints.
+    """
+    extra: dict[str, Any] = {"unset": unset, "group": group, "metavar": metavar, "flag": flag}
+    extra |= {name: more.pop(name) for name in ("positional", "repeat", "const", "hidden", "example") if name in more}
+    return Field(default, description=text, json_schema_extra=extra, **more)
+
+
+def about(field: FieldInfo, name: str) -> Any:
+    """What option() recorded under that name; None where it recorded nothing."""
+    extra = field.json_schema_extra
+    return extra.get(name) if isinstance(extra, dict) else None
+
+
+def file(default: Any, text: str, **more: Any) -> Any:
+    """Declare an option that names a file."""
+    return option(default, text, metavar="FILE", **more)
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, le=UNBOUNDED)]
+Whole = Annotated[int, Field(ge=0, le=UNBOUNDED)]
+Bits = Annotated[int, Field(ge=1, le=8)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Seconds = Annotated[float, Field(ge=0, le=UNBOUNDED)]
+Seed = Annotated[int, Field(ge=0, lt=2**28)]
+ModelNumber = Annotated[int, Field(ge=0, le=65535)]
+Device = Annotated[str, AfterValidator(wire.checked_device)]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that an option accepts.
+
+    Attributes:
+        kind: type of one value.
+        choices: the accepted names, if they are listed.
+        low, high: bounds; None where there is none. open_low, open_high: the bound itself is refused.
+        many: how many values it takes: 1, "+" for one or more, or their number.
+    """
+
+    kind: type
+    choices: tuple[Any, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    open_low: bool = False
+    open_high: bool = False
+    many: int | str = 1
+
+    @property
+    def text(self) -> str:
+        """The range in words; "" where every value of that type is accepted."""
+        if self.choices:
+            return "one of " + ", ".join(map(str, self.choices))
+        if self.kind not in (int, float) or self.low is None:
+            return ""
+        low, high = _number(self.low), "" if self.high is None or self.high >= UNBOUNDED else _number(self.high)
+        if self.open_low:
+            return f"above {low}, at most {high}" if high else f"above {low}"
+        if not high:
+            return f"{low} or more"
+        return f"{low} to {'below ' if self.open_high else ''}{high}"
+
+
+def domain(field: FieldInfo) -> Domain:
+    """The values that a field accepts; of an option that is given several times, those of one time."""
+    if about(field, "repeat"):
+        return _domain(get_args(field.annotation)[0], [])
+    return _domain(field.annotation, field.metadata)
+
+
+def _domain(annotation: Any, metadata: list[Any]) -> Domain:
+    if get_origin(annotation) is Annotated:
+        arguments = get_args(annotation)
+        inner = [mark for item in arguments[1:] for mark in (item.metadata if isinstance(item, FieldInfo) else [item])]
+        return _domain(arguments[0], [*metadata, *inner])
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+        return Domain(str) if str in kinds else _domain(kinds[0], metadata)
+    if get_origin(annotation) is Literal:
+        return Domain(str, get_args(annotation))
+    if get_origin(annotation) in (list, tuple):
+        elements = get_args(annotation)
+        element = _domain(elements[0], [])
+        count = len(elements) if get_origin(annotation) is tuple and elements[-1] is not Ellipsis else "+"
+        return Domain(element.kind, element.choices, element.low, element.high, element.open_low, element.open_high, count)
+    bounds: dict[str, Any] = {}
+    for mark in metadata:
+        for name in ("ge", "gt", "le", "lt"):
+            if (bound := getattr(mark, name, None)) is not None:
+                side = "low" if name[0] == "g" else "high"
+                bounds |= {side: bound, f"open_{side}": name[1] == "t"}
+        names = getattr(mark, "func", None)
+        if isinstance(names, OneOf):
+            bounds["choices"] = names.names
+    return Domain(annotation if isinstance(annotation, type) else str, **bounds)
+
+
+def _number(value: float) -> str:
+    power = round(value).bit_length() - 1
+    if value > 1 << 20 and value == 1 << power:
+        return f"2^{power}"
+    return f"{value:,.10g}".rstrip("0").rstrip(".") if isinstance(value, float) and "." in f"{value:.10g}" else f"{value:.10g}"
+
+
+def default_text(field: FieldInfo) -> str:
+    """What holds where an option is not given; "" where nothing does."""
+    unset = about(field, "unset")
+    if unset:
+        return str(unset)
+    value = field.default
+    if value in (None, "", [], ()) or isinstance(value, bool) or value is PydanticUndefined:
+        return ""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return "default " + " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in values)
+
+
+def help_text(field: FieldInfo, choices: bool = False) -> str:
+    """The meaning of an option, its range and its default, in a line.
+
+    Args:
+        choices: list the accepted names even where `--help` shows them in place of the value.
+    """
+    accepted = domain(field)
+    values = accepted.text if choices or about(field, "metavar") or not accepted.choices else ""
+    notes = "; ".join(filter(None, (values, default_text(field))))
+    return f"{field.description} ({notes})" if notes else str(field.description)
+
+
+def reason(error: ErrorDetails, model: type[BaseModel]) -> str:
+    """Why pydantic refuses a value, in the words that `--help` uses for the range."""
+    field = model.model_fields.get(str(error["loc"][0])) if error["loc"] else None
+    if field is not None and error["type"].startswith(("greater", "less", "int_", "float_", "finite", "literal")):
+        accepted = domain(field)
+        whole = "a whole number, " if accepted.kind is int else "a number, " if accepted.kind is float else ""
+        if accepted.text:
+            return f"want {whole}{accepted.text}"
+        if whole:
+            return f"want {whole.rstrip(', ')}"
+    return error["msg"].removeprefix("Value error, ")
