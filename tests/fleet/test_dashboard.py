@@ -76,6 +76,16 @@ def row(browser, name):
     return browser.execute_script(script, name)
 
 
+def press_in_dialog(browser, button):
+    from selenium.webdriver.common.by import By
+
+    xpath = (
+        f"//div[contains(@class, 'q-dialog')]//button[normalize-space(.)='{button}' or normalize-space(.)='{button.upper()}']"
+    )
+    until(lambda: any(element.is_displayed() for element in browser.find_elements(By.XPATH, xpath)))
+    next(element for element in browser.find_elements(By.XPATH, xpath) if element.is_displayed()).click()
+
+
 def test_the_fleet_on_a_page(said, browser, tmp_path):
     for name, entries in (("kitchen", {}), ("hall", {"link": "nobody"}), ("attic", {"namesakes": True})):
         said.status(name)
@@ -191,6 +201,19 @@ def test_it_commands_only_those_who_know_the_token(said, browser, tmp_path):
         browser.find_element(By.XPATH, "//button[normalize-space(.)='Pause' or contains(., 'PAUSE')]").click()
         shows(browser, "kitchen refuses: it will not")
         shows(browser, '"beta":8192', "command", "answer")  # the log
+        browser.find_element(By.XPATH, "//button[contains(., 'Reset learning')]").click()
+        shows(browser, "Reset what kitchen has learned?")
+        press_in_dialog(browser, "Reset learning")
+        assert until(lambda: said.heard[-1][1].get("reset") is True)
+        browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
+        shows(browser, "Remove kitchen from the broker and from the history?")
+        press_in_dialog(browser, "Remove device")
+        shows(browser, "kitchen is online and would come back")
+        said.status("kitchen", b"offline 7")
+        shows(browser, "it is not connected to the broker")
+        browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
+        press_in_dialog(browser, "Remove device")
+        shows(browser, "0 devices")
 
 
 def test_without_the_token_nothing_is_shown(said, tmp_path):
@@ -218,7 +241,7 @@ def test_a_restart_loses_nothing(said, browser, tmp_path):
             assert until(lambda count=count: commands(tmp_path / "history.db") == count)
     with dashboard(said.url, tmp_path) as address:
         browser.get(address + "device/kitchen")
-        shows(browser, "What was said")
+        shows(browser, "Log")
         assert until(lambda: text(browser).count('"snapshot":true') == 2, 30), text(browser)
 
 

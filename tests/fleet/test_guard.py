@@ -95,8 +95,8 @@ def test_guesses_are_slowed_down_whichever_way_they_come():
 def test_guesses_of_many_addresses_take_no_memory():
     guesses = Guesses(Clock())
     for n in range(3 * guard.ADDRESSES):
-        guesses.missed(str(n))
-    assert len(guesses._missed) == guard.ADDRESSES
+        guesses.add_wrong(str(n))
+    assert len(guesses._wrong) == guard.ADDRESSES
 
 
 def test_a_large_form_is_not_read():

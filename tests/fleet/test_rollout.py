@@ -24,7 +24,7 @@ from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.monitoring.fleet import Fleet
 from h2t2_tools.fleet.monitoring.state import parse_state
 from h2t2_tools.fleet.update import delivery
-from h2t2_tools.fleet.update.delivery import BACK, DELIVERED, KEPT, LOST, REFUSED, TRIAL, Delivery
+from h2t2_tools.fleet.update.delivery import DELIVERED, INSTALLED, LOST, REFUSED, ROLLED_BACK, TRIAL, Delivery
 from h2t2_tools.fleet.update.health import Health
 
 pytestmark = pytest.mark.slow
@@ -106,11 +106,11 @@ def test_to_one_a_tenth_and_all(tmp_path, key, capsys, monkeypatch):
         err = capsys.readouterr().err
         assert "1 of 20 devices: s-00" in err and "1 of 20 devices: s-01" in err and "18 of 20 devices: s-02" in err
         told = report(tmp_path)
-        assert {one["outcome"] for one in told["devices"]} == {KEPT} and not told["left"] and not told["stopped"]
+        assert {one["outcome"] for one in told["devices"]} == {INSTALLED} and not told["left"] and not told["stopped"]
         assert made.devices["s-19"].updates.report()["counter"] == 7 and made.devices["other"].updates.report()["counter"] == 0
         sent = made.chunks
         assert updated(broker, tmp_path, key, "s-*") == 0  # they have it: nothing is sent again
-        assert made.chunks == sent and {one["outcome"] for one in report(tmp_path)["devices"]} == {KEPT}
+        assert made.chunks == sent and {one["outcome"] for one in report(tmp_path)["devices"]} == {INSTALLED}
 
 
 def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
@@ -119,7 +119,11 @@ def test_it_stops_where_one_goes_back(tmp_path, key, capsys):
         assert updated(broker, tmp_path, key, "s-*") == 1
         assert "not every device has kept the package; 18 devices were left as they are" in capsys.readouterr().err
         told = report(tmp_path)
-        assert [one["outcome"] for one in told["devices"]] == [KEPT, BACK] and told["stopped"] and len(told["left"]) == 18
+        assert (
+            [one["outcome"] for one in told["devices"]] == [INSTALLED, ROLLED_BACK]
+            and told["stopped"]
+            and len(told["left"]) == 18
+        )
         assert told["devices"][1]["why"] == "9 exceptions" and made.devices["s-05"].updates.report()["tried"] == 0
 
 
@@ -129,7 +133,7 @@ def test_it_stops_where_a_device_fails_after_it_has_kept_the_package(tmp_path, k
         assert updated(broker, tmp_path, key, "*", "--patience", "2") == 1
         told = report(tmp_path)
     assert [(row["outcome"], row["alarms"]) for row in told["devices"]] == [
-        (KEPT, ["50 errors of its sensor, 0 samples meanwhile"])
+        (INSTALLED, ["50 errors of its sensor, 0 samples meanwhile"])
     ]
     assert told["stopped"] and told["left"] == ["b", "c"] and made.devices["b"].updates.report()["tried"] == 0
     said = capsys.readouterr()
@@ -145,7 +149,7 @@ def test_earlier_groups_are_looked_at_again(tmp_path, key, last, kept):
     with field(tmp_path, key, "abcdefghijkl", fading={last: "a"}) as (broker, _):
         assert updated(broker, tmp_path, key, "*", "--patience", "3") == 1
     told = report(tmp_path)
-    assert [row["outcome"] for row in told["devices"]] == [KEPT] * kept and len(told["left"]) == 12 - kept
+    assert [row["outcome"] for row in told["devices"]] == [INSTALLED] * kept and len(told["left"]) == 12 - kept
     assert told["stopped"] and [row["device"] for row in told["devices"] if row["alarms"]] == ["a"]
 
 
@@ -242,34 +246,36 @@ def test_what_stands_in_the_way_is_said_before_anything_is_sent(key):
         ({"update": {"counter": 7, "id": "00000001", "tried": 9, "tried_id": "00000002", "trial": 0, "said": ""}}, OTHER),
     ):
         one = Delivery(made, "d", 10, 10)
-        one.begin(told(**{"model": 1, **change}), 0.0)
-        assert one.step in (REFUSED, BACK) and why in one.why, (one, why)
+        one.check_before(told(**{"model": 1, **change}), 0.0)
+        assert one.phase in (REFUSED, ROLLED_BACK) and why in one.reason, (one, why)
     one = Delivery(made, "d", 10, 10)
-    one.begin(None, 0.0)
-    assert one.step == REFUSED
+    one.check_before(None, 0.0)
+    assert one.phase == REFUSED
 
 
 def test_a_delivery_asks_again_and_gives_up(key):
     made = signed(key)
     one = Delivery(made, "d", 10, 100)
     fresh = {"counter": 0, "tried": 0, "trial": 0, "said": ""}
-    one.begin(told(model=1, update=fresh), 100.0)
-    assert one.next(True, 100.0) == [made.question()] and one.next(True, 101.0) == []
+    one.check_before(told(model=1, update=fresh), 100.0)
+    assert one.next_payloads(True, 100.0) == [made.question()] and one.next_payloads(True, 101.0) == []
     for junk in (b"", b"[]", b"{", b'{"id": 1, "next": -1}', b'{"id": "u0", "ok": true, "why": "", "next": 5}'):
-        one.answered(junk, 101.0)
-    assert one.next(True, 104.0) == [made.question()]
+        one.take_answer(junk, 101.0)
+    assert one.next_payloads(True, 104.0) == [made.question()]
     answer = {"id": f"u{made.id:08x}", "ok": True, "why": "", "next": 192}
-    one.answered(json.dumps(answer).encode(), 105.0)
-    assert one.next(True, 105.0) == [made.chunk(192 * n) for n in (1, 2, 3, 4)] and one.next(True, 105.0) == []
-    one.answered(json.dumps({**answer, "next": 10**9}).encode(), 106.0)
-    assert one.step == DELIVERED and one.done == len(made.content)
-    assert one.next(True, 107.0) == []
-    one.saw(told(update={**fresh, "counter": 7, "tried": 7, "trial": 50}), 108.0)
-    assert one.step == TRIAL
-    one.next(False, 150.0)
-    assert one.step == TRIAL  # it may be away for a while
-    one.next(True, 300.0)
-    assert one.step == LOST and "in 100 s" in one.why
+    one.take_answer(json.dumps(answer).encode(), 105.0)
+    assert (
+        one.next_payloads(True, 105.0) == [made.chunk(192 * n) for n in (1, 2, 3, 4)] and one.next_payloads(True, 105.0) == []
+    )
+    one.take_answer(json.dumps({**answer, "next": 10**9}).encode(), 106.0)
+    assert one.phase == DELIVERED and one.received_bytes == len(made.content)
+    assert one.next_payloads(True, 107.0) == []
+    one.take_state(told(update={**fresh, "counter": 7, "tried": 7, "trial": 50}), 108.0)
+    assert one.phase == TRIAL
+    one.next_payloads(False, 150.0)
+    assert one.phase == TRIAL  # it may be away for a while
+    one.next_payloads(True, 300.0)
+    assert one.phase == LOST and "in 100 s" in one.reason
 
 
 def test_a_broker_that_is_not_there(tmp_path, key, capsys):
@@ -315,7 +321,7 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
                 lines = threading.Thread(target=node.stdout.read, daemon=True)  # it writes many
                 lines.start()
                 assert updated(broker, tmp_path, key, "d") == 0
-                assert report(tmp_path)["devices"][0]["outcome"] == KEPT and (tmp_path / "st.u1.h2m").exists()
+                assert report(tmp_path)["devices"][0]["outcome"] == INSTALLED and (tmp_path / "st.u1.h2m").exists()
                 (tmp_path / "8.h2u").write_bytes(signed(key, 8, shares=[0] * 15 + [1]).content)
                 assert main(["update", "d", str(tmp_path / "8.h2u"), "--broker", broker.url]) == 1
                 assert until(lambda: not (tmp_path / "st.u2.h2m").exists(), 30) and (tmp_path / "st.u1.h2m").exists()

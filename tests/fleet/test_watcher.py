@@ -51,7 +51,7 @@ def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(world):
         if "full" in watch.trouble:
             break
     assert watch.trouble == "the history is not written: database or disk is full"
-    assert watch.by_name["kitchen"]["state"]["samples"] == 1100 + n  # the picture moves on
+    assert watch.devices["kitchen"]["state"]["samples"] == 1100 + n  # the picture moves on
     base.execute("PRAGMA max_page_count = 100000")
     watch.tick()
     assert watch.trouble == "" and texts(watch)[0].startswith(f'{{"pause": {n},')
@@ -68,7 +68,7 @@ def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
         say(fleet, "hall")
         fleet.take(wire.topic("kitchen", "command"), b'{"pause": 1}')
         watch.tick()
-        assert watch.trouble == "the history is not written: database is locked" and "hall" in watch.by_name
+        assert watch.trouble == "the history is not written: database is locked" and "hall" in watch.devices
         other.execute("ROLLBACK")
     watch.tick()
     assert watch.trouble == "" and '{"pause": 1}' in texts(watch) and watch.series("hall", 0)
@@ -76,13 +76,13 @@ def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
 
 def test_what_waits_for_the_history_is_bounded(world, monkeypatch):
     watch, fleet, _ = world
-    monkeypatch.setattr("h2t2_tools.fleet.dashboard.watcher.UNWRITTEN", 10)
+    monkeypatch.setattr("h2t2_tools.fleet.dashboard.watcher.PENDING_LINES", 10)
     monkeypatch.setattr(History, "write", lambda *_: (_ for _ in ()).throw(sqlite3.OperationalError("disk I/O error")))
     for _ in range(12):
         for n in range(1000):
             fleet.take(wire.topic("kitchen", "command"), b"%d" % n)
         watch.tick()
-    assert len(watch._unwritten) <= 5000 and "disk I/O error" in watch.trouble
+    assert len(watch._pending_lines) <= 5000 and "disk I/O error" in watch.trouble
 
 
 def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(world, monkeypatch, caplog):
@@ -93,7 +93,7 @@ def test_a_defect_of_ours_shows_on_the_page_and_the_next_tick_is_well(world, mon
         watch.tick()
         assert "cannot be shown" in watch.trouble and "KeyError" in caplog.text
     watch.tick()
-    assert watch.trouble == "" and "kitchen" in watch.by_name
+    assert watch.trouble == "" and "kitchen" in watch.devices
 
 
 def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
@@ -109,7 +109,7 @@ def test_one_device_that_no_page_can_show_leaves_the_others(world, monkeypatch):
 
     monkeypatch.setattr(report.alarms, "of_device", raising)
     watch.tick()
-    assert watch.by_name["kitchen"]["state"] and watch.by_name["hall"]["state"] is None
+    assert watch.devices["kitchen"]["state"] and watch.devices["hall"]["state"] is None
     assert "h2t2/2/hall/state: OverflowError" in watch.refused_text
 
 
@@ -147,7 +147,7 @@ def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
         watch.tick()
         json.dumps([watch.series("kitchen", 0), watch.log("kitchen")])
         troubled += bool(watch.trouble)
-        assert "kitchen" in watch.by_name and "cannot be shown" not in watch.trouble
+        assert "kitchen" in watch.devices and "cannot be shown" not in watch.trouble
         watch.close()
         path.unlink()
     assert refused > 20 and troubled > 10
@@ -234,8 +234,8 @@ def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
     for _ in range(60):
         clock.now += 60
         watch.tick()
-    assert watch.trouble.startswith("the broker: connection lost; connecting again; what is shown is of 20")
-    assert texts(watch) == [] and len(watch.series("kitchen", 0)) == 1 and watch.by_name["kitchen"]["alarms"] == []
+    assert watch.trouble.startswith("the broker: connection lost; connecting again; the pages show 20")
+    assert texts(watch) == [] and len(watch.series("kitchen", 0)) == 1 and watch.devices["kitchen"]["alarms"] == []
     watch._follower.trouble = ""
     fleet.listen()
     watch.tick()

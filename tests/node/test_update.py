@@ -340,7 +340,7 @@ def test_an_altered_byte(key, tmp_path, at):
     made = signed(key)
     content = bytearray(made.content)
     content[at] ^= 1
-    answer, again = device.bring(package.Package(bytes(content), made.head, made.more))
+    answer, again = device.bring(package.Package(bytes(content), made.head, made.details))
     assert not again and not answer["ok"] and answer["why"]
     assert device.start() == device.config and not (tmp_path / "state.part").exists()
 
@@ -425,7 +425,7 @@ def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):
     for n in range(6):
         made = signed(key, 7 + n)
         content = made.content[:100] + b"\0" + made.content[101:]
-        answers.append(device.bring(package.Package(content, made.head, made.more))[0]["why"])
+        answers.append(device.bring(package.Package(content, made.head, made.details))[0]["why"])
     assert ["more packages than one each 15 s" in answer for answer in answers] == [False] * 4 + [True] * 2
 
 
@@ -752,7 +752,7 @@ def test_a_package_is_read_back(key, tmp_path):
     made = signed(key)
     (tmp_path / "a.h2u").write_bytes(made.content)
     again = package.read(tmp_path / "a.h2u")
-    assert again.id == made.id and again.more == made.more and again.told() == made.told()
+    assert again.id == made.id and again.details == made.details and again.to_json() == made.to_json()
     for broken in (made.content[:-1], made.content[:100], b"", made.content + b"LDL \0\0\0\0"):
         (tmp_path / "b.h2u").write_bytes(broken)
         with pytest.raises(UserError, match="b.h2u"):

@@ -80,7 +80,7 @@ class Sign(Reporting):
         )
         signed = package.build(pair, bundle.from_tflite(pair.ldl), Path(self.key), options, not self.no_prior)
         out.write_bytes(signed.content)
-        self.report({"package": str(out), **signed.told()})
+        self.report({"package": str(out), **signed.to_json()})
         if not self.quiet:
             head = signed.head
             print(f"{out}: package {head.counter} of {len(signed.content):,} bytes, for model {head.model}; try one device:")

@@ -1,4 +1,4 @@
-"""The page on which a person answers in the remote model's place: a sample, a button and a key a class."""
+"""The page on which a person answers in the remote model's place: a sample, and a button and a key for each class."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ HIGH = 480  # pixels of a small picture
 
 
 class AnswerPage:
-    """names: of the classes. Declared by Pages, which frames it."""
+    """Shows the samples that wait on a desk. Pages registers it."""
 
     def __init__(self, pair: Pair, desk: Desk, names: list[str]) -> None:
         self._pair, self._desk, self._names = pair, desk, names
 
     def content(self) -> None:
-        """Two tabs may be open: what one has answered is gone from the other."""
-        at: list[Waiting | None] = [None]
-        busy = False  # a sample is being made ready
+        """Build the page. Two tabs may be open: a sample that is answered in one disappears from the other."""
+        current: list[Waiting | None] = [None]
+        preparing = False  # a sample is being prepared
         state = ui.label().mark("waiting")
         place = ui.column().classes("w-full items-center")
         with ui.row():
             for k, name in enumerate(self._names):
-                ui.button(f"{KEYS[k]}: {name}", on_click=lambda _, k=k: give(k)).props("no-caps")
-            ui.button(f"{SKIP}: nobody can tell", on_click=lambda: give(None)).props("no-caps outline")
+                ui.button(f"{KEYS[k]}: {name}", on_click=lambda _, k=k: answer(k)).props("no-caps")
+            ui.button(f"{SKIP}: nobody can tell", on_click=lambda: answer(None)).props("no-caps outline")
 
-        async def give(label: int | None) -> None:
-            if at[0] and not busy:
-                self._desk.answer(at[0].number, label)
+        async def answer(label: int | None) -> None:
+            if current[0] and not preparing:
+                self._desk.answer(current[0].number, label)
                 await look()
 
         async def look() -> None:
-            nonlocal busy
-            if busy:
+            nonlocal preparing
+            if preparing:
                 return
-            busy = True
+            preparing = True
             try:
                 await refresh()
             finally:
-                busy = False
+                preparing = False
 
         async def refresh() -> None:
             waiting = self._desk.first()
             who = f", this one from {waiting.item.device}" if waiting else ""
             state.text = f"{self._desk.size} waiting{who}; {self._desk.answered} answered"
-            if (waiting and waiting.number) != (at[0] and at[0].number):
+            if (waiting and waiting.number) != (current[0] and current[0].number):
                 sample = await run.io_bound(_preview, self._pair, waiting) if waiting else None
-                at[0] = waiting
+                current[0] = waiting
                 place.clear()
                 with place:
                     if sample:
@@ -74,9 +74,9 @@ class AnswerPage:
             if not event.action.keydown or event.action.repeat:
                 return
             if pressed == SKIP:
-                await give(None)
+                await answer(None)
             elif pressed in KEYS[: len(self._names)]:
-                await give(KEYS.index(pressed))
+                await answer(KEYS.index(pressed))
 
         ui.keyboard(on_key=key)
         with place:
@@ -85,7 +85,7 @@ class AnswerPage:
 
 
 def _preview(pair: Pair, waiting: Waiting) -> Preview:
-    """What a person sees of a request; words where that cannot be said."""
+    """The preview of a request; words where it cannot be made."""
     try:
         return preview_of(pair, waiting.request)
     except Exception as error:
@@ -93,17 +93,17 @@ def _preview(pair: Pair, waiting: Waiting) -> Preview:
         return Preview(words=f"a sample that cannot be shown: {type(error).__name__}")
 
 
-def _draw(what: Preview) -> None:
-    if what.pixels is not None:
-        ui.image(_png(what.pixels)).classes("w-full").style(f"max-width: {HIGH}px; image-rendering: pixelated").mark("sample")
-    elif what.curve is not None:
-        ui.echart(curve(what.curve)).classes("w-full").style("height: 320px").mark("sample")
-    elif what.numbers is not None:
+def _draw(sample: Preview) -> None:
+    if sample.pixels is not None:
+        ui.image(_png(sample.pixels)).classes("w-full").style(f"max-width: {HIGH}px; image-rendering: pixelated").mark("sample")
+    elif sample.curve is not None:
+        ui.echart(curve(sample.curve)).classes("w-full").style("height: 320px").mark("sample")
+    elif sample.numbers is not None:
         with ui.row().mark("sample"):
-            for n, value in enumerate(what.numbers):
+            for n, value in enumerate(sample.numbers):
                 ui.label(f"{n}: {value:.4g}").classes("text-h6")
     else:
-        ui.label(printable(what.words, "\n")).classes("text-body1").mark("sample")
+        ui.label(printable(sample.words, "\n")).classes("text-body1").mark("sample")
 
 
 def _png(pixels: np.ndarray) -> str:

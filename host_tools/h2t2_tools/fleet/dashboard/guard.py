@@ -1,6 +1,6 @@
 """Who may see the dashboard, as ASGI middleware before everything else: HTTP and WebSockets, pages, scripts and health check.
 
-A visitor without the token reaches a form of plain HTML and the health check, and nothing of NiceGUI, which keeps memory for
+A visitor without the token reaches a form of plain HTML and the health check, and nothing of NiceGUI, which takes memory for
 each page and each connection.
 """
 
@@ -29,10 +29,10 @@ FORM = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewp
 <label>token <input name="token" type="password" autofocus></label> <button>Open</button></form>"""
 ELSEWHERE = "without a token this page answers to localhost alone; behind another server, give it a --token-file\n"
 LARGEST = 4096  # bytes of a form
-PAGES = 200  # open at once; NiceGUI forgets one that no browser came back for after a minute
-FREE, LONGEST_S = 5, 60.0  # wrong guesses of an address without a wait; the longest wait, to which it doubles from a second
-ADDRESSES = 1000  # whose wrong guesses are remembered
-# NiceGUI compiles its templates in the browser, hence eval; everything comes from this server, and nobody frames it
+PAGES = 200  # open at once; NiceGUI closes one that no browser has returned to for a minute
+FREE, LONGEST_S = 5, 60.0  # wrong guesses of an address without a wait; then the wait doubles from a second to this
+ADDRESSES = 1000  # whose wrong guesses are counted
+# NiceGUI compiles its templates in the browser, hence eval; everything comes from this server, and no page may frame it
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
@@ -47,33 +47,41 @@ HEADERS = [
 
 
 class Guesses:
-    """Slows down whoever guesses the token: after FREE wrong ones of an address it waits for each, up to a minute."""
+    """Delays guesses of the token: after FREE wrong ones an address waits for each, up to a minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._missed: OrderedDict[str, tuple[int, float]] = OrderedDict()  # address -> wrong guesses, when the next may come
+        self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()  # address -> wrong guesses, when the next may come
 
     def wait(self, address: str) -> float:
-        """Seconds until a guess of that address is looked at, 0: now."""
-        return max(0.0, self._missed.get(address, (0, 0.0))[1] - self._clock())
+        """Seconds until the next guess of an address is read."""
+        return max(0.0, self._wrong.get(address, (0, 0.0))[1] - self._clock())
 
-    def missed(self, address: str) -> None:
-        """A wrong one."""
-        count = self._missed.pop(address, (0, 0.0))[0] + 1
+    def add_wrong(self, address: str) -> None:
+        """Count a wrong guess."""
+        count = self._wrong.pop(address, (0, 0.0))[0] + 1
         wait = min(LONGEST_S, 2.0 ** min(count - FREE, 10)) if count >= FREE else 0.0
-        self._missed[address] = count, self._clock() + wait
-        if len(self._missed) > ADDRESSES:
-            self._missed.popitem(last=False)
+        self._wrong[address] = count, self._clock() + wait
+        if len(self._wrong) > ADDRESSES:
+            self._wrong.popitem(last=False)
 
-    def hit(self, address: str) -> None:
-        """The right one."""
-        self._missed.pop(address, None)
+    def clear(self, address: str) -> None:
+        """The guess was right."""
+        self._wrong.pop(address, None)
 
 
 class Guard:
-    """token: what a visitor must know, by ?token= or by the form; from then on a cookie of this start says so. "": nothing, for
-    a page that this machine alone sees; then its address must be one of this machine (a page of another site, whose name leads
-    here, must not read it). unwell, note: what is wrong, and what else to know, for the health check; "" for nothing."""
+    """The middleware.
+
+    Args:
+        app: the ASGI application behind it.
+        token: a visitor sends it by ?token= or by the form, and then has a cookie of this start. "": no token, for a page that
+            only this machine sees; its address must then be one of this machine, so that no page of another site, whose name
+            resolves to this address, can read it.
+        unwell: says what is wrong, for the health check; "" for nothing.
+        note: says what else there is to know, for the health check; "" for nothing.
+        guesses: of the token.
+    """
 
     def __init__(
         self,
@@ -84,7 +92,7 @@ class Guard:
         guesses: Guesses | None = None,
     ) -> None:
         self._app, self._token, self._unwell, self._note = app, token, unwell, note
-        self._known = secrets.token_urlsafe(24)
+        self._cookie_value = secrets.token_urlsafe(24)
         self._guesses = guesses or Guesses()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -108,7 +116,7 @@ class Guard:
         await (answer or self._app)(scope, receive, guarded)
 
     async def _answer(self, request: Request) -> Response | None:
-        """What is answered here; None: the page answers."""
+        """The answer to a request; None: the application answers."""
         path = request.url.path
         if path == HEALTH:
             trouble, note = self._unwell(), self._note()
@@ -116,7 +124,7 @@ class Guard:
         if self._token and path == LOGIN:
             return await self._login(request)
         if self._token and "token" in request.query_params:
-            return self._guessed(request, request.query_params["token"], "/" + path.lstrip("/"))  # // leads elsewhere
+            return self._guessed(request, request.query_params["token"], "/" + path.lstrip("/"))  # // names another host
         if not self._may_enter(request.scope):
             return RedirectResponse(LOGIN, 303) if self._token else PlainTextResponse(ELSEWHERE, 421)
         if len(Client.instances) >= PAGES and not path.startswith(SOCKET):
@@ -126,7 +134,7 @@ class Guard:
     def _may_enter(self, scope: Any) -> bool:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if self._token:
-            return _same(_cookie(headers.get("cookie", "")), self._known)
+            return _same(_cookie(headers.get("cookie", "")), self._cookie_value)
         host, origin = headers.get("host", ""), headers.get("origin")
         return _host(f"//{host}") in LOCAL and (origin is None or _host(origin) in LOCAL)
 
@@ -134,8 +142,8 @@ class Guard:
         if request.method != "POST":
             return HTMLResponse(FORM.format(""), 401)
         content = b""
-        async for piece in request.stream():
-            content += piece
+        async for chunk in request.stream():
+            content += chunk
             if len(content) > LARGEST:
                 return PlainTextResponse("too large\n", 413)
         guess = parse_qs(content.decode("latin-1"), encoding="utf-8", errors="replace").get("token", [""])[0]
@@ -148,20 +156,20 @@ class Guard:
             text = f"too many wrong tokens; try again in {wait:.0f} s"
             return HTMLResponse(FORM.format(html.escape(text)), 429, {"Retry-After": f"{wait:.0f}"})
         if not _same(guess, self._token):
-            self._guesses.missed(who)
+            self._guesses.add_wrong(who)
             return HTMLResponse(FORM.format("that is not it"), 401)
-        self._guesses.hit(who)
+        self._guesses.clear(who)
         answer = RedirectResponse(address, 303)
-        answer.set_cookie(COOKIE, self._known, httponly=True, samesite="strict")
+        answer.set_cookie(COOKIE, self._cookie_value, httponly=True, samesite="strict")
         return answer
 
 
-def _same(given: str, wanted: str) -> bool:
-    return secrets.compare_digest(given.encode(errors="replace"), wanted.encode())
+def _same(a: str, b: str) -> bool:
+    return secrets.compare_digest(a.encode(errors="replace"), b.encode())
 
 
 def _cookie(header: str) -> str:
-    """Our cookie's value, "" where there is none."""
+    """The value of our cookie, "" without one."""
     try:
         morsel = SimpleCookie(header).get(COOKIE)
     except CookieError:
@@ -170,7 +178,7 @@ def _cookie(header: str) -> str:
 
 
 def _host(address: str) -> str:
-    """The host in an address, "" where there is none."""
+    """The host in an address, "" without one."""
     try:
         return urlsplit(address).hostname or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""The pictures of a device, as ECharts takes them. Colours are readable on light and on dark."""
+"""The charts of a device, as ECharts takes them. Their colours are readable on light and on dark."""
 
 from __future__ import annotations
 
@@ -23,24 +23,30 @@ def _chart(title: str, **parts: Any) -> dict[str, Any]:
     }
 
 
-def _value_axis(name: str = "", **more: Any) -> dict[str, Any]:
-    return {"type": "value", "name": name, "axisLabel": {"color": GREY}, "splitLine": {"lineStyle": {"opacity": 0.2}}, **more}
+def _value_axis(name: str = "", **options: Any) -> dict[str, Any]:
+    return {
+        "type": "value",
+        "name": name,
+        "axisLabel": {"color": GREY},
+        "splitLine": {"lineStyle": {"opacity": 0.2}},
+        **options,
+    }
 
 
 def _lines(title: str, series: dict[str, tuple[str, list[list[float]]]], unit: str) -> dict[str, Any]:
-    made = [
+    lines = [
         {"name": name, "type": "line", "showSymbol": len(data) < 3, "data": data, "color": color, "connectNulls": False}
         for name, (color, data) in series.items()
     ]
     times = [point[0] for _, data in series.values() for point in data]
     axis: dict[str, Any] = {"type": "time", "axisLabel": {"color": GREY, "hideOverlap": True}}
-    if times:  # else a single point has two days around it
+    if times:  # ECharts would draw two days around a single point
         axis.update(min=min(*times, max(times) - LEAST_MS), max=max(times))
-    return _chart(title, series=made, xAxis=axis, yAxis=_value_axis(unit, min=0))
+    return _chart(title, series=lines, xAxis=axis, yAxis=_value_axis(unit, min=0))
 
 
 def costs(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What it has cost a sample since its start, minute by minute, beside asking always and never."""
+    """The cost a sample since the start, minute by minute, beside offloading always and never."""
     lines = {}
     for name, label, color in (
         ("own", "this device", OWN),
@@ -53,15 +59,15 @@ def costs(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def shares(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Offloads and fallbacks of each minute's samples, in per cent."""
-    asked, fell = [], []
+    offloaded, fell = [], []
     for before, row in zip(rows, rows[1:]):
         samples = row["samples"] - before["samples"]
         if samples > 0 and row["boot"] == before["boot"]:
             at = row["at"] * 1000
-            asked.append([at, 100 * (row["offloads"] - before["offloads"]) / samples])
+            offloaded.append([at, 100 * (row["offloads"] - before["offloads"]) / samples])
             without = row["fallbacks"] + row["unasked"] - before["fallbacks"] - before["unasked"]
             fell.append([at, 100 * without / samples])
-    return _lines("share of its samples", {"asked": (OWN, asked), "fell back": (ALWAYS, fell)}, "%")
+    return _lines("share of its samples", {"asked": (OWN, offloaded), "fell back": (ALWAYS, fell)}, "%")
 
 
 def _places(n: int) -> list[str]:
@@ -69,11 +75,13 @@ def _places(n: int) -> list[str]:
 
 
 def forecast(state: dict[str, Any]) -> dict[str, Any]:
-    """How often the remote model said class 1, and how often it was asked, by the local score; the lines are the costs' own
-    thresholds (Theorem 1): between them asking is cheapest where that share is the truth."""
+    """By the local score: how often the remote model answered class 1, and how often the device asked it.
+
+    The lines are the thresholds of the costs (Theorem 1): between them asking is cheapest, if that share is the truth.
+    """
     scores, answered, events = state["scores"] or [], state["answered"] or [], state["events"] or []
     share = [100 * e / n if n else None for e, n in zip(events, answered)]
-    asked = [100 * n / all_ if all_ else None for n, all_ in zip(answered, scores)]
+    offloaded = [100 * n / all_ if all_ else None for n, all_ in zip(answered, scores)]
     beta, fp, fn = state["beta"], state["delta_fp"], state["delta_fn"]
     marks = []
     if beta is not None and fp and fn and state["classes"] == 2:
@@ -83,14 +91,14 @@ def forecast(state: dict[str, Any]) -> dict[str, Any]:
     line = {"symbol": "none", "data": marks, "lineStyle": {"color": NEVER}, "label": {"show": False}}
     series = [
         {"name": "answered class 1", "type": "bar", "data": share, "color": OWN, "markLine": line},
-        {"name": "asked", "type": "line", "data": asked, "color": ALWAYS, "showSymbol": True, "connectNulls": False},
+        {"name": "asked", "type": "line", "data": offloaded, "color": ALWAYS, "showSymbol": True, "connectNulls": False},
     ]
     axes = {"xAxis": {"type": "category", "data": _places(len(scores)), "axisLabel": {"color": GREY}}}
     return _chart("by the local score", series=series, yAxis=_value_axis("%", min=0, max=100), **axes)
 
 
 def histogram(usual: list[int] | None, lately: list[int] | None) -> dict[str, Any]:
-    """The spread of its scores at first and now, in per cent."""
+    """The distribution of the scores at first and now, in per cent."""
     series = []
     for name, counts, color in (("at first", usual, GREY), ("now", lately, OWN)):
         if counts:
@@ -111,7 +119,7 @@ def waits(counts: list[int]) -> dict[str, Any]:
 
 
 def curve(values: np.ndarray) -> dict[str, Any]:
-    """A sample that is a row of numbers (n,), or of several channels (n, channels)."""
+    """A sample: a row of numbers (n,), or several channels (n, channels)."""
     channels = values[:, None] if values.ndim == 1 else values
     series = [
         {"name": f"channel {c}", "type": "line", "showSymbol": False, "data": [float(v) for v in channels[:, c]]}

@@ -14,7 +14,13 @@ from .watcher import Watcher
 
 @dataclass(frozen=True)
 class Options:
-    """host, port: to listen on. token: what a visitor must know, "" for nothing. show: open a browser."""
+    """Options of the server.
+
+    Args:
+        host, port: to listen on.
+        token: that visitors must know; "": none.
+        show: open a browser.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -22,9 +28,9 @@ class Options:
     show: bool = False
 
 
-def serve(watcher: Watcher, options: Options, send: Send | None, answering: AnswerPage | None = None) -> None:
-    """Serve until SIGTERM or Ctrl-C. send, answering: None for a dashboard that only looks."""
-    Pages(watcher, send, answering).declare()
+def serve(watcher: Watcher, options: Options, send: Send | None, answer_page: AnswerPage | None = None) -> None:
+    """Serve until SIGTERM or Ctrl-C. The arguments are those of Pages."""
+    Pages(watcher, send, answer_page).declare()
     app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused_text)
     app.on_shutdown(watcher.close)
     ui.run(

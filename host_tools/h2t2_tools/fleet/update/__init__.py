@@ -1,1 +1,1 @@
-"""Local models brought to devices in the field: keys, signed packages, rollout in steps. docs/updates.md."""
+"""Updates of local models in the field: keys, signed packages, rollout in steps. docs/updates.md."""

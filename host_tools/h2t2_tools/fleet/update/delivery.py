@@ -1,4 +1,4 @@
-"""One package to one device: which chunk is next, what the device has answered, what became of its trial. No network here."""
+"""The delivery of one package to one device: which chunk is next, how the trial ends. No network here."""
 
 from __future__ import annotations
 
@@ -11,141 +11,162 @@ from ...common.untrusted import parse_json
 from ..monitoring.state import State
 from .package import Package
 
-WINDOW = 4  # chunks on their way
-AGAIN_S = 3.0  # without an answer, after which it is asked how far it has come
-ASKING, SENDING, DELIVERED, TRIAL = "asking", "sending", "delivered", "on trial"  # where a delivery is
-KEPT, BACK, REFUSED, LOST = "kept", "back", "refused", "lost"  # how it ended
-ENDED = KEPT, BACK, REFUSED, LOST
+WINDOW = 4  # chunks without an answer
+AGAIN_S = 3.0  # without an answer; then the device is asked for its offset
+ASKING, SENDING, DELIVERED, TRIAL = "asking", "sending", "delivered", "on trial"  # phases of a delivery
+INSTALLED, ROLLED_BACK, REFUSED, LOST = "kept", "back", "refused", "lost"  # outcomes, which end it
+ENDED = INSTALLED, ROLLED_BACK, REFUSED, LOST
 
 
 @dataclass
 class Delivery:
-    """patience: seconds in which it must get on. trial: seconds for its trial. step: where it is; why: in words. done: bytes
-    that have arrived. brought: whether anything was to be done; else the device had it already. state: the device's, as it was
-    kept."""
+    """A delivery. Times are those of one monotonic clock, in seconds.
+
+    Args:
+        package, device: what is delivered, and to whom.
+        patience: seconds without progress after which it is lost.
+        trial: seconds for the trial.
+        phase: its phase or outcome.
+        reason: the reason, in words.
+        received_bytes: bytes that the device has received.
+        last_progress: when the device last made progress.
+        resent_offset: the offset from which chunks were sent a second time; -1: none.
+        last_question: when the device was last asked for its offset.
+        sent_bytes: bytes that were sent.
+        is_transferred: False where the device had the package already.
+        state: the state with which the device kept the package.
+    """
 
     package: Package
     device: str
     patience: float
     trial: float
-    step: str = ASKING
-    why: str = ""
-    done: int = 0
-    heard: float = 0.0  # when it last got on
-    again: int = -1  # where it was sent a chunk a second time
-    asked: float = 0.0
-    sent: int = 0
-    brought: bool = True
+    phase: str = ASKING
+    reason: str = ""
+    received_bytes: int = 0
+    last_progress: float = 0.0
+    resent_offset: int = -1
+    last_question: float = 0.0
+    sent_bytes: int = 0
+    is_transferred: bool = True
     state: State | None = None
 
-    def begin(self, state: State | None, now: float) -> None:
-        """By what a device says of itself, before anything is sent."""
-        self.heard = now
-        told = state.update if state else None
+    def check_before(self, state: State | None, clock_s: float) -> None:
+        """Check the device's state before anything is sent: refuse, or find the package there."""
+        self.last_progress = clock_s
+        update = state.update if state else None
         counter = self.package.head.counter
-        if state is None or told is None:
+        if state is None or update is None:
             self._end(
-                REFUSED, "it takes no updates: its configuration has no update_key" if state else "it has never said its state"
+                REFUSED,
+                "it takes no updates: its configuration has no update_key" if state else "it has never published a state",
             )
-        elif counter in (told.counter, told.tried):
-            self.saw(state, now)
-            self.brought = self.step not in ENDED
+        elif counter in (update.counter, update.tried):
+            self.take_state(state, clock_s)
+            self.is_transferred = self.phase not in ENDED
         elif state.model != self.package.head.model:
             self._end(REFUSED, f"it asks model {state.model}, the package is of model {self.package.head.model}")
-        elif told.tried > counter:
-            self._end(REFUSED, f"it has tried package {told.tried} already, this one is {counter}")
-        elif told.trial:
-            self._end(REFUSED, f"package {told.counter} is on trial there")
-        elif state.bits and self._prior_of_others(state.bits):
-            self._end(REFUSED, f"it has {state.bits} score bits, the package's prior is of others: sign it with --no-prior")
+        elif update.tried > counter:
+            self._end(REFUSED, f"it has tried package {update.tried} already, this one is {counter}")
+        elif update.trial:
+            self._end(REFUSED, f"package {update.counter} is on trial there")
+        elif state.bits and self._prior_does_not_fit(state.bits):
+            self._end(
+                REFUSED, f"it has {state.bits} score bits, the package's prior has another number: sign it with --no-prior"
+            )
 
-    def _prior_of_others(self, bits: int) -> bool:
-        prior = self.package.more["arguments"].get("prior")
+    def _prior_does_not_fit(self, bits: int) -> bool:
+        prior = self.package.details["arguments"].get("prior")
         return prior is not None and len(prior) != 1 << bits
 
-    def saw(self, state: State, now: float) -> None:
-        """It has told its state."""
-        told = state.update
+    def take_state(self, state: State, clock_s: float) -> None:
+        """Take a state of the device: the trial is under way, or ends."""
+        update = state.update
         counter = self.package.head.counter
-        if told is None or counter not in (told.counter, told.tried) or self.step in ENDED:
+        if update is None or counter not in (update.counter, update.tried) or self.phase in ENDED:
             return
-        if self._another(state):
+        if self._is_another_package(state):
             self._end(REFUSED, f"it knows another package with the counter {counter}: sign this one again, with a higher one")
-        elif told.counter != counter:
-            self._end(BACK, told.said.removeprefix("back: "))
-        elif not told.trial:
-            self._end(KEPT, told.said.removeprefix("kept: "))
+        elif update.counter != counter:
+            self._end(ROLLED_BACK, update.said.removeprefix("back: "))
+        elif not update.trial:
+            self._end(INSTALLED, update.said.removeprefix("kept: "))
             self.state = state
         else:
-            if self.step != TRIAL:
-                self.heard = now
-            self.step, self.done = TRIAL, len(self.package.content)
-            self.why = f"{state.samples} of {told.trial} samples, {state.uptime_s} of {told.seconds} s"
+            if self.phase != TRIAL:
+                self.last_progress = clock_s
+            self.phase, self.received_bytes = TRIAL, len(self.package.content)
+            self.reason = f"{state.samples} of {update.trial} samples, {state.uptime_s} of {update.seconds} s"
 
-    def _another(self, state: State) -> bool:
-        """Whether a device means a package with other content by this one's counter. An older runtime does not say."""
+    def _is_another_package(self, state: State) -> bool:
+        """Whether the device has a package of this counter with other content. An older runtime does not publish the id."""
         update = state.update
         if update is None:
             return False
         counters = (update.counter, update.id), (update.tried, update.tried_id)
         return any(n == self.package.head.counter and name not in ("", f"{self.package.id:08x}") for n, name in counters)
 
-    def answered(self, payload: bytes, now: float) -> None:
-        """It has answered something, perhaps a chunk of ours."""
-        answer = _read(payload)
-        if answer is None or answer["id"] != f"u{self.package.id:08x}" or self.step not in (ASKING, SENDING):
+    def take_answer(self, payload: bytes, clock_s: float) -> None:
+        """Take an answer of the device, perhaps to a chunk of this package."""
+        answer = _parse_answer(payload)
+        if answer is None or answer["id"] != f"u{self.package.id:08x}" or self.phase not in (ASKING, SENDING):
             return
         if not answer["ok"]:
             self._end(REFUSED, str(answer["why"])[:300])
             return
-        self.asked = now
-        there = min(answer["next"], len(self.package.content))
-        if there > self.done:
-            self.heard = now
-        elif self.step == SENDING and self.again != there:  # a chunk is lost, and those behind it are of no use
-            self.sent = self.again = there
-        if self.step == ASKING:
-            self.sent = there
-        self.step, self.done = SENDING, there
-        if self.done == len(self.package.content):
-            self.step = DELIVERED
+        self.last_question = clock_s
+        offset = min(answer["next"], len(self.package.content))
+        if offset > self.received_bytes:
+            self.last_progress = clock_s
+        elif self.phase == SENDING and self.resent_offset != offset:  # a chunk is lost, and the device ignores those behind it
+            self.sent_bytes = self.resent_offset = offset
+        if self.phase == ASKING:
+            self.sent_bytes = offset
+        self.phase, self.received_bytes = SENDING, offset
+        if self.received_bytes == len(self.package.content):
+            self.phase = DELIVERED
 
-    def next(self, online: bool, now: float) -> list[bytes]:
-        """What to send it now; ends a delivery whose device is silent for too long."""
-        if self.step in ENDED:
+    def next_payloads(self, online: bool, clock_s: float) -> list[bytes]:
+        """The payloads to send now. A delivery without progress for too long ends as lost."""
+        if self.phase in ENDED:
             return []
-        wanted = self.trial if self.step == TRIAL else self.patience
-        if now - self.heard > wanted:
-            what = "offline" if not online else "silent"
+        limit = self.trial if self.phase == TRIAL else self.patience
+        if clock_s - self.last_progress > limit:
+            standing = "offline" if not online else "silent"
             self._end(
-                LOST, f"{self.step}, and then {what} for {wanted:g} s" if self.step != TRIAL else f"{self.why} in {wanted:g} s"
+                LOST,
+                f"{self.phase}, and then {standing} for {limit:g} s"
+                if self.phase != TRIAL
+                else f"{self.reason} in {limit:g} s",
             )
             return []
-        if not online or self.step in (DELIVERED, TRIAL):
+        if not online or self.phase in (DELIVERED, TRIAL):
             return []
-        if now - self.asked > AGAIN_S:
-            self.asked, self.step = now, ASKING
+        if clock_s - self.last_question > AGAIN_S:
+            self.last_question, self.phase = clock_s, ASKING
             return [self.package.question()]
-        made = []
-        while self.step == SENDING and self.sent < min(len(self.package.content), self.done + WINDOW * MOST_DATA):
-            made.append(self.package.chunk(self.sent))
-            self.sent += MOST_DATA
-        return made
+        chunks = []
+        while self.phase == SENDING and self.sent_bytes < min(
+            len(self.package.content), self.received_bytes + WINDOW * MOST_DATA
+        ):
+            chunks.append(self.package.chunk(self.sent_bytes))
+            self.sent_bytes += MOST_DATA
+        return chunks
 
-    def _end(self, step: str, why: str) -> None:
-        self.step, self.why = step, why
+    def _end(self, phase: str, reason: str) -> None:
+        self.phase, self.reason = phase, reason
 
-    def told(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {"device": self.device, "outcome": self.step, "why": self.why, "sent": self.done}
+    def to_json(self) -> dict[str, Any]:
+        """The delivery in the report of --json."""
+        return {"device": self.device, "outcome": self.phase, "why": self.reason, "sent": self.received_bytes}
 
 
-def _read(payload: bytes) -> dict[str, Any] | None:
-    """An answer to a chunk, of untrusted bytes."""
+def _parse_answer(payload: bytes) -> dict[str, Any] | None:
+    """The answer to a chunk in untrusted bytes; None for anything else."""
     try:
-        made = parse_json(payload[:1000])
+        answer = parse_json(payload[:1000])
     except ValueError:
         return None
-    if not isinstance(made, dict) or not isinstance(made.get("next"), int) or made["next"] < 0:
+    if not isinstance(answer, dict) or not isinstance(answer.get("next"), int) or answer["next"] < 0:
         return None
-    return made if "id" in made and isinstance(made.get("ok"), bool) and "why" in made else None
+    return answer if "id" in answer and isinstance(answer.get("ok"), bool) and "why" in answer else None

@@ -1,4 +1,4 @@
-"""How a device does once it has kept a package: what is wrong with it now that was not before the rollout."""
+"""The health of a device that has kept a package: what is wrong with it now and was not before the rollout."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ..monitoring.device import Device
 from ..monitoring.state import State
 from .package import Package
 
-SPARE, SHARE = 3, 0.02  # errors of a sensor that are no alarm: so many, and that share of its samples
-STILL_S = 60  # seconds without a decision that count, where there were some each second before
-NOT_OURS = {"clock", "update"}  # alarms that say nothing of the package that is in force
+SPARE, SHARE = 3, 0.02  # errors of a sensor that are no alarm: a number, and a share of the samples
+STILL_S = 60  # seconds without a decision that count, if the device decided more than one a second before
+NOT_OURS = {"clock", "update"}  # alarms that do not concern the package in force
 
 
 class Health:
-    """Of a device. alarms: what was wrong at the last look(), in words. since: an earlier state, to compare with.
+    """The health of a device. An alarm that the device had before the rollout does not count.
 
-    An alarm that the device had before the rollout does not count.
+    Attributes:
+        alarms: what was wrong at the last look(), in words.
+        since: an earlier state, with which the next is compared.
     """
 
     def __init__(self, device: Device, package: Package) -> None:
@@ -29,25 +31,25 @@ class Health:
         self.since: State | None = None
 
     def go_on(self) -> None:
-        """Hold what comes from now on against what the device says now."""
+        """Compare later states with the one of now."""
         self.since = self._device.state
 
     def look(self) -> list[str]:
-        """The alarms of this moment."""
+        """Update and return the alarms."""
         new = [alarm.text for alarm in self._raised() if alarm.kind not in self._before | NOT_OURS]
         state = self._device.state
-        self.alarms = new + (_troubles(state, self.since, self._package) if state else ["its state is gone"])
+        self.alarms = new + (_troubles(state, self.since, self._package) if state else ["it has no state any more"])
         return self.alarms
 
     def _raised(self) -> list[alarms.Alarm]:
-        """Its alarms; none of its silence before it was heard: what was retained is from before the rollout listened."""
+        """The device's alarms, without its silence before the first message: retained ones are from before the rollout."""
         device = self._device
         raised = alarms.of_device(device, device.rates(), device.lately, time.time())
         return [alarm for alarm in raised if alarm.kind != "silent" or device.last_message]
 
 
 def _troubles(state: State, since: State | None, package: Package) -> list[str]:
-    """What a state says of a package that its device has kept. since: an earlier state."""
+    """What is wrong with a device that has kept a package, by its state and an earlier one."""
     update = state.update
     counter = package.head.counter
     if update is None or update.counter != counter:

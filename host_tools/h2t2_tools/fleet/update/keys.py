@@ -1,4 +1,4 @@
-"""`h2t2 keys`: the key that update packages are signed with, RSA of 2048 bits, and its public part, which devices know."""
+"""`h2t2 keys`: the RSA key of 2048 bits that signs update packages, and its public part, which devices know."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..endpoint import secret
 
 
 def make(out: Path) -> tuple[Path, Path]:
-    """Write OUT.key, its owner's alone, and OUT.pub, both PEM. UserError where there is one already: devices trust it."""
+    """Write OUT.key, readable by its owner only, and OUT.pub, both PEM. UserError where one exists: devices trust it."""
     private, public = out.with_name(out.name + ".key"), out.with_name(out.name + ".pub")
     for path in (private, public):
         if path.exists():
-            raise UserError(f"{path}: is there already; devices that know it would refuse what another key has signed")
+            raise UserError(f"{path}: is there already; devices that know it would refuse packages of another key")
     out.parent.mkdir(parents=True, exist_ok=True)
     key = rsa.generate_private_key(EXPONENT, 8 * KEY)
     write_file(private, key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()), secret=True)

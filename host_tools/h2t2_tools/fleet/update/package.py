@@ -30,9 +30,16 @@ PRIOR = "prior.json"  # of a pair
 
 @dataclass(frozen=True)
 class Options:
-    """counter: a device takes higher ones only. trial: samples, seconds: how long the trial lasts at least. tests: inputs of
-    the self-test. costs: Q15 by name, in place of the device's. app: a program, or None. shares: (16,) how the scores should
-    be spread, or None."""
+    """What a package is made with.
+
+    Args:
+        counter: a device takes only a higher one than its last.
+        trial, seconds: the shortest trial, in samples and seconds.
+        tests: number of inputs of the self-test.
+        costs: Q15 by name, in place of the device's.
+        app: a program.
+        shares: (16,) the expected distribution of the scores, Q15.
+    """
 
     counter: int
     trial: int = 500
@@ -45,15 +52,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Package:
-    """A whole package. id: what chunks call it. program: of an app, or None."""
+    """A package. `details` is its JSON part; `program` the app's source, if it brings one."""
 
     content: bytes
     head: package.Head
-    more: dict[str, Any]
+    details: dict[str, Any]
     program: bytes | None = None
 
     @property
     def id(self) -> int:
+        """The number that its chunks bear."""
         return package.id_of(self.content[: package.SIGNED])
 
     def chunk(self, offset: int) -> bytes:
@@ -61,27 +69,36 @@ class Package:
         return self._chunk(offset, self.content[offset : offset + package.MOST_DATA])
 
     def question(self) -> bytes:
-        """The chunk without data, which asks how far it has come."""
+        """A chunk without data, which asks the device for its offset."""
         return self._chunk(0, b"")
 
     def _chunk(self, offset: int, data: bytes) -> bytes:
         return pack("<4sIIII", package.CHUNK, self.id, len(self.content), offset, crc32(data)) + data
 
-    def told(self) -> dict[str, Any]:
-        """What `--json` says of it."""
+    def to_json(self) -> dict[str, Any]:
+        """The package in a report of --json."""
         head = self.head
-        made = {"counter": head.counter, "model": head.model, "trial": head.trial, "bytes": len(self.content)}
+        content = {"counter": head.counter, "model": head.model, "trial": head.trial, "bytes": len(self.content)}
         return {
-            **made,
-            "seconds": self.more.get("seconds", SECONDS),
-            "prior": "prior" in self.more["arguments"],
-            "app": self.more["app"],
-            "shares": bool(self.more["scores"]),
+            **content,
+            "seconds": self.details.get("seconds", SECONDS),
+            "prior": "prior" in self.details["arguments"],
+            "app": self.details["app"],
+            "shares": bool(self.details["scores"]),
         }
 
 
 def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool = True) -> Package:
-    """A package of a pair's bundle, signed; with_prior: and of its prior table. UserError for what a device would refuse."""
+    """Build and sign a package.
+
+    Args:
+        blob: the pair's bundle.
+        key: file of the private key.
+        with_prior: include the pair's prior table.
+
+    Raises:
+        UserError: a device would refuse the package.
+    """
     if not 0 < options.counter < 1 << 32 or not 0 < options.trial < 1 << 20 or not 0 < options.tests <= len(pair.x):
         raise UserError(f"counter {options.counter}, trial {options.trial}, tests {options.tests}: out of range")
     if not 0 <= options.seconds <= LONGEST:
@@ -91,7 +108,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     prior = pair.folder / PRIOR
     if with_prior and prior.is_file() and not pair.info.costs:
         arguments["prior"] = [round(p * (1 << 15)) for p in prior_file.read(prior, DEFAULTS["bits"])]
-    more = {
+    details = {
         "event": pair.info.event_output("ldl"),
         "arguments": arguments,
         "measured": apps.measured(pair),
@@ -99,7 +116,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
         "app": program is not None,
         "seconds": options.seconds,
     }
-    parts = {package.LDL: blob, package.TEST: _test(pair, blob, options.tests), package.MORE: _json(more)}
+    parts = {package.LDL: blob, package.TEST: _test(pair, blob, options.tests), package.MORE: _json(details)}
     if program is not None:
         parts[package.APP] = program
     body = b"".join(pack("<4sI", tag, len(data)) + data for tag, data in parts.items())
@@ -107,21 +124,21 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     digest = hashlib.sha256(body).digest()
     head = pack("<4sBBHIII32s", b"H2TU", package.VERSION, 0, *numbers, digest)
     model, counter, size, trial = numbers
-    known = package.Head(model=model, counter=counter, size=size, trial=trial, digest=digest)
-    return Package(head + keys.sign(key, head) + body, known, more, program)
+    parsed_head = package.Head(model=model, counter=counter, size=size, trial=trial, digest=digest)
+    return Package(head + keys.sign(key, head) + body, parsed_head, details, program)
 
 
 def read(path: Path) -> Package:
-    """The package in a file; its signature is the devices' to verify. UserError for anything else."""
+    """The package in a file. UserError for anything else. Only devices verify the signature."""
     try:
         content = path.read_bytes()
         head = package.head_of(content[: package.SIGNED])
         with path.open("rb") as file:
-            found = {tag: content[at : at + size] for tag, at, size in package.parts(file)}
-            whole = package.body_digest(file) == head.digest
-        if not whole or package.MORE not in found:
+            sections = {tag: content[at : at + size] for tag, at, size in package.parts(file)}
+            intact = package.body_digest(file) == head.digest
+        if not intact or package.MORE not in sections:
             raise ValueError("the package is damaged")
-        return Package(content, head, json.loads(found[package.MORE]), found.get(package.APP))
+        return Package(content, head, json.loads(sections[package.MORE]), sections.get(package.APP))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -129,7 +146,12 @@ def read(path: Path) -> Package:
 
 
 def shares(scores: np.ndarray, weight: np.ndarray) -> list[int]:
-    """How scores of class 1, 0 to 1, or the largest of K, are spread over a node's places, in Q15, each counting its weight."""
+    """The weighted distribution of scores over a node's places, Q15.
+
+    Args:
+        scores: (n,) of class 1, 0 to 1; or (n, K), of which the largest counts.
+        weight: (n,).
+    """
     values = scores if scores.ndim == 1 else (scores.max(1) - 1 / scores.shape[1]) / (1 - 1 / scores.shape[1])
     places = min(PLACES, 1 << DEFAULTS["bits"])
     counts = np.bincount(np.clip((values * places).astype(int), 0, places - 1), weight, places)

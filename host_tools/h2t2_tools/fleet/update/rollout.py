@@ -1,5 +1,7 @@
-"""`h2t2 update`: a package to one device, a tenth of them, all of them; no further where one reports a failure, or where a
-device that has kept it raises an alarm afterwards."""
+"""`h2t2 update`: delivers a package to one device, to a tenth of them, to all.
+
+It stops where a device reports a failure, or raises an alarm after it has kept the package.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,25 @@ from ...common.errors import Failure, UserError
 from ..endpoint import Endpoint, unreachable
 from ..monitoring.fleet import Fleet
 from ..monitoring.follower import LARGEST
-from .delivery import ENDED, KEPT, Delivery
+from .delivery import ENDED, INSTALLED, Delivery
 from .health import Health
 from .package import Package
 
-MEET_S = 2.0  # a broker that is there tells of its devices by then
-AT_ONCE = 16  # deliveries on their way
+MEET_S = 2.0  # a broker delivers its retained messages by then
+AT_ONCE = 16  # deliveries at a time
 TURN_S = 0.2
-BURST = 500  # messages taken at a time: every device of a large fleet tells its state
+BURST = 500  # messages taken at a time: every device of a large fleet publishes its state
 
 
 @dataclass(frozen=True)
 class Plan:
-    """steps: the share of the devices that have the package after each, 0: one of them. patience, trial: as Delivery's. soak:
-    seconds after each step in which the devices that have kept it are watched."""
+    """The plan of a rollout.
+
+    Args:
+        steps: the share of the devices that have the package after each step; 0: one device.
+        patience, trial: as Delivery's.
+        soak: seconds after each step for which the devices with the package are watched.
+    """
 
     steps: tuple[float, ...] = (0.0, 0.1, 1.0)
     patience: float = 60.0
@@ -39,76 +46,84 @@ class Plan:
     soak: float = 300.0
 
 
-Progress = Callable[[int, int], None]  # bytes sent, bytes wanted
+Progress = Callable[[int, int], None]  # bytes received, bytes in all
 
 
 def roll_out(
     to: Endpoint, patterns: list[str], package: Package, plan: Plan, say: Callable[[str], None], progress: Progress
 ) -> dict[str, Any]:
-    """The report: {"package", "devices": [{"device", "outcome", "why", "sent", "alarms"}], "left": [...], "stopped"}.
+    """Deliver a package step by step. After each step all devices that have the package are watched.
 
-    After each step, and so after the last one too, every device that has the package by then is looked at again.
+    Args:
+        to: the broker.
+        patterns: names of devices, with * and ? as in file names.
+        say: is called with a line of text about each event.
+        progress: is called with the bytes of each step.
 
-    patterns: names of devices, with * and ? as in file names. progress: told of every step.
-    UserError where a pattern names nobody; Failure where the broker cannot be had.
+    Returns:
+        {"package", "devices": [{"device", "outcome", "why", "sent", "alarms"}], "left": [device, ...], "stopped"}.
+
+    Raises:
+        UserError: a pattern matches no device.
+        Failure: the broker cannot be reached.
     """
-    with _Line(to) as line:
+    with _Connection(to) as line:
         line.listen(MEET_S)
-        names = chosen(line.fleet, patterns)
+        names = match_devices(line.fleet, patterns)
         healths = {name: Health(line.fleet.devices[name], package) for name in names}
-        done: list[Delivery] = []
+        delivered: list[Delivery] = []
         stopped = False
         for share in plan.steps:
             upto = max(1, round(len(names) * share + 0.4999))
-            todo = names[len(done) : upto]
+            todo = names[len(delivered) : upto]
             if not todo or stopped:
                 continue
             say(f"{len(todo)} of {len(names)} devices: {', '.join(todo[:5])}{', ...' if len(todo) > 5 else ''}")
             step = [Delivery(package, name, plan.patience, plan.trial) for name in todo]
             line.deliver(step, say, progress)
-            done += step
-            stopped = any(delivery.step != KEPT for delivery in done)
+            delivered += step
+            stopped = any(delivery.phase != INSTALLED for delivery in delivered)
             for delivery in step:
                 healths[delivery.device].since = delivery.state
             if not stopped:
-                soak = plan.soak if any(delivery.brought for delivery in step) else 0.0
-                line.watch([healths[delivery.device] for delivery in done], soak, plan.patience, say)
-                stopped = any(healths[delivery.device].alarms for delivery in done)
-    left = names[len(done) :]
-    rows = [{**delivery.told(), "alarms": healths[delivery.device].alarms} for delivery in done]
-    return {"package": package.told(), "devices": rows, "left": left, "stopped": stopped}
+                soak = plan.soak if any(delivery.is_transferred for delivery in step) else 0.0
+                line.watch([healths[delivery.device] for delivery in delivered], soak, plan.patience, say)
+                stopped = any(healths[delivery.device].alarms for delivery in delivered)
+    remaining = names[len(delivered) :]
+    rows = [{**delivery.to_json(), "alarms": healths[delivery.device].alarms} for delivery in delivered]
+    return {"package": package.to_json(), "devices": rows, "left": remaining, "stopped": stopped}
 
 
-def chosen(fleet: Fleet, patterns: list[str]) -> list[str]:
-    """The devices meant, those that are online first. UserError for a pattern that names none."""
-    found: dict[str, None] = {}
+def match_devices(fleet: Fleet, patterns: list[str]) -> list[str]:
+    """The devices that match, online ones first. UserError for a pattern that matches none."""
+    matches: dict[str, None] = {}
     for pattern in patterns:
         names = [name for name in sorted(fleet.devices) if fnmatchcase(name, pattern)]
         if not names:
             raise UserError(f"{pattern}: no such device has ever been on this broker")
-        found.update(dict.fromkeys(names))
-    return sorted(found, key=lambda name: not fleet.devices[name].online)
+        matches.update(dict.fromkeys(names))
+    return sorted(matches, key=lambda name: not fleet.devices[name].online)
 
 
-class _Line:
-    """The broker: what devices say, and chunks to them."""
+class _Connection:
+    """The connection to the broker: it receives states and answers, and sends chunks."""
 
     def __init__(self, to: Endpoint) -> None:
         self.fleet = Fleet()
-        self._heard: SimpleQueue[tuple[str, bytes, bool]] = SimpleQueue()
+        self._messages: SimpleQueue[tuple[str, bytes, bool]] = SimpleQueue()
         self._answers: dict[str, Delivery] = {}
         topics = [wire.topic("+", leaf) for leaf in ("status", "state", "answer")]
 
-        def client() -> Any:
-            made = make_client("", limit=LARGEST, **to.login)
-            made.on_message = lambda _client, _data, message: self._heard.put(
+        def connect() -> Any:
+            client = make_client("", limit=LARGEST, **to.login)
+            client.on_message = lambda _client, _data, message: self._messages.put(
                 (message.topic, bytes(message.payload), message.retain)
             )
-            return made
+            return client
 
-        self._session = Session(to.host, to.port, client, topics)
+        self._session = Session(to.host, to.port, connect, topics)
 
-    def __enter__(self) -> _Line:
+    def __enter__(self) -> _Connection:
         self._session.start()
         try:
             self._session.open()
@@ -120,44 +135,46 @@ class _Line:
     def __exit__(self, *_: object) -> None:
         self._session.close()
 
-    def listen(self, seconds: float, most: int = 1 << 30) -> None:
-        """Take what comes, for so long, or so many messages."""
+    def listen(self, seconds: float, limit: int = 1 << 30) -> None:
+        """Take messages, for so long, or so many of them."""
         end = time.monotonic() + seconds
-        for _ in range(most):
+        for _ in range(limit):
             try:
-                topic, payload, retained = self._heard.get(timeout=max(0.0, end - time.monotonic()))
+                topic, payload, retained = self._messages.get(timeout=max(0.0, end - time.monotonic()))
             except Empty:
                 return
             self._take(topic, payload, retained)
 
-    def deliver(self, every: list[Delivery], say: Callable[[str], None], progress: Progress) -> None:
-        """Until each has ended."""
-        now = time.monotonic()
-        for one in every:
-            one.begin(self.fleet.devices[one.device].state, now)
-        waiting, running = deque(every), list[Delivery]()
-        self._answers = {one.device: one for one in every}
-        size = len(every[0].package.content)
+    def deliver(self, deliveries: list[Delivery], say: Callable[[str], None], progress: Progress) -> None:
+        """Deliver until each has ended."""
+        for delivery in deliveries:
+            delivery.check_before(self.fleet.devices[delivery.device].state, time.monotonic())
+        waiting, running = deque(deliveries), list[Delivery]()
+        self._answers = {delivery.device: delivery for delivery in deliveries}
+        size = len(deliveries[0].package.content)
         while waiting or running:
-            while waiting and len([one for one in running if one.done < size]) < AT_ONCE:
+            while waiting and len([delivery for delivery in running if delivery.received_bytes < size]) < AT_ONCE:
                 running.append(waiting.popleft())
-                running[-1].heard = time.monotonic()
-            for one in list(running):
-                if one.step in ENDED:
-                    say(f"{one.device}: {one.step}: {one.why}")
-                    running.remove(one)
+                running[-1].last_progress = time.monotonic()
+            for delivery in list(running):
+                if delivery.phase in ENDED:
+                    say(f"{delivery.device}: {delivery.phase}: {delivery.reason}")
+                    running.remove(delivery)
                     continue
-                online = self.fleet.devices[one.device].online is not False
-                for payload in one.next(online, time.monotonic()):
-                    self._session.publish(wire.topic(one.device, "command"), payload)
-            progress(sum(one.done if one.step not in ENDED else size for one in every), size * len(every))
+                online = self.fleet.devices[delivery.device].online is not False
+                for payload in delivery.next_payloads(online, time.monotonic()):
+                    self._session.publish(wire.topic(delivery.device, "command"), payload)
+            progress(
+                sum(delivery.received_bytes if delivery.phase not in ENDED else size for delivery in deliveries),
+                size * len(deliveries),
+            )
             self.listen(TURN_S, 1)
             self.listen(0.0, BURST)
             if not self._session.up.is_set():
-                self._lost_for(30.0)
+                self._wait_for_broker(30.0)
 
     def watch(self, healths: list[Health], soak: float, patience: float, say: Callable[[str], None]) -> None:
-        """Have each say its alarms, after `soak` seconds, and those that pass within `patience` not at all."""
+        """Report the alarms of each device after `soak` seconds. Alarms that end within `patience` do not count."""
         if soak:
             say(f"watching {len(healths)} devices for {soak:g} s")
         self._listen_for(soak)
@@ -170,28 +187,28 @@ class _Line:
             health.go_on()
 
     def _listen_for(self, seconds: float) -> None:
-        """Take what comes for so long. Failure where the broker stays away."""
+        """Take messages for so long. Failure where the broker stays away."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self.listen(min(TURN_S, left))
+        while (remaining := end - time.monotonic()) > 0:
+            self.listen(min(TURN_S, remaining))
             if not self._session.up.is_set():
-                self._lost_for(30.0)
+                self._wait_for_broker(30.0)
 
-    def _lost_for(self, seconds: float) -> None:
+    def _wait_for_broker(self, seconds: float) -> None:
         """Wait for the broker to come back."""
         if not self._session.up.wait(seconds):
-            raise Failure(f"the broker is away: {self._session.trouble}; the same command goes on where it stopped")
+            raise Failure(f"the broker is away: {self._session.trouble}; the same command continues where it stopped")
 
     def _take(self, topic: str, payload: bytes, retained: bool) -> None:
         name, leaf = wire.device_of(topic), topic.rsplit("/", 1)[-1]
         if name is None:
             return
-        one = self._answers.get(name)
+        delivery = self._answers.get(name)
         if leaf == "answer":
-            if one and not retained:
-                one.answered(payload, time.monotonic())
+            if delivery and not retained:
+                delivery.take_answer(payload, time.monotonic())
             return
         self.fleet.take(topic, payload, retained)
         device = self.fleet.devices.get(name)
-        if one and leaf == "state" and device and device.state:
-            one.saw(device.state, time.monotonic())
+        if delivery and leaf == "state" and device and device.state:
+            delivery.take_state(device.state, time.monotonic())
