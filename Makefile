@@ -151,6 +151,7 @@ pages: setup
 	$(BIN)/python -m h2t2_tools.cli.reference configuration > docs/configuration.md
 	$(BIN)/python -m h2t2_tools.fleet.template
 	$(BIN)/python -m h2t2_tools.model.operators_page > docs/operators.md
+	$(BIN)/python host_tools/viper/generate.py
 
 # the page of five commands, with what they say: needs a broker and MicroPython's unix port
 walkthrough: setup
