@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import h2t2.ldl.ldl
 from h2t2.core.h2t2 import H2T2
 from h2t2.cpython.paho import Session, make_client
 from h2t2_tools.common.policies import PAPER
@@ -100,7 +101,7 @@ def paper(**options):
     return H2T2(**{**PAPER, **options})
 
 
-class Ldl:
+class Ldl(h2t2.ldl.ldl.Ldl):
     """A node's model that says the bin a test hands it."""
 
     def run(self, x):

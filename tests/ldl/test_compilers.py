@@ -3,6 +3,7 @@
 import pytest
 from interpreters import need
 from scripted import Link
+from support import Ldl
 
 from h2t2.ldl import steps
 from h2t2.ldl.bundle import Int8Model
@@ -16,7 +17,7 @@ from h2t2_tools.model import bundle
 from h2t2_tools.proof import compilers
 
 CONFIG = {
-    "policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "in_flight": 1,
+    "policy": "adaptive", "arguments": {"bits": 4}, "ldl": Ldl(), "event": 1, "model_id": 1, "in_flight": 1,
     "deadline_ms": 1000, "remote_shape": [1], "snapshot": "",
 }  # fmt: skip
 
@@ -69,7 +70,6 @@ def test_machine_code_of_another_processor_leaves_bytecode(tmp_path):
     """Files for an ESP32 on this machine's MicroPython, which refuses to load them: each operator runs, and is named."""
     need(UNIX)
     files = [path for path in sorted(places.RUNTIME.rglob("*.py")) if path.parent.name in ("h2t2", "ldl", "core")]
-    files = [path for path in files if not path.name.startswith("tflite")]
     for path, content in romfs.runtime(files, places.RUNTIME.parent, "xtensawin").items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(content)

@@ -35,7 +35,7 @@ def test_a_policy_of_more_bits_than_a_score_has_is_refused():
 def test_a_shape_that_no_request_can_say_is_refused_before_the_first_sample(shape):
     with pytest.raises(ValueError, match="does not fit a request"):
         wire.checked_shape(shape)
-    config = {"policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "in_flight": 1}
+    config = {"policy": "adaptive", "arguments": {"bits": 4}, "ldl": Ldl(), "event": 1, "model_id": 1, "in_flight": 1}
     with pytest.raises(ValueError, match="does not fit a request"):
         start.service({**config, "deadline_ms": 1000, "remote_shape": list(shape), "records": "none"}, Link())
     if 0 < len(shape) <= 6:
@@ -89,7 +89,7 @@ def test_an_offload_for_which_there_is_no_memory_is_decided(monkeypatch):
 
 def test_a_configuration_without_samples_says_so_once():
     """A KeyError of `records` made a board start again for ever."""
-    config = {"policy": "adaptive", "arguments": {"bits": 4}, "ldl": lambda x: 0, "event": 1, "model_id": 1, "in_flight": 1}
+    config = {"policy": "adaptive", "arguments": {"bits": 4}, "ldl": Ldl(), "event": 1, "model_id": 1, "in_flight": 1}
     with pytest.raises(ValueError, match="no entry app or records"):
         start.service({**config, "deadline_ms": 1000, "remote_shape": [1]}, Link())
 

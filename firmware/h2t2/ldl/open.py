@@ -1,12 +1,14 @@
 # open_ldl() picks a local model's back end by the name of its file.
 from .buffers import in_flash, release, reserve, take
+from .ldl import Ldl
 
 
-def open_ldl(path, event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False):
+def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False):
     """Open a local model.
 
     Args:
-        path: of a .h2m bundle (integer interpreter) or a .tflite (CPython: LiteRT or tflite-runtime).
+        model: path of a .h2m bundle (integer interpreter) or of a .tflite (CPython: LiteRT or tflite-runtime). An Ldl is
+            returned as it is.
         event: index of the event's class among the outputs.
         bits: of a bin, 1..8.
         resolver: a .tflite's kernels, "reference" or "optimised".
@@ -20,7 +22,9 @@ def open_ldl(path, event: int = 1, bits: int = 4, resolver: str = "reference", s
         ValueError: the model cannot be used; the message names the file.
         OSError: the file cannot be read.
     """
-    path = str(path)
+    if isinstance(model, Ldl):
+        return model
+    path = str(model)
     if path.endswith(".h2m"):
         file = open(path, "rb")
         try:

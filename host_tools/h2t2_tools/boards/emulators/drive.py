@@ -79,7 +79,7 @@ def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, cou
 
 def _modules() -> list[Path]:
     """The runtime, but for what needs CPython."""
-    return sorted(path for path in places.RUNTIME.rglob("*.py") if not path.name.startswith(("paho", "tflite")))
+    return sorted(path for path in places.RUNTIME.rglob("*.py") if path.parent.name != "cpython")
 
 
 def _sources() -> dict[str, bytes]:
