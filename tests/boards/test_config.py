@@ -40,6 +40,12 @@ def test_what_stands_in_them_is_the_default_unless_they_say_otherwise(name):
     assert checked > 8
 
 
+def test_empty_entries_are_left_out_of_config_json_and_zeros_are_not():
+    content = board_config.NodeConfig(remote_shape=[3], model_id=0, event=0, telemetry_s=0, user="", sleep="none").content()
+    assert (content["model_id"], content["event"], content["telemetry_s"], content["watchdog_ms"]) == (0, 0, 0, 0)
+    assert not {"user", "password", "sleep", "stream", "wifi_name", "prior", "bits", "folder"} & content.keys()
+
+
 @pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
 def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()

@@ -220,7 +220,7 @@ def radio(MqttLink, config, woken, feed, log, arguments, options):
     """The Radio of a configuration. woken: this start ends a deep sleep. arguments, options: MqttLink's."""
     seed = options["seed"]
     power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
-    station = Station(config["wifi_name"], config["wifi_password"], seed >> 1, power, log)
+    station = Station(config["wifi_name"], config.get("wifi_password", ""), seed >> 1, power, log)
 
     def open_server():
         if not config.get("ntp"):

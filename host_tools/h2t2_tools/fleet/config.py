@@ -273,13 +273,15 @@ class NodeConfig(PolicyConfig):
         return made
 
     def content(self) -> dict[str, Any]:
-        """What the runtime starts from (h2t2.node.start); on a board it is config.json. Empty entries are left out."""
-        entries = {name: value for name, value in self if name in RUNTIME and value not in ("", None, False, "none")}
+        """What the runtime starts from (h2t2.node.start); on a board it is config.json. Empty and false entries are left out."""
+        entries = {name: value for name, value in self if name in RUNTIME and value is not False and value not in ("", "none")}
         host, port = self.address
         entries |= {"arguments": self.arguments(), "broker": host, "port": port}
         entries |= {name: f"{name}.der" for name in FILES if getattr(self, name)}
         if self.remote_dtype != wire.DTYPES[0]:
             entries["remote_dtype"] = wire.DTYPES.index(self.remote_dtype)
+        if self.remote_limit < wire.MAX_DATA:
+            entries["remote_limit"] = self.remote_limit
         if self.every:
             entries["every_us"] = durations.parse_microseconds(self.every)
         if self.offload_cost:
@@ -346,7 +348,7 @@ class NodeConfig(PolicyConfig):
         return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
 
 
-DERIVED = {*PATHS, "every", "sleep", "budget", "update_most", "update_app", "remote_dtype", "folder"}
+DERIVED = {*PATHS, "every", "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 
