@@ -273,7 +273,7 @@ class NodeConfig(PolicyConfig):
         return made
 
     def content(self) -> dict[str, Any]:
-        """What the runtime starts from (h2t2.node.start); on a board it is config.json. Empty and false entries are left out."""
+        """What the runtime starts from; on a board it is config.json. Empty and false entries are left out."""
         entries = {name: value for name, value in self if name in RUNTIME and value is not False and value not in ("", "none")}
         host, port = self.address
         entries |= {"arguments": self.arguments(), "broker": host, "port": port}
