@@ -16,6 +16,7 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2.node.node import FALLBACK, REMOTE
+from h2t2.node.state import state
 from h2t2.node.store import BufferSlot, Store
 
 
@@ -63,7 +64,7 @@ def test_the_state_counts_exceptions_of_what_acts():
 
     node.actuate = act
     service.run()
-    told = service._state()
+    told = state(service)
     assert (told["act_errors"], told["sensor_errors"], told["errors"], told["samples"]) == (10, 0, 0, 20)
 
 

@@ -32,7 +32,7 @@ class Idle:
 
 
 def asleep(world, tmp_path, kind="deep", budget=None, woken=False, **options):
-    return Sleep(kind, world.machine, str(tmp_path / "kept"), budget=budget, woken=woken, **options)
+    return Sleep(kind, world.machine, path=str(tmp_path / "kept"), budget=budget, woken=woken, **options)
 
 
 @pytest.fixture(params=[RP2040, RP2350, ESP32])
@@ -165,7 +165,7 @@ def test_a_file_cut_short_begins_anew(world, tmp_path, content):
     (tmp_path / "kept").write_bytes(content)
     assert asleep(world, tmp_path).wakes == 0
     with pytest.raises(Reset):  # it sleeps all the same
-        Sleep("deep", world.machine, str(tmp_path)).nap(5000, Idle(world), lambda: None)
+        Sleep("deep", world.machine, path=str(tmp_path)).nap(5000, Idle(world), lambda: None)
 
 
 def test_little_is_waited_and_a_machine_without_sleep_says_so(world, tmp_path):
