@@ -1,55 +1,87 @@
-# The adaptive policy for many classes: what adaptive is for two. Around the forecaster stand, in place of all pairs, experts of
-# one confidence threshold each: below it they offload, from it on they say the model's own class.
+# The adaptive policy for more than two classes. Beside the forecaster stand, in place of all pairs, experts of one confidence
+# threshold each: they offload below it and answer the local model's class from it on.
 from array import array
 
 from . import defaults
-from .class_forecaster import ClassForecaster, confidence, likeliest
+from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .h2t2 import log2e
-from .numbers import ONE, ONE_Q29, divide, exp2, loss, times
-from .policy import MOST, OFFLOAD, Policy, checked_integer
-from .rules import checked
+from .numbers import ONE, ONE_Q29, divide, exp2, times
+from .policy import MAX_INT, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
-TOLD = 46340  # sqrt 2 in Q15: the most that a label may say an answer costs, either way
-FAR = 268435455  # 2^8 octaves, Q20: more than an expert's loss ever has to count
+if 0:  # for type checkers
+    from collections.abc import Iterator, Sequence
+
+MAX_LABEL_COST = 46340  # sqrt 2 in Q15: the largest cost, either way, that a label may attribute to an answer
+FAR = 268435455  # 2^8 octaves, Q20: limit of an expert's loss
 
 
-def weights(spent, x, head: int, bin: int) -> None:
-    """The experts' weights: x becomes the forecaster's share, Q15, and that of the thresholds that offload in bin, of theirs.
+def weights(losses: "array[int]", x: "array[int]", head: int, k: int) -> None:
+    """Compute the weights of the experts.
 
-    spent: the losses, Q20 octaves, of the thresholds, then the forecaster's. head: octaves the forecaster began ahead of one.
+    Args:
+        losses: Q20 octaves, of the thresholds, then of the forecaster.
+        x: Becomes the forecaster's share of the weight, and the share of the thresholds that offload in bin k of the weight of
+            all thresholds; both Q15.
+        head: Q20 octaves that the forecaster began ahead of a threshold.
+        k: The bin.
     """
-    last = len(spent) - 1
-    least = spent[last] - head
+    last = len(losses) - 1
+    minimum = losses[last] - head
     for i in range(last):
-        least = min(least, spent[i])
-    total = ask = 0
+        minimum = min(minimum, losses[i])
+    total = offload = 0
     for i in range(last):
-        w = exp2(spent[i] - least >> 6, 0) >> 14
+        w = exp2(losses[i] - minimum >> 6, 0) >> 14
         total += w
-        if bin < i:
-            ask += w
-    own = exp2(spent[last] - head - least >> 6, 0) >> 14
+        if k < i:
+            offload += w
+    own = exp2(losses[last] - head - minimum >> 6, 0) >> 14
     while own + total > ONE:
         own >>= 1
         total >>= 1
-        ask >>= 1
+        offload >>= 1
     x[0] = (own << 14) // (own + total) << 1
-    x[1] = (ask << 14) // total << 1 if total else 0
+    x[1] = (offload << 14) // total << 1 if total else 0
 
 
-def charge(spent, start: int, stop: int, octaves: int) -> None:
+def charge(losses: "array[int]", start: int, stop: int, octaves: int) -> None:
     """Add a loss, Q20 octaves, to experts start to stop - 1."""
     for i in range(start, stop):
-        spent[i] = min(max(spent[i] + octaves, -FAR), FAR)
+        losses[i] = min(max(losses[i] + octaves, -FAR), FAR)
+
+
+def checked_costs(costs: "list[list[int]]") -> "list[list[int]]":
+    """Return a cost matrix, or raise a ValueError that says what is wrong with it.
+
+    Args:
+        costs: K rows of K Q15 integers, 2 <= K <= 16: costs[i][j] of answering j when the class is i; the diagonal is 0.
+    """
+    n = len(costs)
+    if not 2 <= n <= 16:
+        raise ValueError("costs: %d classes, want 2 to 16" % n)
+    for i in range(n):
+        if len(costs[i]) != n:
+            raise ValueError("costs: row %d has %d entries, want %d" % (i, len(costs[i]), n))
+        for j in range(n):
+            if not 0 <= costs[i][j] <= ONE or (i == j and costs[i][j]):
+                raise ValueError("costs[%d][%d] is %r: want 0..32768, and 0 on the diagonal" % (i, j, costs[i][j]))
+    return costs
 
 
 class AdaptiveClasses(Policy):
     """Confidence thresholds and the forecaster of many classes, each with its weight; the forecaster begins with .99 of it.
 
-    Cells are (class of the largest score, its confidence in 2^bits bins). What the forecaster believed in the last round is in
-    `forecaster`: `guess`, its `cost` and `width`. State O(K^2 2^bits), a step O(K^2 + 2^bits).
+    A cell is the class of the largest score and its confidence in 2^bits bins. The state has O(K^2 2^bits) integers; a step
+    takes O(K^2 + 2^bits).
+
+    Attributes:
+        costs: (K, K), Q15: of answering the second when the label is the first.
+        forecaster: With its `belief` of the last round.
+        wish: With which probability, Q15, the forecaster wanted to offload in the last round.
+        chance: P(offload) of the last round, Q15.
+        losses: Q20 octaves, of thresholds 0 (never offloads) to 2^bits (always), then of the forecaster.
     """
 
     kind = 4
@@ -58,94 +90,119 @@ class AdaptiveClasses(Policy):
 
     def __init__(
         self,
-        costs: list,
+        costs: "list[list[int]]",
         bits: int = defaults.BITS,
         *,
         beta: int = defaults.BETA,
         seed: int = defaults.SEED,
         window: int = defaults.WINDOW,
-        told=None,
+        label_costs: "list[list[int]] | None" = None,
     ):
-        """costs: as CalibratedMulticlass takes them, K from 2 to 16. bits: 1..6, of the confidence. beta: Q15. told: what a
-        label of the remote model says that answers cost, where that model errs: units.told() makes it."""
+        """Make the policy in its first state.
+
+        Args:
+            costs: As checked_costs() takes them.
+            bits: Bins of the confidence are 2^bits, 1..6.
+            beta: Cost of an offload, Q15.
+            seed: Of the draws.
+            window: Number of labels that may be outstanding.
+            label_costs: Costs of answers as labels of an erring remote model have to count them: units.label_costs() makes it.
+        """
         checked_integer("bits", bits, 1, 6)
         Policy.__init__(self, seed, window)
-        self.classes = n = len(checked(costs))
-        self.told = told is not None
+        self.classes = n = len(checked_costs(costs))
+        self.remote_errs = label_costs is not None
         self.costs = array("i", [0] * (n * n))
-        self.set_costs([cost for row in told or costs for cost in row])
+        self.set_costs([cost for row in label_costs or costs for cost in row])
         self.bits = bits
         self.forecaster = ClassForecaster(bits, n)
         self.rate = log2e(ETA)  # octaves a unit of cost, Q26
         self.head = SHARE + (bits << 20)
-        self.spent = array("i", [0] * ((1 << bits) + 2))  # thresholds 0 (never asks) to 2^bits (always), the forecaster
-        self.shares = [0, 0]
-        self.wishes = array("i", [0] * window)  # of every ticket out: the forecaster's chance << 4 | class
-        self.want = self.chance = 0
+        self.losses = array("i", [0] * ((1 << bits) + 2))
+        self.shares = array("i", [0, 0])  # of weights()
+        self.wishes = array("i", [0] * window)  # wish << 4 | class of each outstanding ticket
+        self.label_loss = array("i", [0, 0])  # scratch of learn()
+        self.wish = self.chance = 0
         self.set_beta(beta)
 
     def set_deltas(self, fp: int, fn: int) -> None:
-        """Refused, for other deltas than it has: the losses come from the cost matrix."""
+        """Refuse other deltas than it has, as the losses come from the cost matrix."""
         if (fp, fn) != (self.delta_fp, self.delta_fn):
             raise ValueError("policy %s has a cost matrix, not deltas" % self.name)
 
-    def set_costs(self, costs) -> None:
-        """The cost matrix, flat, for whatever is decided and learned from now on, as `costs` or `told` of its making."""
+    def set_costs(self, costs: "Sequence[int]") -> None:
+        """Set the cost matrix, flat, for the decisions and labels to come."""
         if len(costs) != len(self.costs):
             raise ValueError("costs: %d numbers, want %d" % (len(costs), len(self.costs)))
         for cost in costs:
-            checked_integer("costs", cost, -TOLD, TOLD)
+            checked_integer("costs", cost, -MAX_LABEL_COST, MAX_LABEL_COST)
         for i in range(len(costs)):
             self.costs[i] = costs[i]
 
-    def change_costs(self, entries) -> None:
-        """Other costs in some places: (true, said, Q15), of saying `said` when it is `true`; said -1: of whatever else.
+    def change_costs(self, entries: "list[list[int]]") -> None:
+        """Change entries of the cost matrix: [label, answer, Q15]; answer -1 stands for all other classes.
 
-        ValueError, and nothing changed, for classes it has not, the diagonal, or where costs were `told`, which hang together.
+        Raises:
+            ValueError: A class does not exist, an entry is on the diagonal, or the costs come from label_costs, which depend on
+                each other. No cost changes then.
         """
         n = self.classes
-        if self.told:
+        if self.remote_errs:
             raise ValueError("its costs make up for the errors of the remote model: one of them cannot be set alone")
-        for true, said, cost in entries:
-            if not 0 <= true < n or not -1 <= said < n or said == true:
-                raise ValueError("no cost of saying %r for %r among %d classes" % (said, true, n))
+        for label, answer, cost in entries:
+            if not 0 <= label < n or not -1 <= answer < n or answer == label:
+                raise ValueError("no cost of saying %r for %r among %d classes" % (answer, label, n))
             checked_integer("cost", cost, 0, ONE)
-        for true, said, cost in entries:
+        for label, answer, cost in entries:
             for j in range(n):
-                if j == said or (said < 0 and j != true):
-                    self.costs[true * n + j] = cost
+                if j == answer or (answer < 0 and j != label):
+                    self.costs[label * n + j] = cost
 
-    def blind(self) -> int:
-        """The class to act on where nothing is known of a sample: the one whose mistakes cost least."""
+    def cost_list(self) -> "tuple[int, ...]":
+        """As Policy.cost_list: beta and the matrix."""
+        return (self.beta,) + tuple(self.costs)
+
+    def set_cost_list(self, costs: "Sequence[int]") -> None:
+        """As Policy.set_cost_list."""
+        self.set_costs(costs[1:])
+        self.set_beta(costs[0])
+
+    def safest_class(self) -> int:
+        """As Policy.safest_class."""
         n = self.classes
         best = 0
-        least = MOST
+        minimum = MAX_INT
         for j in range(n):
-            cost = 0
-            for i in range(n):
-                cost += self.costs[i * n + j]
-            if cost < least:
+            cost = sum([self.costs[i * n + j] for i in range(n)])
+            if cost < minimum:
                 best = j
-                least = cost
+                minimum = cost
         return best
 
-    def bin(self, f) -> int:
-        """The bin, 0..2^bits - 1, of the largest score, which is how sure the local model is."""
+    def mistake_cost(self, local: int, label: int) -> int:
+        """As Policy.mistake_cost."""
+        return self.costs[label * self.classes + local]
+
+    def bin(self, f: "list[int]") -> int:
+        """Return the bin of the largest score: how confident the local model is."""
         return confidence(f[likeliest(f)], self.classes, self.bits)
 
-    def likely(self, f) -> int:
-        """As Adaptive.likely, for scores f."""
+    def likely(self, f: "list[int]") -> int:
+        """As Policy.likely, for the scores of all classes."""
         top = likeliest(f)
         k = confidence(f[top], self.classes, self.bits)
         cell = top << self.bits | k
-        weights(self.spent, self.shares, self.head, k)
-        if self.shares[0] < ONE - self.shares[0] or not self.forecaster.totals[cell]:  # scores of it were never seen
+        weights(self.losses, self.shares, self.head, k)
+        if self.shares[0] < ONE - self.shares[0] or not self.forecaster.totals[cell]:  # the cell is new
             return top
-        self.forecaster.look(self.costs, cell)
-        return self.forecaster.guess
+        self.forecaster.estimate(self.costs, cell)
+        return self.forecaster.belief[GUESS]
 
-    def decide(self, f) -> int:
-        """The class, or OFFLOAD (then `ticket` is set), for scores f: K integers in Q14 that sum to at most 32767."""
+    def decide(self, f: "list[int]") -> int:
+        """Play a round and return the class to act on, or OFFLOAD (then `ticket` is set).
+
+        f: K integers in Q14 that sum to at most 32767.
+        """
         forecaster = self.forecaster
         top = likeliest(f)
         k = confidence(f[top], self.classes, self.bits)
@@ -153,38 +210,42 @@ class AdaptiveClasses(Policy):
         forecaster.observe(f, cell)
         if not forecaster.age % 1000:
             self.forget()
-        forecaster.look(self.costs, cell)
-        guess = forecaster.guess
-        beta = self.charged
-        self.want = want = ONE if forecaster.cost + forecaster.width > beta else AUDITS[forecaster.audits]
+        forecaster.estimate(self.costs, cell)
+        belief = forecaster.belief
+        guess = belief[GUESS]
+        beta = self.charge
+        self.wish = wish = ONE if belief[COST] + belief[INTERVAL] > beta else AUDITS[forecaster.audits]
         shares = self.shares
-        weights(self.spent, shares, self.head, k)
-        g = shares[0]
-        self.chance = chance = max(FLOOR, (g * (want >> 1) + (ONE - g) * (shares[1] >> 1)) >> 14)
-        mine = g * (ONE - want >> 1) >> 14
-        theirs = (ONE - g) * (ONE - shares[1] >> 1) >> 14
-        self.local = guess if g >= ONE - g else top
+        weights(self.losses, shares, self.head, k)
+        share = shares[0]
+        self.chance = chance = max(FLOOR, (share * (wish >> 1) + (ONE - share) * (shares[1] >> 1)) >> 14)
+        own = share * (ONE - wish >> 1) >> 14
+        thresholds = (ONE - share) * (ONE - shares[1] >> 1) >> 14
+        self.local = guess if share >= ONE - share else top
         psi = self.rng.draw()
         if psi < chance:
             action = OFFLOAD
             self.ticket = self.tickets.open(cell, beta, self.local, min(ONE_Q29, chance + GAMMA << 14))
-            self.wishes[self.ticket % self.tickets.window] = want << 4 | guess
-            if want < ONE:
-                forecaster.audited()
+            self.wishes[self.ticket % self.tickets.window] = wish << 4 | guess
+            if wish < ONE:
+                forecaster.count_audit()
         else:
             self.ticket = 0
-            action = guess if (psi - chance) * (mine + theirs) < mine * (ONE - chance) else top
-        self._ask(k, want, beta, 1)
+            action = guess if (psi - chance) * (own + thresholds) < own * (ONE - chance) else top
+        self._charge_offload(k, wish, beta)
         return action
 
-    def _ask(self, k, want, beta, sign):
-        """Charge beta, Q15, to those that offload in bin k, or take it off them: sign -1."""
-        last = len(self.spent) - 1
-        charge(self.spent, k + 1, last, times(self.rate >> 6, beta) * sign)
-        charge(self.spent, last, last + 1, times(self.rate >> 6, (beta >> 1) * want >> 14) * sign)
+    def _charge_offload(self, k: int, wish: int, beta: int) -> None:
+        """Charge beta, Q15, which may be negative, to the experts that offload in bin k."""
+        losses = self.losses
+        last = len(losses) - 1
+        sign = 1 if beta > 0 else -1
+        beta = abs(beta)
+        charge(losses, k + 1, last, times(self.rate >> 6, beta) * sign)
+        charge(losses, last, last + 1, times(self.rate >> 6, (beta >> 1) * wish >> 14) * sign)
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As H2T2.learn; label: the class, 0..K-1."""
+        """As Policy.learn."""
         if not 0 <= label < self.classes:
             raise ValueError("label %r is not in 0..%d" % (label, self.classes - 1))
         checked_integer("beta", beta, -1, ONE)
@@ -193,64 +254,66 @@ class AdaptiveClasses(Policy):
             return False
         slots = self.tickets.slots
         cell = slots[at + BIN]
-        want = self.wishes[ticket % self.tickets.window] >> 4
+        chance = slots[at + CHANCE]
+        wish = self.wishes[ticket % self.tickets.window] >> 4
         guess = self.wishes[ticket % self.tickets.window] & 15
         k = cell & (1 << self.bits) - 1
         if beta >= 0:
-            x = beta - slots[at + BETA]
-            self._ask(k, want, abs(x), 1 if x > 0 else -1)
+            self._charge_offload(k, wish, beta - slots[at + BETA])
         row = label * self.classes
-        charge(self.spent, 0, k + 1, self._over(self.costs[row + (cell >> self.bits)], slots[at + CHANCE]))
-        last = len(self.spent) - 1
+        losses = self.losses
+        charge(losses, 0, k + 1, self._octaves(self.costs[row + (cell >> self.bits)], chance))
+        last = len(losses) - 1
         cost = self.costs[row + guess]
-        cost = times(cost, ONE - want) if cost > 0 else -times(-cost, ONE - want)
-        charge(self.spent, last, last + 1, self._over(cost, slots[at + CHANCE]))
+        cost = times(cost, ONE - wish) if cost > 0 else -times(-cost, ONE - wish)
+        charge(losses, last, last + 1, self._octaves(cost, chance))
         self.forecaster.learn(cell, label)
-        self.taught += 1
+        self.lessons += 1
         return True
 
-    def _over(self, cost, chance):
-        """The octaves, Q20, of a cost, Q15, estimated from a sample that was seen with that chance, Q29."""
+    def _octaves(self, cost: int, chance: int) -> int:
+        """Return the Q20 octaves of a cost, Q15, divided by the chance, Q29, of its sample to be offloaded."""
         x = times(self.rate, min(abs(cost), ONE)) + times(self.rate, max(abs(cost) - ONE, 0))
-        divide(x if cost > 0 else -x, chance)
+        loss = self.label_loss
+        divide(x if cost > 0 else -x, chance, loss, 0)
         return (min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8)
 
     def forget(self) -> None:
-        """Halve every loss; none of them matters but for its distance from the others."""
-        spent = self.spent
-        least = spent[0]
-        for i in range(len(spent)):
-            least = min(least, spent[i])
-        for i in range(len(spent)):
-            spent[i] = spent[i] - least >> 1
+        """Halve every loss; only the differences of losses matter."""
+        losses = self.losses
+        minimum = losses[0]
+        for i in range(len(losses)):
+            minimum = min(minimum, losses[i])
+        for i in range(len(losses)):
+            losses[i] = losses[i] - minimum >> 1
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
-        return self.bits, self.classes, self.told
+        return self.bits, self.classes, self.remote_errs
 
-    def asked(self) -> int:
-        """As Policy.asked."""
+    def offload_chance(self) -> int:
+        """As Policy.offload_chance."""
         return self.chance
 
-    def scalars(self):
-        """As Policy.scalars."""
-        yield from Policy.scalars(self)
-        yield from self.forecaster.scalars()
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """As Policy.number_rows."""
+        yield from Policy.number_rows(self)
+        yield from self.forecaster.number_rows()
 
-    def arrays(self):
-        """As Policy.arrays."""
-        yield self.costs, ((-TOLD, TOLD),)
-        yield self.spent, ((-FAR, FAR),)
-        yield from self.forecaster.arrays()
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """As Policy.array_rows."""
+        yield self.costs, 0, len(self.costs), -MAX_LABEL_COST, MAX_LABEL_COST, 0
+        yield self.losses, 0, len(self.losses), -FAR, FAR, 0
+        yield from self.forecaster.array_rows()
 
-    def restored(self) -> None:
-        """As Policy.restored."""
+    def derive(self) -> None:
+        """As Policy.derive."""
         self.set_beta(self.beta)
-        self.forecaster.restored()
+        self.forecaster.derive()
 
     def reset(self) -> None:
         """As Policy.reset."""
         Policy.reset(self)
-        for i in range(len(self.spent)):
-            self.spent[i] = 0
+        for i in range(len(self.losses)):
+            self.losses[i] = 0
         self.forecaster.clear()

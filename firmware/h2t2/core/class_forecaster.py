@@ -1,21 +1,28 @@
-# The forecaster for many classes: what the labels of a cell were, a cell being a predicted class and how sure the model was.
-# As in forecaster, counts in several memories beside several priors are forecasts, each weighed by its own past.
+# The forecaster for many classes. A cell is a predicted class and a bin of its confidence; the forecaster learns which labels
+# the samples of a cell get. As in forecaster, a forecast combines the label counts of a memory with a prior, and its past
+# errors weigh it.
 #
-# What works on arrays stands in functions of arrays, for the simulator compiles them as they are.
+# Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
 from .forecaster import FULL, fade, square_root, weigh
 from .numbers import ONE, times
 from .watch import MEMORIES, Watch
 
-KINDS = 4  # priors: the mean of the cell's own scores, worth 1, 8 and 64 labels, and what the class's labels were, worth 1
-BEHIND = (2, 16, 128, 2)  # half of that, in quarters
-RECENT = 524288  # sum of a cell's scores, Q14, at which it is halved: its mean is that of the last 32 to 64
-WIDTH = 22938  # .7 in Q15: of the interval
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
+KINDS = 4  # priors: the mean of the cell's own scores, worth 1, 8 and 64 labels; the labels of the predicted class, worth 1
+HALF_WORTH = (2, 16, 128, 2)  # of a prior, in quarters of a label
+RECENT = 524288  # sum of a cell's scores, Q14, at which it is halved: its mean covers the last 32 to 64 samples
+WIDTH = 22938  # .7 in Q15: scales the interval
+GUESS, COST, INTERVAL, COUNT = 0, 1, 2, 3  # of a belief: the cheapest class, its expected cost and interval (Q15), labels
+# of a shape: 2^bits bins of confidence, classes, cells, nodes of a memory (cells, then predicted classes, then all samples)
+BITS, CLASSES, CELLS, NODES = 0, 1, 2, 3
 
 
-def likeliest(f) -> int:
-    """The class of the largest score, the first of equals."""
+def likeliest(f: "list[int]") -> int:
+    """Return the class of the largest score, the first of equals."""
     top = 0
     for k in range(len(f)):
         if f[k] > f[top]:
@@ -24,12 +31,12 @@ def likeliest(f) -> int:
 
 
 def confidence(score: int, classes: int, bits: int) -> int:
-    """The bin of the largest score, Q14: 2^bits of them between 1 / classes and 1."""
+    """Return the bin of the largest score, Q14: 2^bits bins between 1 / classes and 1."""
     return min(max((score * classes - 16384 << bits) // (16384 * (classes - 1)), 0), (1 << bits) - 1)
 
 
-def observe(sums, totals, f, cell: int) -> None:
-    """Scores `f`, Q14, seen in a cell: into the sums whose shares are the prior. sums: (cells, classes); totals: (cells,)."""
+def observe(sums: "array[int]", totals: "array[int]", f: "list[int]", cell: int) -> None:
+    """Add scores, Q14, to the sums of a cell, whose shares are a prior. sums: (cells, classes); totals: (cells,)."""
     at = cell * len(f)
     for k in range(len(f)):
         sums[at + k] += f[k]
@@ -41,17 +48,32 @@ def observe(sums, totals, f, cell: int) -> None:
             totals[cell] += sums[at + k]
 
 
-def class_forecasts(counts, labels, sums, total: int, p, bits: int, classes: int, cell: int) -> None:
-    """The MEMORIES x KINDS forecasts for a cell into `p`, (forecasts, classes), Q15.
+def class_forecasts(
+    counts: "array[int]",
+    labels: "array[int]",
+    sums: "array[int]",
+    total: int,
+    p: "array[int]",
+    shape: "array[int]",
+    cell: int,
+) -> None:
+    """Compute the forecasts for a cell.
 
-    counts: (memories, nodes, classes) in quarters, none above FULL / classes; labels: (memories, nodes), their sums. Nodes are
-    the cells, then the classes predicted, then all. total: of the cell's sums.
+    Args:
+        counts: (MEMORIES, nodes, classes) in quarters, each at most FULL / classes.
+        labels: (MEMORIES, nodes), sums of the counts.
+        sums: (cells, classes), of observe().
+        total: Sum of the cell's scores.
+        p: (MEMORIES, KINDS, classes), becomes the forecasts, Q15.
+        shape: BITS to NODES.
+        cell: The cell.
     """
-    nodes = (classes << bits) + classes + 1
+    classes = shape[CLASSES]
+    nodes = shape[NODES]
     for k in range(classes):
         prior = min((sums[cell * classes + k] << 10) // (total >> 5), ONE - 1) if total >= 32 else ONE // classes
         own = cell
-        group = (classes << bits) + (cell >> bits)
+        group = shape[CELLS] + (cell >> shape[BITS])
         every = nodes - 1
         at = k
         while own < len(labels):
@@ -69,30 +91,61 @@ def class_forecasts(counts, labels, sums, total: int, p, bits: int, classes: int
             every += nodes
 
 
-def class_mean(p, weight, costs, mixed, labels, belief, nodes: int, classes: int, cell: int) -> None:
-    """What the forecasts come to. mixed: (classes,) becomes P(class), Q15; belief: the class of least expected cost, that cost,
-    the width of its interval (both Q15), and the labels behind it in quarters, a prior's share counted with half its worth.
-
-    costs: (classes, classes) Q15, of saying the second when the label is the first, within sqrt 2 either way.
-    """
-    n = 0
-    for i in range(len(weight)):
-        n += weight[i] * (labels[i // KINDS * nodes + cell] + BEHIND[i % KINDS])
-    n = (n >> 15) + 4
+def mix(p: "array[int]", weight: "array[int]", mixed: "array[int]") -> None:
+    """Average the forecasts. mixed: (classes,), becomes P(class), Q15. Other arguments as for class_mean()."""
+    classes = len(mixed)
     for k in range(classes):
         x = 0
         for i in range(len(weight)):
             x += weight[i] * p[i * classes + k]
         mixed[k] = x >> 15
-    best = guess = -1
+
+
+def cheapest(mixed: "array[int]", costs: "array[int]", belief: "array[int]") -> None:
+    """Set GUESS and COST (not limited to 0..ONE) of a belief. Arguments as for class_mean()."""
+    classes = len(mixed)
+    guess = -1
     for j in range(classes):
         x = 0
         for k in range(classes):
             x += (mixed[k] >> 1) * costs[k * classes + j]
         x >>= 14
-        if guess < 0 or x < best:
-            best = x
+        if guess < 0 or x < belief[COST]:
+            belief[COST] = x
             guess = j
+    belief[GUESS] = guess
+
+
+def class_mean(
+    p: "array[int]",
+    weight: "array[int]",
+    costs: "array[int]",
+    mixed: "array[int]",
+    labels: "array[int]",
+    belief: "array[int]",
+    cell: int,
+) -> None:
+    """Combine the forecasts for a cell.
+
+    Args:
+        p: The forecasts, as of class_forecasts().
+        weight: Of every forecast, Q15, sum ONE.
+        costs: (classes, classes), Q15: of answering the second when the label is the first, at most sqrt 2 either way.
+        mixed: (classes,), becomes P(class), Q15.
+        labels: As for class_forecasts().
+        belief: Becomes GUESS to COUNT; in COUNT, quarters of labels, a prior has half its worth.
+        cell: The cell.
+    """
+    mix(p, weight, mixed)
+    cheapest(mixed, costs, belief)
+    classes = len(mixed)
+    nodes = len(labels) // MEMORIES
+    n = 0
+    for i in range(len(weight)):
+        n += weight[i] * (labels[i // KINDS * nodes + cell] + HALF_WORTH[i % KINDS])
+    n = (n >> 15) + 4
+    guess = belief[GUESS]
+    best = belief[COST]
     square = 0
     for k in range(classes):
         x = costs[k * classes + guess] >> 1
@@ -105,14 +158,13 @@ def class_mean(p, weight, costs, mixed, labels, belief, nodes: int, classes: int
                 x += (p[i * classes + k] >> 1) * costs[k * classes + guess]
             x = min(abs((x >> 14) - best), ONE - 1)
             square += times(x * x >> 1, weight[i]) << 1
-    belief[0] = guess
-    belief[1] = min(max(best, 0), ONE)
-    belief[2] = times(square_root(square) + 65536 // n, WIDTH)
-    belief[3] = n
+    belief[COST] = min(max(best, 0), ONE)
+    belief[INTERVAL] = times(square_root(square) + 65536 // n, WIDTH)
+    belief[COUNT] = n
 
 
-def class_judge(loss, p, classes: int, label: int) -> None:
-    """Add a label's Brier loss, halved, of every forecast, those before it fading by .995."""
+def class_judge(loss: "array[int]", p: "array[int]", classes: int, label: int) -> None:
+    """Multiply the losses of all forecasts by .995 and add half the Brier losses that a label causes."""
     for i in range(len(loss)):
         x = 0
         for k in range(classes):
@@ -124,9 +176,10 @@ def class_judge(loss, p, classes: int, label: int) -> None:
         loss[i] += x - (loss[i] * 5 >> 10)
 
 
-def class_count(counts, labels, bits: int, classes: int, cell: int, label: int) -> None:
-    """A label at a cell, its class predicted, and all, in every memory."""
-    nodes = (classes << bits) + classes + 1
+def class_count(counts: "array[int]", labels: "array[int]", shape: "array[int]", cell: int, label: int) -> None:
+    """Count a label at a cell, its predicted class, and all samples, in every memory. Arguments as for class_forecasts()."""
+    classes = shape[CLASSES]
+    nodes = shape[NODES]
     base = 0
     while base < len(labels):
         n = base + cell
@@ -138,13 +191,13 @@ def class_count(counts, labels, bits: int, classes: int, cell: int, label: int) 
                 fade(counts, n * classes, (n + 1) * classes, 1)
                 total(counts, labels, classes, n, n + 1)
             if n < base - 1 - classes:
-                n = base - 1 - classes + (cell >> bits)
+                n = base - 1 - classes + (cell >> shape[BITS])
             else:
                 n = base - 1 if n < base - 1 else base
 
 
-def total(counts, labels, classes: int, start: int, stop: int) -> None:
-    """`labels` of nodes start to stop - 1 from their counts."""
+def total(counts: "array[int]", labels: "array[int]", classes: int, start: int, stop: int) -> None:
+    """Compute `labels` of nodes start to stop - 1 from their counts."""
     for n in range(start, stop):
         x = 0
         for k in range(classes):
@@ -153,87 +206,80 @@ def total(counts, labels, classes: int, start: int, stop: int) -> None:
 
 
 class ClassForecaster(Watch):
-    """P(class) of a cell, learned from labels, and what the best answer to it would cost; told of every score.
+    """Learns P(class) of each cell from labels, and which answer is cheapest. A round calls observe(), a label learn().
 
-    look() sets `guess`, `cost`, `width` (Q15) and `count` (quarters); learn() takes a label.
+    Attributes:
+        belief: GUESS to COUNT of the cell of the last estimate().
+        shape: BITS to NODES.
     """
 
     def __init__(self, bits: int, classes: int):
         Watch.__init__(self, classes << bits)
-        self.bits = bits
-        self.classes = classes
-        self.nodes = nodes = (classes << bits) + classes + 1
+        cells = classes << bits
+        nodes = cells + classes + 1
+        self.shape = array("i", [bits, classes, cells, nodes])
         self.counts = array("H", [0] * (MEMORIES * nodes * classes))
         self.labels = array("i", [0] * (MEMORIES * nodes))
-        self.sums = array("i", [0] * ((classes << bits) * classes))
-        self.totals = array("i", [0] * (classes << bits))
+        self.sums = array("i", [0] * (cells * classes))
+        self.totals = array("i", [0] * cells)
         self.loss = array("i", [0] * (MEMORIES * KINDS))
         self.weight = array("i", self.loss)
         self.forecast = array("i", [0] * (MEMORIES * KINDS * classes))
         self.mixed = array("i", [0] * classes)
-        self.belief = [0, 0, 0, 0]
-        self.guess = self.cost = self.width = self.count = 0
+        self.belief = array("i", [0, 0, 0, 0])
         self.clear()
 
-    def arrays(self):
-        """As Policy.arrays."""
-        yield self.counts, ((0, FULL // self.classes),)
-        yield self.sums, ((0, RECENT),)
-        yield self.loss, ((0, 1 << 23),)
-        yield from Watch.arrays(self)
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        yield self.counts, 0, len(self.counts), 0, FULL // self.shape[CLASSES], 0
+        yield self.sums, 0, len(self.sums), 0, RECENT, 0
+        yield self.loss, 0, len(self.loss), 0, 1 << 23, 0
+        yield from Watch.array_rows(self)
 
-    def restored(self) -> None:
-        """After a restore: what follows from the state is computed anew."""
+    def derive(self) -> None:
+        """Compute anew what follows from the state."""
         weigh(self.weight, self.loss)
-        total(self.counts, self.labels, self.classes, 0, len(self.labels))
-        total(self.sums, self.totals, self.classes, 0, len(self.totals))
-        self.at = -1
+        total(self.counts, self.labels, self.shape[CLASSES], 0, len(self.labels))
+        total(self.sums, self.totals, self.shape[CLASSES], 0, len(self.totals))
+        self.cell = -1  # the cell of `forecast`
 
     def clear(self) -> None:
-        """Forget every label and every score."""
+        """Forget all labels and scores."""
         Watch.clear(self)
-        for counts in (self.counts, self.labels, self.sums, self.totals, self.loss):
+        for counts in (self.counts, self.sums, self.loss):
             fade(counts, 0, len(counts), 30)
-        weigh(self.weight, self.loss)
-        self.at = -1  # the cell that `forecast` is of, -1: none
+        self.derive()
 
-    def observe(self, f, cell: int) -> None:
-        """A round begins, with scores in a cell."""
+    def observe(self, f: "list[int]", cell: int) -> None:
+        """Begin a round with scores in a cell."""
         observe(self.sums, self.totals, f, cell)
-        self.at = -1
-        self.see(cell)
+        self.cell = -1
+        self.count_score(cell)
 
-    def _forecast(self, cell):
-        """`forecast` for a cell, unless it is that already."""
-        if self.at != cell:
-            class_forecasts(
-                self.counts, self.labels, self.sums, self.totals[cell], self.forecast, self.bits, self.classes, cell
-            )  # fmt: skip
-            self.at = cell
+    def _forecast(self, cell: int) -> None:
+        """Compute `forecast` for a cell unless it is current."""
+        if self.cell != cell:
+            class_forecasts(self.counts, self.labels, self.sums, self.totals[cell], self.forecast, self.shape, cell)
+            self.cell = cell
 
-    def look(self, costs, cell: int) -> None:
-        """What it believes of a cell. costs: (classes, classes), Q15, flat."""
+    def estimate(self, costs: "array[int]", cell: int) -> None:
+        """Set `belief` for a cell. costs: (classes, classes), Q15, flat."""
         self._forecast(cell)
-        class_mean(
-            self.forecast, self.weight, costs, self.mixed, self.labels, self.belief, self.nodes, self.classes, cell
-        )  # fmt: skip
-        self.guess = self.belief[0]
-        self.cost = self.belief[1]
-        self.width = self.belief[2]
-        self.count = self.belief[3]
+        class_mean(self.forecast, self.weight, costs, self.mixed, self.labels, self.belief, cell)
 
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
-        start = memory * self.nodes
-        stop = start + self.nodes
-        fade(self.counts, start * self.classes, stop * self.classes, shift)
-        total(self.counts, self.labels, self.classes, start, stop)
-        self.at = -1
+        classes = self.shape[CLASSES]
+        start = memory * self.shape[NODES]
+        stop = start + self.shape[NODES]
+        fade(self.counts, start * classes, stop * classes, shift)
+        total(self.counts, self.labels, classes, start, stop)
+        self.cell = -1
 
     def learn(self, cell: int, label: int) -> None:
-        """A label of a cell."""
+        """Learn the label of a cell."""
         self._forecast(cell)
-        class_judge(self.loss, self.forecast, self.classes, label)
+        class_judge(self.loss, self.forecast, self.shape[CLASSES], label)
         weigh(self.weight, self.loss)
-        class_count(self.counts, self.labels, self.bits, self.classes, cell, label)
-        self.at = -1
+        class_count(self.counts, self.labels, self.shape, cell, label)
+        self.cell = -1

@@ -1,11 +1,14 @@
-# The expert tree: exponential weights over all pairs of thresholds (i <= j), in O(2^b) state and O(b) a step.
-# Losses come in ready scaled (octaves); what they mean, draws and tickets are the policy's.
+# The expert tree: exponential weights over all pairs of thresholds (i <= j), in O(2^b) state and O(b) a step. The policy scales
+# the losses (to octaves), draws, and keeps the tickets.
 from array import array
 
 from .numbers import NONE, ONE, exp2, log_add
 
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
 CAP = 134217728  # 2^27 units: prefix sums of losses beyond it need a coarser unit, see Experts.coarsen
-ROOM = 167772160  # 1.25 CAP; two charges add 2^27 units at most, and 2^28 are the end
+ROOM = 167772160  # 1.25 CAP: two charges add at most 2^27 units, and the limit is 2^28
 COARSEST = 8  # unit 8 is 2^-6 octave: prefix sums to 2^21 octaves
 
 
@@ -15,17 +18,23 @@ class Experts:
     Bin k's cumulative losses enter only as A_k - B_k (experts i > k against i <= k) and B_k - C_k (j > k against
     j <= k), so u_i = 2^-sum_{k<i}(A_k - B_k) and v_j = 2^-sum_{k<j}(B_k - C_k): prefix sums. Node n (heap order, 1..N-1;
     0 stands for every leaf) has u, v, p[n], the logarithms of U = sum u, V = sum v, P = sum_{i<=j} u v over its bins,
-    *relative to its first bin*; losses[n] and losses[N + n] are A - B and B - C summed over its left half, with what is below
-    one unit in `fine` (Q28 octaves), half a unit up, so that what is in `losses` is rounded. All count units of 2^(unit - 14)
-    octave: 2^-14 at first, coarser when losses grow, down to 2^-6. With s = 2^-loss of the left half,
+    *relative to its first bin*; losses[n] and losses[N + n] are A - B and B - C summed over its left half. `fine` holds their
+    parts below one unit (Q28 octaves), plus half a unit, so that `losses` is rounded. All count units of 2^(unit - 14) octave:
+    2^-14 at first, coarser when losses grow, up to 2^-6. With s = 2^-loss of the left half,
 
         U = Ul + Ur sA      V = Vl + Vr sB      P = Pl + Pr sA sB + Ul Vr sB
 
     A node is a function of the losses alone, so rounding never accumulates and a rebuild changes nothing.
+
+    Attributes:
+        bound: No prefix sum of either loss is larger.
+        offload, positive, negative: Region probabilities of the last regions(): offload, class 1, class 0; Q15, sum ONE.
+        local: The likelier local class there.
+        chance: The probability `offload` in Q29.
     """
 
     def __init__(self, bits: int):
-        """bits: b, 1..12 (boards: to 8). State: seven integers times 2^b."""
+        """bits: b, 1..12 (boards: to 8). The state has seven integers times 2^b."""
         self.n = n = 1 << bits
         self.u = array("i", [0] * n)
         self.v = array("i", self.u)
@@ -33,25 +42,27 @@ class Experts:
         self.losses = array("i", [0] * (2 * n))
         self.fine = array("i", [8192] * (2 * n))
         self.unit = 0
-        self.spent = 0  # no prefix sum of either loss is larger
-        self.offload = self.one = self.zero = 0  # Q15 region probabilities of the last regions()
-        self.local = 0  # the likelier local class there
-        self.chance = 0  # the probability `offload`, Q29
+        self.bound = 0
+        self.offload = self.positive = self.negative = self.local = self.chance = 0
         self.rebuild(False, False)
 
     def clear(self) -> None:
-        """Back to equal weights."""
+        """Return to equal weights."""
         n = 2 * self.n
         while n:
             n -= 1
             self.losses[n] = 0
             self.fine[n] = 8192
-        self.unit = self.spent = 0
+        self.unit = self.bound = 0
         self.rebuild(False, False)
 
     def rebuild(self, coarser: bool, halved: bool) -> None:
-        """Compute every node anew, O(2^b). coarser: of twice the unit first. halved: then with that unit standing for half as
-        much, and so every loss for half: forgetting is rebuild(not unit, True)."""
+        """Compute every node anew, O(2^b). A policy forgets with rebuild(not unit, True).
+
+        Args:
+            coarser: Double the unit first; losses keep their value.
+            halved: Halve every loss, and with it the unit.
+        """
         losses = self.losses
         fine = self.fine
         n = 2 * self.n if coarser or halved else 0
@@ -73,10 +84,10 @@ class Experts:
             self._pull(n, n)
 
     def coarsen(self) -> None:
-        """Make room: bound the prefix sums; double the unit if one may be beyond 2^27 units. O(2^b b), once in 2^25 units.
+        """Bound the prefix sums exactly, and double the unit if one is beyond 2^27 units. O(2^b b), once in 2^25 units.
 
-        Where the unit is 2^-6 octave already, every loss is halved instead: once a prefix sum is beyond 2^21 octaves (1.45e6
-        / eta of loss, millions of rounds). That keeps the order of the experts and softens the odds between them.
+        If the unit is 2^-6 octave already, halve every loss instead. This happens when a prefix sum is beyond 2^21 octaves
+        (1.45e6 / eta of loss, millions of rounds). It keeps the order of the experts and softens the odds between them.
         """
         losses = self.losses
         size = k = self.n
@@ -84,7 +95,7 @@ class Experts:
         while k:
             k -= 2
             n = k + size >> 1
-            a = abs(losses[n])  # of bin k alone: prefix sum k + 1 is sum k and this
+            a = abs(losses[n])  # of bin k alone: prefix sum k + 1 is prefix sum k plus this
             b = abs(losses[n + size])
             x = y = 0
             while n > 1:
@@ -94,12 +105,12 @@ class Experts:
                     x += losses[n]
                     y += losses[n + size]
             top = max(top, a + abs(x), b + abs(y))
-        self.spent = top
+        self.bound = top
         if top > CAP:
             self.rebuild(True, self.unit >= COARSEST)
 
-    def _pull(self, n, last):
-        """The sums of node n, and of those above it down to number `last`, from their children's."""
+    def _pull(self, n: int, last: int) -> None:
+        """Compute the sums of node n, and of its ancestors down to number `last`, from their children."""
         u = self.u
         v = self.v
         p = self.p
@@ -122,19 +133,24 @@ class Experts:
             right = left + 1
             n >>= 1
 
-    def charge(self, k: int, ah: int, al: int, bh: int, bl: int) -> None:
-        """Add the losses A - B = (ah, al) and B - C = (bh, bl) to bin k: O(b). Q14 octaves, |ah|, |bh| <= 2^26.
+    def charge(self, k: int, loss: "array[int]") -> None:
+        """Add losses to bin k, O(b). Call it at most twice before comparing `bound` with ROOM; beyond ROOM, coarsen() first.
 
-        Twice at most before `spent` is looked at again: beyond ROOM it wants coarsen() first (not done here: a board's stack
-        holds only so many calls).
+        Args:
+            k: The bin.
+            loss: A - B and B - C: octaves in Q14, |octaves| <= 2^26, and a fine word each.
         """
+        ah = loss[0]
+        al = loss[1]
+        bh = loss[2]
+        bl = loss[3]
         unit = self.unit
         mask = (1 << unit) - 1
         al += (ah & mask) << 14
         bl += (bh & mask) << 14
         ah >>= unit
         bh >>= unit
-        self.spent += 1 + max(ah, -ah, bh, -bh)
+        self.bound += 1 + max(ah, -ah, bh, -bh)
         losses = self.losses
         fine = self.fine
         unit += 14
@@ -157,9 +173,10 @@ class Experts:
         self._pull(k >> 1, 2)  # nobody needs the root's sums
 
     def regions(self, k: int) -> int:
-        """The masses of bin k's three regions (Algorithm 1, lines 5-6), O(b): `offload`, `one`, `zero` in Q15 (sum ONE).
+        """Set `offload`, `positive`, `negative`, `local` and `chance` for bin k (Algorithm 1, lines 5-6), O(b).
 
-        Also `local`, the likelier local class, and `chance`. The logarithm of all weights' sum, in units of the pair (0, 0)'s.
+        Returns:
+            The logarithm of the sum of all weights, relative to the weight of the pair (0, 0).
         """
         u = self.u
         v = self.v
@@ -170,7 +187,7 @@ class Experts:
         half = self.n >> 1
         n = 1
         a = b = 0  # losses of the bins before node n
-        lower = one = zero = upper = NONE  # U and P of the bins before node n, P and V of those after
+        lower = positive = negative = upper = NONE  # U and P of the bins before node n, P and V of those after
         while half:
             x = a + losses[n]
             y = b + losses[n + size]
@@ -178,26 +195,40 @@ class Experts:
             if k & half:
                 at = n if n < size else 0
                 z = v[at] - b
-                one = log_add(log_add(one, p[at] - a - b, unit), lower + z, unit)
+                positive = log_add(log_add(positive, p[at] - a - b, unit), lower + z, unit)
                 lower = log_add(lower, u[at] - a, unit)
                 a = x
                 b = y
                 n += 1
             else:
                 at = n + 1 if n < size else 0
-                zero = log_add(log_add(zero, p[at] - x - y, unit), upper + u[at] - x, unit)
+                negative = log_add(log_add(negative, p[at] - x - y, unit), upper + u[at] - x, unit)
                 upper = log_add(upper, v[at] - y, unit)
             half >>= 1
         lower = log_add(lower, -a, unit)
-        one = log_add(one, lower - b, unit)
-        self.local = 1 if one > zero else 0
-        upper += lower  # one threshold before, one after: they offload
-        total = log_add(log_add(one, zero, unit), upper, unit)
+        positive = log_add(positive, lower - b, unit)
+        self.local = 1 if positive > negative else 0
+        upper += lower  # a threshold before the bin and a threshold after it: offload
+        total = log_add(log_add(positive, negative, unit), upper, unit)
         self.chance = x = exp2(total - upper, unit)
         self.offload = x = x + 8192 >> 14
-        y = exp2(total - one, unit) + 8192 >> 14
+        y = exp2(total - positive, unit) + 8192 >> 14
         if x + y > ONE:
             y = ONE - x
-        self.one = y
-        self.zero = ONE - x - y
+        self.positive = y
+        self.negative = ONE - x - y
         return total
+
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """Yield the rows of Policy.number_rows()."""
+        yield self, "bound", 0, 1 << 28
+        yield self, "unit", 0, COARSEST
+
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        size = self.n
+        limit = 2 * self.bound + 64  # losses[n] is a difference of two prefix sums
+        for start in (0, size):
+            yield self.losses, start, start + 1, 0, 0, 0  # no node
+            yield self.losses, start + 1, start + size, -limit, limit, 0
+        yield self.fine, 0, 2 * size, 0, (16384 << self.unit) - 1, 0

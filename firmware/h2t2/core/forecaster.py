@@ -1,20 +1,24 @@
-# The forecaster: how often is a sample of this bin an event? Counts of labels in several memories, beside several priors, are
-# forecasts; each weighs what its own past says it is worth. It draws nothing and charges nothing: that is adaptive's.
+# The forecaster: how often is a sample of this bin an event? A forecast combines the label counts of a memory with a prior, and
+# its past errors weigh it. The policy (adaptive) draws and charges.
 #
-# What works on arrays stands in functions of arrays, for the simulator compiles them as they are.
+# Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
 from .numbers import ONE, exp2, times
 from .policy import checked_integer
 from .watch import MEMORIES, Watch
 
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
 KINDS = 4  # priors: the bin's own, worth 4 and 128 labels, and the mean of its parent in the bin tree, worth 1 and 8
-FULL = 32000  # quarters: a node's counts are halved when it has held 8000 labels
+P, LOW, HIGH, COUNT = 0, 1, 2, 3  # of a belief: P(event), its interval (Q15, 1..ONE - 1), labels behind it (quarters)
+FULL = 32000  # quarters: a node's counts are halved when it holds 8000 labels
 SLOPE = 3  # weights are 2^-(6 x Brier loss): loss in Q15, logarithms in Q14
 
 
 def square_root(x: int) -> int:
-    """floor(sqrt(x)) for 0 <= x < 2^30, fifteen steps."""
+    """Return floor(sqrt(x)) for 0 <= x < 2^30, in fifteen steps."""
     root = 0
     bit = 16384
     while bit:
@@ -24,10 +28,15 @@ def square_root(x: int) -> int:
     return root
 
 
-def forecasts(labels, events, prior: int, p, bits: int, k: int) -> None:
-    """The MEMORIES x KINDS forecasts for bin k into `p`, Q15, below 1.
+def forecasts(labels: "array[int]", events: "array[int]", prior: int, p: "array[int]", bits: int, k: int) -> None:
+    """Compute the forecasts for a bin.
 
-    labels, events: MEMORIES heaps of 2^(bits + 1) counts in quarters; prior: of the bin, Q15.
+    Args:
+        labels, events: (MEMORIES, 2^(bits + 1)) counts in quarters, each memory a heap over the bins.
+        prior: Of the bin, Q15.
+        p: (MEMORIES, KINDS), becomes the forecasts, Q15, below 1.
+        bits: 2^bits bins.
+        k: The bin.
     """
     size = 2 << bits
     k += size >> 1
@@ -51,11 +60,16 @@ def forecasts(labels, events, prior: int, p, bits: int, k: int) -> None:
         base += size
 
 
-def mean(labels, weight, p, seen, size: int, leaf: int) -> None:
-    """What the forecasts come to: `seen` becomes the probability of an event, the width of its interval (both Q15), and the
-    labels behind it in quarters, a prior's share counted with half its worth (5/8 for the heaviest).
+def mean(labels: "array[int]", weight: "array[int]", p: "array[int]", belief: "array[int]", size: int, leaf: int) -> None:
+    """Combine the forecasts for a bin.
 
-    weight: of every forecast, Q15, sum 1; size: of a memory's heap; leaf: the bin's place in it.
+    Args:
+        labels: As for forecasts().
+        weight: Of every forecast, Q15, sum ONE.
+        p: The forecasts, Q15.
+        belief: Becomes P, LOW, HIGH and COUNT; in COUNT a prior has half its worth (5/8 for the heaviest).
+        size: Of a memory's heap.
+        leaf: Index of the bin in it.
     """
     i = x = count = 0
     while i < len(p):
@@ -72,13 +86,15 @@ def mean(labels, weight, p, seen, size: int, leaf: int) -> None:
         if weight[i]:
             leaf = p[i] - x
             count += times(leaf * leaf, weight[i])
-    seen[0] = x
-    seen[1] = square_root(count) + 65536 // n
-    seen[2] = n
+    width = square_root(count) + 65536 // n
+    belief[P] = x
+    belief[LOW] = max(1, x - width)
+    belief[HIGH] = min(ONE - 1, x + width)
+    belief[COUNT] = n
 
 
-def judge(loss, p, label: int) -> None:
-    """Add a label's Brier loss of every forecast, those before it fading by .995."""
+def judge(loss: "array[int]", p: "array[int]", label: int) -> None:
+    """Multiply the losses of all forecasts by .995 and add the Brier losses that a label causes."""
     label <<= 15
     i = len(p)
     while i:
@@ -87,34 +103,34 @@ def judge(loss, p, label: int) -> None:
         loss[i] += (x * x >> 13) - (loss[i] * 5 >> 10)
 
 
-def weigh(weight, loss) -> None:
-    """The forecasts' weights from their losses, Q15, their sum ONE."""
-    least = loss[0]
+def weigh(weight: "array[int]", loss: "array[int]") -> None:
+    """Compute the weights of the forecasts, Q15 with the sum ONE, from their losses."""
+    minimum = loss[0]
     i = len(loss)
     while i:
         i -= 1
-        least = min(least, loss[i])
+        minimum = min(minimum, loss[i])
     total = best = 0
     i = len(loss)
     while i:
         i -= 1
-        x = exp2((loss[i] - least) * SLOPE, 0) >> 14
+        x = exp2((loss[i] - minimum) * SLOPE, 0) >> 14
         weight[i] = x
         total += x
-        if loss[i] == least:
+        if loss[i] == minimum:
             best = i
     i = len(loss)
-    least = ONE
+    remainder = ONE
     while i:
         i -= 1
         x = (weight[i] << 14) // total << 1
         weight[i] = x
-        least -= x
-    weight[best] += least
+        remainder -= x
+    weight[best] += remainder
 
 
-def count(labels, events, size: int, leaf: int, label: int) -> None:
-    """A label at a leaf and at the nodes above it, in every memory."""
+def count(labels: "array[int]", events: "array[int]", size: int, leaf: int, label: int) -> None:
+    """Count a label at a leaf and at its ancestors, in every memory. Arguments as for mean()."""
     while leaf < len(labels):
         n = leaf & size - 1
         base = leaf - n
@@ -130,21 +146,23 @@ def count(labels, events, size: int, leaf: int, label: int) -> None:
         leaf += size
 
 
-def fade(counts, start: int, stop: int, shift: int) -> None:
-    """Counts from start to stop - 1, each divided by 2^shift."""
+def fade(counts: "array[int]", start: int, stop: int, shift: int) -> None:
+    """Divide the counts from start to stop - 1 by 2^shift."""
     while stop > start:
         stop -= 1
         counts[stop] >>= shift
 
 
 class Forecaster(Watch):
-    """P(event) of a bin, learned from labels, with its interval; told of every score, for their histogram needs no label.
+    """Learns P(event) of each bin from labels, with an interval. A round calls count_score(), a label learn().
 
-    look(k) sets `p`, `low`, `high` (Q15) and `count` (quarters); see() is a round; learn() a label.
+    Attributes:
+        belief: P, LOW, HIGH and COUNT of the bin of the last estimate().
+        prior: P(event) of each bin before any label, Q15.
     """
 
-    def __init__(self, bits: int, prior=None):
-        """bits: 1..12. prior: P(event) of every bin before any label, Q15; None: the score itself."""
+    def __init__(self, bits: int, prior: "list[int] | None" = None):
+        """bits: 1..12. prior: P(event) of each bin, Q15; None: the middle of its scores."""
         n = 1 << bits
         Watch.__init__(self, n)
         self.bits = bits
@@ -155,12 +173,11 @@ class Forecaster(Watch):
         self.loss = array("i", [0] * (MEMORIES * KINDS))
         self.weight = array("i", self.loss)
         self.forecast = array("i", self.loss)
-        self.belief = [0, 0, 0]
-        self.p = self.low = self.high = self.count = 0
+        self.belief = array("i", [0, 0, 0, 0])
         self.clear()
 
-    def set_prior(self, prior) -> None:
-        """Another table. What the labels have said stays. ValueError for one that is none."""
+    def set_prior(self, prior: "list[int] | None") -> None:
+        """Replace the prior; labels keep their effect. ValueError for a wrong table."""
         n = len(self.prior)
         table = prior if prior is not None else [(2 * k + 1 << 14) >> self.bits for k in range(n)]
         if len(table) != n:
@@ -169,55 +186,51 @@ class Forecaster(Watch):
             checked_integer("prior", value, 0, ONE)
         for k in range(n):
             self.prior[k] = min(max(table[k], 1), ONE - 1)
-        self.at = -1
+        self.bin = -1
 
-    def arrays(self):
-        """As Policy.arrays. The table is not among them: it is what the policy was made with, or told since."""
-        yield self.labels, ((0, FULL),)
-        yield self.events, len(self.events)  # never more events than labels
-        yield from Watch.arrays(self)
-        yield self.loss, ((0, 1 << 23),)
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows(). The prior is not part of the state."""
+        size = len(self.labels)
+        yield self.labels, 0, size, 0, FULL, 0
+        yield self.events, 0, size, 0, FULL, size  # at most as many events as labels
+        yield from Watch.array_rows(self)
+        yield self.loss, 0, len(self.loss), 0, 1 << 23, 0
 
-    def restored(self) -> None:
-        """After a restore: what follows from the state is computed anew."""
+    def derive(self) -> None:
+        """Compute anew what follows from the state."""
         weigh(self.weight, self.loss)
-        self.at = -1
+        self.bin = -1  # the bin of `forecast`
 
     def clear(self) -> None:
-        """Forget every label and every score. The prior stays."""
+        """Forget all labels and scores, not the prior."""
         Watch.clear(self)
         for counts in (self.labels, self.events, self.loss):
             fade(counts, 0, len(counts), 30)
-        weigh(self.weight, self.loss)
-        self.at = -1  # the bin that `forecast` is of, -1: none
+        self.derive()
 
-    def _forecast(self, k):
-        """`forecast` for bin k, unless it is that already."""
-        if self.at != k:
+    def _forecast(self, k: int) -> None:
+        """Compute `forecast` for bin k unless it is current."""
+        if self.bin != k:
             forecasts(self.labels, self.events, self.prior[k], self.forecast, self.bits, k)
-            self.at = k
+            self.bin = k
 
-    def look(self, k: int) -> None:
-        """What it believes of bin k."""
+    def estimate(self, k: int) -> None:
+        """Set `belief` for bin k."""
         self._forecast(k)
         mean(self.labels, self.weight, self.forecast, self.belief, 2 << self.bits, (1 << self.bits) + k)
-        self.p = p = self.belief[0]
-        self.low = max(1, p - self.belief[1])
-        self.high = min(ONE - 1, p + self.belief[1])
-        self.count = self.belief[2]
 
     def fade(self, memory: int, shift: int) -> None:
         """As Watch.fade."""
         size = 2 << self.bits
         fade(self.labels, memory * size, (memory + 1) * size, shift)
         fade(self.events, memory * size, (memory + 1) * size, shift)
-        self.at = -1
+        self.bin = -1
 
     def learn(self, k: int, label: int) -> None:
-        """A label of bin k, 0 or 1."""
+        """Learn a label, 0 or 1, of bin k."""
         self._forecast(k)
         judge(self.loss, self.forecast, label)
         weigh(self.weight, self.loss)
         size = 2 << self.bits
         count(self.labels, self.events, size, (size >> 1) + k, label)
-        self.at = -1
+        self.bin = -1

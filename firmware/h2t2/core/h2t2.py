@@ -1,13 +1,20 @@
 # H2T2 (Algorithm 1) and its options: decide, learn. The weights are in experts, the draws in rng, late labels in tickets.
+from array import array
+
 from . import defaults
-from .experts import COARSEST, ROOM, Experts
-from .numbers import FINE, ONE, ONE_Q29, divide, loss, scale, times
-from .policy import OFFLOAD, Policy, checked_integer, checked_options
+from .experts import ROOM, Experts
+from .numbers import ONE, ONE_Q29, divide, scale, times
+from .policy import OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
+
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
+MAX_ROUNDS = 16777215  # at which t of "anytime" stops
 
 
 def log2e(x: int) -> int:
-    """x * log2(e) for 0 <= x < 2^29 / log2(e), to nearest but one: natural units to octaves."""
+    """Return x * log2(e), natural units to octaves, for 0 <= x < 2^29 / log2(e); the error is below 2."""
     return x + ((x >> 15) * 14506 + ((x & 32767) * 14506 + (x >> 15) * 7573 >> 15))
 
 
@@ -15,7 +22,7 @@ class H2T2(Policy):
     """The two-threshold policy of the paper, learned online from the labels of offloaded samples alone.
 
     Costs and probabilities are Q15 integers (32768 = 1.0), eta is Q26; h2t2.units makes them from people's numbers. `decide`
-    and `learn` are O(bits) and allocate nothing. `experts.offload`, `experts.one`, `experts.zero` are the region
+    and `learn` are O(bits) and allocate nothing. `experts.offload`, `experts.positive` and `experts.negative` are the region
     probabilities of the last round, Q15.
     """
 
@@ -41,15 +48,26 @@ class H2T2(Policy):
     ):
         """Algorithm 1 as printed is feedback="explored", exploration="epsilon".
 
-        beta, delta_fp, delta_fn: costs of an offload, a false positive, a false negative, 0..32768.
-        eta: learning rate in Q26, 1..372000000 (5.5). epsilon: exploration, 1..32768.
-        feedback: "all" (phi / P(offload) on every offload) or "explored" (the paper: phi / epsilon when explored).
-        exploration: "anytime" (epsilon_t = 2 / floor(4 t^(1/3)), at most 1/2; `epsilon` unused) or "epsilon" (fixed).
-        half_life: 0, or rounds between two halvings of all losses; t of "anytime" then stops at twice that.
-        window: labels that may be outstanding. rdl_fp, rdl_fn: known error rates of the remote model, sum below 1.
-        Raises ValueError, naming the argument, for a value out of range or a float.
+        Args:
+            bits: The score has 2^bits bins, 1..12.
+            beta, delta_fp, delta_fn: Costs of an offload, a false positive, a false negative, 0..32768.
+            eta: Learning rate in Q26, 1..372000000 (5.5).
+            epsilon: Exploration rate, 1..32768.
+            seed: Of the draws.
+            feedback: "all" (phi / P(offload) on every offload) or "explored" (the paper: phi / epsilon when explored).
+            exploration: "anytime" (epsilon_t = 2 / floor(4 t^(1/3)), at most 1/2; `epsilon` unused) or "epsilon" (fixed).
+            half_life: 0, or rounds between two halvings of all losses; t of "anytime" then stops at twice that.
+            window: Number of labels that may be outstanding.
+            rdl_fp, rdl_fn: Known error rates of the remote model, sum below 1.
+
+        Raises:
+            ValueError: It names an argument that is out of range or a float.
         """
-        checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn)
+        checked_integer("bits", bits, 1, 12)
+        checked_integer("half_life", half_life, 0, 268435455)
+        shares = (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn), ("rdl_fp", rdl_fp), ("rdl_fn", rdl_fn))
+        for name, value in shares:
+            checked_integer(name, value, 0, ONE)
         checked_integer("eta", eta, 1, 372000000, "q26")
         checked_integer("epsilon", epsilon, 1, ONE)
         if feedback not in ("explored", "all"):
@@ -66,17 +84,18 @@ class H2T2(Policy):
         self.rate = log2e(eta)  # octaves a unit of cost, Q26
         self.rdl_fp = rdl_fp
         self.rdl_fn = rdl_fn
+        self.offload_loss = array("i", [0, 0, 0, 0])  # what `charge` adds to the experts of a bin, see Experts.charge
+        self.label_loss = array("i", [0, 0, 0, 0])  # scratch of learn()
         self.set_deltas(delta_fp, delta_fn)
         self.set_beta(beta)
-        self.cell = 0  # added to the bin in a ticket: which learner, where there are several
-        self.t = 0  # rounds of "anytime", saturating
+        self.t = 0  # rounds of "anytime", up to MAX_ROUNDS
         self.root = 3  # floor(4 t^(1/3)) of "anytime"
 
     def set_deltas(self, fp: int, fn: int) -> None:
-        """The costs of a false positive and a false negative for the labels to come, Q15, 0..32768.
+        """Set the costs of a false positive and a false negative for the labels to come, Q15, 0..32768.
 
-        `rates`: octaves (Q26, signed) a label charges to predicting (0 after label 0, 1 after 0, 0 after 1, 1 after 1).
-        With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for 1), the loss estimate
+        `rates` become the octaves (Q26, signed) that a label charges to predicting (0 after label 0, 1 after 0, 0 after 1, 1
+        after 1). With a remote model wrong at rates e0 (says 1 for 0) and e1 (says 0 for 1), the loss estimate
         ((1 - e_other) loss(label) - e_label loss(other)) / (1 - e0 - e1) is unbiased (Natarajan et al., NeurIPS 2013).
         """
         if not (0 <= fp <= ONE and 0 <= fn <= ONE):
@@ -90,22 +109,22 @@ class H2T2(Policy):
         self.delta_fn = fn
         fp = times(self.rate, fp)
         fn = times(self.rate, fn)
-        self.rates = [-_over(fn, e0, d), _over(fp, ONE - e1, d), _over(fn, ONE - e0, d), -_over(fp, e1, d)]
+        self.rates = [-self._over(fn, e0, d), self._over(fp, ONE - e1, d), self._over(fn, ONE - e0, d), -self._over(fp, e1, d)]
 
     def set_charge(self, beta: int) -> None:
         """As Policy.set_charge."""
         Policy.set_charge(self, beta)
-        scale(self.rate, beta)
-        self.beta_hi, self.beta_lo = loss
+        scale(-self.rate, beta, self.offload_loss, 0)
+        scale(self.rate, beta, self.offload_loss, 2)
 
     def decide(self, k: int) -> int:
-        """One round for a sample in bin k, 0 <= k < 2^bits: 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
+        """Play a round for a sample in bin k and return 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
         experts = self.experts
         if not 0 <= k < experts.n:
             raise ValueError("bin %r is not in 0..%d" % (k, experts.n - 1))
-        if (self.anytime or self.half_life) and self._tick():
+        if (self.anytime or self.half_life) and self._count_round():
             self.forget()
-        if experts.spent > ROOM:
+        if experts.bound > ROOM:
             experts.coarsen()
         experts.regions(k)
         self.local = experts.local
@@ -120,25 +139,23 @@ class H2T2(Policy):
             elif explore:
                 chance = self.epsilon << 14
             action = OFFLOAD
-            self.ticket = self.tickets.open(self.cell + k, self.charged, self.local, chance)
+            self.ticket = self.tickets.open(k, self.charge, self.local, chance)
         else:
-            action = 1 if psi < offload + experts.one else 0
+            action = 1 if psi < offload + experts.positive else 0
             self.ticket = 0
-        # every round charges the offloading experts of this bin: A - B loses beta, B - C gains it
-        lo = self.beta_lo
-        experts.charge(k, -self.beta_hi - (lo > 0), -lo & FINE, self.beta_hi, lo)
+        experts.charge(k, self.offload_loss)  # every round charges the offloading experts of the bin
         return action
 
     def likely(self, k: int) -> int:
-        """The class to act on in bin k without asking: no draw, no charge, nothing learned."""
-        if self.experts.spent > ROOM:
+        """As Policy.likely."""
+        if self.experts.bound > ROOM:
             self.experts.coarsen()
         self.experts.regions(k)
         return self.experts.local
 
-    def _tick(self):
-        """Count the round, for the anytime exploration and for forgetting: True when it is time to forget."""
-        if self.anytime and self.t < 16777215 and not (self.half_life and self.t >= self.half_life << 1):
+    def _count_round(self) -> bool:
+        """Count the round for anytime exploration and half_life; return whether it is time to forget."""
+        if self.anytime and self.t < MAX_ROUNDS and not (self.half_life and self.t >= self.half_life << 1):
             self.t += 1
             while (self.root + 1) * (self.root + 1) * (self.root + 1) <= self.t << 6:
                 self.root += 1
@@ -155,86 +172,70 @@ class H2T2(Policy):
         self.experts.rebuild(not self.experts.unit, True)
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """The remote label (0 or 1) of a ticket, and the cost it really had (Q15; -1: as charged). True if it taught.
-
-        False, and counted in `tickets.refused`, for a ticket that is unknown, expired or was used before.
-        """
+        """As Policy.learn."""
         if label != 0 and label != 1:
             raise ValueError("label %r is not 0 or 1" % label)
         checked_integer("beta", beta, -1, ONE)
         at = self.tickets.take(ticket)
         if at < 0:
             return False
-        if self.experts.spent > ROOM:
-            self.experts.coarsen()
-        label <<= 1
-        self._teach(at, beta, self.tickets.slots[at + BIN], self.rates[label], self.rates[label + 1])
-        return True
-
-    def _teach(self, at, beta, k, zero, one):
-        """Charge bin k of `experts`: the cost's correction, and `zero`, `one` (octaves, Q26) to predicting 0 and 1."""
-        slots = self.tickets.slots
         experts = self.experts
+        if experts.bound > ROOM:
+            experts.coarsen()
+        slots = self.tickets.slots
+        loss = self.label_loss
+        k = slots[at + BIN]
         if beta >= 0:
             beta -= slots[at + BETA]
-            scale(self.rate if beta > 0 else -self.rate, abs(beta))
-            experts.charge(k, -loss[0] - (loss[1] > 0), -loss[1] & FINE, loss[0], loss[1])
-        at = slots[at + CHANCE]
-        if at:
-            divide(zero, at)
-            zero = loss[0]
-            beta = loss[1]
-            divide(-one, at)
-            experts.charge(k, zero, beta, loss[0], loss[1])
-        self.taught += 1
+            rate = self.rate if beta > 0 else -self.rate
+            scale(-rate, abs(beta), loss, 0)
+            scale(rate, abs(beta), loss, 2)
+            experts.charge(k, loss)
+        chance = slots[at + CHANCE]
+        if chance:
+            divide(self.rates[label << 1], chance, loss, 0)
+            divide(-self.rates[label << 1 | 1], chance, loss, 2)
+            experts.charge(k, loss)
+        self.lessons += 1
+        return True
+
+    def _over(self, x: int, num: int, den: int) -> int:
+        """Return x * num / den for x in Q26 and num, den in Q15."""
+        divide(times(x, num), den << 14, self.label_loss, 0)
+        return self.label_loss[0] << 12 | self.label_loss[1] >> 2
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
         return self.bits, self.rate, self.all, self.anytime, self.half_life, self.rdl_fp, self.rdl_fn
 
-    def asked(self) -> int:
-        """As Policy.asked: P(offload), or an exploration."""
+    def offload_chance(self) -> int:
+        """As Policy.offload_chance, exploration included."""
         chance = self.experts.chance
         return (chance + times(ONE_Q29 - chance, self.epsilon)) >> 14
 
-    def trees(self):
-        """The expert trees it learns with."""
-        return [self.experts]
-
-    def scalars(self):
-        """As Policy.scalars."""
-        yield from Policy.scalars(self)
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """As Policy.number_rows."""
+        yield from Policy.number_rows(self)
         yield self, "delta_fp", 0, ONE
         yield self, "delta_fn", 0, ONE
-        for name, least, most in (("t", 0, 16777215), ("root", 3, 1024), ("epsilon", 1, ONE)):
-            yield self, name, least, most
-        for tree in self.trees():
-            yield tree, "spent", 0, 1 << 28
-            yield tree, "unit", 0, COARSEST
+        yield self, "t", 0, MAX_ROUNDS
+        yield self, "root", 3, 1024
+        yield self, "epsilon", 1, ONE
+        yield from self.experts.number_rows()
 
-    def arrays(self):
-        """As Policy.arrays."""
-        for tree in self.trees():
-            yield tree.losses, None
-            yield tree.fine, ()
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """As Policy.array_rows."""
+        return self.experts.array_rows()
 
-    def restored(self) -> None:
-        """After restore(): what follows from the state is computed anew."""
+    def derive(self) -> None:
+        """As Policy.derive."""
         self.set_deltas(self.delta_fp, self.delta_fn)
         self.set_beta(self.beta)
-        for tree in self.trees():
-            tree.rebuild(False, False)
+        self.experts.rebuild(False, False)
 
     def reset(self) -> None:
         """As Policy.reset."""
         Policy.reset(self)
         self.t = 0
         self.root = 3
-        for tree in self.trees():
-            tree.clear()
-
-
-def _over(x, num, den):
-    """x * num / den for Q26 x and Q15 num, den; set-up only."""
-    divide(times(x, num), den << 14)
-    return loss[0] << 12 | loss[1] >> 2
+        self.experts.clear()

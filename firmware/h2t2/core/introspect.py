@@ -1,9 +1,12 @@
-# Looking into a learner, for telemetry and pictures: not part of a step, may allocate.
+# Weights and thresholds of a learner, for telemetry and pictures. This is not part of a step and may allocate.
 from .numbers import exp2
 
+if 0:  # for type checkers
+    from .experts import Experts
 
-def exponents(experts, i: int) -> tuple:
-    """(a_i, b_i) in Q28 octaves, any size of integer: u_i = 2^-a_i weighs i as lower threshold, v_i = 2^-b_i as upper."""
+
+def exponents(experts: "Experts", i: int) -> "tuple[int, int]":
+    """Return (a_i, b_i) in Q28 octaves: u_i = 2^-a_i weighs i as lower threshold, v_i = 2^-b_i as upper threshold."""
     a = b = 0
     bits = 14 + experts.unit
     half = 1 << bits - 1
@@ -18,19 +21,19 @@ def exponents(experts, i: int) -> tuple:
     return a, b
 
 
-def weights(experts) -> tuple:
-    """The marginal weights (u, v): two lists of N integers, each relative to its heaviest, which is 32768."""
+def weights(experts: "Experts") -> "tuple[list[int], ...]":
+    """Return the marginal weights (u, v): two lists of N integers, each relative to its heaviest, which is 32768."""
     rows = [exponents(experts, i) for i in range(experts.n)]
     low = min([a for a, _ in rows]), min([b for _, b in rows])
     return tuple([[exp2(min(row[n] - low[n] >> 14, 1073741823), 0) + 8192 >> 14 for row in rows] for n in (0, 1)])
 
 
-def likely(experts) -> tuple:
-    """The heaviest pair of thresholds (i, j), i <= j, in bins: 0 below i, offload from i to j - 1, 1 from j on. O(2^b b).
+def likely(experts: "Experts") -> "tuple[int, int]":
+    """Return the heaviest pair of thresholds (i, j), i <= j, in bins: 0 below i, offload from i to j - 1, 1 from j on.
 
-    Of equally heavy pairs the one that offloads most: the smallest i, the largest j.
+    It returns the pair that offloads most among equally heavy ones: the smallest i, the largest j. O(2^b b).
     """
-    best = low = None
+    best = low = None  # type: int | None
     pair = 0, 0
     i = 0
     for j in range(experts.n):

@@ -1,7 +1,8 @@
 # Fixed-point primitives of the policy core: sums and powers in base-2 logarithms, scaling of losses.
 # Integers only, every intermediate within [-2^30, 2^30 - 1]; no state of any learner lives here.
 #
-# A *logarithm* is one word, Q14 octaves. A *loss* is two: Q14 octaves (signed) and 14 bits more, 0 <= fine < 2^14.
+# A *logarithm* is one word, Q14 octaves. A *loss* is two: Q14 octaves (signed), then a fine word of 14 more bits, 0..2^14 - 1.
+# scale() and divide() put a loss into an array of their caller, as a step must not allocate.
 from array import array
 
 ONE = 32768  # 1.0 in Q15, the format of costs, probabilities and draws
@@ -9,9 +10,9 @@ FINE = 16383  # mask of a loss's fine word
 ONE_Q29 = 536870912  # 1.0 in Q29, the format of exp2's results and of a ticket's probability
 NONE = -536870912  # the logarithm of an empty sum
 
-# Two curves in pieces, each a parabola: CURVE[i] - r (SLOPE[i] - r BEND[i] / 1024) for r of 0..4095.
-# Pieces 0..59: log2(1 + 2^-x), a quarter octave each; 60..67: 2^-x, an eighth each. Least greatest error, Q29 / Q17 / Q15;
-# the first 60 of CURVE hold the half that rounds to Q14.
+# Two curves, cut into parabolas: CURVE[i] - r (SLOPE[i] - r BEND[i] / 1024) for r of 0..4095. They minimise the maximum error.
+# 0..59: log2(1 + 2^-x), a quarter octave each; 60..67: 2^-x, an eighth each. Formats: Q29, Q17, Q15; the first 60 of CURVE
+# include the half that rounds them to Q14.
 CURVE = tuple(
     array(
         "i",
@@ -45,9 +46,11 @@ BEND = tuple(
 
 
 def log_add(x: int, y: int, unit: int) -> int:
-    """log2(2^x + 2^y), within .8 units of the last place; |x|, |y| <= 2^28, or one of them NONE (+- 2^28).
+    """Return log2(2^x + 2^y), within .8 units of the last place.
 
-    unit: x and y count 2^unit of the last place of a logarithm, 0..9.
+    Args:
+        x, y: Logarithms, |x|, |y| <= 2^28; one of them may be NONE (+- 2^28).
+        unit: x and y count 2^unit of the last place of a logarithm, 0..9.
     """
     d = x - y
     if d < 0:
@@ -57,7 +60,7 @@ def log_add(x: int, y: int, unit: int) -> int:
         if d >> 18 - unit:
             return x
         d <<= unit
-    y = d >> 12  # the piece; no more locals: MicroPython would keep a larger frame on the heap
+    y = d >> 12  # the parabola; a further local would move the frame to the heap of MicroPython
     if y < 60:
         d &= 4095
         d = CURVE[y] - d * (SLOPE[y] - (d * BEND[y] >> 10)) >> 15
@@ -68,7 +71,7 @@ def log_add(x: int, y: int, unit: int) -> int:
 
 
 def exp2(x: int, unit: int) -> int:
-    """2^-x in Q29, within 1.4e-5 of itself; x: 0..2^30 - 1 times 2^unit of a logarithm's last place."""
+    """Return 2^-x in Q29, with a relative error of 1.4e-5; x: 0..2^30 - 1 times 2^unit of a logarithm's last place."""
     i = x >> 14 - unit
     if i > 29:
         return 0
@@ -79,29 +82,31 @@ def exp2(x: int, unit: int) -> int:
 
 
 def times(x: int, q15: int) -> int:
-    """x * q15 / 2^15 for 0 <= x <= 2^29, 0 <= q15 <= 2^15, rounded down."""
+    """Return x * q15 / 2^15, rounded down, for 0 <= x <= 2^29 and 0 <= q15 <= 2^15."""
     return (x >> 15) * q15 + ((x & 32767) * q15 >> 15)
 
 
-loss = [0, 0]  # result of scale() and divide(): Q14 octaves, fine word
-
-
-def scale(x: int, q15: int) -> None:
-    """x * q15 / 2^15 octaves into `loss`, rounded down; x in Q26, |x| < 2^29, q15 0..2^15."""
+def scale(x: int, q15: int, loss: "array[int]", at: int) -> None:
+    """Put x * q15 / 2^15 octaves, rounded down, into loss[at] and loss[at + 1]; x: Q26, |x| < 2^29; q15: 0..2^15."""
     a = x if x > 0 else -x
     b = (a & 32767) * q15
     a = (a >> 15) * q15 + (b >> 15)
-    _put(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3)
+    _put(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3, loss, at)
 
 
-def divide(x: int, p: int) -> None:
-    """x / p octaves into `loss`, within 2^-18 of itself and saturated at 2^12 octaves; x as in scale(), p Q29, 2^14..2^29."""
+def divide(x: int, p: int, loss: "array[int]", at: int) -> None:
+    """Put x / p octaves, with a relative error of 2^-18 and at most 2^12, into loss[at] and loss[at + 1].
+
+    Args:
+        x: Q26, |x| < 2^29.
+        p: A probability in Q29, 2^14..2^29.
+    """
     a = x if x > 0 else -x
     shift = 0
     while p < 268435456:
         p <<= 1
         shift += 1
-    p >>= 9  # 20 bits: long division, ten bits of the quotient at a time
+    p >>= 9  # 20 bits: a long division yields ten bits of the quotient at a time
     b = a % p << 10
     a //= p
     c = b // p
@@ -112,13 +117,13 @@ def divide(x: int, p: int) -> None:
         a = 67108863
         b = FINE
         shift = 0
-    _put(x, a << shift | b >> 14 - shift, b << shift & FINE)
+    _put(x, a << shift | b >> 14 - shift, b << shift & FINE, loss, at)
 
 
-def _put(sign, hi, fine):
-    """Store a loss, with its sign."""
+def _put(sign: int, octaves: int, fine: int, loss: "array[int]", at: int) -> None:
+    """Store a loss with its sign."""
     if sign < 0:
-        hi = -hi - (fine > 0)
+        octaves = -octaves - (fine > 0)
         fine = -fine & FINE
-    loss[0] = hi
-    loss[1] = fine
+    loss[at] = octaves
+    loss[at + 1] = fine

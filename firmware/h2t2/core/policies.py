@@ -1,23 +1,33 @@
-# Policies by the names a configuration gives them. Only the one asked for is imported: a board has no room for the others.
+# Policies by the names that a configuration gives them. Only the one in use is imported, as a board has no room for the others.
+if 0:  # for type checkers
+    from typing import Any
+
+    from .policy import Policy
+
 NAMES = ("adaptive", "h2t2")
 
 
-def kind(name: str, given=()):
-    """The class of a policy; given: names of its arguments. With `miss_rate` it keeps a limit for missed events, with `costs`
-    it decides between more classes than two.
+def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
+    """Return the class of a policy.
 
-    ValueError for a name that is none of NAMES, or a policy that does not do so.
+    Args:
+        name: One of NAMES.
+        arguments: Names of its arguments. With `miss_rate` the policy limits missed events; with `costs` it decides between
+            more than two classes.
+
+    Raises:
+        ValueError: No policy has this name, or the policy does not take these arguments.
     """
-    for what, does in (("miss_rate", "keeps no such limit"), ("costs", "decides between two classes")):
-        if what in given and name in NAMES and name != "adaptive":
-            raise ValueError("%s: policy %s %s; adaptive does more" % (what, name, does))
-    if "costs" in given:
-        if "miss_rate" in given:
+    for argument, reason in (("miss_rate", "keeps no such limit"), ("costs", "decides between two classes")):
+        if argument in arguments and name in NAMES and name != "adaptive":
+            raise ValueError("%s: policy %s %s; adaptive does more" % (argument, name, reason))
+    if "costs" in arguments:
+        if "miss_rate" in arguments:
             raise ValueError("miss_rate: of two classes only; with more, `costs` say what each mistake costs")
         from .adaptive_classes import AdaptiveClasses
 
         return AdaptiveClasses
-    if "miss_rate" in given:
+    if "miss_rate" in arguments:
         from .miss_rate import MissLimited
 
         return MissLimited
@@ -32,6 +42,6 @@ def kind(name: str, given=()):
     raise ValueError("policy %r is not one of %s" % (name, ", ".join(NAMES)))
 
 
-def make(name: str, arguments: dict):
-    """The policy of that name and those arguments."""
+def make(name: str, arguments: "dict[str, Any]") -> "Policy":
+    """Return the policy of that name, made with those arguments."""
     return kind(name, arguments)(**arguments)

@@ -1,26 +1,21 @@
-# What every policy has in common: options and their ranges, the costs in force, draws, tickets, and a state that can be kept.
-# What a policy decides and learns is in h2t2, adaptive and pairwise.
-
+# What all policies share: costs in force, random draws, outstanding tickets, and a state that can be saved and restored.
+# The policies themselves are in h2t2, adaptive, miss_rate and adaptive_classes.
 from .numbers import ONE
 from .rng import Rng
 from .tickets import Tickets
 
-OFFLOAD = -1  # decide()'s other answer, beside the classes 0, 1, ...
-MOST = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port
-TICKET = 268435455  # the largest ticket
+if 0:  # for type checkers; MicroPython has no typing
+    from array import array
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+OFFLOAD = -1  # what decide() returns beside the classes 0, 1, ...
+MAX_INT = 1073741823  # 2^30 - 1, the largest small int of a 32-bit port
+MAX_TICKET = 268435455
 
 
-def checked_options(bits, beta, delta_fp, delta_fn, half_life, rdl_fp, rdl_fn):
-    """Raise ValueError, naming it, for an option that every policy has and that is out of range."""
-    checked_integer("bits", bits, 1, 12)
-    checked_integer("half_life", half_life, 0, 268435455)
-    shares = (("beta", beta), ("delta_fp", delta_fp), ("delta_fn", delta_fn), ("rdl_fp", rdl_fp), ("rdl_fn", rdl_fn))
-    for name, value in shares:
-        checked_integer(name, value, 0, ONE)
-
-
-def checked_integer(name, value, low, high, unit="q15"):
-    """Raise ValueError, naming it, for a value that is a float or out of range. unit: what makes it, a name in h2t2.units."""
+def checked_integer(name: str, value: int, low: int, high: int, unit: str = "q15") -> None:
+    """Raise ValueError, naming it, for a value that is a float or out of range. unit: the function of h2t2.units for it."""
     if type(value) is float:
         raise ValueError("%s %s is a float: give %s, or h2t2.units.%s(%s)" % (name, value, unit.upper(), unit, value))
     if not low <= value <= high:
@@ -28,138 +23,206 @@ def checked_integer(name, value, low, high, unit="q15"):
 
 
 class Policy:
-    """A policy decides a round (`decide`) and may be taught its label later (`learn`), by the ticket of an offload.
+    """Decides for each sample whether to act locally or to offload, and learns from the labels of offloads.
 
-    Its owner reads after decide(): `ticket` (0 unless offloaded), `local` (the class to act on without the remote model).
-    `beta`, `delta_fp` and `delta_fn` are the costs in force, Q15; the policy alone owns them. `bits`: 2^bits score bins.
+    A node calls decide() once a sample, and then learn() or lose() with the ticket of each offload. Costs are Q15 integers. A
+    score is a bin, 0..2^bits - 1, or, for more than two classes, a list of the scores of all classes in Q14.
+
+    Attributes:
+        kind: Number of this class in snapshots.
+        name: Name in the node's state.
+        classes: Number of classes.
+        bits: The score is cut into 2^bits bins.
+        miss_limit: Largest share of events that the policy may miss, Q15; 0: it has no such limit, and no report().
+        reprices: Whether a change of costs applies to all that the policy has learned at once.
+        beta: Cost of an offload.
+        charge: What an offload is charged at present: beta, or more while the link is down or the budget low.
+        delta_fp, delta_fn: Costs of a false positive and of a false negative.
+        ticket: Ticket of the last round, 0 unless it offloaded.
+        local: Class to act on if the last offload gets no answer.
+        lessons: Number of labels learned from.
+        tickets: Outstanding offloads, with the counters of lost and refused ones.
     """
 
-    kind = 0  # of its snapshots
+    kind = 0
     name = ""
-    classes = 2  # it decides between two by a score's bin; where they are more, by the scores of all, with `costs` for deltas
-    limit = 0  # the most events that it may miss, Q15, where it keeps such a limit; then it has report()
-    reprices = False  # whether what it has learned follows a change of costs at once
+    classes = 2
+    bits = 0
+    miss_limit = 0
+    reprices = False
 
     def __init__(self, seed: int, window: int):
         self.rng = Rng(seed)
         self.tickets = Tickets(window)
         self.delta_fp = self.delta_fn = ONE
-        self.beta = self.charged = 0  # the cost of an offload, and what is charged for one now
-        self.age = self.taught = 0  # rounds since the last halving by half_life; labels learned from
+        self.beta = self.charge = 0
+        self.age = self.lessons = 0  # age: rounds since H2T2 last halved its losses by half_life
         self.ticket = self.local = 0
 
+    def decide(self, score: "Any") -> int:
+        """Play a round and return the class to act on, or OFFLOAD; then `ticket` and `local` are set."""
+        raise NotImplementedError
+
+    def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
+        """Learn the label of an offload and return whether it taught something.
+
+        Args:
+            ticket: An outstanding ticket. Others are counted in `tickets.refused`.
+            label: The remote model's class.
+            beta: What the offload really cost, Q15; -1: what decide() charged.
+        """
+        raise NotImplementedError
+
+    def lose(self, ticket: int) -> int:
+        """Give up a ticket; return its fallback class, or -1 if it is not outstanding. Its cost stays charged."""
+        return self.tickets.lose(ticket)
+
+    def likely(self, score: "Any") -> int:
+        """Return the class to act on without an offload. This draws, charges and learns nothing."""
+        raise NotImplementedError
+
+    def bin(self, score: "Any") -> int:
+        """Return the bin of a score."""
+        return score
+
+    def safest_class(self) -> int:
+        """Return the class whose mistakes cost least: the one to act on without a score."""
+        return 1 if self.delta_fn >= self.delta_fp else 0
+
+    def mistake_cost(self, local: int, label: int) -> int:
+        """Return the cost, Q15, of acting on class `local` where the remote model says `label`."""
+        if local == label:
+            return 0
+        return self.delta_fn if label else self.delta_fp
+
+    def offload_chance(self) -> int:
+        """Return the probability, Q15, with which the last round offloaded."""
+        raise NotImplementedError
+
+    def settings(self) -> "tuple[int, ...]":
+        """Return the options it was made with. Policies of one kind with equal settings may exchange states."""
+        raise NotImplementedError
+
+    def cost_list(self) -> "tuple[int, ...]":
+        """Return the costs in force."""
+        return self.beta, self.delta_fp, self.delta_fn
+
+    def set_cost_list(self, costs: "Sequence[int]") -> None:
+        """Put the costs of a cost_list() in force."""
+        self.set_deltas(costs[1], costs[2])
+        self.set_beta(costs[0])
+
     def set_beta(self, beta: int) -> None:
-        """The cost of an offload from the next round on, Q15, 0..32768."""
+        """Set the cost of an offload from the next round on."""
         checked_integer("beta", beta, 0, ONE)
         self.beta = beta
         self.set_charge(beta)
 
     def set_charge(self, beta: int) -> None:
-        """What offloads are charged for the time being (a link that is down), until set_beta() or another set_charge(); Q15."""
-        self.charged = beta
+        """Set what an offload is charged until the next set_charge() or set_beta()."""
+        self.charge = beta
 
-    def lose(self, ticket: int) -> int:
-        """Give up on a label: the class to act on, or -1 for a ticket not outstanding. Its beta is charged already."""
-        return self.tickets.lose(ticket)
+    def set_deltas(self, fp: int, fn: int) -> None:
+        """Set the costs of a false positive and of a false negative for the labels to come."""
+        raise NotImplementedError
 
-    def set_prior(self, prior) -> None:
-        """Another table of how often each bin holds an event. ValueError where the policy takes none, or it is none."""
+    def change_costs(self, entries: "list[list[int]]") -> None:
+        """Change entries of a cost matrix. ValueError for a policy without a matrix."""
+        raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % self.name)
+
+    def set_prior(self, prior: "list[int]") -> None:
+        """Set how often each bin holds an event, Q15. ValueError for a policy without such a table, or a wrong table."""
         raise ValueError("policy %s takes no table" % self.name)
 
-    def settings(self) -> "tuple[int, ...]":
-        """The options it was made with, as integers: policies of one kind with equal settings may exchange states."""
-        raise NotImplementedError
+    def report(self) -> "dict[str, int]":
+        """Return what a policy with a miss_limit adds to the node's state."""
+        return {}
 
-    def asked(self) -> int:
-        """The probability, Q15, with which the last round offloaded."""
-        raise NotImplementedError
+    def reset(self) -> None:
+        """Forget all labels. Costs, draws and ticket numbers continue, so that no old reply meets a new ticket."""
+        self.tickets.drop_all()
+        self.age = self.lessons = self.ticket = self.local = 0
 
-    def restored(self) -> None:
-        """After restore(): what follows from the state is computed anew."""
-        raise NotImplementedError
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """Yield a row for each number of the state: (owner, attribute, lower bound, upper bound).
 
-    def scalars(self):
-        """The numbers that change while it runs: yields (owner, attribute, least, most). Tickets are not kept: the replies
-        that a later start gets are its own."""
-        for name, most in (("beta", ONE), ("age", MOST), ("taught", MOST), ("ticket", TICKET), ("local", 255)):
-            yield self, name, 0, most
-        for name, most in (("x", 30268), ("y", 30306), ("z", 30322)):
-            yield self.rng, name, 1, most
-        for name, most in (("last", TICKET), ("lost", MOST), ("refused", MOST)):
-            yield self.tickets, name, 0, most
+        Outstanding tickets are not part of the state, as a start receives its own replies only.
+        """
+        for name, upper in (("beta", ONE), ("age", MAX_INT), ("lessons", MAX_INT), ("ticket", MAX_TICKET), ("local", 255)):
+            yield self, name, 0, upper
+        for name, upper in (("x", 30268), ("y", 30306), ("z", 30322)):
+            yield self.rng, name, 1, upper
+        for name, upper in (("last", MAX_TICKET), ("lost", MAX_INT), ("refused", MAX_INT)):
+            yield self.tickets, name, 0, upper
 
-    def arrays(self):
-        """The arrays that change while it runs: yields (array, bounds).
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield a row for each stretch of an array of the state: (array, start, stop, lower bound, upper bound, reference).
 
-        Bounds are (least, most) of the items, several where items of several meanings alternate; a number n where no item is
-        below 0 or above the one n places before; None for the losses of a tree, sums over ranges of bins, each at most twice
-        the `spent` before it; () for what is below a unit in each.
+        With a reference n, an item is at most the item n places before it in the state as well.
         """
         return iter(())
 
+    def derive(self) -> None:
+        """Compute anew what follows from the state."""
+        raise NotImplementedError
+
     def state_size(self) -> int:
-        """Integers of its state."""
-        size = 0
-        for _ in self.integers():
-            size += 1
-        return size
+        """Return the number of integers in the state."""
+        return sum([1 for _ in self.number_rows()]) + sum([row[2] - row[1] for row in self.array_rows()])
 
-    def integers(self):
-        """Everything that changes while it runs, integer by integer: what restore() takes."""
-        for owner, name, _, most in self.scalars():
-            yield min(most, getattr(owner, name))  # a counter of many years stays at its most
-        for values, _ in self.arrays():
-            yield from values
+    def state(self) -> "Iterator[int]":
+        """Yield the integers of the state: all that changes between rounds."""
+        for owner, name, _, upper in self.number_rows():
+            yield min(upper, getattr(owner, name))  # a counter of many years stays at its upper bound
+        for values, start, stop, _, _, _ in self.array_rows():
+            for n in range(start, stop):
+                yield values[n]
 
-    def restore(self, state) -> None:
-        """Put integers() back into a policy made with the same options; it goes on bit for bit, without outstanding tickets.
+    def restore(self, state: "Sequence[int]") -> None:
+        """Take over the state of a policy with equal settings. It continues bit for bit, without outstanding tickets.
 
-        state: any sequence of integers; it is read from begin to end twice, never all at once.
+        Args:
+            state: Read twice from beginning to end, so it may lie in flash.
 
-        ValueError, and the policy untouched, for another number of integers or one out of range.
+        Raises:
+            ValueError: The number of integers is wrong, or one is out of range. The policy is unchanged then.
         """
-        want = self.state_size()
-        if len(state) != want:
-            raise ValueError("%d integers, want %d" % (len(state), want))
-        for put in (False, True):  # look at everything first
-            at = 0
-            limits = []
-            for owner, name, least, most in self.scalars():
-                value = within(state[at], least, most)
-                if put:
-                    setattr(owner, name, value)
-                if name == "spent":
-                    limits.append(2 * value + 64)
-                elif name == "unit":
-                    limits.append((16384 << value) - 1)
+        size = self.state_size()
+        if len(state) != size:
+            raise ValueError("%d integers, want %d" % (len(state), size))
+        restored = []  # type: list[int]
+        previous = []
+        for owner, name, lower, upper in self.number_rows():
+            restored.append(within(state[len(restored)], lower, upper))
+            previous.append(getattr(owner, name))
+        self._set_numbers(restored)  # bounds of the arrays depend on them
+        try:
+            self._read_arrays(state, len(restored), False)
+        except Exception:
+            self._set_numbers(previous)
+            raise
+        self._read_arrays(state, len(restored), True)
+        self.tickets.drop_all()
+        self.derive()
+
+    def _set_numbers(self, numbers: "list[int]") -> None:
+        n = 0
+        for owner, name, _, _ in self.number_rows():
+            setattr(owner, name, numbers[n])
+            n += 1
+
+    def _read_arrays(self, state: "Sequence[int]", at: int, store: bool) -> None:
+        """Check the arrays in a state that begin at `at`; store them, too, if `store`."""
+        for values, start, stop, lower, upper, reference in self.array_rows():
+            for n in range(start, stop):
+                value = within(state[at], lower, min(upper, state[at - reference]) if reference else upper)
+                if store:
+                    values[n] = value
                 at += 1
-            for values, bounds in self.arrays():
-                limit = 0 if bounds else limits.pop(0)
-                for n in range(len(values)):
-                    if type(bounds) is int:
-                        least, most = 0, state[at - bounds]
-                    elif bounds:
-                        least, most = bounds[n % len(bounds)]
-                    elif bounds is None:  # the first of each half is no node's
-                        most = limit if n % (len(values) >> 1) else 0
-                        least = -most
-                    else:
-                        least, most = 0, limit
-                    value = within(state[at], least, most)
-                    if put:
-                        values[n] = value
-                    at += 1
-        self.tickets.drop_all()
-        self.restored()
-
-    def reset(self) -> None:
-        """Forget everything learned. Costs, draws and the numbers of tickets go on, so that no old reply meets a new ticket."""
-        self.tickets.drop_all()
-        self.age = self.taught = self.ticket = self.local = 0
 
 
-def within(value, least: int, most: int) -> int:
-    """The value, or ValueError where it is outside least..most."""
-    if not least <= value <= most:
-        raise ValueError("%d is not in %d..%d" % (value, least, most))
+def within(value: int, lower: int, upper: int) -> int:
+    """Return the value, or raise ValueError where it is outside lower..upper."""
+    if not lower <= value <= upper:
+        raise ValueError("%d is not in %d..%d" % (value, lower, upper))
     return value

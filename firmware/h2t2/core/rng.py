@@ -8,8 +8,8 @@ class Rng:
     Every product stays below 2^23, so a 31-bit small int holds it. State: `x`, `y`, `z`, each in 1..modulus-1.
     """
 
-    def __init__(self, seed):
-        """seed: 0 <= seed < 2^28. The three words are mixed so that neighbouring seeds give unrelated streams."""
+    def __init__(self, seed: int):
+        """Mix the seed, 0..2^28 - 1, into three words, so that neighbouring seeds give unrelated streams."""
         if not 0 <= seed < 268435456:
             raise ValueError("seed %d is not in 0..268435455" % seed)
         self.x = 1 + seed % 30268
@@ -21,7 +21,7 @@ class Rng:
             self.z = 170 * (self.z + self.y) % 30323 or 1
 
     def draw(self) -> int:
-        """The next 15-bit draw, uniform on 0..32767."""
+        """Return the next 15-bit draw, uniform on 0..32767."""
         self.x = x = 171 * self.x % 30269
         self.y = y = 172 * self.y % 30307
         self.z = z = 170 * self.z % 30323

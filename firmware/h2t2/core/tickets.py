@@ -1,6 +1,6 @@
-# The offloads whose label is still out: a bounded, allocation-free table. What a label teaches is the policy's.
+# The offloads without a label so far: a bounded, allocation-free table. The policy knows what a label teaches.
 
-# where a slot's fields are; its first is the ticket
+# fields of a slot; field 0 is the ticket
 BIN = 1
 BETA = 2
 LOCAL = 3
@@ -9,10 +9,14 @@ FIELDS = 5
 
 
 class Tickets:
-    """At most `window` outstanding tickets; a ticket is taken once. A new one that needs the oldest's place expires it.
+    """Holds at most `window` outstanding tickets. Each is taken once. A new ticket expires the one whose slot it needs.
 
-    `slots` holds five integers a ticket: itself (0: free), BIN, BETA (Q15, as charged), LOCAL (fallback class), and CHANCE,
-    the probability the label's loss is divided by (Q29; 0: the label teaches nothing).
+    Attributes:
+        slots: Five integers a ticket: the ticket (0: free slot), BIN, BETA (Q15, as charged), LOCAL (the fallback class), and
+            CHANCE, the probability that divides the label's loss (Q29; 0: the label teaches nothing).
+        last: The newest ticket.
+        lost: Number of tickets that expired or that lose() gave up.
+        refused: Number of labels for tickets that were unknown, expired or taken before.
     """
 
     def __init__(self, window: int):
@@ -21,10 +25,10 @@ class Tickets:
             raise ValueError("window %d is not in 1..4096" % window)
         self.window = window
         self.slots = [0] * (FIELDS * window)
-        self.last = self.lost = self.refused = 0  # newest; expired or given up; unknown, expired or taken already
+        self.last = self.lost = self.refused = 0
 
     def open(self, k: int, beta: int, local: int, chance: int) -> int:
-        """A new ticket, 1..2^28 - 1."""
+        """Return a new ticket, 1..2^28 - 1."""
         self.last = ticket = self.last % 268435455 + 1
         at = ticket % self.window * FIELDS
         slots = self.slots
@@ -38,7 +42,7 @@ class Tickets:
         return ticket
 
     def take(self, ticket: int) -> int:
-        """Where in `slots` an outstanding ticket is, which is free from now on, or -1 (counted in `refused`)."""
+        """Free an outstanding ticket and return its index in `slots`; return -1 for any other and count it in `refused`."""
         at = ticket % self.window * FIELDS
         if ticket < 1 or self.slots[at] != ticket:
             self.refused += 1
@@ -47,12 +51,12 @@ class Tickets:
         return at
 
     def drop_all(self) -> None:
-        """Give every outstanding ticket up; the next ones are numbered on."""
+        """Give up all outstanding tickets. The numbering continues."""
         for at in range(0, len(self.slots), FIELDS):
             self.slots[at] = 0
 
     def lose(self, ticket: int) -> int:
-        """Give a ticket up (its label will not come): its fallback class, or -1 if it is not outstanding."""
+        """Give up a ticket whose label will not come; return its fallback class, or -1 if it is not outstanding."""
         at = self.take(ticket)
         if at < 0:
             return -1

@@ -1,27 +1,30 @@
-# What a forecaster is told of every round, which needs no label: when its memories fade, and whether the scores have moved.
+# The part of a forecaster that needs no label: it fades the memories of labels, and detects drift of the scores.
 #
-# Its first constants are what the forecasters of two and of many classes share: how one is weighed beside the other experts.
+# The forecasters of two and of many classes share the first constants, which weigh a forecaster beside the other experts.
 #
-# What works on arrays stands in functions of arrays, for the simulator compiles them as they are.
+# Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
 from array import array
 
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
 ETA = 3355443  # .05 in Q26
-SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's share of the weight at the start, over that of all other experts
-GAMMA = 655  # .02 in Q15, added to P(offload) in the losses' estimates: a little bias for much less variance
-STEP = 4194304  # of `loss`, 2^8 octaves: the most that a label moves
-MEMORIES = 4  # of labels: for ever, and half-lives of 4000, 1000 and 250 rounds
-YEAR = 4000  # rounds after which the fadings repeat
+SHARE = 6950945  # log2(.99 / .01) in Q20: the forecaster's initial weight relative to that of all other experts
+GAMMA = 655  # .02 in Q15, added to P(offload) in loss estimates: a small bias for much less variance
+STEP = 4194304  # 2^8 octaves: a label moves a loss by at most so much
+MEMORIES = 4  # of labels: one never fades, the others have half-lives of 4000, 1000 and 250 rounds
+YEAR = 4000  # rounds after which the schedule of fading repeats
 FAST, SLOW = 2, 6  # shifts every 32 rounds: histograms of the last 128 and of the last 2048 scores
-SEEN = 64  # what a score adds to its cell there
-FAST_MOST, SLOW_MOST = 8192, 131072  # what that comes to when every score is in one cell
-QUIET = 128  # rounds after a surprise before the next
-MOVED = 1285  # chi-squared of 80 between the two is a surprise
-FLOOR = 164  # .005 in Q15: it looks wherever it is, for ever
-AUDITS = (13107, 1638, 485, 205, FLOOR)  # .4 / (1 + n)^3 in Q15: how it looks where it is sure, after n such looks
+INCREMENT = 64  # a score adds this to its cell of a histogram
+FAST_MAX, SLOW_MAX = 8192, 131072  # of a cell, when all scores fall into it
+QUIET = 128  # rounds from one drift to the next, at least
+DRIFT = 1285  # a chi-squared of 80 between the two histograms is drift
+FLOOR = 164  # .005 in Q15: the smallest probability to offload
+AUDITS = (13107, 1638, 485, 205, FLOOR)  # .4 / (1 + n)^3 in Q15: P(offload) with a certain forecast, after n audits
 
 
-def moved(fast, slow) -> bool:
-    """Whether the last scores' histogram is another than that of those before them."""
+def drifted(fast: "array[int]", slow: "array[int]") -> bool:
+    """Return whether the histogram of the last scores differs from that of the earlier ones."""
     a = b = x = 0
     k = len(fast)
     while k:
@@ -34,11 +37,11 @@ def moved(fast, slow) -> bool:
         y = (fast[k] << 12) // a
         z = (slow[k] << 12) // b
         x += (y - z) * (y - z) // ((y + z >> 1) + 4)
-    return x > MOVED * max(1, len(fast) >> 4)
+    return x > DRIFT * max(1, len(fast) >> 4)
 
 
-def faded(fast, slow) -> None:
-    """Both histograms 32 rounds later."""
+def fade_histograms(fast: "array[int]", slow: "array[int]") -> None:
+    """Fade both histograms, once in 32 rounds."""
     k = len(fast)
     while k:
         k -= 1
@@ -47,9 +50,13 @@ def faded(fast, slow) -> None:
 
 
 class Watch:
-    """Counts the rounds and keeps two histograms of the scores' cells; says when to forget. `audits`: looks where it was sure.
+    """Counts the rounds, keeps two histograms of the cells of the scores, and fades memories on schedule and after drift.
 
-    Whoever remembers gives it `fade(memory, shift)`: what is in a memory, 0 (kept for ever) to 3, divided by 2^shift.
+    Attributes:
+        fast, slow: The histograms.
+        age: Rounds of the current YEAR.
+        quiet: Rounds since the last drift, up to QUIET.
+        audits: Offloads made although the forecast was certain, up to the length of AUDITS.
     """
 
     def __init__(self, cells: int):
@@ -57,33 +64,33 @@ class Watch:
         self.slow = array("i", self.fast)
         self.age = self.quiet = self.audits = 0
 
-    def scalars(self):
-        """As Policy.scalars."""
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """Yield the rows of Policy.number_rows()."""
         yield self, "age", 0, YEAR - 1
         yield self, "quiet", 0, QUIET
         yield self, "audits", 0, len(AUDITS) - 1
 
-    def arrays(self):
-        """As Policy.arrays."""
-        yield self.fast, ((0, FAST_MOST),)
-        yield self.slow, ((0, SLOW_MOST),)
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        yield self.fast, 0, len(self.fast), 0, FAST_MAX, 0
+        yield self.slow, 0, len(self.slow), 0, SLOW_MAX, 0
 
     def clear(self) -> None:
-        """Forget every round."""
+        """Forget all rounds."""
         for k in range(len(self.fast)):
             self.fast[k] = self.slow[k] = 0
         self.age = self.quiet = self.audits = 0
 
-    def see(self, k: int) -> None:
-        """A round begins, with a score in cell k: O(1), once in 32 rounds O(cells), and once in 250 the memories fade."""
-        self.fast[k] = min(self.fast[k] + SEEN, FAST_MOST)
-        self.slow[k] = min(self.slow[k] + SEEN, SLOW_MOST)
+    def count_score(self, k: int) -> None:
+        """Begin a round with a score in cell k: O(1), every 32nd round O(cells); every 250th round fades memories."""
+        self.fast[k] = min(self.fast[k] + INCREMENT, FAST_MAX)
+        self.slow[k] = min(self.slow[k] + INCREMENT, SLOW_MAX)
         self.quiet = min(self.quiet + 1, QUIET)
         self.age += 1
         if not self.age & 31:
-            if self.quiet >= QUIET and moved(self.fast, self.slow):
-                self.doubt()
-            faded(self.fast, self.slow)
+            if self.quiet >= QUIET and drifted(self.fast, self.slow):
+                self.adapt_to_drift()
+            fade_histograms(self.fast, self.slow)
         if not self.age % 250:
             self.fade(3, 1)
             if not self.age % 1000:
@@ -92,8 +99,8 @@ class Watch:
                 self.age = 0
                 self.fade(1, 1)
 
-    def doubt(self) -> None:
-        """The scores have moved: a quarter of what the labels said stays, and it looks again where it was sure."""
+    def adapt_to_drift(self) -> None:
+        """Fade all memories to a quarter and audit again."""
         for memory in range(MEMORIES):
             self.fade(memory, 2)
         for k in range(len(self.fast)):
@@ -101,10 +108,10 @@ class Watch:
         self.audits = min(self.audits, 1)
         self.quiet = 0
 
-    def audited(self) -> None:
-        """It has looked where it was sure."""
+    def count_audit(self) -> None:
+        """Count an offload with a certain forecast."""
         self.audits = min(self.audits + 1, len(AUDITS) - 1)
 
     def fade(self, memory: int, shift: int) -> None:
-        """What is in a memory, divided by 2^shift."""
+        """Divide the counts of a memory, 0 (it never fades by schedule) to 3, by 2^shift."""
         raise NotImplementedError
