@@ -36,14 +36,14 @@ def matrix(costs, name: str = "costs"):
     return [table(row, name) for row in costs]
 
 
-def told(costs, confusion):
+def label_costs(costs, confusion):
     """What labels of a remote model say that answers cost, Q15, (K, K) as AdaptiveClasses takes it, without bias.
 
     costs: (K, K) in [0, 1], of saying j when it is i. confusion: (K, K), how often the remote model says j when it is i, rows
     of sum 1. It is confusion^-1 costs (Natarajan et al., NeurIPS 2013, for two classes); ValueError where the model errs so
     much that a label would count for more than sqrt 2.
     """
-    from .core.adaptive_classes import TOLD
+    from .core.adaptive_classes import MAX_LABEL_COST
 
     n = len(costs)
     rows = [[float(x) for x in confusion[i]] + [float(x) for x in costs[i]] for i in range(n)]
@@ -60,7 +60,7 @@ def told(costs, confusion):
                 rows[j] = [x - factor * y for x, y in zip(rows[j], rows[i])]
     made = [[round(x * ONE) for x in row[n:]] for row in rows]
     most = max([max([abs(x) for x in row]) for row in made])
-    if most > TOLD:
+    if most > MAX_LABEL_COST:
         raise ValueError("the remote model errs too often to learn from: a label would count %.2f, at most 1.41" % (most / ONE))
     return made
 

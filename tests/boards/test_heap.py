@@ -92,10 +92,10 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tm
 
 SAVE = """import gc
 from h2t2.core.adaptive import Adaptive
-from h2t2.node.snapshot import costs_of, encode
+from h2t2.node.snapshot import encode
 from h2t2.node.store import file_store
 policy = Adaptive(bits=BITS, window=8)
-costs = costs_of(policy)
+costs = policy.cost_list()
 store = file_store("state")
 store.write(*encode(policy, costs))
 size = encode(policy, costs)[0]

@@ -1,11 +1,13 @@
 """The adaptive policy for many classes: what it learns, and what it is made of."""
 
+from array import array
+
 import numpy as np
 import pytest
 
 from h2t2 import units
 from h2t2.core.adaptive_classes import AdaptiveClasses, weights
-from h2t2.core.class_forecaster import ClassForecaster, confidence, likeliest
+from h2t2.core.class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 
@@ -34,7 +36,7 @@ def test_it_learns_in_which_class_a_sure_model_is_wrong():
     """Sure of everything, and wrong whenever it says 2: that is answered with the class it really is, without asking."""
     policy = AdaptiveClasses(COSTS, beta=6554)
     assert live(policy, 3000, lambda n, top: top != 2, 6554) < 0.05
-    assert policy.decide([1000, 1000, 14384]) in (0, OFFLOAD) and policy.forecaster.guess == 0
+    assert policy.decide([1000, 1000, 14384]) in (0, OFFLOAD) and policy.forecaster.belief[GUESS] == 0
 
 
 def test_it_looks_again_after_a_sure_time():
@@ -67,18 +69,18 @@ def test_forecasts_are_shares():
     for n in range(1000):
         seen.observe([1000, 1000, 14384], cell)
         seen.learn(cell, (0, 0, 0, 2)[n % 4])
-    seen.look(costs, cell)
+    seen.estimate(array("i", costs), cell)
     for n in range(0, len(seen.forecast), 3):
         assert sum(seen.forecast[n : n + 3]) == pytest.approx(ONE, abs=70)
-    assert seen.mixed[0] == pytest.approx(ONE * 3 // 4, rel=0.02) and seen.guess == 0
-    assert seen.cost == pytest.approx(ONE * 0.7 / 4, rel=0.05) and 0 < seen.width < 2000
+    assert seen.mixed[0] == pytest.approx(ONE * 3 // 4, rel=0.02) and seen.belief[GUESS] == 0
+    assert seen.belief[COST] == pytest.approx(ONE * 0.7 / 4, rel=0.05) and 0 < seen.belief[INTERVAL] < 2000
 
 
 def test_the_weights_of_equal_experts():
     """No loss yet: the forecaster has .99, and of 17 thresholds those above the bin ask."""
     shares = [0, 0]
     policy = AdaptiveClasses(COSTS)
-    weights(policy.spent, shares, policy.head, 3)
+    weights(policy.losses, shares, policy.head, 3)
     assert shares[0] / ONE == pytest.approx(0.99, abs=0.001) and shares[1] / ONE == pytest.approx(13 / 17, abs=0.01)
 
 
@@ -103,9 +105,9 @@ def test_a_remote_model_that_errs_is_allowed_for():
     classes, costs = 3, [[0.0 if i == j else 1.0 for j in range(3)] for i in range(3)]
     confusion = [[0.8 if i == j else 0.2 if j == (i + 1) % 3 else 0.0 for j in range(3)] for i in range(3)]
     paid = {}
-    for told in (None, units.told(costs, confusion)):
+    for label_costs in (None, units.label_costs(costs, confusion)):
         rng = np.random.default_rng(5)
-        policy = AdaptiveClasses([[int(x * ONE) for x in row] for row in costs], beta=6554, told=told)
+        policy = AdaptiveClasses([[int(x * ONE) for x in row] for row in costs], beta=6554, label_costs=label_costs)
         total = 0.0
         for _ in range(4000):
             top = int(rng.integers(classes))
@@ -116,7 +118,7 @@ def test_a_remote_model_that_errs_is_allowed_for():
                 policy.learn(policy.ticket, int(rng.choice(classes, p=confusion[is_class])))
             else:
                 total += action != is_class
-        paid[told is None] = total / 4000
+        paid[label_costs is None] = total / 4000
     assert paid[False] < 0.07 and paid[False] < 0.8 * paid[True]
 
 
@@ -125,15 +127,15 @@ def test_what_labels_say_of_costs_is_right_on_average(classes):
     rng = np.random.default_rng(classes)
     confusion = 0.85 * np.eye(classes) + 0.15 * rng.dirichlet(np.ones(classes), classes)
     costs = rng.random((classes, classes)) * (1 - np.eye(classes))
-    told = np.array(units.told(costs.tolist(), confusion.tolist())) / ONE
-    assert np.abs(confusion @ told - costs).max() < 1e-4
+    by_labels = np.array(units.label_costs(costs.tolist(), confusion.tolist())) / ONE
+    assert np.abs(confusion @ by_labels - costs).max() < 1e-4
 
 
 def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():
     costs = [[0.0, 1.0], [1.0, 0.0]]
     with pytest.raises(ValueError, match="too little apart"):
-        units.told(costs, [[0.5, 0.5], [0.5, 0.5]])
+        units.label_costs(costs, [[0.5, 0.5], [0.5, 0.5]])
     with pytest.raises(ValueError, match="errs too often"):
-        units.told(costs, [[0.7, 0.3], [0.3, 0.7]])
+        units.label_costs(costs, [[0.7, 0.3], [0.3, 0.7]])
     with pytest.raises(ValueError, match="costs: 4 numbers, want 9"):
-        AdaptiveClasses(COSTS, told=[[0, 1], [1, 0]])
+        AdaptiveClasses(COSTS, label_costs=[[0, 1], [1, 0]])

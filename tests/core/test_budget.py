@@ -9,6 +9,10 @@ from h2t2.core.budget import Budget, price
 from h2t2.core.numbers import ONE
 
 
+def budget_of(capacity, fixed, per_kb, amount=0, period=1, per_sample=0):
+    return Budget(capacity, fixed=fixed, per_kb=per_kb, amount=amount, period=period, per_sample=per_sample)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "given", [(50, 1, 0, 200, 86400000, 0), (64 * ONE, ONE, 0, 0, 1, 3277), (125000, 0, 1024, 500, 86400, 0)]
@@ -16,7 +20,7 @@ from h2t2.core.numbers import ONE
 def test_it_is_never_overdrawn_in_a_million_rounds(given):
     """Samples at any time, at once or after days, each wanting an offload: no more is spent than was there and came in."""
     rng = random.Random(4)
-    budget = Budget(*given)
+    budget = budget_of(*given)
     spent = came = 0
     for n in range(1000000):
         ms = rng.choice((0, 1, 40, 3000, 100000 if n % 1000 else 10**8))
@@ -32,7 +36,7 @@ def test_it_is_never_overdrawn_in_a_million_rounds(given):
 
 def test_what_comes_in_is_spent():
     """200 a day, a sample every 10 s for 10 days, all of them wanted: 50 that were there, and 200 a day."""
-    budget = Budget(50, 1, 0, 200, 86400000)
+    budget = Budget(50, fixed=1, per_kb=0, amount=200, period=86400000)
     assert 2049 <= offloads(budget, 86400, 10000, 100) <= 2050
 
 
@@ -44,7 +48,7 @@ def test_the_price_rises_as_the_bucket_empties():
 
 
 def test_bytes_are_counted_up():
-    budget = Budget(1000, 0, 1024, 1, 1)
+    budget = Budget(1000, fixed=0, per_kb=1024, amount=1)
     assert [budget.cost(size) for size in (0, 1, 32, 33, 64, 1000)] == [0, 32, 32, 64, 64, 1024]
     assert not budget.affords(2**20 + 1) and not budget.affords(1000)
 
@@ -63,4 +67,4 @@ def test_bytes_are_counted_up():
 )
 def test_bad_arguments_are_named(given, why):
     with pytest.raises(ValueError, match=why):
-        Budget(*given)
+        budget_of(*given)

@@ -27,10 +27,10 @@ def charge(experts, k, a, b):
     charge_words(experts, k, a >> 14, a & FINE, b >> 14, b & FINE)
 
 
-def charge_words(experts, *loss):
-    if experts.spent > ROOM:
+def charge_words(experts, k, *loss):
+    if experts.bound > ROOM:
         experts.coarsen()
-    experts.charge(*loss)
+    experts.charge(k, loss)
 
 
 @settings(max_examples=60)
@@ -49,7 +49,7 @@ def test_regions_match_the_dense_matrix(bits, seed, size):
     for k in range(n):
         experts.regions(k)
         zero, one, offload = dense(a, b, k)
-        got = (experts.zero, experts.one, experts.offload)
+        got = (experts.negative, experts.positive, experts.offload)
         assert np.allclose(np.array(got) / ONE, (zero, one, offload), atol=1.1e-4)
         assert sum(got) == ONE
         if max(zero, one) > 1e-290 and abs(zero - one) > 1e-3 * max(zero, one):
@@ -65,7 +65,7 @@ def test_a_new_tree_is_uniform(bits):
         count = n * (n + 1) / 2
         offload, one = (k + 1) * (n - 1 - k) / count, (k + 1) * (k + 2) / 2 / count
         assert abs(experts.offload / ONE - offload) < 1e-4
-        assert abs(experts.one / ONE - one) < 1e-4
+        assert abs(experts.positive / ONE - one) < 1e-4
 
 
 def test_a_rebuild_changes_nothing():
@@ -115,7 +115,7 @@ def test_probabilities_in_every_unit(unit):
         charge(experts, k, a[k], b[k])
     experts.regions(1)
     zero, one, offload = dense(a, b, 1)
-    got = np.array([experts.zero, experts.one, experts.offload]) / ONE
+    got = np.array([experts.negative, experts.positive, experts.offload]) / ONE
     assert np.abs(got - (zero, one, offload)).max() < 2.0 ** (unit - 13.3)
 
 

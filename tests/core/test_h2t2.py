@@ -39,7 +39,7 @@ def test_a_ticket_teaches_once():
     after = losses(policy)
     assert not policy.learn(ticket, 1)
     assert losses(policy) == after
-    assert (policy.taught, policy.tickets.refused) == (1, 1)
+    assert (policy.lessons, policy.tickets.refused) == (1, 1)
 
 
 @pytest.mark.parametrize("ticket", [0, -3, 99, 2**28])

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from h2t2.core import policies
-from h2t2.core.adaptive import Adaptive
-from h2t2.core.miss_rate import MissLimited, looks, share, stakes
+from h2t2.core.adaptive import FEE, FN, FP, Adaptive
+from h2t2.core.miss_rate import MissLimited, raise_costs, share, smallest_chance
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
 
@@ -45,8 +45,8 @@ def test_the_limit_is_kept_where_the_cheapest_would_miss_more(limit):
 def test_a_limit_that_does_not_bind_changes_next_to_nothing(seed):
     policy = MissLimited(beta=13107, miss_rate=ONE // 2, seed=seed)
     live(policy, 6000, seed)
-    assert policy.floor == Adaptive().floor and policy.fn == ONE
-    assert 0.93 * 22938 < policy.fp <= 22938 and 0.93 * 13107 < policy.fee <= 13107
+    assert policy.floor == Adaptive().floor and policy.effective[FN] == ONE
+    assert 0.93 * 22938 < policy.effective[FP] <= 22938 and 0.93 * 13107 < policy.effective[FEE] <= 13107
 
 
 @pytest.mark.whole
@@ -56,13 +56,13 @@ def test_the_interval_holds_the_share_that_was_missed():
     for seed in range(12):
         policy = MissLimited(beta=13107, miss_rate=983, seed=seed + 1)
         halves = live(policy, 4000, seed)
-        wide = policy.found[1]
+        wide = policy.estimated[1]
         events, misses = (sum(part) for part in list(zip(*halves))[:2])
         said = policy.report()
         held += said["miss_rate_low"] <= misses * ONE / events <= said["miss_rate_high"]
         if seed < 2:
             live(policy, 12000, seed + 99)
-            assert policy.found[1] < wide
+            assert policy.estimated[1] < wide
     assert held >= 10
 
 
@@ -70,19 +70,19 @@ def test_costs_stay_what_they_are_and_are_followed():
     policy = MissLimited(beta=13107, miss_rate=164)
     live(policy, 3000)
     assert policy.stake > 0 and (policy.beta, policy.delta_fp, policy.delta_fn) == (13107, 22938, ONE)
-    assert policy.fn == ONE and policy.fp < 22938 and policy.fee < 13107
-    before = policy.fee, policy.fp
+    assert policy.effective[FN] == ONE and policy.effective[FP] < 22938 and policy.effective[FEE] < 13107
+    before = policy.effective[FEE], policy.effective[FP]
     policy.set_charge(6554)
-    assert policy.fee == pytest.approx(before[0] / 2, abs=2) and policy.fp == before[1]
+    assert policy.effective[FEE] == pytest.approx(before[0] / 2, abs=2) and policy.effective[FP] == before[1]
     policy.set_deltas(11469, ONE)
-    assert policy.fp == pytest.approx(before[1] / 2, abs=2)
+    assert policy.effective[FP] == pytest.approx(before[1] / 2, abs=2)
 
 
 @pytest.mark.parametrize("octaves", [0, 0.5, 1, 2.5, 4])
 @pytest.mark.parametrize("fp, fn", [(22938, ONE), (ONE, 3000), (3000, 3000), (0, ONE)])
 def test_a_miss_counts_so_many_times_more_beside_the_others(octaves, fp, fn):
     made = [0, 0, 0, 0]
-    stakes(round(octaves * 2**20), fp, fn, made)
+    raise_costs(round(octaves * 2**20), fp, fn, made)
     assert max(made[1:]) <= ONE
     assert made[2] / made[3] == pytest.approx(fn / ONE * 2**octaves, rel=2e-3)
     assert made[1] / made[3] == pytest.approx(fp / ONE, abs=2e-3)
@@ -93,11 +93,12 @@ def test_a_reset_begins_anew():
     live(policy, 2000)
     policy.reset()
     fresh = MissLimited(beta=13107, miss_rate=655)
-    assert policy.sums == fresh.sums and (policy.stake, policy.found, policy.fee) == (0, [0, ONE], 13107)
+    assert policy.sums == fresh.sums and policy.stake == 0
+    assert policy.estimated.tolist() == [0, ONE] and policy.effective[FEE] == 13107
 
 
 def test_a_low_limit_makes_it_look_more_often():
-    assert [looks(limit) for limit in (1, 66, 655, 3277, ONE)] == [8192, 7943, 800, 164, 164]
+    assert [smallest_chance(limit) for limit in (1, 66, 655, 3277, ONE)] == [8192, 7943, 800, 164, 164]
     assert share(1, 3) == ONE // 3 and share(2**21 - 2, 2**21 - 1) == ONE - 1 and share(5, 5) == ONE
 
 

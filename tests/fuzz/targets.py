@@ -22,13 +22,12 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_rate import MissLimited
-from h2t2.core.pairwise import Pairwise
 from h2t2.cpython import tflite_check, worker_wire
 from h2t2.ldl.bounds import CHECKED
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import frames, names, wire
 from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
-from h2t2.node import commands, package, snapshot
+from h2t2.node import commands, package
 from h2t2.node.account import Account
 from h2t2.node.complaints import Complaints
 from h2t2.node.store import BufferSlot, Store
@@ -113,9 +112,9 @@ def work(p):
     return size
 
 
+KINDS = (1, 3, 4, 5)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
-    lambda: Pairwise([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: MissLimited(32768, bits=1, window=1),
@@ -124,9 +123,9 @@ POLICIES = (
 
 def state(data):
     """A snapshot whose slot's checksum is right: the policy goes on, or is as it was."""
-    make = POLICIES[(data[5] - 1) % 5 if len(data) > 5 else 0]  # byte 5 says whose it is
+    make = POLICIES[KINDS.index(data[5]) if len(data) > 5 and data[5] in KINDS else 0]  # byte 5 says whose it is
     policy = make()
-    costs = snapshot.costs_of(policy)
+    costs = policy.cost_list()
     before = saved(policy, costs)
     try:
         changed = restored(policy, data, costs)
@@ -141,7 +140,7 @@ def state(data):
 
 
 def _round(policy, n):
-    action = policy.decide([10000, 10000, 12768] if isinstance(policy, (Pairwise, AdaptiveClasses)) else n % 2)
+    action = policy.decide([10000, 10000, 12768] if policy.classes > 2 else n % 2)
     assert -1 <= action <= 2
     if action == OFFLOAD:
         policy.learn(policy.ticket, n & 1)
@@ -312,7 +311,7 @@ def seeds(name):
     if name == "bundle":
         return [bundles.from_tflite(path) for path in sorted(MODELS.glob("*.tflite"))]
     if name == "state":
-        return [saved(policy, snapshot.costs_of(policy)) for policy in [make() for make in POLICIES]]
+        return [saved(policy, policy.cost_list()) for policy in [make() for make in POLICIES]]
     if name == "slots":
         memory = bytearray(256)
         store = Store([BufferSlot(memory, 0, 128), BufferSlot(memory, 128, 128)])

@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import COSTS, made_up
+from streams import COSTS
 
-from h2t2.core.rules import Calibrated as DeviceRule
 from h2t2_tools.lab.simulation.hedge import single_threshold
-from h2t2_tools.lab.simulation.policies.calibrated import Calibrated
 from h2t2_tools.lab.simulation.policies.confidence import local
 from h2t2_tools.lab.simulation.policies.fixed import Filter, Kept
 from h2t2_tools.lab.simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from h2t2_tools.lab.simulation.policies.offline_bin import OfflineBin
 from h2t2_tools.lab.simulation.policies.offline_pair import OfflinePair
 from h2t2_tools.lab.simulation.policies.offline_single import OfflineSingle
-from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, draw, outcome
+from h2t2_tools.lab.simulation.stream import Costs, Stream, charged, outcome
 
 
 @settings(max_examples=30)
@@ -70,13 +68,6 @@ def test_the_offline_single_is_the_best_of_all_thresholds(pairs, beta):
     every = [np.where(confidence < theta, -1, guess) for theta in [*confidence, 0, 2]]
     best = min(outcome(actions, stream, costs).cost for actions in every)
     assert outcome(OfflineSingle().act(stream, costs, 0), stream, costs).cost == pytest.approx(best)
-
-
-def test_the_calibrated_rule_is_the_devices():
-    stream = draw(made_up(), 500, 1, 0.3)
-    rule = DeviceRule(*(round(x * 32768) for x in (0.7, 1.0)))
-    expected = [rule.decide(int(f), round(0.3 * 32768)) for f in stream.q14[:, 1]]
-    assert Calibrated().act(stream, COSTS, 0).tolist() == expected
 
 
 def test_what_a_lost_label_costs():

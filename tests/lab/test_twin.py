@@ -15,7 +15,6 @@ from support import ROOT
 from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
 from h2t2_tools.lab.simulation import adaptive_twin, class_twin, tree_twin, twin
-from h2t2_tools.lab.simulation.policies.calibrated import binary_rule, multiclass_rule
 from h2t2_tools.lab.simulation.policies.h2t2 import H2T2, options
 from h2t2_tools.lab.simulation.stream import Stream, draw
 
@@ -49,20 +48,12 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
         assert [int(tree_twin.draw(state)) for _ in range(rounds)] == want["draws"]
         return
     stream = Rng(7)
-    if kind == "calibrated":
-        f, many = zip(*((stream.draw() >> 1, vectors.scores(stream, 4)) for _ in range(rounds)))
-        betas = np.arange(rounds) * 82
-        one, four = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
-        binary_rule(np.array(f), betas, 22938, 32768, one)
-        multiclass_rule(np.array(many), betas, np.array(vectors.COSTS), four)
-        assert "".join("01-"[a] + "0123-"[b] for a, b in zip(one, four)) == want["actions"]
-        return
     device = vectors.make(kind, rounds, given_options)
     bits = given_options.get("bits", 4)
     scores, bins, labels = [], [], []
     for _ in range(rounds):
         first = stream.draw()
-        if kind in vectors.MANY:
+        if device.classes > 2:
             scores.append(vectors.scores(stream, 4))
             labels.append(stream.draw() % 4)
         else:
@@ -73,7 +64,7 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
     labels = np.array(labels)
     late = arrivals_of(want["actions"], labels)
     if kind in ("adaptive", "miss-limited"):
-        numbers = (bits, device.rate, 8, device.rdl_fp, device.rdl_fn, device.limit)
+        numbers = (bits, device.rate, 8, device.rdl_fp, device.rdl_fn, device.miss_limit)
         deltas = device.delta_fp, device.delta_fn
         rates, table = np.array(device.rates), np.array(device.forecaster.prior)
         given = (labels, betas, deltas, rates, numbers, table, (0, 0, False), twin.seeded(rounds))
@@ -84,12 +75,6 @@ def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
         counts = class_twin.play(np.array(scores), *given, *late, actions)
         classes = actions % class_twin.MOST
         actions = actions // class_twin.MOST
-    elif kind == "pairwise":
-        a, b, bins = twin.pairs_of(np.array(scores), np.array(vectors.COSTS), bits)
-        rates = np.array([[[row[x], row[y]] for row in device.loss] for x, y in device.pairs])
-        trees = b * (b - 1) // 2 + a
-        counts = twin.h2t2(trees, bins, labels, betas, rates, options(device), twin.seeded(rounds), *late, actions)
-        classes = np.where(actions & 1, b, a)
     else:
         rates = np.array(device.rates).reshape(1, 2, 2)
         trees = np.zeros(rounds, np.int64)

@@ -8,7 +8,7 @@ from support import Ldl, paper
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
-from h2t2.node.account import PLACES, WAITS, Account, loss
+from h2t2.node.account import PLACES, WAITS, Account
 from h2t2.node.node import LOCAL, Node
 from h2t2_tools.fleet.monitoring.costs import of_counters
 
@@ -97,7 +97,7 @@ def test_waits_are_counted_by_powers_of_two():
 
 def test_losses_of_many_classes_are_the_matrix():
     policy = AdaptiveClasses([[0, 100, 200], [300, 0, 400], [500, 600, 0]], 4)
-    assert [[loss(policy, said, true) for said in range(3)] for true in range(3)] == [
+    assert [[policy.mistake_cost(said, true) for said in range(3)] for true in range(3)] == [
         [0, 100, 200],
         [300, 0, 400],
         [500, 600, 0],

@@ -29,36 +29,36 @@ def live(node, samples):
 
 
 def test_an_empty_bucket_decides_locally_and_fills_with_time(clock):
-    node, decisions = node_with(Budget(3, 1, 0, 10, 1000))
+    node, decisions = node_with(Budget(3, fixed=1, per_kb=0, amount=10, period=1000))
     live(node, 8)
     assert [source for *_, source in decisions] == [REMOTE] * 3 + [FALLBACK] * 5
     assert (node.unaffordable, node.offloads) == (5, 3)
-    before = list(node.policy.integers())
+    before = list(node.policy.state())
     live(node, 1)
-    assert list(node.policy.integers()) == before  # not asked, nothing charged
+    assert list(node.policy.state()) == before  # not asked, nothing charged
     clock[0] += 200
     live(node, 4)
     assert [source for *_, source in decisions[9:]] == [REMOTE] * 2 + [FALLBACK] * 2
 
 
 def test_the_price_is_charged(clock):
-    node, _ = node_with(Budget(4, 1, 0))
+    node, _ = node_with(Budget(4, fixed=1, per_kb=0))
     charged = []
     for _ in range(4):
         live(node, 1)
-        charged.append(node.policy.charged - node.policy.beta)
+        charged.append(node.policy.charge - node.policy.beta)
     assert charged == [0, 32768 // 16 - 0, 32768 // 4, 32768 * 9 // 16]
 
 
 def test_what_is_not_sent_costs_nothing(clock):
-    node, _ = node_with(Budget(4, 1, 0))
+    node, _ = node_with(Budget(4, fixed=1, per_kb=0))
     node.link.up = False
     live(node, 5)
     assert node.budget.level == 4 and node.fallbacks == 5
 
 
 def test_bytes_are_those_of_the_request(clock):
-    node, _ = node_with(Budget(100, 0, 1024))
+    node, _ = node_with(Budget(100, fixed=0, per_kb=1024))
     live(node, 9)
     size = node.budget.cost(len(node.link.sent[0]))
     assert node.offloads == 100 // size and node.budget.level == 100 - size * node.offloads

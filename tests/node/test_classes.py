@@ -67,11 +67,11 @@ def test_every_sample_is_decided_and_a_label_beyond_the_classes_teaches_nothing(
     service, node, decisions, said = running(policy, bins=[UNSURE] * 4 + [SURE] * 60)
     node.link.label = 2
     service.run(4)
-    assert [(k, label, source) for _, k, label, source in decisions] == [(0, 2, REMOTE)] * 4 and policy.taught == 4
+    assert [(k, label, source) for _, k, label, source in decisions] == [(0, 2, REMOTE)] * 4 and policy.lessons == 4
     node.link.label = 3
     node.step(UNSURE, (1,), b"x", "beyond")
     node.poll()
-    assert node.strangers == 1 and policy.taught == 4
+    assert node.strangers == 1 and policy.lessons == 4
     node.drop()
     assert decisions[-1][2:] == (policy.local, FALLBACK)
     node.link.label = 1
@@ -79,7 +79,7 @@ def test_every_sample_is_decided_and_a_label_beyond_the_classes_teaches_nothing(
     assert {label for _, _, label, _ in decisions[5:]} == {1} and LOCAL in {source for *_, source in decisions}
     node.ldl = None  # fails
     node.step(SURE, (1,), b"x", "broken")
-    assert decisions[-1] == ("broken", -1, policy.blind(), FALLBACK) and any("local model" in text for text in said)
+    assert decisions[-1] == ("broken", -1, policy.safest_class(), FALLBACK) and any("local model" in text for text in said)
     made = json.loads(node.link.reported[-1])
     assert (made["policy"], made["classes"]) == ("adaptive-classes", 3) and "delta_fp" not in made
 
@@ -88,12 +88,12 @@ def test_without_the_policy_it_says_what_is_likely():
     policy = AdaptiveClasses(COSTS)
     service, node, decisions, _ = running(policy, bins=[SURE] * 3)
     node.paused = True
-    before = list(policy.integers())
+    before = list(policy.state())
     service.run()
-    assert [row[2:] for row in decisions] == [(1, FALLBACK)] * 3 and list(policy.integers()) == before
+    assert [row[2:] for row in decisions] == [(1, FALLBACK)] * 3 and list(policy.state()) == before
     policy.change_costs([(1, -1, 0), (2, 0, 32768)])
     assert policy.costs.tolist() == [0, 32768, 32768, 0, 0, 0, 32768, 32768, 0]
-    assert policy.blind() == 0  # 1 as well as 0 costs 32768 at most
+    assert policy.safest_class() == 0  # 1 as well as 0 costs 32768 at most
     policy.change_costs([(2, 0, 1)])
     assert policy.likely([0, 0, 16384]) == 2  # nothing is known of such scores
     policy.decide([0, 0, 16384])
@@ -108,18 +108,18 @@ def test_costs_by_command_survive_a_start_and_those_of_a_new_configuration_hold(
     service.run()
     assert json.loads(node.link.answered[0])["ok"]
     changed = [0, 32768, 32768, 32768, 0, 32768, 5, 16384, 0]
-    assert node.policy.costs.tolist() == changed and node.policy.beta == 9000 and node.policy.taught >= 4
+    assert node.policy.costs.tolist() == changed and node.policy.beta == 9000 and node.policy.lessons >= 4
 
     again, node2, _, _ = running(AdaptiveClasses(COSTS, 2), store=stores[1])
     assert (
         again.keeper.restored
-        and list(node2.policy.integers()) == list(node.policy.integers())
+        and list(node2.policy.state()) == list(node.policy.state())
         and node2.policy.costs.tolist() == changed
     )
 
     others = [[0, 9, 9], [9, 0, 9], [9, 9, 0]]
     other, node3, _, said = running(AdaptiveClasses(others, 2), store=stores[2])
-    assert other.keeper.restored and node3.policy.costs.tolist() == [0, 9, 9, 9, 0, 9, 9, 9, 0] and node3.policy.taught >= 4
+    assert other.keeper.restored and node3.policy.costs.tolist() == [0, 9, 9, 9, 0, 9, 9, 9, 0] and node3.policy.lessons >= 4
     assert "other costs" in said[0] and "fades" not in said[0]
 
     four = [[9 * (i != j) for j in range(4)] for i in range(4)]
@@ -151,7 +151,7 @@ def test_costs_that_cannot_be_are_refused_and_nothing_changes(payload, why):
 
 
 def test_two_classes_and_told_costs_take_no_other_costs():
-    for policy in (None, AdaptiveClasses(COSTS, told=COSTS)):
+    for policy in (None, AdaptiveClasses(COSTS, label_costs=COSTS)):
         service, node, _, _ = running(policy, bins=[SURE] if policy else [5])
         node.link.commands.append(b'{"set": {"costs": [[0, 1, 5]]}}')
         service.run()

@@ -27,7 +27,7 @@ class Counting:
     def write(self, size, chunks):
         if self.broken:
             raise self.broken
-        self.at.append(self.node.policy.taught)
+        self.at.append(self.node.policy.lessons)
 
 
 def test_the_first_lessons_are_saved_early_then_every_so_many():
@@ -61,13 +61,13 @@ def path(tmp_path):
 
 def test_it_goes_on_from_there(path):
     service, node, _, said = running(paper(epsilon=32768), store=store.file_store(path))
-    assert service.keeper.restored and node.policy.taught == 20 and not said
+    assert service.keeper.restored and node.policy.lessons == 20 and not said
 
 
 def test_costs_given_now_win_and_it_is_said(path):
     service, node, _, said = running(paper(epsilon=32768, beta=655, delta_fn=9000), store=store.file_store(path))
-    assert service.keeper.restored and node.policy.taught == 20
-    assert (node.policy.beta, node.policy.charged, node.policy.delta_fn) == (655, 655, 9000)
+    assert service.keeper.restored and node.policy.lessons == 20
+    assert (node.policy.beta, node.policy.charge, node.policy.delta_fn) == (655, 655, 9000)
     assert node.policy.rates == paper(delta_fn=9000).rates
     assert len(said) == 1 and "other costs" in said[0] and "fades" in said[0]
     service.run()

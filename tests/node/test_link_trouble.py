@@ -16,7 +16,7 @@ def test_while_the_link_is_down_beta_is_raised_and_comes_back():
     assert node.policy.beta == 3000
     node.link.up = False
     node.step(5, (1,), b"x", 1)
-    assert node.policy.charged == 32768 and node.policy.beta == 3000
+    assert node.policy.charge == 32768 and node.policy.beta == 3000
     node.link.up = True
     node.step(5, (1,), b"x", 2)
     assert node.policy.beta == 3000
@@ -28,7 +28,7 @@ def test_a_raised_beta_is_not_what_is_saved():
     service, node, _, _ = running(paper(beta=3000), store=store, when_down="raise")
     node.link.up = False
     service.run()
-    assert node.policy.charged == 32768 and node.policy.beta == 3000
+    assert node.policy.charge == 32768 and node.policy.beta == 3000
     again, node, _, _ = running(paper(beta=3000), store=store)
     assert again.keeper.restored and node.policy.beta == 3000
 
@@ -36,9 +36,9 @@ def test_a_raised_beta_is_not_what_is_saved():
 def test_while_the_link_is_down_the_policy_may_rest():
     service, node, decisions, _ = running(when_down="pause")
     node.link.up = False
-    before = list(node.policy.integers())
+    before = list(node.policy.state())
     service.run(20)
-    assert list(node.policy.integers()) == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
+    assert list(node.policy.state()) == before and node.unasked == 20 and {source for *_, source in decisions} == {FALLBACK}
     node.link.up = True
     service.run()
     assert {source for *_, source in decisions[20:]} == {REMOTE} and len(decisions) == 30
@@ -119,7 +119,7 @@ def test_without_a_worker_it_behaves_as_when_the_broker_is_away(when_down, charg
     before = node.policy.rng.x
     service.run()
     assert node.standing() == NOBODY and not node.link.sent and len(decisions) == 30
-    assert {source for *_, source in decisions} <= {FALLBACK, LOCAL} and node.policy.charged == charged
+    assert {source for *_, source in decisions} <= {FALLBACK, LOCAL} and node.policy.charge == charged
     assert (node.policy.rng.x != before) == bool(rounds)
     assert said == ["from now on: no worker serves the model"]
 

@@ -269,4 +269,4 @@ def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, material, sec
     assert decisions + summary["crowded"] == 2000
     kept = policies.make(made.board_config.policy, made.board_config.arguments())
     assert Keeper(kept, file_store(str(made.folder / "h2t2.state"))).restored
-    assert list(kept.integers()) == list(policy.integers())
+    assert list(kept.state()) == list(policy.state())

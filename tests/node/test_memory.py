@@ -10,7 +10,7 @@ from scripted import running
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node import store
-from h2t2.node.memory import Memory
+from h2t2.node.snapshot import ModelState
 from h2t2_tools.common import places
 from h2t2_tools.model import bundle
 
@@ -58,21 +58,21 @@ def test_it_is_saved_with_the_policy_and_taken_up_by_the_same_model_only(tmp_pat
     alone = [Int8Model(content).run(SAMPLES[0])]
     model = Int8Model(content)
     service, _, _, _ = running(bins=(5,) * 20, store=store.file_store(str(tmp_path / "state")))
-    service.keeper.memory = Memory(model, store.file_store(str(tmp_path / "state.ldl")))
+    service.keeper.model_state = ModelState(model, store.file_store(str(tmp_path / "state.ldl")))
     for x in SAMPLES[:4]:
         model.run(x)
     service.run()
     again = Int8Model(content)
-    Memory(again, store.file_store(str(tmp_path / "state.ldl")))
+    ModelState(again, store.file_store(str(tmp_path / "state.ldl")))
     assert again.state() == model.state() and [again.run(x) for x in SAMPLES[4:]] == [model.run(x) for x in SAMPLES[4:]]
     other = Int8Model(streaming(tmp_path, 2))
     first = other.state()
-    Memory(other, store.file_store(str(tmp_path / "state.ldl")))
+    ModelState(other, store.file_store(str(tmp_path / "state.ldl")))
     assert other.state() == first
     (tmp_path / "state.ldl.0").write_bytes(b"damaged")
     (tmp_path / "state.ldl.1").write_bytes(b"damaged")
     fresh = Int8Model(content)
-    Memory(fresh, store.file_store(str(tmp_path / "state.ldl")))
+    ModelState(fresh, store.file_store(str(tmp_path / "state.ldl")))
     assert [fresh.run(SAMPLES[0])] == alone
 
 

@@ -32,7 +32,7 @@ def test_a_reply_decides_and_teaches_once(setup):
     link.answer_to(label=1)
     node.poll()
     assert decisions == [("s", 5, 1, REMOTE)]
-    assert (node.policy.taught, node.replies, node.strangers) == (1, 1, 1)
+    assert (node.policy.lessons, node.replies, node.strangers) == (1, 1, 1)
 
 
 def test_a_local_decision_sends_nothing():
@@ -50,7 +50,7 @@ def test_strangers_replies_teach_nothing(setup):
     link.answer_to(label=7)
     link.waiting += [b"", b"nonsense", b"\0" * 14, b"\xff" * 14]
     node.poll()
-    assert decisions == [] and node.policy.taught == 0 and node.strangers == 6
+    assert decisions == [] and node.policy.lessons == 0 and node.strangers == 6
     link.answer_to(label=0)
     node.poll()
     assert decisions == [("s", 5, 0, REMOTE)]
@@ -66,7 +66,7 @@ def test_past_the_deadline_it_falls_back_and_the_late_label_still_teaches_once(s
     link.answer_to(label=1)
     link.answer_to(label=1)
     node.poll()
-    assert len(decisions) == 1 and node.policy.taught == node.late == 1 and node.strangers == 1
+    assert len(decisions) == 1 and node.policy.lessons == node.late == 1 and node.strangers == 1
 
 
 def test_a_label_teaches_as_long_as_its_ticket_is_held():
@@ -92,7 +92,7 @@ def test_a_label_teaches_as_long_as_its_ticket_is_held():
             if n >= 40:
                 link.answer_to(link.sent[n - 40], 1)
                 node.poll()
-        assert node.policy.taught == node.late == lessons
+        assert node.policy.lessons == node.late == lessons
 
 
 def test_a_fallback_is_the_class_of_the_round_it_was_asked_in(setup, monkeypatch):
@@ -187,7 +187,7 @@ def test_the_window_bounds_what_is_in_flight_and_the_rest_is_decided(setup):
     for payload in reversed(link.sent):
         link.answer_to(payload, 0)
     node.poll()
-    assert len(decisions) == 6 and node.policy.taught == 4 and not node.busy()
+    assert len(decisions) == 6 and node.policy.lessons == 4 and not node.busy()
 
 
 def test_busy_workers_are_asked_for_less_and_asked_again():
@@ -199,7 +199,7 @@ def test_busy_workers_are_asked_for_less_and_asked_again():
         node.link.answer_to(wire.encode_request(1, BOOT, 9, (1,), b"x"))
         node.poll()
         step(node, 8)
-        charged.append(node.policy.charged)
+        charged.append(node.policy.charge)
     assert charged[0] > 3000 and charged[7] > 25000 and charged[-1] == 3000 == node.policy.beta
     assert sorted(charged[:8]) == charged[:8] and sorted(charged[8:], reverse=True) == charged[8:]
 

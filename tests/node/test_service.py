@@ -39,7 +39,7 @@ def test_a_pause_offloads_nothing_and_ends(monkeypatch):
     now = [0]
     monkeypatch.setattr(h2t2.clock, "ticks_ms", lambda: now[0] % 2**30)
     service, node, decisions, _ = running(bins=(5,) * 12)
-    before = list(node.policy.integers())
+    before = list(node.policy.state())
 
     def act(tag, k, decision, source):
         decisions.append((tag, k, decision, source))
@@ -49,7 +49,7 @@ def test_a_pause_offloads_nothing_and_ends(monkeypatch):
     node.link.commands.append(b'{"pause": 5}')
     service.run(5)
     assert [source for *_, source in decisions] == [FALLBACK] * 5 and node.unasked == 5
-    assert list(node.policy.integers()) == before  # not asked, nothing charged
+    assert list(node.policy.state()) == before  # not asked, nothing charged
     service.run()
     assert {source for *_, source in decisions[5:]} == {REMOTE}
 
@@ -72,17 +72,17 @@ def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
     blank = paper(epsilon=32768, feedback="all")
     service, node, decisions, _ = running(blank)
     service.run(10)
-    assert node.policy.taught == 10
+    assert node.policy.lessons == 10
     last = node.policy.tickets.last
     node.link.answers = False
     node.step(5, (1,), b"x", "held")
     node.link.commands.append(b'{"reset": true}')
     service._look()
     assert decisions[-1][0] == "held" and decisions[-1][3] == FALLBACK  # decided, not forgotten
-    assert node.policy.taught == 0 and node.policy.tickets.last == last + 1
+    assert node.policy.lessons == 0 and node.policy.tickets.last == last + 1
     node.link.waiting.append(worker_wire.encode_reply(wire.OK, 9, last + 1, 1, 0))
     node.poll()
-    assert node.policy.taught == 0 and node.strangers == 1
+    assert node.policy.lessons == 0 and node.strangers == 1
 
 
 def test_commands_survive_a_restart_and_a_stranger_cannot_flood():
@@ -95,7 +95,7 @@ def test_commands_survive_a_restart_and_a_stranger_cannot_flood():
         service._look()
     assert service.desk.carried_out == 4 and service.desk.refused == 1000 + 7 + 1 and len(said) < 40
     again, node, _, _ = running(store=store)
-    assert again.keeper.restored and node.policy.beta == node.policy.charged == 777
+    assert again.keeper.restored and node.policy.beta == node.policy.charge == 777
 
 
 def test_a_command_is_answered_and_one_id_acts_once():

@@ -129,7 +129,7 @@ def test_a_start_says_whether_it_woke_was_updated_or_had_a_watchdog(world):
 
 
 def bucket():
-    return Budget(100, 1, 0, 10, 1000)  # ten a second
+    return Budget(100, fixed=1, per_kb=0, amount=10, period=1000)  # ten a second
 
 
 def test_a_budget_keeps_its_level_over_deep_sleep_and_is_credited_the_time(world, tmp_path):

@@ -12,7 +12,6 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
 from h2t2.core.miss_rate import MissLimited
-from h2t2.core.pairwise import Pairwise
 from h2t2.node import snapshot
 from h2t2.node import store as stores
 from h2t2.node.crc24 import crc24
@@ -25,7 +24,6 @@ MAKERS = {
     "paper": paper,
     "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),
     "adaptive-classes": lambda: AdaptiveClasses(COSTS),
-    "pairwise": lambda: Pairwise(COSTS, feedback="all", exploration="epsilon"),
     "adaptive": lambda: Adaptive(beta=5000),
     "miss-limited": lambda: MissLimited(beta=5000, miss_rate=900),
 }
@@ -37,7 +35,7 @@ def play(policy, rounds, seed):
     seen = []
     late = 0
     for _ in range(rounds):
-        if isinstance(policy, (Pairwise, AdaptiveClasses)):
+        if policy.classes > 2:
             cuts = sorted(stream.randrange(16385) for _ in range(2))
             x, classes = [cuts[0], cuts[1] - cuts[0], 16384 - cuts[1]], 3
         else:
@@ -97,7 +95,7 @@ def test_costs_that_a_policy_cannot_have_are_refused_before_it_is_touched():
     blob = saved(AdaptiveClasses(COSTS), (1,) + (0,) * 9)
     target = AdaptiveClasses(COSTS)
     target.decide([0, 0, 32768])
-    given = snapshot.costs_of(target)
+    given = target.cost_list()
     before = saved(target, given)
     with pytest.raises(ValueError, match="snapshot: costs 46341 is not in"):
         restored(target, blob, (1,) + (46341,) * 9)

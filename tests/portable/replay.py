@@ -3,20 +3,17 @@
 # The host's output is the vector file: python tests/portable/replay.py > tests/vectors/core.jsonl
 import json
 
-from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive import FEE, FN, FP, Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_rate import MissLimited
-from h2t2.core.pairwise import Pairwise
 from h2t2.core.rng import Rng
-from h2t2.core.rules import Calibrated, CalibratedMulticlass
 from h2t2.node import snapshot
 from h2t2.node.store import Content, Stream
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
-TOLD = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
-MANY = ("pairwise", "adaptive-classes")
+LABEL_COSTS = [[-3000, 11000, 23000, 2000], [40000, -2000, 16000, 36000], [6000, 12000, -900, 0], [-400, 34000, 25000, -46340]]
 ALL = {"feedback": "all", "exploration": "anytime"}
 
 # (kind, rounds, restore from a snapshot after so many rounds or 0, options). No label is out then: tickets are a start's own.
@@ -41,12 +38,9 @@ RUNS = [
     ("adaptive", 300, 142, {"beta": 19661, "prior": [32768 - 2048 * k for k in range(16)]}),  # a prior upside down
     ("miss-limited", 1500, 1003, {"beta": 13107, "miss_rate": 655}),
     ("miss-limited", 300, 0, {"beta": 6554, "miss_rate": 3277, "rdl_fp": 2000, "rdl_fn": 3000, "delta_fn": 12000}),
-    ("pairwise", 300, 0, {}),
-    ("pairwise", 300, 140, dict(ALL, bits=3, half_life=100)),
     ("adaptive-classes", 500, 0, {"beta": 9830}),
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
-    ("adaptive-classes", 400, 0, {"beta": 6554, "told": TOLD}),
-    ("calibrated", 400, 0, {}),
+    ("adaptive-classes", 400, 0, {"beta": 6554, "label_costs": LABEL_COSTS}),
     ("budget", 300, 0, {"capacity": 100000, "fixed": 900, "per_kb": 3000, "amount": 1023, "period": 7000, "per_sample": 50}),
 ]
 
@@ -91,8 +85,6 @@ def make(kind, rounds, options):
         return AdaptiveClasses(COSTS, seed=rounds, **options)
     given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
     given.update(options)
-    if kind == "pairwise":
-        return Pairwise(COSTS, seed=rounds, **given)
     return H2T2(seed=rounds, **given)
 
 
@@ -112,12 +104,9 @@ def replay(kind, rounds, restore, options):
                 budget.spend(size)
             check.add((budget.level, budget.owed, budget.price()))
         return {"crc": check.crc}
-    if kind == "calibrated":
-        binary, many = Calibrated(22938, 32768), CalibratedMulticlass(COSTS)
-        both = [(binary.decide(stream.draw() >> 1, n * 82), many.decide(scores(stream, 4), n * 82)) for n in range(rounds)]
-        return {"actions": "".join(["01-"[a] + "0123-"[b] for a, b in both])}
     policy = make(kind, rounds, options)
-    given = snapshot.costs_of(policy)
+    given = policy.cost_list()
+    many = policy.classes > 2
     actions = ""
     late = 0
     for n in range(rounds):
@@ -127,22 +116,25 @@ def replay(kind, rounds, restore, options):
             policy = make(kind, rounds, options)
             snapshot.restore(policy, Content(Stream(memoryview(blob)), 0, len(blob)), given)
         draw = stream.draw()
-        x = scores(stream, 4) if kind in MANY else draw << options.get("bits", 4) >> 15
-        label = stream.draw() % 4 if kind in MANY else 1 if stream.draw() < draw else 0
+        x = scores(stream, 4) if many else draw << options.get("bits", 4) >> 15
+        label = stream.draw() % 4 if many else 1 if stream.draw() < draw else 0
         action = policy.decide(x)
         actions += "0123-"[action]
         check.add((policy.ticket, policy.local))
-        if kind == "adaptive-classes":
-            seen = policy.forecaster
-            check.add((policy.chance, policy.want, seen.guess, seen.cost, seen.width, seen.count))
+        if many:
+            check.add((policy.chance, policy.wish))
+            check.add(policy.forecaster.belief)
         else:
-            check.add((policy.experts.offload, policy.experts.one))
+            check.add((policy.experts.offload, policy.experts.positive))
         if kind == "adaptive":
-            check.add((policy.chance, policy.p, policy.low, policy.high, policy.lead & 65535))
+            check.add((policy.chance,))
+            check.add(policy.forecaster.belief[:3])
+            check.add((policy.lead & 65535,))
         if kind == "miss-limited":
-            check.add((policy.chance, policy.fp, policy.fn, policy.fee))
+            effective = policy.effective
+            check.add((policy.chance, effective[FP], effective[FN], effective[FEE]))
             check.add(policy.sums)
-            check.add(policy.found)
+            check.add(policy.estimated)
         if action == OFFLOAD:
             if n % 7 == 3:  # this label comes after the next one, with another cost, and twice
                 late = policy.ticket
@@ -155,7 +147,7 @@ def replay(kind, rounds, restore, options):
                     policy.learn(late, label, 16384)
                     late = 0
     check.add(saved(policy, given))
-    counts = [policy.taught, policy.tickets.refused, policy.tickets.lost]
+    counts = [policy.lessons, policy.tickets.refused, policy.tickets.lost]
     return {"actions": actions, "crc": check.crc, "counts": counts}
 
 

@@ -20,8 +20,8 @@ def price(level: int, capacity: int) -> int:
 class Budget:
     """A bucket of tokens, which stand for offloads, bytes or energy. It starts full.
 
-    An offload of n bytes costs `fixed` + `per_kb` n / 1024. It gains `amount` tokens every `period` ms, and `per_sample` with every
-    sample, up to its capacity.
+    An offload of n bytes costs `fixed` + `per_kb` n / 1024 tokens. The bucket gains `amount` of them every `period` ms and
+    `per_sample` with every sample, up to its capacity.
     """
 
     def __init__(self, capacity: int, *, fixed: int, per_kb: int, amount: int = 0, period: int = 1, per_sample: int = 0):

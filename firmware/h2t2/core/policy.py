@@ -128,7 +128,7 @@ class Policy:
 
     def change_costs(self, entries: "list[list[int]]") -> None:
         """Change entries of a cost matrix. ValueError for a policy without a matrix."""
-        raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % self.name)
+        raise ValueError("policy %s has no cost matrix" % self.name)
 
     def set_prior(self, prior: "list[int]") -> None:
         """Set how often each bin holds an event, Q15. ValueError for a policy without such a table, or a wrong table."""

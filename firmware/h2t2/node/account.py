@@ -1,19 +1,25 @@
-# What a node's decisions come to, as the labels of its own offloads tell, and how its scores are spread: what whoever watches a
-# fleet reckons with. Nothing of it decides anything.
+# Counters of a node by bins of the score, estimated from the labels of its offloads, for fleet monitoring. They influence no
+# decision.
 
-PLACES = 16  # a list has no more; finer bins share one
+if 0:  # for type checkers
+    from ..core.policy import Policy
+
+PLACES = 16  # length of a list at most; several finer bins share an entry
 UNIT = 1000  # parts of a cost of 1 in `local_cost`
 WAITS = 13  # the last for 2048 ms and more
 
 
 class Account:
-    """Counters since the start, a list each with one entry for every bin of the score, at most PLACES of them from 0 to 1
-    (of more classes than two: bins of the largest score, from 1/K).
+    """Counters since the start. Lists have an entry for each bin of the score from 0 to 1, at most PLACES entries; for more
+    than two classes, of the largest score from 1/K to 1.
 
-    `scores`: samples. `answered`: those of them on which the remote model decided. `events`: those that it said class 1 of.
-    `local_cost`: what the local decisions would have cost on the answered ones, in thousandths.
-    And `paid`: what the offloads that went out cost, a sum in Q15. `waits`: answers by how long they took: entry n counts
-    those below 2^n ms that no entry before it does, the last one all that took longer.
+    Attributes:
+        scores: Samples.
+        answered: Samples that the remote model decided.
+        events: Samples that it decided to be class 1.
+        local_cost: Costs of the local decisions on the answered samples, in thousandths.
+        paid: Costs of all offloads that were sent, Q15.
+        waits: Answers by duration: entry n counts those from 2^(n - 1) to 2^n ms, the last entry all longer ones.
     """
 
     def __init__(self, bits: int):
@@ -26,31 +32,30 @@ class Account:
         self.waits = [0] * WAITS
         self.paid = 0
 
-    def scored(self, k: int) -> None:
-        """A sample's score is in bin k."""
+    def count_score(self, k: int) -> None:
+        """Count a sample with a score in bin k."""
         self.scores[k >> self.shift] += 1
 
-    def learned(self, policy, k: int, said: int, true: int, ms: int) -> None:
-        """The remote model says `true`, after so many ms, of a sample in bin k on which `said` was the local answer."""
+    def count_answer(self, policy: "Policy", k: int, local: int, label: int, ms: int) -> None:
+        """Count an answer of the remote model.
+
+        Args:
+            policy: Its costs are in force.
+            k: Bin of the sample.
+            local: Class that the node would have acted on without the answer.
+            label: The answer.
+            ms: Time from the offload to the answer.
+        """
         k >>= self.shift
         self.answered[k] += 1
-        self.events[k] += true == 1
-        self.local_cost[k] += loss(policy, said, true) * UNIT >> 15
+        self.events[k] += label == 1
+        self.local_cost[k] += policy.mistake_cost(local, label) * UNIT >> 15
         n = 0
         while ms > 0 and n < WAITS - 1:
             ms >>= 1
             n += 1
         self.waits[n] += 1
 
-    def report(self) -> dict:
-        """For the state."""
+    def report(self) -> "dict[str, object]":
+        """Return the entries for the node's state."""
         return {name: getattr(self, name) for name in ("scores", "answered", "events", "local_cost", "waits", "paid")}
-
-
-def loss(policy, said: int, true: int) -> int:
-    """What saying so costs under the policy's costs, Q15."""
-    if policy.classes > 2:
-        return policy.costs[true * policy.classes + said]
-    if said == true:
-        return 0
-    return policy.delta_fn if true else policy.delta_fp

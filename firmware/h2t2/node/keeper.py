@@ -1,97 +1,123 @@
-# What was learned stays learned: when a policy's state is saved, what is read at the start, and what becomes of a snapshot that
-# does not fit. What a snapshot is, is in snapshot.
+# The keeper saves what a policy has learned, restores it at the start, and sets a snapshot aside that does not fit. snapshot.py
+# defines the format.
 from ..clock import Stopwatch
-from .snapshot import Mismatch, costs_of, encode, restore
+from .snapshot import Mismatch, encode, restore
 
-MISMATCH = ("fresh", "stop")  # what a snapshot of another kind, size, version or options leads to
+if 0:  # for type checkers
+    from collections.abc import Callable
+
+    from ..core.policy import Policy
+    from .snapshot import ModelState
+    from .store import Store
+
+MISMATCH = ("fresh", "stop")  # reactions to a snapshot of another kind, size, version or settings
 
 
 class Keeper:
-    """Saves after the first 1, 2, 4, 8 ... lessons of this start, then every `every`. store: a store.Store or None.
+    """Saves a policy after the first 1, 2, 4, 8 ... lessons of this start, then after every `every` lessons.
 
-    mismatch: a snapshot that is not this policy's is never overwritten: "fresh": it is kept under another name, and the policy
-    begins anew; "stop": ValueError. complain(kind, what): told what went wrong. memory: a Memory, saved with the policy.
-    Counters: `saves`, `unsaved` (saves that failed). `restored`: whether this start went on from a snapshot.
+    Attributes:
+        restored: Whether this start continued from a snapshot.
+        saves, unsaved: Counters of saves that succeeded and that failed.
     """
 
-    def __init__(self, policy, store, *, every=250, mismatch="fresh", complain=None, log=print, memory=None):
+    def __init__(
+        self,
+        policy: "Policy",
+        store: "Store | None",
+        *,
+        every: int = 250,
+        mismatch: str = "fresh",
+        complain: "Callable[[str, object], None]",
+        log: "Callable[[str], None]" = print,
+        model_state: "ModelState | None" = None,
+    ):
+        """Restore the policy.
+
+        Args:
+            policy: In its first state.
+            store: Where snapshots lie; None: nowhere.
+            every: Lessons between two saves.
+            mismatch: What to do with a snapshot of another policy, which is never overwritten. "fresh": keep it under another
+                name and begin anew; "stop": raise ValueError.
+            complain: Called with a kind of trouble and its description.
+            log: Called with a line of text.
+            model_state: Of a streaming model; the keeper saves it with the policy.
+        """
         if mismatch not in MISMATCH:
             raise ValueError("snapshot_mismatch %r is not one of %s" % (mismatch, ", ".join(MISMATCH)))
         self.policy = policy
         self.store = store
-        self.memory = memory
+        self.model_state = model_state
         self.every = every
         self.complain = complain
         self.log = log
-        self.costs = costs_of(policy)  # as configured
+        self.costs = policy.cost_list()  # as configured
         self.saves = self.unsaved = 0
         self.restored = False
         self.watch = Stopwatch()
         self.saved_at = -1  # seconds of `watch`
         if store:
-            self._restore(mismatch == "stop")
+            self._restore(store, mismatch == "stop")
         self.lessons = 0  # of this start, at the last save
         self.wait = 1  # lessons until the next
-        self.taught = policy.taught
+        self.policy_lessons = policy.lessons  # at the last save
 
-    def _restore(self, stop):
+    def _restore(self, store: "Store", stop: bool) -> None:
         try:
-            self._read()
+            self._read(store)
         except Mismatch as error:
             if stop:
                 raise ValueError("%s; remove it, or set snapshot_mismatch to fresh" % error) from None
-            self._set_aside(error)
+            self._set_aside(store, error)
         except (ValueError, OSError) as error:
-            self._set_aside(error)
+            self._set_aside(store, error)
 
-    def _read(self):
-        content = self.store.open()
-        if self.store.damaged:
-            less = "the one before it is used" if content else "nothing is left of what was learned"
-            self.log("snapshot damaged (%d of 2): %s" % (self.store.damaged, less))
+    def _read(self, store: "Store") -> None:
+        content = store.open()
+        if store.damaged:
+            consequence = "the one before it is used" if content else "nothing is left of what was learned"
+            self.log("snapshot damaged (%d of 2): %s" % (store.damaged, consequence))
         if content is None:
             return
         try:
             if restore(self.policy, content, self.costs):
-                self.log("other costs than at the last start: those of the configuration are in force%s" % self._kept())
+                fades = "" if self.policy.reprices else "; what was learned under the old ones fades as new labels come"
+                self.log("other costs than at the last start: those of the configuration are in force%s" % fades)
         finally:
             content.close()
         self.restored = True
 
-    def _kept(self):
-        """What a change of costs means for what was learned: the labels' losses were charged at the costs of their time."""
-        return "" if self.policy.reprices else "; what was learned under the old ones fades as new labels come"
-
-    def _set_aside(self, error):
+    def _set_aside(self, store: "Store", error: Exception) -> None:
         try:
-            self.log("%s; kept as %s; beginning anew" % (error, self.store.set_aside()))
-        except OSError as why:
+            self.log("%s; kept as %s; beginning anew" % (error, store.set_aside()))
+        except OSError as reason:
             self.store = None
-            self.log("%s; it cannot be kept under another name (%s), so nothing is saved; beginning anew" % (error, why))
+            self.log("%s; it cannot be kept under another name (%s), so nothing is saved; beginning anew" % (error, reason))
 
     def age(self) -> int:
-        """Seconds since the last save of this start; -1: none."""
+        """Return the seconds since the last save of this start; -1: there was none."""
         return self.watch.seconds() - self.saved_at if self.saved_at >= 0 else -1
 
-    def look(self) -> None:
-        """Save when it is time to; called once a turn."""
-        taught = self.policy.taught
-        if taught < self.taught:  # it was reset
-            self.taught = taught
-        if self.store and taught - self.taught >= self.wait:
+    def save_if_due(self) -> None:
+        """Save after enough lessons; call it once a turn of the loop."""
+        lessons = self.policy.lessons
+        if lessons < self.policy_lessons:  # the policy was reset
+            self.policy_lessons = lessons
+        if self.store and lessons - self.policy_lessons >= self.wait:
             self.save()
 
     def save(self) -> None:
-        """Write a snapshot over the older of the two; what cannot be written is counted and said, and work goes on."""
+        """Write a snapshot over the older of the two. A failure is counted and reported; the node continues."""
         if not self.store:
             return
-        self.lessons += max(0, self.policy.taught - self.taught)
-        self.taught = self.policy.taught
+        self.lessons += max(0, self.policy.lessons - self.policy_lessons)
+        self.policy_lessons = self.policy.lessons
         self.wait = max(1, min(self.lessons, self.every))
         try:
             self.store.write(*encode(self.policy, self.costs))
-            if self.memory:
-                self.memory.save()
+            if self.model_state:
+                self.model_state.save()
             self.saves += 1
             self.saved_at = self.watch.seconds()
         except (OSError, ValueError, MemoryError) as error:

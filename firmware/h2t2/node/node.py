@@ -148,10 +148,10 @@ class Node:
             seen = self.ldl.bin(self.ldl.run(x))  # what the policy decides by: a bin, or many scores
         except Exception as error:  # a sample of the wrong size, a sensor's garbage: the cheaper mistake
             self.complain("local model", error)
-            self._act(tag, -1, self._blind(), FALLBACK)
+            self._act(tag, -1, self.policy.safest_class(), FALLBACK)
             return
-        k = policy.bin(seen) if policy.classes > 2 else seen
-        self.account.scored(k)
+        k = policy.bin(seen)
+        self.account.count_score(k)
         now = ticks_ms()
         self.step_ms = longest(self.step_ms, began)
         standing = self.standing()
@@ -170,7 +170,7 @@ class Node:
                 action = policy.decide(seen)
             except Exception as error:  # no memory: it stays as it is, half changed, and whoever runs the node begins anew
                 self.complain("policy", error)
-                self._act(tag, k, self._blind(), FALLBACK)
+                self._act(tag, k, self.policy.safest_class(), FALLBACK)
                 return
             self.changing = False
             if action == OFFLOAD:
@@ -179,13 +179,6 @@ class Node:
                 self._act(tag, k, action, LOCAL)
             return
         self._act(tag, k, policy.likely(seen), FALLBACK)
-
-    def _blind(self):
-        """The class to act on where nothing is known of a sample."""
-        policy = self.policy
-        if policy.classes > 2:
-            return policy.blind()
-        return 1 if policy.delta_fn >= policy.delta_fp else 0
 
     def _offload(self, k, shape, remote, tag, since, left):
         """Send a sample that the policy wants labelled; left: ms in which an answer is of use, 0 where nobody can be asked."""
@@ -198,7 +191,7 @@ class Node:
                 if len(remote) > self.data_limit:
                     raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.data_limit))
                 payload = wire.encode_request(
-                    self.model_id, self.boot, ticket, shape, remote, left, policy.asked(), k, self.dtype, self.media
+                    self.model_id, self.boot, ticket, shape, remote, left, policy.offload_chance(), k, self.dtype, self.media
                 )
             except Exception as error:  # what the sensor gave does not fit, or there is no room for a copy of it
                 self.complain("request", error)
@@ -247,7 +240,7 @@ class Node:
             beta += (ONE - beta) * self.load >> 15
         if self.budget:
             beta = min(ONE, beta + self.budget.price())
-        if beta != policy.charged:
+        if beta != policy.charge:
             policy.set_charge(beta)
 
     def _expire(self, ahead_ms):
@@ -316,7 +309,7 @@ class Node:
             del self.pending[ticket]
             self.replies += 1
             if self._learned(ticket, label, beta):
-                self.account.learned(self.policy, entry[BIN], entry[CLASS], label, waited)
+                self.account.count_answer(self.policy, entry[BIN], entry[CLASS], label, waited)
             self._act(entry[TAG], entry[BIN], label, REMOTE)
         elif self._learned(ticket, label, -1):
             self.late += 1

@@ -108,7 +108,7 @@ class Service:
             self.log("policy half changed: starting again from what was saved")
             self._start_again()
             return
-        self.keeper.look()
+        self.keeper.save_if_due()
 
     def _outside(self, n):
         """Say the 1st, 2nd, 4th, 8th ... sample that no calibration saw the like of."""

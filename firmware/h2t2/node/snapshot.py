@@ -1,34 +1,45 @@
-# Snapshots: the whole state of a policy as bytes, written and read a stretch at a time, so that a full heap has room for it.
-# What a state consists of is for the policy to say (core/policy.py); where it is kept is in store, and when, in keeper.
+# Snapshots: the state of a policy, or of a streaming model, as bytes, written and read a stretch at a time, so that a full heap
+# has room for it. core/policy.py defines the state of a policy; store.py knows where snapshots lie, keeper.py when to save one.
 from struct import calcsize, pack, pack_into, unpack_from
 
+if 0:  # for type checkers
+    from collections.abc import Callable, Iterator
+
+    from ..core.policy import Policy
+    from ..ldl.bundle import Int8Model
+    from .store import Content, Store
+
 VERSION = 5
-_HEADER = "<4sBBHI"  # magic, version, kind, options, bytes of the body: options and state as 32-bit integers
+_HEADER = "<4sBBHI"  # magic, version, kind, number of costs and settings, bytes of the body (these and the state, int32 each)
 _MAGIC = b"H2T2"
 _SIZE = calcsize(_HEADER)
 _STRETCH = 64  # bytes that are written or read at once
 
 
 class Mismatch(ValueError):
-    """A snapshot that is whole, and not of this policy: of another version, kind, size, or made with other options."""
+    """An intact snapshot of another policy: its version, kind, size or settings differ."""
 
 
-def encode(policy, costs) -> tuple:
-    """(bytes, chunks) of the state of a policy: what it has learned, counters, costs, draws and options. Use each chunk
-    before you take the next: they share one buffer.
+def encode(policy: "Policy", costs: "tuple[int, ...]") -> "tuple[int, Iterator[bytes | bytearray | memoryview]]":
+    """Encode the state of a policy.
 
-    costs: costs_of() as it was configured, which tell at restore() whether they were changed since.
+    Args:
+        policy: What it has learned, counters, costs, draws and settings are encoded.
+        costs: policy.cost_list() as it was configured; restore() compares it with the configuration of the next start.
+
+    Returns:
+        Number of bytes, and chunks. Use each chunk before you take the next: they share a buffer.
     """
-    options = tuple(costs) + policy.settings()
-    size = 4 * (len(options) + policy.state_size())
-    return _SIZE + size, _chunks(policy, options, pack(_HEADER, _MAGIC, VERSION, policy.kind, len(options), size))
+    fixed = tuple(costs) + policy.settings()
+    size = 4 * (len(fixed) + policy.state_size())
+    return _SIZE + size, _chunks(policy, fixed, pack(_HEADER, _MAGIC, VERSION, policy.kind, len(fixed), size))
 
 
-def _chunks(policy, options, header):
+def _chunks(policy: "Policy", fixed: "tuple[int, ...]", header: bytes) -> "Iterator[bytes | bytearray | memoryview]":
     yield header
     buffer = bytearray(_STRETCH)
     at = 0
-    for values in (options, policy.integers()):
+    for values in (fixed, policy.state()):
         for value in values:
             pack_into("<i", buffer, at, value)
             at += 4
@@ -39,9 +50,9 @@ def _chunks(policy, options, header):
 
 
 class Integers:
-    """The 32-bit integers of a store.Content, from byte `start` on: a sequence with two stretches of it in memory."""
+    """The 32-bit integers of a store.Content from byte `start` on: a sequence with two stretches of it in memory."""
 
-    def __init__(self, content, start, count):
+    def __init__(self, content: "Content", start: int, count: int):
         self.content = content
         self.start = start
         self.count = count
@@ -49,10 +60,10 @@ class Integers:
         self.bytes = bytearray(_STRETCH)
         self.other_bytes = bytearray(_STRETCH)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, n):
+    def __getitem__(self, n: int) -> int:
         page, at = divmod(4 * n, _STRETCH)
         if page != self.page:
             self.page, self.other_page = self.other_page, self.page
@@ -63,17 +74,28 @@ class Integers:
         return unpack_from("<i", self.bytes, at)[0]
 
 
-def restore(policy, content, costs) -> bool:
-    """Put a saved state (a store.Content) into a policy made with the same options; it goes on bit for bit.
+def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> bool:
+    """Put a saved state into a policy with equal settings; it continues bit for bit.
 
-    costs: costs_of() as it is configured now. Where they are those of the save, the costs in force then come back (a command
-    may have set them); else these are in force, and it returns True. Mismatch for another version, kind, size or options,
-    ValueError for bytes that are too few or out of range, or costs it cannot have; its state is untouched then.
+    If the configured costs are those of the save, the costs in force at the save return; a command may have set them. Otherwise
+    the configured costs are in force.
+
+    Args:
+        policy: Its state is unchanged after an exception.
+        content: A store.Content.
+        costs: policy.cost_list() as it is configured now.
+
+    Returns:
+        Whether the configured costs have changed since the save.
+
+    Raises:
+        Mismatch: The version, kind, size or settings differ.
+        ValueError: Bytes are missing or out of range, or the policy cannot have such costs.
     """
     header = bytearray(_SIZE)
     if content.size >= _SIZE:
         content.readinto(0, header)
-    magic, version, kind, options, size = unpack_from(_HEADER, header, 0)
+    magic, version, kind, count, size = unpack_from(_HEADER, header, 0)
     if magic != _MAGIC:
         raise ValueError("snapshot: these bytes are not one")
     if version not in (4, VERSION):
@@ -81,37 +103,53 @@ def restore(policy, content, costs) -> bool:
     end = _SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
     if content.size != end:
         raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
-    state = policy.state_size()
     settings = policy.settings()
-    if kind != policy.kind or options != len(costs) + len(settings) or size != 4 * (options + state):
+    state = policy.state_size()
+    if kind != policy.kind or count != len(costs) + len(settings) or size != 4 * (count + state):
         raise Mismatch("snapshot: of another kind or size of policy")
-    blob = bytearray(4 * options)
+    blob = bytearray(4 * count)
     content.readinto(_SIZE, blob)
-    saved = unpack_from("<%di" % options, blob, 0)
+    saved = unpack_from("<%di" % count, blob, 0)
     if saved[len(costs) :] != tuple([int(value) for value in settings]):
         raise Mismatch("snapshot: made with other options than this policy's")
     changed = saved[: len(costs)] != tuple(costs)
     try:
         if changed:
-            _configure(policy, costs)  # costs that this policy cannot have are refused before its state is touched
-        policy.restore(Integers(content, _SIZE + 4 * options, state))
+            policy.set_cost_list(costs)  # an invalid cost is refused here, before the state changes
+        policy.restore(Integers(content, _SIZE + 4 * count, state))  # type: ignore[arg-type]
     except ValueError as error:
         raise ValueError("snapshot: %s" % error) from None
     if changed:
-        _configure(policy, costs)
+        policy.set_cost_list(costs)
     return changed
 
 
-def costs_of(policy) -> tuple:
-    """The costs in force: beta and both deltas, or, of more classes than two, beta and the matrix."""
-    if policy.classes > 2:
-        return (policy.beta,) + tuple(policy.costs)
-    return policy.beta, policy.delta_fp, policy.delta_fn
+class ModelState:
+    """Saves the state of a streaming model beside the policy, so that the stream continues after a restart.
 
+    Args:
+        ldl: An Int8Model whose bundle has variables.
+        store: A store of its own.
+        log: Called with a line of text.
 
-def _configure(policy, costs):
-    if policy.classes > 2:
-        policy.set_costs(costs[1:])
-    else:
-        policy.set_deltas(costs[1], costs[2])
-    policy.set_beta(costs[0])
+    Raises:
+        ValueError: The model keeps no state, or one that the runtime cannot read.
+    """
+
+    def __init__(self, ldl: "Int8Model", store: "Store", log: "Callable[[str], None]" = print):
+        if not getattr(ldl, "state_size", 0):
+            raise ValueError("snapshot_ldl: the local model keeps no state, or is no bundle (.h2m)")
+        self.ldl = ldl
+        self.store = store
+        self.key = pack("<I", ldl.checksum)  # a state belongs to one bundle
+        try:
+            blob = store.load()
+            if blob and blob[:4] == self.key:
+                ldl.restore(blob[4:])
+        except (ValueError, OSError) as error:
+            log("the local model's state is not taken up: %s" % error)
+
+    def save(self) -> None:
+        """Write the state over the older of two; OSError where it cannot be written."""
+        ldl = self.ldl
+        self.store.write(4 + ldl.state_size, (self.key, memoryview(ldl.arena)[: ldl.state_size]))

@@ -17,6 +17,7 @@ from .node import Node
 from .recorded import Recorded
 from .sensing import Sensing
 from .service import SOURCES, Service
+from .snapshot import ModelState
 from .state import summary
 from .store import file_store
 
@@ -61,13 +62,11 @@ def service(
         log("%s in bytecode, which is slow: %s" % (name, in_bytecode[name]))
     if updates:
         updates.test(ldl)
-    memory = None
+    model_state = None
     if config.get("snapshot_ldl"):
-        from .memory import Memory
-
         if not config.get("snapshot"):
             raise ValueError("snapshot_ldl: there is no snapshot that it could go with")
-        memory = Memory(ldl, file_store(config["snapshot"] + ".ldl"), log)
+        model_state = ModelState(ldl, file_store(config["snapshot"] + ".ldl"), log)
     if "costs" in arguments and policy.classes < 3:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
     if policy.classes > 2:
@@ -116,7 +115,7 @@ def service(
         mismatch=config.get("snapshot_mismatch", "fresh"),
         complain=node.complain,
         log=log,
-        memory=memory,
+        model_state=model_state,
     )
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # what was spent before is not known: nothing is taken on trust

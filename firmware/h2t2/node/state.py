@@ -19,7 +19,7 @@ def state(running) -> dict:
     made = {name: getattr(node, name) for name in NODE}
     made.update(
         model=node.model_id,
-        taught=policy.taught,
+        taught=policy.lessons,
         complaints=node.complain.total,
         errors=running.errors,
         sensor_errors=running.sensing.errors,
@@ -52,8 +52,7 @@ def state(running) -> dict:
         made.update(running.sleep.report())
     if running.updates:
         made["update"] = running.updates.report()
-    if policy.limit:
-        made.update(policy.report())
+    made.update(policy.report())
     return made
 
 

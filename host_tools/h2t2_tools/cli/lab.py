@@ -93,7 +93,7 @@ class Replay(Reporting):
 
     def _policy_options(self, source: Any) -> dict[str, Any]:
         """The options that every policy gets which knows them. UserError for tables that do not fit the trace."""
-        from h2t2.units import told
+        from h2t2.units import label_costs
 
         from ..lab.simulation.stream import WIDEST
 
@@ -103,7 +103,7 @@ class Replay(Reporting):
                 raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
             confusion = matrices.read_confusion(Path(self.rdl_confusion), source.classes)
             try:  # here: a process that plays a run could not say whose mistake it is
-                told(matrices.equal_costs(source.classes), confusion)
+                label_costs(matrices.equal_costs(source.classes), confusion)
             except ValueError as error:
                 raise UserError(f"{self.rdl_confusion}: {error}") from None
             options["confusion"] = tuple(map(tuple, confusion))

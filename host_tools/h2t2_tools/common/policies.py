@@ -8,7 +8,9 @@ from typing import Any
 from h2t2 import units
 from h2t2.core import introspect
 from h2t2.core import policies as core
-from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive import LOWER, UPPER, Adaptive
+from h2t2.core.class_forecaster import COST, GUESS
+from h2t2.core.forecaster import HIGH, LOW, P
 from h2t2.core.numbers import ONE
 from h2t2.core.policies import NAMES, kind
 
@@ -43,7 +45,7 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
     made = {key: value for key, value in units.policy(**given).items() if key in taken}
     if "rdl_confusion" in made:
-        made["told"] = units.told(given["costs"], made.pop("rdl_confusion"))
+        made["label_costs"] = units.label_costs(given["costs"], made.pop("rdl_confusion"))
     return made
 
 
@@ -51,7 +53,7 @@ def option_names(name: str, many: bool = False) -> set[str]:
     """The names of that policy's options; many: of more classes than two. ValueError for one that decides between two only."""
     known = set(inspect.signature(kind(name, ["costs"] if many else ()).__init__).parameters) - {"self"}
     if many:
-        return known - {"told"} | {"rdl_confusion"}
+        return known - {"label_costs"} | {"rdl_confusion"}
     return known | {"miss_rate"} if kind(name) is Adaptive else known
 
 
@@ -69,10 +71,11 @@ def thresholds(policy: Any) -> list[int] | None:
         return None
     if not isinstance(policy, Adaptive):
         return list(introspect.likely(policy.experts))
+    lower, upper = offload_region(policy)
     offloading, first = [], policy.experts.n
     for k in range(policy.experts.n):
         low, p, high = event_interval(policy, k)
-        if policy.lower < policy.upper and high > policy.lower / ONE and low < policy.upper / ONE:
+        if lower < upper and high > lower and low < upper:
             offloading.append(k)
         elif p * policy.delta_fn >= (1 - p) * policy.delta_fp:
             first = min(first, k)
@@ -81,14 +84,20 @@ def thresholds(policy: Any) -> list[int] | None:
 
 def event_interval(policy: Adaptive, k: int) -> tuple[float, float, float]:
     """(low, p, high): what the forecaster believes of the events in bin k."""
-    policy.estimate(k)
-    return policy.low / ONE, policy.p / ONE, policy.high / ONE
+    belief = policy.estimate(k)
+    return belief[LOW] / ONE, belief[P] / ONE, belief[HIGH] / ONE
+
+
+def offload_region(policy: Adaptive) -> tuple[float, float]:
+    """(lower, upper): between these probabilities of an event an offload is cheapest."""
+    return policy.effective[LOWER] / ONE, policy.effective[UPPER] / ONE
 
 
 def _cell_forecast(policy: Any, cell: int) -> dict[str, Any]:
     """What its forecaster believes of a cell: the class to say, and what that is expected to cost."""
-    policy.forecaster.look(policy.costs, cell)
-    return {"say": policy.forecaster.guess, "cost": round(policy.forecaster.cost / ONE, 4)}
+    policy.forecaster.estimate(policy.costs, cell)
+    belief = policy.forecaster.belief
+    return {"say": belief[GUESS], "cost": round(belief[COST] / ONE, 4)}
 
 
 def learned_state(policy: Any) -> dict[str, Any]:
@@ -102,6 +111,6 @@ def learned_state(policy: Any) -> dict[str, Any]:
         return {"a": [x / 2**28 for x in a], "b": [x / 2**28 for x in b]}
     return {
         "intervals": [event_interval(policy, k) for k in range(policy.experts.n)],
-        "region": [policy.lower / ONE, policy.upper / ONE],
+        "region": list(offload_region(policy)),
         "switch": policy.delta_fp / max(1, policy.delta_fp + policy.delta_fn),
     }

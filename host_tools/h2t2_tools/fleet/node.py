@@ -117,7 +117,7 @@ class Runner:
                 link.open(self.config.deadline_ms)
             except OSError as error:
                 LOG.warning("%s; deciding locally until it answers", error)
-            taught = running.node.policy.taught
+            taught = running.node.policy.lessons
             self._print({"start": {"boot": boot, "restored": running.keeper.restored, "taught": taught}})
             running.run()
             policy = running.node.policy
@@ -141,7 +141,7 @@ class Runner:
         node = self._service.node
         line = {"n": n, "sample": index, "bin": k, "decision": decision, "source": SOURCES[source]}
         line["ms"] = ticks_diff(ticks_ms(), self._due.pop(n))  # since it was due
-        line.update(taught=node.policy.taught, strangers=node.strangers)
+        line.update(taught=node.policy.lessons, strangers=node.strangers)
         if n % 20 == 0:
             line["thresholds"] = policies.thresholds(node.policy)
         self._print(line)

@@ -16,9 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from h2t2.core.pairwise import Pairwise
-from h2t2.core.rules import CalibratedMulticlass
-from h2t2.units import q15
+from h2t2.core import defaults
 
 from ..common import pairs, policies
 from ..common.corollary import optimal_rates
@@ -148,17 +146,14 @@ def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray
 
 
 def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> dict[str, np.ndarray]:
-    """(T,) what else there is for many classes does on the same samples, by name; the runtime's own, each label at once."""
-    matrix, beta = costs.q15.tolist(), q15(costs.beta, "beta")
-    rule, learner = CalibratedMulticlass(matrix), Pairwise(matrix, bits=numbers["bits"], beta=beta)
-    made: dict[str, list[int]] = {"pairwise H2T2, replayed": [], "calibrated rule": []}
-    for scores, label in zip(stream.q14.tolist(), stream.label.tolist()):
-        action = learner.decide(scores)
-        if action < 0:
-            learner.learn(learner.ticket, label)
-        made["pairwise H2T2, replayed"].append(action)
-        made["calibrated rule"].append(rule.decide(scores, beta))
-    return {name: np.array(actions) for name, actions in made.items()}
+    """(T,) actions of the lab's policies for many classes on the same samples, by name, each label at once; -1: an offload."""
+    from ..lab.simulation.policies.calibrated import Calibrated
+    from ..lab.simulation.policies.pairwise import Pairwise
+
+    return {
+        "pairwise H2T2, replayed": np.maximum(Pairwise(numbers["bits"]).act(stream, costs, defaults.SEED), -1),
+        "calibrated rule": Calibrated().act(stream, costs, 0),
+    }
 
 
 def _report(

@@ -102,7 +102,7 @@ def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
         reference.start()
         psi, zeta = (draws.last[0] + 0.5) / ONE, draws.last[1] < round(reference.epsilon * ONE)
         expected, q, p = reference.decide(k, psi, zeta)
-        worst = max(worst, abs(core.experts.offload / ONE - q), abs(core.experts.one / ONE - p))
+        worst = max(worst, abs(core.experts.offload / ONE - q), abs(core.experts.positive / ONE - p))
         if action != expected:
             differ += 1
             margin = max(margin, min(abs(psi - q), abs(psi - q - p)))

@@ -187,7 +187,7 @@ def _quarters(
             if action == OFFLOAD:
                 paid += BETA
                 asked.append(n)
-                chances.append(max(1, policy.asked()) / ONE)
+                chances.append(max(1, policy.offload_chance()) / ONE)
                 policy.learn(policy.ticket, int(said[n]))
             else:
                 paid += matrix[said[n], action]

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from h2t2.core.numbers import ONE
-from h2t2.core.rules import CalibratedMulticlass
 
 from ...common import plots
 from ..replay import write_csv
@@ -21,7 +20,6 @@ COSTS = ((0.0, 0.7, 0.9), (1.0, 0.0, 0.5), (0.8, 1.0, 0.0))  # costs[i][j]: pred
 def perform(setting: Setting) -> list[Path]:
     steps = 60 if setting.quick else 200
     matrix = np.round(np.array(COSTS) * ONE).astype(np.int64)
-    CalibratedMulticlass(matrix.tolist())
     f = [(a, b, steps - a - b) for a in range(steps + 1) for b in range(steps + 1 - a)]
     scores = np.round(np.array(f) / steps * 16384).astype(np.int64)
     actions = np.zeros(len(f), np.int64)

@@ -11,12 +11,13 @@ from h2t2.core import adaptive, budget, forecaster, miss_rate
 
 from ...common.jit import compile_function, njit, njit_nogil
 from . import tree_twin as trees
-from .tree_twin import divided, draw, exp2, times
+from .tree_twin import LOSS, divide, draw, exp2, times
 from .twin import ASKED, LOSE
 from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 
 ONE, ONE_Q29 = adaptive.ONE, adaptive.ONE_Q29
-FAR, KINDS = adaptive.FAR, forecaster.KINDS
+FAR, KINDS, COUNT = adaptive.FAR, forecaster.KINDS, forecaster.COUNT
+FEE, FP, FN, LOWER, UPPER = adaptive.FEE, adaptive.FP, adaptive.FN, adaptive.LOWER, adaptive.UPPER
 NOTCH, STAKE, SUMS = miss_rate.NOTCH, miss_rate.STAKE, miss_rate.SUMS
 
 square_root = compile_function(forecaster.square_root)
@@ -26,20 +27,20 @@ judge = compile_function(forecaster.judge)
 weigh = compile_function(forecaster.weigh, exp2=exp2)
 count = compile_function(forecaster.count)
 fade = compile_function(forecaster.fade)
-wanted = compile_function(adaptive.wanted)
+offload_wish = compile_function(adaptive.offload_wish)
 price = compile_function(budget.price)
 part = compile_function(adaptive.part, exp2=exp2)
 ratio = compile_function(adaptive.ratio)
 share = compile_function(miss_rate.share)
-begin = compile_function(miss_rate.begin)
-answered_zero = compile_function(miss_rate.answered_zero)
-feared = compile_function(miss_rate.feared, times=times)
-told = compile_function(miss_rate.told, times=times)
+clear_sums = compile_function(miss_rate.clear_sums)
+zero_chance = compile_function(miss_rate.zero_chance)
+expect_misses = compile_function(miss_rate.expect_misses, times=times)
+count_event = compile_function(miss_rate.count_event, times=times)
 estimate = compile_function(miss_rate.estimate, times=times, share=share, square_root=square_root)
-stakes = compile_function(miss_rate.stakes, times=times, exp2=exp2)
+raise_costs = compile_function(miss_rate.raise_costs, times=times, exp2=exp2)
 over = compile_function(miss_rate.over)
-looks = compile_function(miss_rate.looks)
-_clear = compile_function(adaptive._clear)
+smallest_chance = compile_function(miss_rate.smallest_chance)
+corrected = compile_function(adaptive.corrected)
 
 
 @njit
@@ -65,7 +66,7 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
     kinds = MEMORIES * KINDS
     loss, weight, p = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
     weigh(weight, loss)
-    seen = np.zeros(3, np.int64)
+    belief, effective = np.zeros(4, np.int64), np.zeros(5, np.int64)
     tree = trees.at(trees.planted(1, n), 0)
     ahead = SHARE + ((2 * bits - 1) << 20)
     lead = 0
@@ -73,14 +74,15 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
     tickets = np.zeros(len(bins) if late else 1, np.int64)
     slot_ticket, slot_chance, slot_kept = np.zeros(window, np.int64), np.zeros(window, np.int64), np.zeros(window, np.int64)
     charged = np.zeros(len(bins), np.int64)
-    floor, count_fp, count_fn, cut = FLOOR, delta_fp, delta_fn, ONE
+    floor, unit_cost = FLOOR, ONE
+    effective[FP], effective[FN] = delta_fp, delta_fn
     sums, made, found = np.zeros(SUMS, np.int64), np.zeros(4, np.int64), np.array([0, ONE])
     slot_seen, learned, stake = np.zeros(window, np.int64), rates.copy(), 0
     if limit:
-        floor = looks(limit)
-        begin(sums, floor)
-        stakes(0, delta_fp, delta_fn, made)
-        count_fp, count_fn, cut = made[1], made[2], made[3]
+        floor = smallest_chance(limit)
+        clear_sums(sums, floor)
+        raise_costs(0, delta_fp, delta_fn, made)
+        effective[FP], effective[FN], unit_cost = made[1], made[2], made[3]
     last = taught = refused = lost = 0
     noisy = rdl_fp or rdl_fn
     for t in range(len(bins)):
@@ -106,15 +108,14 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
         trees.coarsen(tree)
         q, ones, _, pairs, total = trees.regions(tree, k)
         forecasts(labels_of, events, prior[k], p, bits, k)
-        mean(labels_of, weight, p, seen, size, n + k)
-        at, low, high = seen[0], max(1, seen[0] - seen[1]), min(ONE - 1, seen[0] + seen[1])
+        mean(labels_of, weight, p, belief, size, n + k)
         if noisy:
-            clear = ONE - rdl_fp - rdl_fn
-            at, low, high = _clear(at, rdl_fp, clear), _clear(low, rdl_fp, clear), _clear(high, rdl_fp, clear)
+            for entry in range(COUNT):
+                belief[entry] = corrected(belief[entry], rdl_fp, rdl_fn)
         least = max(floor, AUDITS[clock[2]])
-        fee = times(beta, cut)
-        lower, upper = ratio(fee, count_fn), ONE - ratio(fee, count_fp)
-        both = wanted(at, low, high, seen[2], fee, count_fp, count_fn, lower, upper, least)
+        effective[FEE] = fee = times(beta, unit_cost)
+        effective[LOWER], effective[UPPER] = ratio(fee, effective[FN]), ONE - ratio(fee, effective[FP])
+        both = offload_wish(belief, effective, least)
         guess, want = both & 1, both >> 1
         unit = tree[5][1]
         g = part((ahead + lead >> 6 + unit) - total, unit)
@@ -140,12 +141,12 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             actions[t] = guess
         missing = 0
         if limit and affords:
-            missing = answered_zero(one, zero, guess, chance)
-            feared(sums, found, at, high, missing, chance, limit)
+            missing = zero_chance(one, zero, guess, chance)
+            expect_misses(sums, found, belief, missing, chance, limit)
             if abs(sums[STAKE] - stake) >= NOTCH:
                 stake = sums[STAKE]
-                stakes(stake, delta_fp, delta_fn, made)
-                count_fp, count_fn, cut = made[1], made[2], made[3]
+                raise_costs(stake, delta_fp, delta_fn, made)
+                effective[FP], effective[FN], unit_cost = made[1], made[2], made[3]
                 learned[0], learned[2] = over(rates[0], made[0]), over(rates[2], made[0])
         if affords:
             trees.charge_cost(tree, k, rate, beta)
@@ -189,14 +190,14 @@ def play(bins, labels, betas, deltas, rates, options, prior, bucket, state, star
             trees.teach(tree, k, zero, one, divisor)
             mine = one if guess else zero
             mine = times(mine, ONE - want) if mine > 0 else -times(-mine, ONE - want)
-            hi, lo = divided(one - mine, divisor)
-            lead = _moved_to(lead, (min(max(hi, -STEP), STEP) << 6) + (lo >> 8))
+            divide(one - mine, divisor, tree[5], LOSS)
+            lead = _moved_to(lead, (min(max(tree[5][LOSS], -STEP), STEP) << 6) + (tree[5][LOSS + 1] >> 8))
             forecasts(labels_of, events, prior[k], p, bits, k)
             judge(loss, p, label)
             weigh(weight, loss)
             count(labels_of, events, size, n + k, label)
             taught += 1
             if limit and label:
-                told(sums, (said >> 15) + 1, said & 32767)
+                count_event(sums, (said >> 15) + 1, said & 32767)
                 estimate(sums, found)
     return taught, refused, lost

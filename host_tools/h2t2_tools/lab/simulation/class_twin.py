@@ -8,7 +8,7 @@ from h2t2.core import adaptive_classes, class_forecaster
 
 from ...common.jit import compile_function, njit, njit_nogil
 from .adaptive_twin import fade, square_root, weigh
-from .tree_twin import divided, draw, exp2, times
+from .tree_twin import divide, draw, exp2, times
 from .twin import ASKED, LOSE
 from .watch_twin import AUDITS, FLOOR, GAMMA, MEMORIES, SHARE, STEP, see
 
@@ -20,7 +20,9 @@ confidence = compile_function(class_forecaster.confidence)
 observe = compile_function(class_forecaster.observe)
 total = compile_function(class_forecaster.total)
 class_forecasts = compile_function(class_forecaster.class_forecasts)
-class_mean = compile_function(class_forecaster.class_mean, times=times, square_root=square_root)
+mix = compile_function(class_forecaster.mix)
+cheapest = compile_function(class_forecaster.cheapest)
+class_mean = compile_function(class_forecaster.class_mean, times=times, square_root=square_root, mix=mix, cheapest=cheapest)
 class_judge = compile_function(class_forecaster.class_judge)
 class_count = compile_function(class_forecaster.class_count, fade=fade, total=total)
 weights = compile_function(adaptive_classes.weights, exp2=exp2)
@@ -29,18 +31,18 @@ charge = compile_function(adaptive_classes.charge)
 
 @njit
 def _ask(spent, rate, k, want, beta, sign):
-    """AdaptiveClasses._ask."""
+    """AdaptiveClasses._charge_offload."""
     last = len(spent) - 1
     charge(spent, k + 1, last, times(rate >> 6, beta) * sign)
     charge(spent, last, last + 1, times(rate >> 6, (beta >> 1) * want >> 14) * sign)
 
 
 @njit
-def _over(rate, cost, chance):
-    """AdaptiveClasses._over."""
+def _octaves(rate, cost, chance, loss):
+    """AdaptiveClasses._octaves; loss: (2,), scratch."""
     x = times(rate, min(abs(cost), ONE)) + times(rate, max(abs(cost) - ONE, 0))
-    hi, lo = divided(x if cost > 0 else -x, chance)
-    return (min(max(hi, -STEP), STEP) << 6) + (lo >> 8)
+    divide(x if cost > 0 else -x, chance, loss, 0)
+    return (min(max(loss[0], -STEP), STEP) << 6) + (loss[1] >> 8)
 
 
 @njit_nogil
@@ -57,7 +59,8 @@ def play(scores, labels, betas, costs, bits, rate, window, state, starts, rounds
     loss, weight = np.zeros(FORECASTS, np.int64), np.zeros(FORECASTS, np.int64)
     p, mixed = np.zeros(FORECASTS * classes, np.int64), np.zeros(classes, np.int64)
     weigh(weight, loss)
-    belief, shares = np.zeros(4, np.int64), np.zeros(2, np.int64)
+    belief, shares, scratch = np.zeros(4, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64)
+    shape = np.array([bits, classes, cells, nodes])
     spent = np.zeros((1 << bits) + 2, np.int64)
     last = len(spent) - 1
     head = SHARE + (bits << 20)
@@ -78,8 +81,8 @@ def play(scores, labels, betas, costs, bits, rate, window, state, starts, rounds
                 total(counts, known, classes, memory * nodes, (memory + 1) * nodes)
         if not clock[0] % 1000:
             spent[:] = spent - spent.min() >> 1
-        class_forecasts(counts, known, sums, totals[cell], p, bits, classes, cell)
-        class_mean(p, weight, costs, mixed, known, belief, nodes, classes, cell)
+        class_forecasts(counts, known, sums, totals[cell], p, shape, cell)
+        class_mean(p, weight, costs, mixed, known, belief, cell)
         guess = belief[0]
         want = ONE if belief[1] + belief[2] > beta else AUDITS[clock[2]]
         weights(spent, shares, head, k)
@@ -121,13 +124,13 @@ def play(scores, labels, betas, costs, bits, rate, window, state, starts, rounds
                     more = given[event] - betas[r]
                     _ask(spent, rate, k, wish >> 4, abs(more), 1 if more > 0 else -1)
             row = labels[r] * classes
-            charge(spent, 0, k + 1, _over(rate, costs[row + (cell >> bits)], divisor))
+            charge(spent, 0, k + 1, _octaves(rate, costs[row + (cell >> bits)], divisor, scratch))
             mistake = costs[row + (wish & 15)]
             mistake = times(mistake, ONE - (wish >> 4)) if mistake > 0 else -times(-mistake, ONE - (wish >> 4))
-            charge(spent, last, last + 1, _over(rate, mistake, divisor))
-            class_forecasts(counts, known, sums, totals[cell], p, bits, classes, cell)
+            charge(spent, last, last + 1, _octaves(rate, mistake, divisor, scratch))
+            class_forecasts(counts, known, sums, totals[cell], p, shape, cell)
             class_judge(loss, p, classes, labels[r])
             weigh(weight, loss)
-            class_count(counts, known, bits, classes, cell, labels[r])
+            class_count(counts, known, shape, cell, labels[r])
             taught += 1
     return taught, refused, lost

@@ -12,6 +12,7 @@ from h2t2.core import experts, numbers
 from ...common.jit import compile_function, njit
 
 ONE, NONE, FINE = numbers.ONE, numbers.NONE, numbers.FINE
+LOSS = 2  # where a tree's array `gauge` holds a loss, four words
 CAP, ROOM, COARSEST = experts.CAP, experts.ROOM, experts.COARSEST
 
 
@@ -19,6 +20,9 @@ _tables = {name: np.array(getattr(numbers, name), np.int64) for name in ("CURVE"
 log_add = compile_function(numbers.log_add, **_tables)
 exp2 = compile_function(numbers.exp2, **_tables)
 times = compile_function(numbers.times)
+_put = compile_function(numbers._put)
+scale = compile_function(numbers.scale, _put=_put)
+divide = compile_function(numbers.divide, _put=_put)
 
 
 @njit
@@ -30,46 +34,10 @@ def draw(state):
 
 
 @njit
-def scaled(x, q15):
-    """numbers.scale: (octaves, fine word)."""
-    a = x if x > 0 else -x
-    b = (a & 32767) * q15
-    a = (a >> 15) * q15 + (b >> 15)
-    return _signed(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3)
-
-
-@njit
-def divided(x, p):
-    """numbers.divide: (octaves, fine word)."""
-    a = x if x > 0 else -x
-    shift = 0
-    while p < 268435456:
-        p <<= 1
-        shift += 1
-    p >>= 9
-    b = a % p << 10
-    a //= p
-    c = b // p
-    b = b % p << 10
-    a = a << 8 | c >> 2
-    b = (c & 3) << 12 | b // p << 2 | (b % p << 2) // p
-    if a >> 26 - shift:
-        return _signed(x, 67108863, FINE)
-    return _signed(x, a << shift | b >> 14 - shift, b << shift & FINE)
-
-
-@njit
-def _signed(sign, hi, fine):
-    if sign < 0:
-        return -hi - (1 if fine > 0 else 0), -fine & FINE
-    return hi, fine
-
-
-@njit
 def _pull(tree, n, last):
     """Experts._pull."""
-    u, v, p, losses, _, scale = tree
-    unit = scale[1]
+    u, v, p, losses, _, gauge = tree
+    unit = gauge[1]
     size = len(u)
     left = n << 1
     right = left + 1
@@ -90,9 +58,9 @@ def _pull(tree, n, last):
 @njit
 def rebuild(tree, coarser, halved):
     """Experts.rebuild."""
-    u, _, _, losses, fine, scale = tree
+    u, _, _, losses, fine, gauge = tree
     size = len(u)
-    unit = scale[1]
+    unit = gauge[1]
     if coarser or halved:
         for n in range(2 * size):
             if coarser:
@@ -102,9 +70,9 @@ def rebuild(tree, coarser, halved):
             if halved:
                 fine[n] >>= 1
     if coarser:
-        scale[1] += 1
+        gauge[1] += 1
     if halved:
-        scale[1] -= 1
+        gauge[1] -= 1
     for n in range(size - 1, 0, -1):
         _pull(tree, n, n)
 
@@ -112,8 +80,8 @@ def rebuild(tree, coarser, halved):
 @njit
 def coarsen(tree):
     """Experts.coarsen, where there is no room left."""
-    u, _, _, losses, _, scale = tree
-    if scale[0] <= ROOM:
+    u, _, _, losses, _, gauge = tree
+    if gauge[0] <= ROOM:
         return
     size = len(u)
     top = 0
@@ -128,22 +96,23 @@ def coarsen(tree):
                 x += losses[n]
                 y += losses[n + size]
         top = max(top, a + abs(x), b + abs(y))
-    scale[0] = top
+    gauge[0] = top
     if top > CAP:
-        rebuild(tree, True, scale[1] >= COARSEST)
+        rebuild(tree, True, gauge[1] >= COARSEST)
 
 
 @njit
-def charge(tree, k, ah, al, bh, bl):
-    """Experts.charge."""
-    u, _, _, losses, fine, scale = tree
+def charge(tree, k):
+    """Experts.charge, of the loss in the tree."""
+    u, _, _, losses, fine, gauge = tree
     size = len(u)
-    unit = scale[1]
+    unit = gauge[1]
+    ah, al, bh, bl = gauge[LOSS : LOSS + 4]
     al += (ah & (1 << unit) - 1) << 14
     bl += (bh & (1 << unit) - 1) << 14
     ah >>= unit
     bh >>= unit
-    scale[0] += 1 + max(abs(ah), abs(bh))
+    gauge[0] += 1 + max(abs(ah), abs(bh))
     bits = unit + 14
     mask = (1 << bits) - 1
     k += size
@@ -166,8 +135,8 @@ def charge(tree, k, ah, al, bh, bl):
 @njit
 def regions(tree, k):
     """Experts.regions: (offload Q15, one Q15, chance Q29, local class, logarithm of the weights' sum)."""
-    u, v, p, losses, _, scale = tree
-    unit = scale[1]
+    u, v, p, losses, _, gauge = tree
+    unit = gauge[1]
     half = size = len(u)
     n = 1
     a = b = 0
@@ -203,26 +172,28 @@ def regions(tree, k):
 @njit
 def charge_cost(tree, k, rate, beta):
     """What an offload costs more (or, below 0, less) than was charged, to the offloading experts of bin k; beta: Q15."""
-    hi, lo = scaled(rate if beta > 0 else -rate, abs(beta))
-    charge(tree, k, -hi - (1 if lo > 0 else 0), -lo & FINE, hi, lo)
+    rate = rate if beta > 0 else -rate
+    scale(-rate, abs(beta), tree[5], LOSS)
+    scale(rate, abs(beta), tree[5], LOSS + 2)
+    charge(tree, k)
 
 
 @njit
 def teach(tree, k, zero, one, divisor):
     """A label's losses (octaves, Q26) of predicting 0 and 1 in bin k, divided by its chance (Q29; 0: it teaches nothing)."""
     if divisor:
-        ah, al = divided(zero, divisor)
-        bh, bl = divided(-one, divisor)
-        charge(tree, k, ah, al, bh, bl)
+        divide(zero, divisor, tree[5], LOSS)
+        divide(-one, divisor, tree[5], LOSS + 2)
+        charge(tree, k)
 
 
 @njit
 def planted(count, n):
-    """`count` trees of n bins with equal weights, as (u, v, p, losses, fine, scale), a row each; scale: `spent` and `unit`."""
+    """`count` trees of n bins with equal weights, as (u, v, p, losses, fine, gauge); gauge: `bound`, `unit`, a loss."""
     u = np.zeros((count, n), np.int64)
     losses = np.zeros((count, 2 * n), np.int64)
     fine = np.full((count, 2 * n), 8192, np.int64)
-    forest = (u, np.zeros_like(u), np.zeros_like(u), losses, fine, np.zeros((count, 2), np.int64))
+    forest = (u, np.zeros_like(u), np.zeros_like(u), losses, fine, np.zeros((count, 6), np.int64))
     for number in range(count):
         rebuild(at(forest, number), False, False)
     return forest
@@ -231,5 +202,5 @@ def planted(count, n):
 @njit
 def at(forest, number):
     """One tree of them."""
-    u, v, p, losses, fine, scale = forest
-    return u[number], v[number], p[number], losses[number], fine[number], scale[number]
+    u, v, p, losses, fine, gauge = forest
+    return u[number], v[number], p[number], losses[number], fine[number], gauge[number]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from h2t2.core import numbers, pairwise, rng, rules
+from h2t2.core import numbers, rng
 
+from ...common import calibrated
 from ...common.jit import compile_function, njit, njit_nogil
 from . import tree_twin as trees
 from .tree_twin import draw, times
@@ -14,8 +15,18 @@ ONE, ONE_Q29 = numbers.ONE, numbers.ONE_Q29
 AS_CHARGED, LOSE = -1, -2  # what may stand in place of an arrival's cost
 ASKED = 2  # in `actions`: 0 and 1 are the local classes, ASKED and ASKED + 1 an offload with that one to fall back to
 
-ratio = compile_function(pairwise.ratio)
-expected = compile_function(rules.expected)
+expected_cost = compile_function(calibrated.expected_cost)
+
+
+@njit
+def ratio(a, b):
+    """a / b in Q15, to nearest, for 0 <= a <= b and 2^15 <= b < 2^30; the low 8 bits of both are dropped."""
+    b >>= 8
+    a >>= 8
+    if a >= b:
+        return ONE
+    a <<= 8
+    return ((a // b << 8 | (a % b << 8) // b) + 1) >> 1
 
 
 @njit
@@ -120,14 +131,17 @@ def h2t2(which, bins, labels, betas, rates, options, state, starts, rounds, cost
 
 @njit_nogil
 def pairs_of(scores, costs, bits):
-    """Pairwise.decide's choice a sample: (a, b, bin), (T,) each; scores: (T, K) Q14, costs: (K, K) Q15."""
+    """The two cheapest classes of each sample and the bin of their learner: (a, b, bin), (T,) each.
+
+    scores: (T, K) Q14; costs: (K, K) Q15.
+    """
     a_of, b_of = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)
     bins = np.zeros(len(scores), np.int64)
     for t in range(len(scores)):
         a = b = 0
         low = next_low = 1073741823
         for k in range(len(costs)):
-            cost = expected(costs, scores[t], k)
+            cost = expected_cost(costs, scores[t], k)
             if cost < low:
                 b, next_low = a, low
                 a, low = k, cost

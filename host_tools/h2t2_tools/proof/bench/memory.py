@@ -30,11 +30,8 @@ POLICIES = {
     "adaptive": "from h2t2.core.adaptive import Adaptive; policy = Adaptive()",
     "adaptive, with a limit for misses": "from h2t2.core.miss_rate import MissLimited; policy = MissLimited(miss_rate=655)",
     **{
-        f"{name}, {n} classes": f"from h2t2.core.{module} import {kind}; {COSTS.format(n=n)}; policy = {kind}(costs)"
-        for name, module, kind in (
-            ("pairwise H2T2", "pairwise", "Pairwise"),
-            ("adaptive", "adaptive_classes", "AdaptiveClasses"),
-        )
+        f"adaptive, {n} classes": "from h2t2.core.adaptive_classes import AdaptiveClasses; "
+        f"{COSTS.format(n=n)}; policy = AdaptiveClasses(costs)"
         for n in (3, 10)
     },
 }

@@ -13,7 +13,7 @@ from h2t2.node import start  # noqa: E402
 
 def act(tag, k, decision, source):
     line = {"n": tag, "bin": k, "decision": decision, "source": start.SOURCES[source]}
-    line["taught"] = running.node.policy.taught
+    line["taught"] = running.node.policy.lessons
     line["strangers"] = running.node.strangers
     print(json.dumps(line))
 
@@ -24,7 +24,7 @@ link = start.mqtt_link(config)
 running = start.service(config, link, act)
 Oracle(running, int(sys.argv[1]), lambda tag: tag)
 restored = running.keeper.restored
-print(json.dumps({"start": {"boot": link.boot, "restored": restored, "taught": running.node.policy.taught}}))
+print(json.dumps({"start": {"boot": link.boot, "restored": restored, "taught": running.node.policy.lessons}}))
 try:
     running.run()
 except KeyboardInterrupt:

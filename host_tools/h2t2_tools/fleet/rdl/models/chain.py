@@ -8,9 +8,9 @@ import numpy as np
 
 from h2t2.core.defaults import DELTA_FN, DELTA_FP
 from h2t2.core.policy import OFFLOAD
-from h2t2.core.rules import CalibratedMulticlass
 from h2t2.units import matrix, q15
 
+from ....common.calibrated import CalibratedRule
 from .source import Source
 from .tensors import Batch, Model
 
@@ -27,7 +27,7 @@ class Chain:
     def __init__(self, first: Model, second: Model, source: Source, log: Callable[[str], None]) -> None:
         """source: of the first, with what the second costs and what a wrong answer does."""
         costs = matrix(source.costs) if source.costs else [[0, DELTA_FP], [DELTA_FN, 0]]
-        self._rule, self._beta = CalibratedMulticlass(costs), q15(source.then_beta, "then-beta")
+        self._rule, self._beta = CalibratedRule(costs), q15(source.then_beta, "then-beta")
         self._first, self._second, self._log = first, second, log
         self.raw = first.raw and second.raw
         self.shape = first.shape

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2t2.core.adaptive_classes import AdaptiveClasses as Device
-from h2t2.units import q15, told
+from h2t2.units import label_costs, q15
 
 from .. import class_twin, twin
 from ..stream import Costs, Stream
@@ -21,8 +21,10 @@ class AdaptiveClasses(Policy):
     name = "adaptive"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        errors = told(costs.matrix, self.confusion) if self.confusion else None
-        made = Device(costs.q15.tolist(), self.bits, beta=q15(costs.beta, "beta"), seed=seed, window=self.window, told=errors)
+        errors = label_costs(costs.matrix, self.confusion) if self.confusion else None
+        made = Device(
+            costs.q15.tolist(), self.bits, beta=q15(costs.beta, "beta"), seed=seed, window=self.window, label_costs=errors
+        )
         actions = np.zeros(len(stream), np.int64)
         late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
         matrix = np.array(made.costs, np.int64)

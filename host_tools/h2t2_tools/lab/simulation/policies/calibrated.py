@@ -2,17 +2,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from h2t2.core.rules import CalibratedMulticlass
+from h2t2.core.adaptive_classes import checked_costs
 
 from ....common.jit import njit_nogil
 from ..stream import Costs, Stream
-from ..twin import expected
+from ..twin import expected_cost
 from .base import Policy
 
 
 @njit_nogil
 def binary_rule(scores, betas, delta_fp, delta_fn, actions):
-    """h2t2.core.rules.Calibrated.decide a sample; scores (T,) Q14, betas (T,) Q15."""
+    """Theorem 1 for each sample: predict 1 iff f >= delta_1 / (delta_1 + delta_-1).
+
+    It offloads iff beta / delta_-1 <= f < 1 - beta / delta_1.
+
+    scores: (T,) Q14; betas: (T,) Q15; actions: (T,), becomes 0, 1, or -1 for an offload.
+    """
     for t in range(len(scores)):
         zero = scores[t] * delta_fn
         one = (16384 - scores[t]) * delta_fp
@@ -24,12 +29,12 @@ def binary_rule(scores, betas, delta_fp, delta_fn, actions):
 
 @njit_nogil
 def multiclass_rule(scores, betas, matrix, actions):
-    """h2t2.core.rules.CalibratedMulticlass.decide a sample; scores (T, K) Q14, matrix (K, K) Q15."""
+    """CalibratedRule.decide for each sample; scores: (T, K) Q14; betas: (T,) Q15; matrix: (K, K) Q15."""
     for t in range(len(scores)):
         best = 0
         least = 1073741823
         for k in range(len(matrix)):
-            cost = expected(matrix, scores[t], k)
+            cost = expected_cost(matrix, scores[t], k)
             if cost < least:
                 least = cost
                 best = k
@@ -48,6 +53,6 @@ class Calibrated(Policy):
         if stream.score.ndim == 1:
             binary_rule(stream.q14[:, 1], stream.beta_q15, matrix[0, 1], matrix[1, 0], actions)
         else:
-            CalibratedMulticlass(matrix.tolist())  # refuses a matrix that is none
+            checked_costs(matrix.tolist())
             multiclass_rule(stream.q14, stream.beta_q15, matrix, actions)
         return actions

@@ -76,5 +76,4 @@ class H2T2(Policy):
 
 def options(made: Device) -> tuple[int, ...]:
     """A device policy's options as the twin takes them."""
-    bits = made.experts.n.bit_length() - 1
-    return bits, made.rate, int(made.all), int(made.anytime), made.epsilon, made.half_life, made.tickets.window
+    return made.bits, made.rate, int(made.all), int(made.anytime), made.epsilon, made.half_life, made.tickets.window
