@@ -84,14 +84,14 @@ def test_finer_bins_share_a_place():
     for bits, size in ((1, 2), (4, 16), (8, PLACES), (12, PLACES)):
         account = Account(bits)
         for k in range(1 << bits):
-            account.scored(k)
+            account.count_score(k)
         assert account.scores == [(1 << bits) // size] * size
 
 
 def test_waits_are_counted_by_powers_of_two():
     account = Account(4)
     for ms in (-5, 0, 1, 2, 3, 4, 1023, 1024, 2047, 2048, 10**6):
-        account.learned(paper(), 3, 0, 0, ms)
+        account.count_answer(paper(), 3, 0, 0, ms)
     assert account.waits == [2, 1, 2, 1, 0, 0, 0, 0, 0, 0, 1, 2, 2] and len(account.waits) == WAITS
 
 

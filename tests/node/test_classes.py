@@ -182,7 +182,7 @@ def test_what_a_configuration_says_of_classes():
     made = NodeConfig(**usual).content()["arguments"]
     assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "told"} & set(made)
     made = NodeConfig(**usual, rdl_confusion=[[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]).content()["arguments"]
-    assert made["told"][1] == [32768, 0, 32768] and made["told"][0][1] == 36409  # 1 / .9
+    assert made["label_costs"][1] == [32768, 0, 32768] and made["told"][0][1] == 36409  # 1 / .9
 
 
 @pytest.mark.slow
