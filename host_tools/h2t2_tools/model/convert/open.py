@@ -31,7 +31,11 @@ def open_source(path: Path) -> Source:
         from . import from_tflite as tflite_source
 
         return tflite_source.tflite_file(path)
+    if suffix == ".onnx":
+        from .from_onnx.source import onnx_file
+
+        return onnx_file(path)
     raise UserError(
-        f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn) or a float .tflite; "
-        "export other frameworks' models to one of these"
+        f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn), .onnx (PyTorch and others) or a "
+        "float .tflite; export other frameworks' models to one of these"
     )

@@ -1,0 +1,103 @@
+"""An ONNX network as a source: translated, compared with onnxruntime, then quantised like a float .tflite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ....common.errors import UserError
+from ...tflite_write import write
+from ..from_tflite import from_bytes
+from ..source import Source
+from . import elementwise, layers, shapes
+from .network import EXTRA, Network, Node, read
+from .translation import Translation
+
+TRANSLATORS: dict[str, Callable[[Node, Translation], None]] = {
+    "Conv": layers.convolution,
+    "Gemm": layers.gemm,
+    "MatMul": layers.matmul,
+    **dict.fromkeys(("MaxPool", "AveragePool"), layers.pool),
+    "GlobalAveragePool": layers.global_average,
+    "BatchNormalization": elementwise.batch_normalisation,
+    **dict.fromkeys(elementwise.FUNCTIONS, elementwise.function),
+    **dict.fromkeys(elementwise.ARITHMETIC, elementwise.arithmetic),
+    "Div": elementwise.divide,
+    "Relu": elementwise.relu,
+    "Clip": elementwise.clip,
+    "LeakyRelu": elementwise.leaky_relu,
+    "PRelu": elementwise.prelu,
+    "HardSigmoid": elementwise.hard_sigmoid,
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze"), shapes.reshape),
+    "Transpose": shapes.transpose,
+    "Concat": shapes.concatenate,
+    "Pad": shapes.pad,
+    **dict.fromkeys(("Resize", "Upsample"), shapes.resize),
+    **dict.fromkeys(("ReduceMean", "ReduceSum"), shapes.reduce_mean),
+    "Softmax": shapes.softmax,
+    **dict.fromkeys(("Identity", "Dropout"), shapes.same),
+}
+REMEDIES = {
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), "use convolutions along time, or a Keras LSTM"),
+    **dict.fromkeys(("Erf", "Gelu", "Elu", "Exp"), "use ReLU, LeakyReLU or Hardswish"),
+    **dict.fromkeys(("ArgMax", "TopK"), "leave it out: the policy needs the scores"),
+    "LogSoftmax": "use Softmax: the policy needs scores from 0 to 1",
+    "ConvTranspose": "use an upsampling (Resize) before a convolution",
+    "LayerNormalization": "use batch normalisation",
+    "InstanceNormalization": "use batch normalisation",
+    **dict.fromkeys(
+        ("LinearClassifier", "TreeEnsembleClassifier", "SVMClassifier", "Scaler", "Normalizer"),
+        "pass the scikit-learn model itself, as .joblib",
+    ),
+    **dict.fromkeys(("QuantizeLinear", "DequantizeLinear", "QLinearConv"), "export the float model; h2t2 quantises it"),
+}
+TOLERANCE = 1e-5  # of the largest output
+TRIALS = 8  # random samples for the comparison
+
+
+def onnx_file(path: Path) -> Source:
+    """The source of an .onnx file. Its samples have the shape of the network's input, channels first.
+
+    Raises: UserError for a file that cannot be read, for a node without a translation (with its name and what to export
+    instead), or for a translation that computes other numbers than onnxruntime.
+    """
+    network = read(path)
+    content = translated(network)
+    source = from_bytes("ONNX", path, content, path.stat().st_size)
+    _compare(network, source)
+    return replace(source, shape=network.shapes[network.input][1:])
+
+
+def translated(network: Network) -> bytes:
+    """The float .tflite of a network."""
+    into = Translation(network)
+    for node in network.nodes:
+        translator = TRANSLATORS.get(node.kind)
+        if translator is None:
+            raise node.refuse(
+                "has no translation", REMEDIES.get(node.kind, "; ".join(("supported", ", ".join(sorted(TRANSLATORS)))))
+            )
+        translator(node, into)
+    return write(into.graph())
+
+
+def _compare(network: Network, source: Source) -> None:
+    """UserError if the translation's outputs differ from onnxruntime's on random samples."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise UserError(EXTRA) from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(network.path), options, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((TRIALS, *network.shapes[network.input][1:])).astype(np.float32)
+    expected = np.stack([np.asarray(session.run(None, {network.input: row[None]})[0], float).ravel() for row in x])
+    difference = float(np.abs(source.scores(x) - expected).max())
+    if difference > TOLERANCE * max(1.0, float(np.abs(expected).max())):
+        raise UserError(
+            f"{network.path}: its .tflite differs from onnxruntime by {difference:.3g}: a defect of h2t2, please report it"
+        )

@@ -1,0 +1,173 @@
+"""ONNX networks as sources: translated as onnxruntime computes them, quantised, and run by the integer interpreter."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from h2t2_tools.common.errors import UserError  # noqa: E402
+from h2t2_tools.model.convert.from_onnx import source  # noqa: E402
+from h2t2_tools.model.convert.open import open_source  # noqa: E402
+from h2t2_tools.model.inspect import inspect  # noqa: E402
+
+NETWORKS = sorted(Path(__file__).parents[1].joinpath("material/onnx").glob("*.onnx"))
+PICTURE, WAVE, ROW = (1, 4, 6, 8), (1, 3, 16), (1, 10)
+RNG = np.random.default_rng(7)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def network(
+    tmp_path: Path, kind: str, shape: tuple[int, ...], *constants: np.ndarray, before: str = "", opset: int = 17, **attributes
+):
+    """An .onnx file with one node; constants: its further inputs; before: a node without attributes in front of it."""
+    names = [f"constant{n}" for n in range(len(constants))]
+    nodes = [helper.make_node(before, ["x"], ["first"], name="before")] if before else []
+    nodes.append(helper.make_node(kind, ["first" if before else "x", *names], ["y"], name="the_node", **attributes))
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", *shape[1:]])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array, name) for array, name in zip(constants, names)],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    inferred = onnx.shape_inference.infer_shapes(model)
+    rank = len(inferred.graph.output[0].type.tensor_type.shape.dim)
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * rank))
+    path = tmp_path / "network.onnx"
+    onnx.save(model, path)
+    return path
+
+
+LONG = np.int64
+CASES = {
+    "conv": ("Conv", PICTURE, [numbers(5, 4, 3, 3), numbers(5)], {}),
+    "conv, same": ("Conv", PICTURE, [numbers(5, 4, 3, 3)], {"pads": [1, 1, 1, 1]}),
+    "conv, strides and dilation": ("Conv", PICTURE, [numbers(5, 4, 2, 2)], {"strides": [2, 1], "dilations": [1, 2], "pads": [1, 0, 0, 2]}),
+    "conv, auto_pad": ("Conv", PICTURE, [numbers(5, 4, 3, 3)], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+    "conv, depthwise": ("Conv", PICTURE, [numbers(8, 1, 3, 3), numbers(8)], {"group": 4, "pads": [1, 1, 1, 1]}),
+    "conv, time": ("Conv", WAVE, [numbers(5, 3, 4), numbers(5)], {"strides": [3], "pads": [2, 1]}),
+    "conv, time, depthwise": ("Conv", WAVE, [numbers(3, 1, 3)], {"group": 3, "dilations": [2]}),
+    "batch normalisation": ("BatchNormalization", PICTURE, [numbers(4), numbers(4), numbers(4), np.abs(numbers(4)) + 0.1], {}),
+    "gemm": ("Gemm", ROW, [numbers(3, 10), numbers(3)], {"transB": 1}),
+    "gemm, alpha and beta": ("Gemm", ROW, [numbers(10, 3), numbers(1, 3)], {"alpha": 0.5, "beta": 2.0}),
+    "matmul": ("MatMul", ROW, [numbers(10, 3)], {}),
+    "matmul of a sequence": ("MatMul", (1, 5, 10), [numbers(10, 3)], {}),
+    "add, per channel": ("Add", PICTURE, [numbers(1, 4, 1, 1)], {}),
+    "sub, a number": ("Sub", PICTURE, [numbers()], {}),
+    "mul, a row": ("Mul", PICTURE, [numbers(8)], {}),
+    "div": ("Div", ROW, [np.abs(numbers(10)) + 0.5], {}),
+    "max": ("Max", ROW, [numbers(1)], {}),
+    "clip": ("Clip", PICTURE, [np.float32(-0.5).reshape(()), np.float32(0.75).reshape(())], {}),
+    "clip to 6": ("Clip", ROW, [np.float32(0).reshape(()), np.float32(6).reshape(())], {}),
+    "clip, attributes": ("Clip", ROW, [], {"min": 0.0, "opset": 10}),
+    "min": ("Min", PICTURE, [numbers(4, 1, 1)], {}),
+    "leaky, steep": ("LeakyRelu", ROW, [], {"alpha": 1.5}),
+    "prelu": ("PRelu", PICTURE, [numbers(4, 1, 1)], {}),
+    **{kind: (kind, PICTURE, [], {}) for kind in ("Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid")},
+    "identity": ("Identity", PICTURE, [], {"before": "Relu"}),
+    "max pool": ("MaxPool", PICTURE, [], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "max pool, padded": ("MaxPool", PICTURE, [], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "before": "Relu"}),
+    "max pool, time": ("MaxPool", WAVE, [], {"kernel_shape": [2], "strides": [2]}),
+    "average pool": ("AveragePool", PICTURE, [], {"kernel_shape": [3, 2], "strides": [1, 2]}),
+    "average pool, padding counted": (
+        "AveragePool", PICTURE, [], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1},
+    ),
+    "average pool, padding not counted": ("AveragePool", PICTURE, [], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    "global average": ("GlobalAveragePool", PICTURE, [], {}),
+    "mean over a picture": ("ReduceMean", PICTURE, [], {"axes": [2, 3], "keepdims": 0}),
+    "mean over channels": ("ReduceMean", PICTURE, [], {"axes": [1]}),
+    "sum over time": ("ReduceSum", WAVE, [np.array([2], LONG)], {"keepdims": 0}),
+    "flatten": ("Flatten", PICTURE, [], {}),
+    "reshape": ("Reshape", PICTURE, [np.array([1, 8, 24], LONG)], {}),
+    "squeeze": ("Squeeze", (1, 1, 5), [np.array([1], LONG)], {}),
+    "unsqueeze": ("Unsqueeze", ROW, [np.array([1], LONG)], {}),
+    "transpose": ("Transpose", PICTURE, [], {"perm": [0, 3, 1, 2]}),
+    "transpose, channels first": ("Transpose", PICTURE, [], {"perm": [0, 2, 3, 1]}),
+    "concatenation": ("Concat", PICTURE, [numbers(1, 2, 6, 8)], {"axis": 1}),
+    "pad": ("Pad", PICTURE, [np.array([0, 0, 1, 2, 0, 0, 3, 0], LONG)], {}),
+    "resize, nearest": (
+        "Resize", PICTURE, [np.array([], np.float32), np.array([1, 1, 2, 3], np.float32)],
+        {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+    ),
+    "resize, linear": ("Resize", PICTURE, [np.array([], np.float32), np.array([1, 1, 2, 2], np.float32)], {"mode": "linear"}),
+    "resize, corners": (
+        "Resize", PICTURE, [np.array([], np.float32), np.array([1, 1, 2, 2], np.float32)],
+        {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+    ),
+    "softmax": ("Softmax", ROW, [], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_node_computes_what_onnxruntime_computes(case, tmp_path):
+    """onnx_file itself compares the outputs on random samples, to 1e-5 of the largest."""
+    kind, shape, constants, options = CASES[case]
+    path = network(tmp_path, kind, shape, *constants, **options)
+    assert source.onnx_file(path).shape == shape[1:]
+
+
+def test_a_translation_that_computes_something_else_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(source.TRANSLATORS, "Sigmoid", source.TRANSLATORS["Relu"])
+    with pytest.raises(UserError, match="differs from onnxruntime by"):
+        source.onnx_file(network(tmp_path, "Sigmoid", ROW))
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "constants", "options", "message"),
+    [
+        ("Erf", ROW, [], {}, "node the_node: Erf has no translation: use ReLU"),
+        ("LogSoftmax", ROW, [], {}, "use Softmax"),
+        ("Conv", PICTURE, [numbers(4, 2, 3, 3)], {"group": 2}, "Conv in 2 groups: use groups=1"),
+        (
+            "MaxPool",
+            PICTURE,
+            [],
+            {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+            "put it after the activation",
+        ),
+        (
+            "Pad",
+            PICTURE,
+            [np.array([0, 0, 1, 1, 0, 0, 1, 1], LONG)],
+            {"mode": "reflect"},
+            "Pad in mode reflect: pad with zeros",
+        ),
+        ("Softmax", WAVE, [], {"axis": 1}, "along axis 1: apply it to the last axis"),
+    ],
+)
+def test_a_refusal_names_the_node_and_what_to_export_instead(kind, shape, constants, options, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        source.onnx_file(network(tmp_path, kind, shape, *constants, **options))
+
+
+def test_files_that_are_no_networks_are_refused(tmp_path):
+    path = tmp_path / "noise.onnx"
+    path.write_bytes(b"\x08\x01noise")
+    with pytest.raises(UserError, match="noise.onnx"):
+        open_source(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NETWORKS, ids=lambda path: path.stem)
+def test_a_pytorch_network_becomes_an_int8_model_for_boards(path, tmp_path):
+    """Exported by tests/material/onnx/export.py. The int8 model runs in the integer interpreter, byte for byte like LiteRT."""
+    from h2t2_tools.proof.ldl_check import compare
+
+    opened = open_source(path)
+    x = RNG.standard_normal((60, *opened.shape)).astype(np.float32)
+    content = opened.quantise(x)
+    model = tmp_path / "int8.tflite"
+    model.write_bytes(content)
+    assert not inspect(model)["problems"]
+    report = compare(model, None, 8, 3, True, lambda *_: None)
+    assert report["differ"] == 0, report["first"]
+    assert report["bytes"] > 0
