@@ -51,7 +51,9 @@ LONG = np.int64
 CASES = {
     "conv": ("Conv", PICTURE, [numbers(5, 4, 3, 3), numbers(5)], {}),
     "conv, same": ("Conv", PICTURE, [numbers(5, 4, 3, 3)], {"pads": [1, 1, 1, 1]}),
-    "conv, strides and dilation": ("Conv", PICTURE, [numbers(5, 4, 2, 2)], {"strides": [2, 1], "dilations": [1, 2], "pads": [1, 0, 0, 2]}),
+    "conv, strides and dilation": (
+        "Conv", PICTURE, [numbers(5, 4, 2, 2)], {"strides": [2, 1], "dilations": [1, 2], "pads": [1, 0, 0, 2]},
+    ),
     "conv, auto_pad": ("Conv", PICTURE, [numbers(5, 4, 3, 3)], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
     "conv, depthwise": ("Conv", PICTURE, [numbers(8, 1, 3, 3), numbers(8)], {"group": 4, "pads": [1, 1, 1, 1]}),
     "conv, time": ("Conv", WAVE, [numbers(5, 3, 4), numbers(5)], {"strides": [3], "pads": [2, 1]}),
@@ -75,7 +77,9 @@ CASES = {
     **{kind: (kind, PICTURE, [], {}) for kind in ("Relu", "LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid")},
     "identity": ("Identity", PICTURE, [], {"before": "Relu"}),
     "max pool": ("MaxPool", PICTURE, [], {"kernel_shape": [2, 2], "strides": [2, 2]}),
-    "max pool, padded": ("MaxPool", PICTURE, [], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "before": "Relu"}),
+    "max pool, padded": (
+        "MaxPool", PICTURE, [], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "before": "Relu"},
+    ),
     "max pool, time": ("MaxPool", WAVE, [], {"kernel_shape": [2], "strides": [2]}),
     "average pool": ("AveragePool", PICTURE, [], {"kernel_shape": [3, 2], "strides": [1, 2]}),
     "average pool, padding counted": (
