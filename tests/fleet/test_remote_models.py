@@ -44,6 +44,30 @@ def test_onnx_models(name):
     assert np.allclose(model.scores(batch), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("dictionaries", [False, True])
+def test_an_export_of_skl2onnx_serves_its_probabilities(tmp_path, dictionaries):
+    """skl2onnx puts the labels first; with its zipmap the probabilities are dictionaries."""
+    pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
+    onnx = pytest.importorskip("onnx", reason="no onnx; run: pip install onnx")
+    helper, kinds = onnx.helper, onnx.TensorProto
+    weights = {"coefficients": [1.0, 2.0, -1.0, -2.0], "intercepts": [0.0, 0.5], "classlabels_ints": [0, 1]}
+    domain, names = "ai.onnx.ml", ["label", "table" if dictionaries else "probabilities"]
+    nodes = [helper.make_node("LinearClassifier", ["x"], names, domain=domain, post_transform="SOFTMAX", **weights)]
+    outputs = [helper.make_tensor_value_info("label", kinds.INT64, [None])]
+    if dictionaries:
+        nodes.append(helper.make_node("ZipMap", ["table"], ["probabilities"], domain=domain, classlabels_int64s=[0, 1]))
+        values = helper.make_map_type_proto(kinds.INT64, helper.make_tensor_type_proto(kinds.FLOAT, []))
+        outputs.append(helper.make_value_info("probabilities", helper.make_sequence_type_proto(values)))
+    else:
+        outputs.append(helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, 2]))
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", kinds.FLOAT, [None, 2])], outputs)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "classifier.onnx")
+    model = load(Source(str(tmp_path / "classifier.onnx"), event=1, scale=0.5, zero_point=0))
+    (score,) = model.scores(np.array([[2, 4]], np.int8))  # 1 and 2: logits 5 and -4.5
+    assert score == pytest.approx(1 / (1 + np.exp(9.5)), rel=1e-3)
+
+
 def test_a_damaged_onnx_file_is_refused(tmp_path):
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
     (tmp_path / "bad.onnx").write_bytes(b"not a model")

@@ -21,6 +21,7 @@ EXTRAS = {
     "ai_edge_litert": "convert",
     "flatbuffers": "convert",
     "sklearn": "convert",
+    "onnx": "onnx",
     "onnxruntime": "onnx",
     "tensorflow": "train",
     "keras": "train",

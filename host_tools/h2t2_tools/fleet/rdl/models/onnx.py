@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....common.errors import UserError
@@ -10,7 +12,10 @@ from .tensors import Batch, floats, integers, picked
 
 
 class Onnx:
-    """Any input and output type; a whole batch at once where its first dimension is free."""
+    """Any input and output type; a whole batch at once where its first dimension is free.
+
+    Of several outputs, the first of floats holds the scores: skl2onnx puts the labels before the probabilities.
+    """
 
     raw = False
 
@@ -31,11 +36,28 @@ class Onnx:
         fixed = all(isinstance(n, int) for n in dimensions)
         self.shape: tuple[int, ...] | None = tuple(dimensions) if fixed else None
         self._one_by_one = isinstance(given[0].shape[0], int)
+        self._output = _scores_output(self._session)
         self._source = source
 
     def scores(self, batch: Batch) -> np.ndarray:
         s = self._source
         x = integers(batch, s) if self._integers else floats(batch, s)
         parts = [x[n : n + 1] for n in range(len(x))] if self._one_by_one else [x]
-        made = np.concatenate([np.asarray(self._session.run(None, {self._name: part})[0]) for part in parts])
+        made = np.concatenate([_rows(self._session.run([self._output], {self._name: part})[0]) for part in parts])
         return picked(made.reshape(len(batch), -1), s.event)
+
+
+def _scores_output(session: Any) -> str:
+    """The name of the output that holds the scores: the first of floats, or of dictionaries (skl2onnx's zipmap)."""
+    outputs = session.get_outputs()
+    for output in outputs:
+        if "float" in output.type or "double" in output.type:
+            return str(output.name)
+    return str(outputs[0].name)
+
+
+def _rows(scores: Any) -> np.ndarray:
+    """An output as an array; a list of {class: probability} has its classes in order."""
+    if isinstance(scores, list):
+        return np.array([[row[label] for label in sorted(row)] for row in scores], np.float32)
+    return np.asarray(scores)
