@@ -70,7 +70,12 @@ NETWORKS = {
         ),
         (3, 16, 16),
     ),
-    "residual": (nn.Sequential(Residual(3, 8), Residual(8, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3), nn.Softmax(1)), (3, 12, 12)),
+    "residual": (
+        nn.Sequential(
+            Residual(3, 8), Residual(8, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3), nn.Softmax(1)
+        ),
+        (3, 12, 12),
+    ),
     "skip": (Skip(), (2, 8, 8)),
     "wave": (
         nn.Sequential(
