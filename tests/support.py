@@ -6,7 +6,7 @@ import stat
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,17 +29,23 @@ def hears_ctrl_c():
 
 @contextmanager
 def worker(url, pair="digits", *options):
-    """A real RDL worker's process, ready to answer; killed at the end if it still runs."""
+    """A real RDL worker's process, ready to answer. At the end it is asked to end, so that it can write what it covered."""
     command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", pair, "--broker", url, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert "ready" in process.stderr.readline()
         yield process
     finally:
-        for child in children(process.pid):
-            os.kill(child, signal.SIGKILL)
-        process.kill()
-        process.communicate()
+        workers = children(process.pid)
+        process.terminate()
+        try:
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:  # a test made it hang
+            for child in workers:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+            process.kill()
+            process.communicate()
 
 
 def open_to_readers(folder):
