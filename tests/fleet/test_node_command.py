@@ -29,7 +29,6 @@ def test_a_node_without_a_broker_decides_locally():
             decisions = [json.loads(line) for line in run.stdout.splitlines() if '"n"' in line]
             assert run.returncode == 0 and run.stderr.count("deciding locally until it answers") == 1
             assert len(decisions) == 40 and {line["source"] for line in decisions} <= {"local", "fallback"}
-            assert max(line["ms"] for line in decisions) < 300
 
 
 @pytest.mark.slow

@@ -46,7 +46,6 @@ def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
     for name, out in outs.items():
         rows = [json.loads(line) for line in out.read_text().splitlines()]
         summary = rows[-1]["summary"]
-        assert max(row["ms"] for row in rows if "n" in row) <= DEADLINE + STALL, name
         decided[name] = (SAMPLES, SAMPLES + summary["skipped"])  # of so many slots
         assert len(said[name].splitlines()) < 8, said[name]
         assert summary["link"] == {"healthy": "up", "nobody": "nobody", "stopped": "silent", "no broker": "down"}[name]

