@@ -198,7 +198,7 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
     """150 damages: `h2t2 samples`, its exports and the reading of a pair end well, or say which sample it is."""
     import random
 
-    from h2t2_tools.model.retrain import kept as of_a_pair
+    from h2t2_tools.model.retrain import field_samples
 
     folder = kept(tmp_path, [("kitchen", request(n), reply(n)) for n in range(200)])
     base = store.open_folder(folder)
@@ -222,7 +222,7 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
         assert statuses[-1] in (0, 2) and "Traceback" not in said, said
         assert statuses[-1] == 0 or str(place) in said
         with suppress(UserError):
-            of_a_pair.load(pair, place, None)
+            field_samples.load(pair, place, None)
     assert statuses.count(2) > 50
 
 

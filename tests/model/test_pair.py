@@ -218,7 +218,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     "more, words",
     [
         (("--ldl-columns", 9), "--ldl-columns: samples have the shape"),
-        (("--ldl-columns", 0, 1), "--ldl-columns says which numbers it reads"),
+        (("--ldl-columns", 0, 1), "--ldl-columns and --rdl-columns select the numbers that a model reads"),
         (("--event", 2), "--event 2: the labels are 0..1"),
         (("--event", 0), "cannot tell --event"),
         (("--scale", 0), "--scale 0"),
@@ -227,7 +227,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         (("--test", "{}/nan.npz"), "3 of 40 samples hold NaN or infinity, the first is sample 7"),
         (("--test", "{}/one.npz"), "two or more"),
         (("--test", "{}/few.npz"), "at least 10"),
-        (("--calibration", "{}/other.npz"), "want alike"),
+        (("--calibration", "{}/other.npz"), "but (6,) in"),
     ],
 )
 def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, more, words):

@@ -14,7 +14,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.samples.store import Keeper
-from h2t2_tools.model.retrain import judge
+from h2t2_tools.model.retrain import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def kept(pair, folder, x, y, model=None):
     rng, said = np.random.default_rng(5), []
     keeper = Keeper(folder, 100.0, said.append)
     remote = pair.info.remote
-    score = judge.scores(pair, x)
+    score = evaluate.scores(pair, x)
     for n in range(len(x)):
         chance = ONE // 10 if abs(score[n] - 0.5) > 0.35 else ONE
         if rng.random() < chance / ONE:
@@ -52,7 +52,7 @@ def test_a_better_model_of_what_the_field_sent(field, tmp_path, capsys):
     assert told["new"]["cost"] < told["old"]["cost"] and told["new"]["brier"] < told["old"]["brier"]
     old, new = pairs.load(str(field / "pair")), pairs.load(str(out))
     assert new.info.model_id == old.info.model_id and new.info.remote == old.info.remote
-    right = [(models.labels(judge.scores(one, old.x)) == old.y).mean() for one in (old, new)]
+    right = [(models.labels(evaluate.scores(one, old.x)) == old.y).mean() for one in (old, new)]
     assert right[1] > right[0] + 0.05 and right[1] > 0.95
     assert models.answers(new).tolist() == models.answers(old).tolist()
     assert (out / "retrain.png").read_bytes()[1:4] == b"PNG" and "Trained again" in (out / "README.md").read_text()

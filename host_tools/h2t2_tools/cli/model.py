@@ -147,20 +147,35 @@ class MakePair(Reporting):
 
     def run(self) -> None:
         from ..common import toml_file
-        from ..model.pair.job import Card, Job
-        from ..model.pair.make import make_new
-        from ..model.pair.report import markdown
+        from ..model.pair.build import build_pair
+        from ..model.pair.readme import Card, markdown
+        from ..model.pair.samples import load_samples
 
-        columns = {"ldl": self.ldl_columns, "rdl": self.rdl_columns}
-        fit = Path(self.calibration) if self.calibration else None
-        card = toml_file.load(Path(self.card), Card).model_extra or {} if self.card else {}
-        job = Job(
-            Path(self.ldl), self.rdl, Path(self.test), Path(self.out), fit, columns,
-            self.event, self._costs(), self.beta, self.title, self.scale, self.model_id, self._window(), self._picture(),
-            self._payload(), card,
-        )  # fmt: skip
-        with working("making the pair") as bar:
-            report = make_new(job, self.force, bar.describe)
+        costs, window, picture = self._costs(), self._window(), self._picture()
+        with working("reading the samples") as bar:
+            samples = load_samples(
+                Path(self.test),
+                Path(self.calibration) if self.calibration else None,
+                scale=self.scale,
+                event=self.event,
+                classes=self.classes,
+                source=window or picture,
+            )
+            report = build_pair(
+                Path(self.ldl),
+                self.rdl,
+                samples,
+                Path(self.out),
+                columns={"ldl": self.ldl_columns, "rdl": self.rdl_columns},
+                payload=self._payload(),
+                costs=costs,
+                beta=self.beta,
+                title=self.title,
+                model_id=self.model_id,
+                card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
+                force=self.force,
+                progress=bar.describe,
+            )
         self.report(report)
         if not self.quiet:
             _show_markdown(markdown(report))
@@ -182,7 +197,7 @@ class MakePair(Reporting):
 
     def _payload(self) -> Any:
         """What offloads send."""
-        from ..model.pair.job import Payload
+        from ..model.pair.served_model import Payload
 
         raw = self.payload == "raw"
         if raw != bool(self.encode) or (self.media and not raw):

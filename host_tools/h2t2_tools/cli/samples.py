@@ -116,7 +116,15 @@ class Retrain(Reporting):
         recipe = Path(self.recipe) if self.recipe else pair.folder / RECIPE
         out = Path(self.out or f"{pair.folder.name}-again")
         with working("training again") as bar:
-            report = retrain(pair, recipe, Path(self.samples), out, self.device, self.held_out, bar.describe)
+            report = retrain(
+                pair,
+                recipe,
+                Path(self.samples),
+                out,
+                device=self.device,
+                held_out=self.held_out,
+                progress=bar.describe,
+            )
         self.report(report)
         if not self.quiet:
             numbers = ("accuracy", "brier", "cost", "sd")

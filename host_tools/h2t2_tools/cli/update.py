@@ -91,10 +91,10 @@ class Sign(Reporting):
         if not self.samples:
             return None
         from ..fleet.update import package
-        from ..model.retrain import judge, kept
+        from ..model.retrain import evaluate, field_samples
 
-        held = kept.load(pair, Path(self.samples), None)
-        return package.shares(judge.scores(pair, held.x), held.weight)
+        held = field_samples.load(pair, Path(self.samples), None)
+        return package.shares(evaluate.scores(pair, held.x), held.weight)
 
 
 class Update(Connected, Reporting):

@@ -17,8 +17,8 @@ from ..lab import traces
 from ..lab.scoring import confusion
 from .convert.from_keras import to_int8
 from .exact import open_local
-from .pair.job import Job
-from .pair.make import make
+from .pair.build import build_pair
+from .pair.samples import load_samples
 
 
 def write_pair(
@@ -29,24 +29,40 @@ def write_pair(
     train: np.ndarray,
     test: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """The folder that `h2t2 pair` makes of the Keras models {"ldl", "rdl"}, in place of a command with so many options.
+    """Write a pair of two Keras models, as `h2t2 pair` does.
 
-    about: event, model_id, beta, costs (of many classes), and what the card says beside them. columns[name]: the features of x
-    that a model reads.
+    Args:
+        folder: The folder; files of the same names are replaced.
+        about: event, model_id, beta, costs (of many classes), and further lines of the README.
+        models: "ldl" and "rdl".
+        columns: "ldl" and "rdl" -> the features of x that the model reads, None: all.
+        train: Samples that set the quantisation ranges, (n, ...).
+        test: Samples (n, ...) and labels (n,).
     """
-    given = dict(about)
-    with TemporaryDirectory() as name:
-        files = {side: Path(name) / f"{side}.keras" for side in models}
-        for side, model in models.items():
-            model.save(files[side])
-        np.savez(Path(name) / "train.npz", x=train)
-        np.savez(Path(name) / "test.npz", x=test[0], y=test[1])
-        job = Job(
-            files["ldl"], str(files["rdl"]), Path(name) / "test.npz", Path(relpath(folder)), Path(name) / "train.npz", columns,
-            costs=given.pop("costs", None), beta=given.pop("beta"), title=given.pop("event"), model_id=given.pop("model_id"),
-            card=given,
-        )  # fmt: skip
-        make(job)
+    card = dict(about)
+    costs = card.pop("costs", None)
+    with TemporaryDirectory() as temporary:
+        files = {name: Path(temporary) / f"{name}.keras" for name in models}
+        for name, model in models.items():
+            model.save(files[name])
+        np.savez(Path(temporary) / "train.npz", x=train)
+        np.savez(Path(temporary) / "test.npz", x=test[0], y=test[1])
+        samples = load_samples(
+            Path(temporary) / "test.npz", Path(temporary) / "train.npz", classes=len(costs) if costs else None
+        )
+        build_pair(
+            files["ldl"],
+            str(files["rdl"]),
+            samples,
+            Path(relpath(folder)),
+            columns=columns,
+            costs=costs,
+            beta=card.pop("beta"),
+            title=card.pop("event"),
+            model_id=card.pop("model_id"),
+            card=card,
+            force=True,
+        )
 
 
 def arguments(about: str, folder: Path, epochs: int) -> argparse.Namespace:

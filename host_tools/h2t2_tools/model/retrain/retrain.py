@@ -1,5 +1,4 @@
-"""The whole way: the recipe with its own data and the kept samples, both models judged, the new pair written where it is
-better."""
+"""`h2t2 retrain`: runs a recipe on its own data and samples of the field, and writes a new pair where its model is better."""
 
 from __future__ import annotations
 
@@ -18,15 +17,19 @@ from ...common.finite import check_finite
 from ...common.functions import load_user_function
 from ...common.pairs import Pair
 from ...fleet.rdl import models
-from ..pair import make
-from ..pair.job import Job, Payload, Samples
-from ..pair.sides import Side, converted
-from . import judge
-from .kept import Kept, load
+from ..exact import open_local
+from ..pair.build import event_index, new_folder, pair_name
+from ..pair.int8_model import Int8Input, PairModel, int8_model
+from ..pair.samples import PairSamples
+from ..pair.write import write_pair
+from . import field_samples
+from .evaluate import Evaluation, evaluate, reliability
+from .field_samples import FieldSamples
 
-LEAST = 60  # kept samples that judge
+FEWEST_HELD_OUT = 60  # samples that compare the models
 RECIPE = "train.py"
 FIGURE = "retrain.png"
+DATA = ("training", "kept", "taught", "judging", "skipped")
 
 
 def retrain(
@@ -34,82 +37,90 @@ def retrain(
     recipe: Path,
     samples: Path,
     out: Path,
+    *,
     device: str | None,
-    held: float,
-    progress: Callable[[str], None] = lambda what: None,
+    held_out: float,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Write the new pair to `out`; the report. held: the share of the kept samples, the latest, that judge.
+    """Train a pair's local model again.
 
-    UserError for a recipe or samples that cannot be used; Failure, and nothing written, where the new model is worse.
+    Args:
+        pair: The old pair.
+        recipe: A Python file with training_data() -> (x, y) and local_model(x, y, weight) -> a model.
+        samples: Folder of the samples that `h2t2 rdl --keep` wrote.
+        out: Folder of the new pair.
+        device: Use the samples of this device only.
+        held_out: Share of the samples, the latest, that compares the models; 0 to 1.
+        progress: Receives the name of each step.
+
+    Returns:
+        The report that `h2t2 retrain --json` writes.
+
+    Raises:
+        UserError: The recipe or the samples cannot be used.
+        Failure: The new model is worse; `out` is not written.
     """
     if out.exists():
         raise UserError(f"{out}: is there already; name a new folder with --out")
     progress("reading the samples")
-    kept = load(pair, samples, device)
-    first = int(len(kept) * (1 - held))
-    taught, judging = kept.part(slice(first)), kept.part(slice(first, None))
-    if len(judging) < LEAST or not len(taught):
-        raise UserError(f"{samples}: {len(kept)} samples, {len(judging)} of them to judge by; want {LEAST} or more")
+    field = field_samples.load(pair, samples, device)
+    training, judging = field.split(int(len(field) * (1 - held_out)))
+    if len(judging) < FEWEST_HELD_OUT or not len(training):
+        raise UserError(f"{samples}: {len(field)} samples, {len(judging)} of them to judge by; want {FEWEST_HELD_OUT} or more")
     progress("running the recipe")
-    x, y = _own(recipe, pair)
-    weight = np.concatenate([np.ones(len(y)), taught.weight])
-    x, y = np.concatenate([x, taught.x]), np.concatenate([y, taught.y])
-    with TemporaryDirectory(dir=_parent(out)) as name:
-        folder = Path(name) / out.name
-        folder.mkdir()
-        model = _saved(_called(recipe, "local_model", x, y, weight / weight.mean()), Path(name), recipe)
+    x, y = _training_data(recipe, pair)
+    own = len(y)
+    weight = np.concatenate([np.ones(own), training.weight])
+    x, y = np.concatenate([x, training.x]), np.concatenate([y, training.y])
+    with new_folder(out) as folder, TemporaryDirectory() as temporary:
+        model = _save(_call(recipe, "local_model", x, y, weight / weight.mean()), Path(temporary), recipe)
         progress("writing the pair")
-        report = _written(pair, model, recipe, x, folder)
+        files = _write(pair, model, recipe, x, folder, out)
         progress("judging both")
         new = pairs.load(str(folder))
-        before, after = judge.judge(pair, judging), judge.judge(new, judging)
-        told = {
+        old_figures, new_figures = evaluate(pair, judging), evaluate(new, judging)
+        _require_better(old_figures, new_figures, len(judging))
+        report = {
             "pair": str(pair.folder),
             "out": str(out),
-            "training": len(y) - len(taught),
-            "kept": len(kept),
-            "taught": len(taught),
-            "judging": len(judging),
-            "skipped": kept.skipped,
-            "old": before.told(),
-            "new": after.told(),
+            **dict(zip(DATA, (own, len(field), len(training), len(judging), field.skipped))),
+            "old": old_figures.rounded(),
+            "new": new_figures.rounded(),
+            "files": [*files, FIGURE],
         }
-        worse = [name for name in ("cost", "brier") if getattr(after, name) > getattr(before, name)]
-        if worse:  # a policy can do with a model that is wrong in an orderly way; whoever reads its scores cannot
-            rows = [f"{name} {getattr(after, name):.4f}, the old one's {getattr(before, name):.4f}" for name in worse]
-            raise Failure(f"the new model is worse on {len(judging)} samples held out: {'; '.join(rows)}. Nothing is written")
-        _drawn(pair, new, judging, folder / FIGURE)
-        (folder / "README.md").write_text((folder / "README.md").read_text() + _said(told))
-        told["files"] = [*report["files"], FIGURE]
-        folder.rename(out)
-    return told
+        _plot(pair, new, judging, folder / FIGURE)
+        with (folder / "README.md").open("a") as page:
+            page.write(_section(report))
+    return report
 
 
-def _parent(out: Path) -> Path:
-    parent = out.resolve().parent
-    parent.mkdir(parents=True, exist_ok=True)
-    return parent
+def _require_better(old: Evaluation, new: Evaluation, samples: int) -> None:
+    """Failure for a model that costs more, or whose scores are worse, which harms every other reader of the scores."""
+    figures = {name: (getattr(old, name), getattr(new, name)) for name in ("cost", "brier")}
+    worse = [f"{name} {after:.4f}, the old one's {before:.4f}" for name, (before, after) in figures.items() if after > before]
+    if worse:
+        raise Failure(f"the new model is worse on {samples} samples held out: {'; '.join(worse)}. Nothing is written")
 
 
-def _called(recipe: Path, name: str, *given: Any) -> Any:
-    """What a function of the recipe returns. UserError, saying what it raised."""
+def _call(recipe: Path, name: str, *arguments: Any) -> Any:
+    """What a function of the recipe returns. UserError with what it raised."""
     if not recipe.is_file():
         raise UserError(f"{recipe}: no such file; a recipe has training_data() and local_model(x, y, weight)")
     call = load_user_function(f"{recipe}:{name}")
     try:
-        return call(*given)
+        return call(*arguments)
     except ModuleNotFoundError:
         raise
     except Exception as error:  # a user's own program
         raise UserError(f"{recipe}: {name}: {type(error).__name__}: {error}") from None
 
 
-def _own(recipe: Path, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
-    """The recipe's own training data, checked."""
-    made = _called(recipe, "training_data")
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise UserError(f"{recipe}: training_data() gave {type(made).__name__}; want (x, y)")
-    x, y = np.asarray(made[0], np.float32), np.asarray(made[1]).astype(int)
+def _training_data(recipe: Path, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """The recipe's own (x, y), checked."""
+    data = _call(recipe, "training_data")
+    if not isinstance(data, tuple) or len(data) != 2:
+        raise UserError(f"{recipe}: training_data() gave {type(data).__name__}; want (x, y)")
+    x, y = np.asarray(data[0], np.float32), np.asarray(data[1]).astype(int)
     if x.shape[1:] != pair.x.shape[1:] or len(x) != len(y) or not len(y):
         raise UserError(f"{recipe}: training_data() gave x {x.shape}, y {y.shape}; want samples of shape {pair.x.shape[1:]}")
     if y.min() < 0 or y.max() >= pair.info.classes:
@@ -118,8 +129,8 @@ def _own(recipe: Path, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def _saved(model: Any, folder: Path, recipe: Path) -> Path:
-    """A trained model in a file that h2t2 pair takes."""
+def _save(model: Any, folder: Path, recipe: Path) -> Path:
+    """The file of a trained model."""
     if isinstance(model, (str, Path)):
         return Path(model)
     if hasattr(model, "predict_proba"):
@@ -135,45 +146,54 @@ def _saved(model: Any, folder: Path, recipe: Path) -> Path:
     return path
 
 
-def _written(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path) -> dict[str, Any]:
-    """The pair with that local model in the folder; the report of h2t2 pair."""
+def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path, out: Path) -> list[str]:
+    """Write the pair with another local model; its files."""
     about, remote = pair.info, pair.info.remote
-    if not models.is_url(remote.model):
-        shutil.copyfile(pair.rdl.with_name(pair.rdl.name.partition(":")[0]), folder / remote.model.partition(":")[0])
-    shutil.copyfile(recipe, folder / RECIPE)
-    encode = str(pair.folder / remote.encode) if remote.encode else ""
-    card = json.loads((pair.folder / "pair.json").read_text()).get("card", {})
-    job = Job(
-        model, remote.model, pair.folder / "test.npz", folder, None, about.columns, None, about.costs, about.beta, about.event,
-        None, about.model_id, about.window, about.picture, Payload(remote.dtype, remote.media, encode, remote.limit), card,
-    )  # fmt: skip
+    copies = {recipe: RECIPE}
+    for name in (remote.model, remote.encode):
+        if name and not models.is_url(name):
+            file = name.partition(":")[0]
+            copies[pair.folder / file] = file
+    for path, file in copies.items():
+        shutil.copyfile(path, folder / file)
     event = None if about.costs else 1
-    samples = Samples(pair.x, pair.y, fit, event, about.classes, pair.raw)
-    ldl = converted("ldl", model, job, samples)
-    rdl = Side(
-        "as it was", remote.model, tuple(remote.shape), remote.scale, remote.zero_point,
-        None if about.costs else about.event_output("rdl"), models.answers(pair), None, about.prepared.get("rdl"),
-        remote.floats,
-    )  # fmt: skip
-    report = make.described(job, samples, ldl, rdl)
-    make.write(job, samples, ldl, rdl, report)
-    return report
+    source = about.window or about.picture
+    samples = PairSamples(pair.folder / "test.npz", pair.x, pair.y, fit, event, about.classes, pair.raw, source)
+    local = int8_model(model, folder / "ldl.tflite", samples.columns(about.columns["ldl"], "--ldl-columns"), open_local)
+    unchanged = PairModel(
+        kind="as it was",
+        file=remote.model,
+        input=Int8Input(tuple(remote.shape), remote.scale, remote.zero_point, about.prepared.get("rdl")),
+        event=None if about.costs else about.event_output("rdl"),
+        scores=models.answers(pair),
+        float_scores=None,
+        floats=remote.floats,
+    )
+    changes = {
+        "name": pair_name(folder),
+        "event_index": event_index(local, unchanged),
+        "prepared": {"ldl": local.input.prepared, "rdl": unchanged.input.prepared},
+    }
+    card = json.loads((pair.folder / "pair.json").read_text()).get("card", {})
+    report = write_pair(folder, out, about.model_copy(update=changes), samples, local, unchanged, card)
+    return list(report["files"])
 
 
-def _drawn(old: Pair, new: Pair, judging: Kept, path: Path) -> None:
-    lines = {"old": judge.reliability(old, judging), "new": judge.reliability(new, judging)}
+def _plot(old: Pair, new: Pair, judging: FieldSamples, path: Path) -> None:
+    lines = {"old": reliability(old, judging), "new": reliability(new, judging)}
     labels = ("local score", "how often the remote model agrees")
     plots.curves(path, lines, ("score", "right"), labels, f"{new.info.name}: {len(judging):,} kept samples held out")
 
 
-def _said(told: dict[str, Any]) -> str:
+def _section(report: dict[str, Any]) -> str:
+    """What the README says of the training."""
     lines = [
         "", "## Trained again", "",
-        f"By `h2t2 retrain`, on {told['training']:,} training samples and {told['taught']:,} kept ones. On {told['judging']:,} "
-        "kept ones held out:",
+        f"By `h2t2 retrain`, on {report['training']:,} training samples and {report['taught']:,} kept ones. On "
+        f"{report['judging']:,} kept ones held out:",
         "", "| local model | accuracy | Brier score | cost a sample |", "|---|---|---|---|",
     ]  # fmt: skip
     for name in ("old", "new"):
-        row = told[name]
+        row = report[name]
         lines.append(f"| {name} | {row['accuracy']:.1%} | {row['brier']:.4f} | {row['cost']:.4f} ± {row['sd']:.4f} |")
     return "\n".join([*lines, "", f"![reliability of both]({FIGURE})", ""])

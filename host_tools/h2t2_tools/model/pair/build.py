@@ -1,0 +1,137 @@
+"""`h2t2 pair`: builds a pair of two models, step by step. Each step returns what the next one takes."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from h2t2.cpython.tflite import TFLiteModel
+
+from ...common.errors import UserError
+from ...common.pairs import PairInfo, PictureSpec, RemoteModel, WindowSpec
+from ...common.policies import DEFAULTS
+from ..exact import open_local
+from .int8_model import PairModel, int8_model
+from .samples import PairSamples
+from .served_model import Payload, keeps_form, served_model
+from .write import write_pair
+
+
+def build_pair(
+    ldl: Path,
+    rdl: str,
+    samples: PairSamples,
+    out: Path,
+    *,
+    columns: dict[str, list[int] | None],
+    payload: Payload | None = None,
+    costs: list[list[float]] | None = None,
+    beta: float = DEFAULTS["beta"],
+    title: str = "the event",
+    model_id: int | None = None,
+    card: dict[str, str] | None = None,
+    force: bool = False,
+    progress: Callable[[str], None] = lambda step: None,
+) -> dict[str, Any]:
+    """Build the folder of a pair. A run that fails leaves nothing there.
+
+    Args:
+        ldl: Local model: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8).
+        rdl: RemoteModel model: one of those, .onnx, FILE.py:FUNCTION, or a URL.
+        samples: Labelled samples, of load_samples().
+        out: The folder.
+        columns: "ldl" and "rdl" -> the numbers of a sample that the model reads, None: all.
+        payload: What offloads send (int8 tensors).
+        costs: Of many classes: costs[i][j], 0 to 1, of deciding j where i is true. None: the samples have an event.
+        beta: Cost of an offload, 0 to 1.
+        title: The event, or the classes, in words.
+        model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
+        card: Further lines of the README, such as data and licence.
+        force: Replace files of the same names in `out`.
+        progress: Receives the name of each step.
+
+    Returns:
+        The report that `h2t2 pair --json` writes.
+
+    Raises:
+        UserError: The inputs make no pair. The error names the model or file, and a remedy.
+    """
+    with new_folder(out, force) as folder:
+        progress("the local model")
+        local = int8_model(ldl, folder / "ldl.tflite", samples.columns(columns["ldl"], "--ldl-columns"), open_local)
+        progress("the remote model")
+        sent = (payload or Payload()).copied(folder)
+        remote = _remote_model(rdl, folder, samples.columns(columns["rdl"], "--rdl-columns"), sent)
+        progress("writing the rest")
+        name = pair_name(folder)
+        about = PairInfo(
+            name=name,
+            model_id=zlib.crc32(name.encode()) & 65535 if model_id is None else model_id,
+            event=title,
+            event_index=event_index(local, remote),
+            costs=costs,
+            beta=beta,
+            columns=columns,
+            prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
+            remote=_remote(remote, sent),
+            window=samples.source if isinstance(samples.source, WindowSpec) else None,
+            picture=samples.source if isinstance(samples.source, PictureSpec) else None,
+        )
+        return write_pair(folder, out, about, samples, local, remote, card or {})
+
+
+@contextmanager
+def new_folder(out: Path, force: bool = False) -> Iterator[Path]:
+    """A folder of the same name to write to, whose files move to `out` in the end, unless an error ends it.
+
+    UserError where `out` is not empty; force: replace its files of the same names.
+    """
+    if out.exists() and not (force or (out.is_dir() and not any(out.iterdir()))):
+        raise UserError(f"{out}: is there and not empty; name a new folder with --out, or say --force to write over it")
+    target = out.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".h2t2-pair-", dir=target.parent) as temporary:
+        folder = Path(temporary) / target.name
+        folder.mkdir()
+        yield folder
+        target.mkdir(exist_ok=True)
+        for path in folder.iterdir():
+            path.replace(target / path.name)
+
+
+def pair_name(folder: Path) -> str:
+    """The pair's name: the folder's, with letters, digits, _ and - alone."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", folder.name) or "pair"
+
+
+def event_index(ldl: PairModel, rdl: PairModel) -> dict[str, int]:
+    """Each model's output that is the event; {} where each output is a class."""
+    return {name: model.event for name, model in (("ldl", ldl), ("rdl", rdl)) if model.event is not None}
+
+
+def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
+    if keeps_form(rdl):
+        return served_model(rdl, folder, samples, payload)
+    if payload.raw:
+        raise UserError(f"{rdl}: takes numbers; --payload raw is for FILE.py:FUNCTION or a URL")
+    return int8_model(Path(rdl), folder / "rdl.tflite", samples, lambda path, event: TFLiteModel(str(path), event=event))
+
+
+def _remote(model: PairModel, payload: Payload) -> RemoteModel:
+    """What pair.json says of the remote model."""
+    read = model.input
+    return RemoteModel.model_validate(
+        {
+            **vars(payload),
+            "model": model.file,
+            "floats": model.floats,
+            "shape": list(read.shape),
+            "scale": read.scale,
+            "zero_point": read.zero_point,
+        }
+    )

@@ -1,0 +1,59 @@
+"""A pair's README: what its models do, and what to run next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Card(BaseModel):
+    """Further lines of the README: name -> text."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str]
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The folder's README, from the report of `h2t2 pair`."""
+    lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
+    lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items()), ""]
+    shares = [name for name in ("accuracy", "fp", "fn") if name in report["ldl"]["int8"]]
+    head = ["model", "from", "bytes", "numbers", "accuracy", "FP", "FN"][: 4 + len(shares)]
+    lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for name in ("ldl", "rdl"):
+        model = report[name]
+        for kind in ("float", "int8"):
+            errors = model[kind]
+            if errors:
+                numbers = " | ".join(f"{errors[share]:.1%}" for share in shares)
+                lines.append(f"| {name.upper()} | {model['kind']} | {model['bytes']:,} | {kind} | {numbers} |")
+    folder, beta = report["folder"], report["beta"]
+    compare = "recommend" if len(shares) > 1 else "replay"  # of many classes there is one policy to choose
+    problems = [f"Not for a board: {problem}." for problem in report["not_for_a_board"]]
+    lines += ["", *_explanation(report), "", *problems, "```sh"]
+    commands = {
+        f"h2t2 demo --pair {folder}": "both models, a broker and a node on this machine",
+        f"h2t2 {compare} {folder}/trace.npz --beta {beta:g}": "what to choose",
+        f"h2t2 rdl --pair {folder}": "the remote model's worker",
+    }
+    if not problems:
+        commands[f"h2t2 new mine --from {folder}"] = "a project: an app of your own, on a board"
+    longest = max(map(len, commands))
+    lines += [f"{command:{longest}}  # {purpose}" for command, purpose in commands.items()]
+    return "\n".join([*lines, "```", ""])
+
+
+def _explanation(report: dict[str, Any]) -> list[str]:
+    """What the numbers of the table mean, and how the models differ."""
+    int8 = "Of a remote model that is no .tflite, `int8` is what it makes of what an offload sends."
+    agreement = f"The two models agree on {report['agreement']:.1%}."
+    rates = report["rates"]
+    if "rdl_confusion" in rates:
+        return [int8, "", f"{agreement} How often the remote model says each class: `rates` in pair.json."]
+    return [
+        f"FP and FN are shares of all samples, decision at score 0.5. {int8}",
+        "",
+        f"{agreement} The remote model says 1 for {rates['rdl_fp']:.1%} of the 0s and 0 for {rates['rdl_fn']:.1%} of the 1s",
+        "(`rdl_fp`, `rdl_fn`).",
+    ]

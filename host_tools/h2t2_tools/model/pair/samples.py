@@ -1,0 +1,139 @@
+"""The labelled samples of a pair: read, checked, and turned into what the two models read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ...common.errors import UserError
+from ...common.pairs import PictureSpec, WindowSpec
+from ..convert import calibration
+
+
+@dataclass(frozen=True)
+class PairSamples:
+    """Samples that evaluate and calibrate the models of a pair.
+
+    Attributes:
+        path: The file of the test samples.
+        x: Test samples, float32 (n, ...).
+        y: Labels (n,): 1 for the event and 0 otherwise, or class numbers where `event` is None.
+        fit: Samples that set the quantisation ranges, float32 (m, ...).
+        event: The class that is the event, or None where the pair decides between all classes.
+        classes: Number of classes in the file.
+        raw: The windows or pictures that x was computed from, as measured, or None.
+        source: How x is computed from them, or None.
+    """
+
+    path: Path
+    x: np.ndarray
+    y: np.ndarray
+    fit: np.ndarray
+    event: int | None
+    classes: int
+    raw: np.ndarray | None = None
+    source: WindowSpec | PictureSpec | None = None
+
+    def columns(self, numbers: list[int] | None, option: str) -> PairSamples:
+        """The samples with these columns alone (None: all). UserError, naming the option, for columns that do not exist."""
+        if numbers is None:
+            return self
+        if self.x.ndim != 2 or not numbers or min(numbers) < 0 or max(numbers) >= self.x.shape[1]:
+            raise UserError(f"{option}: samples have the shape {self.x.shape[1:]}; want numbers of columns from 0 on")
+        return replace(self, x=self.x[:, numbers], fit=self.fit[:, numbers])
+
+    def shaped(self, shape: tuple[int, ...], model: str) -> PairSamples:
+        """The samples in the shape of a model's input. UserError, naming the model, where their size differs."""
+        if int(np.prod(shape)) != int(np.prod(self.x.shape[1:])):
+            raise UserError(
+                f"{model}: takes the shape {shape}, and a sample has the shape {self.x.shape[1:]}; --ldl-columns and "
+                "--rdl-columns select the numbers that a model reads"
+            )
+        return replace(self, x=self.x.reshape(-1, *shape), fit=self.fit.reshape(-1, *shape))
+
+
+def load_samples(
+    test: Path,
+    fit: Path | None = None,
+    *,
+    scale: float | None = None,
+    event: int | None = None,
+    classes: int | None = None,
+    source: WindowSpec | PictureSpec | None = None,
+) -> PairSamples:
+    """Read the samples of a pair.
+
+    Args:
+        test: .npz of x (n, ...) and y (n,), classes from 0.
+        fit: .npz or .npy of x for the quantisation ranges (the test samples).
+        scale: Divisor of x (255 for bytes, else 1); pictures keep 0 to 255.
+        event: The class that is the event (the last).
+        classes: Number of classes that the pair decides between, none of which is the event.
+        source: x holds windows of measurements, or pictures; the models read what this computes from them.
+
+    Raises:
+        UserError: The samples are missing, unlike each other, too few, not finite or of one class. It names the file.
+    """
+    divisor = 1.0 if isinstance(source, PictureSpec) else scale
+    tested = calibration.load(test, None, divisor)
+    fitted = calibration.load(fit, None, divisor) if fit else tested
+    if fitted.x.shape[1:] != tested.x.shape[1:]:
+        raise UserError(f"{fit}: samples of shape {fitted.x.shape[1:]}, but {tested.x.shape[1:]} in {test}")
+    y, event, classes = _labels(tested, event, classes)
+    if source is None:
+        return PairSamples(test, tested.x, y, fitted.x, event, classes)
+    raw = _raw(tested, source)
+    x = _numbers(raw, source)
+    fit_x = x if fitted is tested else _numbers(_raw(fitted, source), source)
+    return PairSamples(test, x, y, fit_x, event, classes, raw, source)
+
+
+def _labels(samples: calibration.Samples, event: int | None, classes: int | None) -> tuple[np.ndarray, int | None, int]:
+    """(labels, the event, number of classes); labels are 0 and 1 where there is an event."""
+    path, y = samples.path, samples.y
+    if y is None:
+        raise UserError(f"{path}: no labels; want an .npz of x (n, ...) and y (n,), classes from 0")
+    if len(np.unique(y)) < 2 or y.min() < 0:
+        raise UserError(f"{path}: y holds {np.unique(y)[:9].tolist()}; want classes from 0, two or more")
+    labelled = int(y.max()) + 1
+    if classes:
+        if labelled > classes:
+            raise UserError(f"{path}: labels to {labelled - 1}; --classes {classes} wants 0 to {classes - 1}")
+        if event is not None:
+            raise UserError("--event: with --classes, no class is the event")
+        return y, None, classes
+    event = labelled - 1 if event is None else event
+    if not 0 <= event < labelled:
+        raise UserError(f"--event {event}: the labels are 0..{labelled - 1}")
+    return (y == event).astype(int), event, labelled
+
+
+def _raw(samples: calibration.Samples, source: WindowSpec | PictureSpec) -> np.ndarray:
+    """Windows (n, size, channels) float32, or pictures (n, height, width, channels) uint8."""
+    path, x = samples.path, samples.x
+    shape: tuple[int, ...]
+    if isinstance(source, WindowSpec):
+        option, shape = f"--window {source.size}", (source.size, source.channels)
+    else:
+        option, shape = "--picture", (source.height, source.width, source.channels)
+    shapes = (shape, shape[:-1]) if shape[-1] == 1 else (shape,)
+    if x.shape[1:] not in shapes:
+        raise UserError(f"{path}: samples of shape {x.shape[1:]}; {option} wants {shapes[-1]}")
+    x = x.reshape(len(x), *shape)
+    if isinstance(source, WindowSpec):
+        return x
+    if (x != np.round(x)).any() or x.min() < 0 or x.max() > 255:
+        raise UserError(f"{path}: pictures are whole numbers from 0 to 255")
+    return x.astype(np.uint8)
+
+
+def _numbers(raw: np.ndarray, source: WindowSpec | PictureSpec) -> np.ndarray:
+    """What a device computes from each sample, float32 (n, ...). Whole measurements stay integers, as a sensor gives them."""
+    measured = raw.astype(np.int64) if (raw == np.round(raw)).all() else raw
+    compute = source.features_of if isinstance(source, WindowSpec) else source.convert
+    try:
+        return np.array([compute(sample) for sample in measured], np.float32)
+    except ValueError as error:
+        raise UserError(f"--window: {error}") from None

@@ -1,0 +1,132 @@
+"""A remote model that keeps its form: .onnx, a function in a Python file, or a URL. It reads floats; offloads send them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from h2t2.link import wire
+
+from ...common.errors import UserError
+from ...common.functions import is_user_function, load_user_function
+from ...common.pairs import InputScaling, PictureSpec
+from ...fleet.rdl import models
+from .int8_model import Int8Input, PairModel, per_number
+from .samples import PairSamples
+
+WIDEST_RATIO = 8.0  # of two numbers' ranges; above it each number is scaled by itself
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What an offload sends of a sample.
+
+    Attributes:
+        dtype: One of wire.DTYPES.
+        media: Media type of raw bytes.
+        encode: FILE.py:FUNCTION that makes raw bytes of a sample.
+        limit: Bytes of data, at most.
+    """
+
+    dtype: str = wire.DTYPES[0]
+    media: str = ""
+    encode: str = ""
+    limit: int = wire.MAX_DATA
+
+    @property
+    def raw(self) -> bool:
+        return self.dtype == "raw"
+
+    def copied(self, folder: Path) -> Payload:
+        """The same, with the file of the encoder copied into the folder and named relative to it."""
+        if not self.raw:
+            return self
+        file, _, name = self.encode.rpartition(":")
+        return replace(self, encode=f"{_copy(Path(file), folder, 'encode')}:{name}")
+
+    def encoded(self, x: np.ndarray, folder: Path) -> list[bytes]:
+        """The raw bytes of samples (n, ...). UserError where the encoder in the folder makes none, or too many."""
+        encode = load_user_function(str(folder / self.encode))
+        payloads = [encode(row) for row in x]
+        if not all(isinstance(data, bytes) and 0 < len(data) <= self.limit for data in payloads):
+            raise UserError(f"--encode {self.encode}: want bytes, 1 to {self.limit} (--limit) of a sample")
+        return payloads
+
+
+def keeps_form(rdl: str) -> bool:
+    """Whether a remote model stays what it is, in place of becoming a .tflite."""
+    return rdl.endswith(".onnx") or is_user_function(rdl) or models.is_url(rdl)
+
+
+def served_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
+    """Copy a remote model into the folder and run it on the test samples as offloads will send them.
+
+    int8 spans the range of the samples in `samples.fit`. UserError for a model that does not exist, or gives no scores.
+    """
+    file, kind = _place(rdl, folder)
+    path = file if models.is_url(rdl) else str(folder / file)
+    shape = models.load(models.Source(path)).shape
+    shaped = samples if shape is None else samples.shaped(shape, rdl)
+    int8_input = _ranges(shaped.fit)
+    source = models.Source(
+        path, samples.event, scale=int8_input.scale, zero_point=int8_input.zero_point, prepared=int8_input.prepared, floats=True
+    )
+    model = models.load(source)
+    expected = (len(shaped.x),) if samples.event is not None else (len(shaped.x), samples.classes)
+    float_scores = None if payload.raw else _scores(model, shaped.x, rdl, expected)
+    if payload.raw:
+        pictures = samples.raw if isinstance(samples.source, PictureSpec) else None
+        scores = _scores(model, payload.encoded(shaped.x if pictures is None else pictures, folder), rdl, expected)
+    elif float_scores is not None and payload.dtype == "float32":
+        scores = float_scores
+    else:
+        scores = _scores(model, int8_input.quantise(shaped.x), rdl, expected)
+    return PairModel(kind, file, int8_input, samples.event, scores, float_scores, floats=True)
+
+
+def _place(rdl: str, folder: Path) -> tuple[str, str]:
+    """(what the pair calls the model, its kind in words), with its file copied into the folder."""
+    if models.is_url(rdl):
+        return rdl, "URL"
+    if rdl.endswith(".onnx"):
+        return _copy(Path(rdl), folder, "rdl"), "ONNX model"
+    file, _, name = rdl.rpartition(":")
+    return f"{_copy(Path(file), folder, 'rdl')}:{name}", "Python function"
+
+
+def _copy(path: Path, folder: Path, stem: str) -> str:
+    """The name of a copy of the file in the folder."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    return shutil.copyfile(path, folder / f"{stem}{path.suffix}").name
+
+
+def _scores(model: models.Model, x: models.Batch, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The model's scores of a batch, checked and within [0, 1]."""
+    try:
+        scores = np.asarray(model.scores(x), float)
+    except Exception as error:  # a user's own program, or a runtime with a dozen kinds of its own
+        raise UserError(f"{name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}") from None
+    if scores.shape != shape or not np.isfinite(scores).all() or scores.min() < -0.01 or scores.max() > 1.01:
+        expected = "one score" if len(shape) == 1 else f"{shape[1]} scores"
+        span = f"{scores.shape}, {scores.min():.3g} to {scores.max():.3g}"
+        raise UserError(f"{name}: want {expected} from 0 to 1 a sample, {shape}; it gave {span}")
+    return np.clip(scores, 0, 1)
+
+
+def _ranges(fit: np.ndarray) -> Int8Input:
+    """The int8 input that spans these samples. Rows of numbers with unlike ranges are scaled number by number first."""
+    low, high = fit.reshape(len(fit), -1).min(0), fit.reshape(len(fit), -1).max(0)
+    span = np.maximum(high - low, 1e-6 * max(1.0, float(np.abs(fit).max())))
+    prepared: InputScaling | None = None
+    lowest, highest = float(low.min()), float(high.max())
+    if fit.ndim == 2 and span.max() > WIDEST_RATIO * span.min():
+        factor = 2 / span
+        prepared = per_number(factor, -(high + low) / 2 * factor, fit.shape[1:])
+        lowest, highest = -1.0, 1.0
+    scale = max(highest - lowest, 1e-6) / 255
+    zero_point = int(np.clip(round(-128 - lowest / scale), -128, 127))
+    return Int8Input(tuple(fit.shape[1:]), scale, zero_point, prepared)

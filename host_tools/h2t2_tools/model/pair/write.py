@@ -1,0 +1,138 @@
+"""Writes what the folder of a pair holds beside its models: description, samples, trace, boards' files, README."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...common import pairs, prior_file
+from ...common.pairs import Pair, PairInfo
+from ...common.policies import DEFAULTS
+from ...fleet import template
+from ...lab import prior, traces
+from ...lab.scoring import confusion
+from .. import bundle
+from ..inspect import inspect
+from .int8_model import PairModel
+from .readme import markdown
+from .samples import PairSamples
+
+BOARDS = ("unix", "esp32", "pico", "pico_w", "microbit")
+RECORDS = 1000  # samples in samples.bin, at most
+# of `remote` in pair.json: always; of raw bytes as well; other entries where they differ from their default
+INPUT, RAW = ("model", "floats", "shape", "scale", "zero_point"), ("dtype", "media", "encode")
+
+
+def write_pair(
+    folder: Path, place: Path, about: PairInfo, samples: PairSamples, ldl: PairModel, rdl: PairModel, card: dict[str, str]
+) -> dict[str, Any]:
+    """Complete a folder that holds both models.
+
+    Args:
+        folder: The folder to write to.
+        place: Where it will be, for the report and the README.
+        about: The pair's description.
+        samples: Its test samples.
+        ldl: The local model.
+        rdl: The remote model.
+        card: Further lines of the README, such as data and licence.
+
+    Returns:
+        The report: name, folder, figures of both models, files.
+    """
+    figures = {"ldl": _figures(folder, ldl, samples.y), "rdl": _figures(folder, rdl, samples.y)}
+    rates = _rates(samples, rdl.labels)
+    problems = inspect(folder / "ldl.tflite")["problems"]
+    description = _description(about, card, rates, figures, len(samples.y))
+    (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
+    pair = Pair(folder, about, samples.x, samples.y, samples.raw)
+    files = ["pair.json", "ldl.tflite", *rdl.files, *_write_samples(pair, ldl, rdl)]
+    if not about.costs:
+        table = prior.table(ldl.scores, rdl.labels, DEFAULTS["bits"])
+        prior_file.write(folder / "prior.json", str(samples.path), len(rdl.labels), table)
+        files.append("prior.json")
+    if not problems:
+        files += _write_for_boards(pair, ldl)
+    report = {
+        "name": about.name,
+        "folder": str(place),
+        "samples": len(samples.y),
+        "beta": about.beta,
+        **figures,
+        "card": {"event": about.event, **card},
+        "agreement": float((ldl.labels == rdl.labels).mean()),
+        "rates": rates,
+        "not_for_a_board": problems,
+        "files": files,
+        "model_id": about.model_id,
+    }
+    (folder / "README.md").write_text(markdown(report))
+    return report
+
+
+def _figures(folder: Path, model: PairModel, y: np.ndarray) -> dict[str, Any]:
+    return {
+        "kind": model.kind,
+        "file": model.file,
+        "bytes": sum((folder / file).stat().st_size for file in model.files),
+        "float": None if model.float_scores is None else confusion(model.float_scores, y),
+        "int8": confusion(model.scores, y),
+    }
+
+
+def _rates(samples: PairSamples, labels: np.ndarray) -> dict[str, Any]:
+    """How often the remote model gives each label for each true class."""
+    if samples.event is not None:
+        return {"rdl_fp": float(labels[samples.y == 0].mean()), "rdl_fn": float(1 - labels[samples.y == 1].mean())}
+    counts = np.zeros((samples.classes, samples.classes))
+    np.add.at(counts, (samples.y, labels), 1)
+    return {"rdl_confusion": (counts / np.maximum(1, counts.sum(1, keepdims=True))).round(4).tolist()}
+
+
+def _description(
+    about: PairInfo, card: dict[str, str], rates: dict[str, Any], figures: dict[str, Any], test_samples: int
+) -> dict[str, Any]:
+    """pair.json."""
+    entries = about.model_dump()
+    remote_keys = (*INPUT, *RAW) if about.remote.dtype == "raw" else INPUT
+    return {
+        **{key: entries[key] for key in ("name", "model_id", "event", "costs" if about.costs else "event_index", "beta")},
+        "card": card,
+        **{key: entries[key] for key in ("columns", "prepared")},
+        "remote": {
+            **{key: entries["remote"][key] for key in remote_keys},
+            **about.remote.model_dump(exclude=set(INPUT), exclude_defaults=True),
+        },
+        **{key: entries[key] for key in ("window", "picture")},
+        "rates": rates,
+        "metrics": {name: {key: figures[name][key] for key in ("bytes", "float", "int8")} for name in ("ldl", "rdl")},
+        "test_samples": test_samples,
+    }
+
+
+def _write_samples(pair: Pair, ldl: PairModel, rdl: PairModel) -> list[str]:
+    """The test samples and both models' outputs: names of the files."""
+    raw: dict[str, Any] = {} if pair.raw is None else {"raw": pair.raw}
+    np.savez_compressed(pair.folder / "test.npz", x=pair.x, y=pair.y.astype(np.uint8), **raw)
+    trace = traces.Trace(pair.info.name, ldl.scores.astype(np.float32), rdl.labels)
+    traces.save(pair.folder / "trace.npz", trace)
+    return ["test.npz", "trace.npz"]
+
+
+def _write_for_boards(pair: Pair, ldl: PairModel) -> list[str]:
+    """The bundle, recorded samples and a configuration a board: names of the files."""
+    folder, about = pair.folder, pair.info
+    (folder / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
+    files = ["ldl.h2m"]
+    if about.remote.dtype != "raw":  # records are all of one size
+        (folder / "samples.bin").write_bytes(pairs.board_samples(pair, ldl.input.scale, ldl.input.zero_point, RECORDS))
+        files.append("samples.bin")
+    entries = {"pair": "."} if about.costs else {"pair": ".", "prior": "prior.json"}
+    # the micro:bit decides between two classes only, and sends its recorded int8
+    for board in BOARDS if not about.costs and about.remote.dtype == "int8" else BOARDS[:-1]:
+        (folder / f"{board}.toml").write_text(template.render(board, about, entries))
+        files.append(f"{board}.toml")
+    return files

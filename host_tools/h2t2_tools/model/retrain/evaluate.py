@@ -1,0 +1,87 @@
+"""Compares local models on samples of the field that none was trained on: errors, calibration, and the policy's cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...common.pairs import Pair
+from ...common.policies import DEFAULTS
+from ...fleet.rdl import models
+from ...lab.simulation.policies.adaptive import Adaptive
+from ...lab.simulation.policies.adaptive_classes import AdaptiveClasses
+from ...lab.simulation.policies.base import Policy
+from ...lab.simulation.stream import Costs
+from ...lab.simulation.sweep import Job, sweep
+from ...lab.traces import Trace
+from ..exact import open_local
+from .field_samples import FieldSamples
+
+SAMPLES, RUNS = 5000, 10  # samples of a replay, and how many replays
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One local model on held-out samples, each counted by its weight.
+
+    Attributes:
+        accuracy: Share of the samples on which it agrees with the remote model.
+        brier: Mean squared error of its scores; 0 is best.
+        cost: A sample, of the adaptive policy with this model: mean of RUNS replays.
+        sd: Standard deviation of the replays' costs.
+    """
+
+    accuracy: float
+    brier: float
+    cost: float
+    sd: float
+
+    def rounded(self) -> dict[str, float]:
+        """The figures by name, five digits each."""
+        return {name: round(value, 5) for name, value in vars(self).items()}
+
+
+def scores(pair: Pair, x: np.ndarray) -> np.ndarray:
+    """Scores of the pair's int8 local model: (n,) of class 1, or (n, K) of every class."""
+    event = None if pair.info.costs else pair.info.event_output("ldl")
+    ldl = open_local(pair.ldl, event or 0)
+    outputs = [ldl.scores(np.asarray(ldl.quantise(pair.model_input(row, "ldl"))).reshape(ldl.input_shape[1:])) for row in x]
+    return models.picked(np.array(outputs), event)
+
+
+def evaluate(pair: Pair, samples: FieldSamples, seed: int = 0) -> Evaluation:
+    """Evaluate a pair's local model. Replays draw samples in proportion to their weights."""
+    about, output = pair.info, scores(pair, samples.x)
+    p = samples.weight / samples.weight.sum()
+    correct = models.labels(output) == samples.y
+    truth = np.eye(output.shape[1])[samples.y] if output.ndim == 2 else samples.y
+    squared_error = ((output - truth) ** 2).reshape(len(output), -1).sum(1)
+    drawn = np.random.default_rng(seed).choice(len(samples), SAMPLES, p=p)
+    trace = Trace(about.name, output[drawn], samples.y[drawn])
+    policy: Policy
+    if about.costs:
+        policy, costs = AdaptiveClasses(), Costs.of(about.beta, about.costs)
+    else:
+        policy, costs = Adaptive(), Costs.binary(about.beta, DEFAULTS["delta_fp"], DEFAULTS["delta_fn"])
+    (result,) = sweep([Job(policy, trace, costs, SAMPLES, seed, RUNS)])
+    return Evaluation(float(p @ correct), float(p @ squared_error), float(result.mean("cost")), result.deviation("cost"))
+
+
+def reliability(pair: Pair, samples: FieldSamples, bins: int = 10) -> list[dict[str, float]]:
+    """[{"score", "right"}] a bin: the mean score of class 1 (of many classes: of the best one), and how often the remote
+    model agrees."""
+    output = scores(pair, samples.x)
+    if output.ndim == 2:
+        score, agrees = output.max(1), output.argmax(1) == samples.y
+    else:
+        score, agrees = output, samples.y == 1
+    bin_of = np.minimum((score * bins).astype(int), bins - 1)
+    rows = []
+    for k in np.unique(bin_of):
+        in_bin = bin_of == k
+        mean_score, mean_agreement = (
+            float(np.average(value[in_bin], weights=samples.weight[in_bin])) for value in (score, agrees)
+        )
+        rows.append({"score": mean_score, "right": mean_agreement})
+    return rows
