@@ -378,9 +378,9 @@ def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
 
 
 IMPATIENT = """import sys
-from h2t2.node import trial
+from h2t2.node import update
 from h2t2_tools.fleet import hang
-trial.QUIET_S = trial.UNKNOWN_S = 1
+update.QUIET_S = update.UNKNOWN_S = 1
 hang.SPARE_S = 0.5
 from h2t2_tools.cli.main import main
 sys.exit(main())"""
@@ -424,7 +424,7 @@ def test_the_microbit_has_no_room_for_it(key):
     with pytest.raises(UserError, match="update_key: the micro:bit has no room for updates"):
         payload(KINDS["microbit"], Contents(pair.folder / "ldl.h2m", config, pair.folder / "samples.bin"))
     files = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", config))
-    assert {"h2t2/node/update.mpy", "h2t2/node/arrival.mpy", "h2t2/node/package.mpy", "h2t2/node/trial.mpy"} <= set(files)
+    assert {"h2t2/node/update.mpy", "h2t2/node/arrival.mpy", "h2t2/node/package.mpy", "h2t2/node/slots.mpy"} <= set(files)
     assert json.loads(files["config.json"])["update"] == {"key": key.modulus, "max_bytes": 262144, "app": False}
     without = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", NodeConfig(remote_shape=[30], model_id=1)))
     assert "h2t2/node/update.mpy" not in without

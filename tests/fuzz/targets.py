@@ -169,8 +169,8 @@ def command(data):
     except ValueError as error:
         assert len(error.args) == 2 and len(error.args[1]) <= commands.LONGEST_ID
         return
-    assert made.what in ("set", "snapshot", "reset", "pause") and len(data) <= commands.LARGEST
-    if made.what == "set":
+    assert made.name in ("set", "snapshot", "reset", "pause") and len(data) <= commands.LARGEST
+    if made.name == "set":
         H2T2(bits=1, **made.value)
     return True
 

@@ -35,9 +35,9 @@ def lived(samples, seed, answers=1.0):
         link.label, link.answers = true, rng.random() < answers
         node.step(k, (1,), b"x", None)
         alone = node.policy.local
-        asked = bool(node.pending)
+        asked = bool(node.in_flight)
         node.poll()
-        node.drop()
+        node.give_up_all()
         _, decision, source = said[-1]
         paid += node.policy.beta * asked + (0 if decision == true else delta[decision, true])
         local += 0 if (alone if source != LOCAL else decision) == true else delta[alone if source != LOCAL else decision, true]

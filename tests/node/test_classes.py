@@ -72,7 +72,7 @@ def test_every_sample_is_decided_and_a_label_beyond_the_classes_teaches_nothing(
     node.step(UNSURE, (1,), b"x", "beyond")
     node.poll()
     assert node.strangers == 1 and policy.lessons == 4
-    node.drop()
+    node.give_up_all()
     assert decisions[-1][2:] == (policy.local, FALLBACK)
     node.link.label = 1
     service.run()
@@ -180,9 +180,9 @@ def test_a_configuration_of_costs_that_cannot_be_is_refused(entries, why):
 def test_what_a_configuration_says_of_classes():
     usual = {"remote_shape": [8], "model_id": 1, "class_costs": [[0, 1, 0.5], [1, 0, 1], [1, 1, 0]]}
     made = NodeConfig(**usual).content()["arguments"]
-    assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "told"} & set(made)
+    assert made["costs"][0] == [0, 32768, 16384] and not {"delta_fp", "eta", "label_costs"} & set(made)
     made = NodeConfig(**usual, rdl_confusion=[[0.9, 0.1, 0], [0, 1, 0], [0, 0, 1]]).content()["arguments"]
-    assert made["label_costs"][1] == [32768, 0, 32768] and made["told"][0][1] == 36409  # 1 / .9
+    assert made["label_costs"][1] == [32768, 0, 32768] and made["label_costs"][0][1] == 36409  # 1 / .9
 
 
 @pytest.mark.slow

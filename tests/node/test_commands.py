@@ -31,7 +31,7 @@ BAD = [
 def test_good_commands(payload, meant):
     for given in (payload, memoryview(payload)):
         made = commands.parse(given)
-        assert (made.what, made.value, made.id, made.until) == meant
+        assert (made.name, made.value, made.id, made.until) == meant
 
 
 @pytest.mark.parametrize("payload", BAD)
@@ -45,7 +45,7 @@ from h2t2.link.cost import LinkCost
 for payload in PAYLOADS:
     try:
         made = parse(payload)
-        print(made.what, sorted(made.value.items()) if made.what == "set" else made.value, made.id, made.until)
+        print(made.name, sorted(made.value.items()) if made.name == "set" else made.value, made.id, made.until)
     except ValueError:
         print("refused")
 one = LinkCost(5, 32768000, 32768000, 9)

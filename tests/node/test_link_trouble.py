@@ -6,7 +6,7 @@ from support import paper
 
 from h2t2.link import wire
 from h2t2.link.cost import LinkCost
-from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, UNHEARD, UP
+from h2t2.node.node import FALLBACK, LOCAL, NOBODY, REMOTE, SILENT, SILENT_AFTER, UP
 from h2t2.node.store import BufferSlot, Store
 
 
@@ -65,7 +65,7 @@ def test_workers_that_are_silent_are_noticed_and_asked_ever_more_rarely(monkeypa
             assert node.standing() == SILENT
     assert len(decisions) == 6000 and node.link.renewed == 1
     waits = [b - a for a, b in zip(asked, asked[1:])]
-    assert asked[UNHEARD - 1] <= 2 * 1000 and waits[-3:] == [60000 + 900] * 3 or waits[-1] >= 60000
+    assert asked[SILENT_AFTER - 1] <= 2 * 1000 and waits[-3:] == [60000 + 900] * 3 or waits[-1] >= 60000
     assert len(asked) < 20 and waits == sorted(waits)
     node.link.answers = True
     for n in range(700):
@@ -85,7 +85,7 @@ def test_a_window_that_is_lost_at_once_counts_as_one_silence(monkeypatch):
         node.step(5, (1,), b"x", n, now[0])
     now[0] += 1000
     node.poll()
-    assert node.standing() == SILENT and node.fallbacks == 8 and node.quiet_ms == 1000 and not node.link.renewed
+    assert node.standing() == SILENT and node.fallbacks == 8 and node.retry_ms == 1000 and not node.link.renewed
     node.link.answers = True
     for n in range(20):
         now[0] += 100
@@ -104,7 +104,7 @@ def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
         now[0] += 100
         node.poll()
     assert node.standing() == SILENT
-    node.drop()
+    node.give_up_all()
     node.link.answers = True
     node.link.presence.take(wire.presence(1, "new"), b"1", False)
     node.step(5, (1,), b"x", "first", now[0])
@@ -133,7 +133,7 @@ def test_the_clock_may_jump_either_way(monkeypatch):
         node.step(5, (1,), b"x", 0)
         now[0] += jump
         node.poll()
-        assert len(decisions) == 1 and not node.pending  # never later than its deadline
+        assert len(decisions) == 1 and not node.in_flight  # never later than its deadline
 
 
 class Slow(Link):
@@ -190,10 +190,10 @@ def test_what_is_in_flight_when_the_connection_ends_is_decided_before_another_is
     for n in range(3):
         node.step(5, (1,), b"x", n)
     node.poll()
-    assert len(node.pending) == 3 and decisions == []
+    assert len(node.in_flight) == 3 and decisions == []
     node.link.up = False
     node.poll()
-    assert not node.pending and [(tag, source) for tag, _, _, source in decisions] == [(n, FALLBACK) for n in range(3)]
+    assert not node.in_flight and [(tag, source) for tag, _, _, source in decisions] == [(n, FALLBACK) for n in range(3)]
     node.link.up = True
     node.link.answer_to(node.link.sent[0])
     node.poll()

@@ -115,7 +115,7 @@ def test_the_deadline_counts_from_when_the_sample_was_due(setup, monkeypatch):
     now = ticks_ms()
     set_clock(monkeypatch, lambda: now)
     node.step(5, (1,), b"x", "late", ticks_add(now, -600))
-    assert worker_wire.decode_request(link.sent[-1]).left == 275 and node.slack() == 275
+    assert worker_wire.decode_request(link.sent[-1]).left == 275 and node.slack_ms() == 275
     node.step(5, (1,), b"x", "too late", ticks_add(now, -900))
     assert [tag for tag, *_ in decisions] == ["too late"] and node.crowded == 1
     set_clock(monkeypatch, lambda: ticks_add(now, 275))
@@ -146,7 +146,7 @@ def test_what_cannot_be_sent_or_understood_is_decided():
     node.poll()
     assert [tag for tag, *_ in decisions] == ["size"] * 100 + ["model", "jammed"]
     assert decisions[100] == ("model", -1, 1, FALLBACK)  # a missed event costs more
-    assert node.complain.total == 102 and len(said) == 9 and "1 bytes do not fit" in said[0] and not node.pending
+    assert node.complain.total == 102 and len(said) == 9 and "1 bytes do not fit" in said[0] and not node.in_flight
 
 
 def test_deadlines_hold_across_the_wrap_of_the_clock(setup, monkeypatch):
@@ -176,18 +176,18 @@ def test_a_link_that_is_down_falls_back_at_once(setup):
     node, link, decisions = setup
     link.up = False
     step(node)
-    assert decisions == [("s", 5, node.policy.local, FALLBACK)] and not node.pending
+    assert decisions == [("s", 5, node.policy.local, FALLBACK)] and not node.in_flight
 
 
 def test_the_window_bounds_what_is_in_flight_and_the_rest_is_decided(setup):
     node, link, decisions = setup
     for n in range(6):
         step(node, 5, n)
-    assert node.busy() and len(link.sent) == 4 and [tag for tag, *_ in decisions] == [4, 5] and node.crowded == 2
+    assert node.window_full() and len(link.sent) == 4 and [tag for tag, *_ in decisions] == [4, 5] and node.crowded == 2
     for payload in reversed(link.sent):
         link.answer_to(payload, 0)
     node.poll()
-    assert len(decisions) == 6 and node.policy.lessons == 4 and not node.busy()
+    assert len(decisions) == 6 and node.policy.lessons == 4 and not node.window_full()
 
 
 def test_busy_workers_are_asked_for_less_and_asked_again():
@@ -212,4 +212,4 @@ def test_a_flood_of_replies_does_not_keep_a_poll():
     node = Node(paper(epsilon=32768), Ldl(), link, lambda *args: decisions.append(args), model_id=1, boot=BOOT, deadline_ms=0)
     step(node)
     node.poll()
-    assert node.strangers == h2t2.node.node.AT_ONCE and len(decisions) == 1
+    assert node.strangers == h2t2.node.node.REPLIES_PER_POLL and len(decisions) == 1

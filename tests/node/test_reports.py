@@ -28,11 +28,11 @@ def service(monkeypatch):
 
 def test_a_changed_decision_is_reported_at_most_once_a_second(service):
     node, link, now = service.node, service.node.link, service.now
-    service._look()
+    service._housekeeping()
     told = [len(link.reported)]
     for ms, decision in ((100, 1), (1100, 1), (1200, 0), (1300, 1), (2200, 0), (4000, 0), (9000, 0)):
         now[0], node.last = ms, (3, decision, 0)
-        service._look()
+        service._housekeeping()
         told.append(len(link.reported))
     # at 0 the first state; at 1100 the decision of 100; at 2200 the next, of 1200 and 1300 nothing
     assert told == [1, 1, 2, 2, 2, 3, 3, 3]
@@ -41,13 +41,13 @@ def test_a_changed_decision_is_reported_at_most_once_a_second(service):
 
 def test_a_change_by_a_command_is_reported_at_once(service):
     link = service.node.link
-    service._look()
+    service._housekeeping()
     for ms, command, entry, value in ((100, b'{"pause": 60}', "paused", True), (200, b'{"set": {"beta": 99}}', "beta", 99)):
         service.now[0] = ms
         link.commands = [command]
         before = len(link.reported)
-        service._look()
+        service._housekeeping()
         assert len(link.reported) == before + 1 and json.loads(link.reported[-1])[entry] == value
     link.commands = [b"nonsense"]
-    service._look()
+    service._housekeeping()
     assert len(link.reported) == before + 1

@@ -66,7 +66,7 @@ def world(now, sensor, trip=0, every_us=0, samples=50, window=8, deadline_ms=100
     sensing = Sensing(taking, every_us=every_us, complain=node.complain)
     service = Service(node, sensing, Keeper(node.policy, None), shape=(1,), telemetry_s=0, log=said.append)
     service.run(samples)
-    assert node.samples == len(late) and not node.pending
+    assert node.samples == len(late) and not node.in_flight
     return service, late, said
 
 

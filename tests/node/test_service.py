@@ -74,7 +74,7 @@ def test_a_reset_forgets_and_an_old_reply_teaches_nothing():
     node.link.answers = False
     node.step(5, (1,), b"x", "held")
     node.link.commands.append(b'{"reset": true}')
-    service._look()
+    service._housekeeping()
     assert decisions[-1][0] == "held" and decisions[-1][3] == FALLBACK  # decided, not forgotten
     assert node.policy.lessons == 0 and node.policy.tickets.last == last + 1
     node.link.waiting.append(worker_wire.encode_reply(wire.OK, 9, last + 1, 1, 0))
@@ -89,7 +89,7 @@ def test_commands_survive_a_restart_and_a_stranger_cannot_flood():
     node.link.commands += [b'{"set": {"beta": 777}}'] + [b"nonsense"] * 1000 + [b'{"pause": 0}'] * 10
     node.link.commands += [b'{"set": {"delta_fn": 888}}']
     for _ in range(1100):
-        service._look()
+        service._housekeeping()
     assert service.desk.carried_out == 4 and service.desk.refused == 1000 + 7 + 1 and len(said) < 40
     again, node, _, _ = running(store=store)
     assert again.keeper.restored and node.policy.beta == node.policy.charge == 777
@@ -100,7 +100,7 @@ def test_a_command_is_answered_and_one_id_acts_once():
     node.link.commands += [b'{"id": "a", "set": {"beta": 111}}', b'{"id": "b", "set": {"beta": 222}}']
     node.link.commands += [b'{"id": "a", "set": {"beta": 111}}', b'{"id": "c", "set": {"beta": 40000}}', b"{"]
     for _ in range(5):
-        service._look()
+        service._housekeeping()
     assert node.policy.beta == 222 and service.desk.carried_out == 2
     told = [json.loads(answer) for answer in node.link.answered]
     done = {"ok": True, "why": ""}
@@ -117,11 +117,11 @@ def test_a_command_past_its_time_is_refused_and_without_a_clock_it_is_said(monke
         b'{"id": "a", "until": 1799999999, "set": {"beta": 1}}',
         b'{"id": "b", "until": 1800000000, "reset": true}',
     ]
-    service._look()
-    service._look()
+    service._housekeeping()
+    service._housekeeping()
     now[0] = 0
     node.link.commands += [b'{"id": "c", "until": 5, "set": {"beta": 3}}']
-    service._look()
+    service._housekeeping()
     told = [json.loads(answer) for answer in node.link.answered]
     assert [one["ok"] for one in told] == [False, True, True] and "1 s after its time" in told[0]["why"]
     assert "clock is not set" in told[2]["why"] and node.policy.beta == 3
@@ -174,7 +174,7 @@ def test_the_state_is_told_by_the_clock(monkeypatch):
     service.telemetry_s = 10
     for n in range(400):
         now[0] = n * 100
-        service._look()
+        service._housekeeping()
     assert len(node.link.reported) == 3
 
 
@@ -187,7 +187,7 @@ def test_stop_decides_and_saves_at_once():
     node.link.there = 1
     node.wait_ms = 50  # the first three are given up quickly
     service.run()
-    assert 3 <= len(decisions) <= 16 and not node.pending and node.samples == len(decisions)
+    assert 3 <= len(decisions) <= 16 and not node.in_flight and node.samples == len(decisions)
     assert service.keeper.saves and running(store=store)[0].keeper.restored
 
 
@@ -251,7 +251,7 @@ def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monke
     service.sleep = SimpleNamespace(deep=True, worth=lambda ms, link: True, nap=nap)
     monkeypatch.setattr(service, "_report", lambda: bytearray(1 << 62))
     with pytest.raises(Asleep):
-        service._slept(60000)
+        service._sleep(60000)
     assert service.keeper.unsaved == 1 and service.errors == 1
 
 

@@ -28,7 +28,7 @@ class Idle:
     def __init__(self, world, offloads=0):
         self.link = types.SimpleNamespace(outlives_ms=LONG, lead_ms=0, closed=0, connections=1)
         self.link.close = lambda: setattr(self.link, "closed", self.link.closed + 1)
-        self.offloads, self.earned = offloads, world.ticks()
+        self.offloads, self.credited_at = offloads, world.ticks()
 
 
 def asleep(world, tmp_path, kind="deep", budget=None, woken=False, **options):

@@ -25,8 +25,8 @@ from h2t2.node import arrival as arrivals
 from h2t2.node import package as packages
 from h2t2.node import start
 from h2t2.node.node import DOWN, NOBODY, UP
-from h2t2.node.trial import measured, spread, worse
-from h2t2.node.update import checked
+from h2t2.node.slots import checked
+from h2t2.node.update import compare, model_figures, variation
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.update import keys, package
 
@@ -264,7 +264,7 @@ def test_scores_that_lie_elsewhere_than_where_it_was_signed(key, tmp_path):
     device.bring(signed(key, 8, shares=[30000] + [0] * 15))
     device.start()
     assert device.updates.look(service()) and "its scores drift: 9" in device.updates.report()["said"]
-    assert spread([1, 1], [1]) == 0 and spread([0, 0], [1, 1]) == 0 and spread([1, 0], [0, 5]) == 1000
+    assert variation([1, 1], [1]) == 0 and variation([0, 0], [1, 1]) == 0 and variation([1, 0], [0, 5]) == 1000
 
 
 def test_costs_are_those_the_fleet_s_owner_sees():
@@ -274,7 +274,7 @@ def test_costs_are_those_the_fleet_s_owner_sees():
     account.paid = 40 * 6554
     node = SimpleNamespace(account=account)
     mine = of_counters(account.scores, account.answered, account.local_cost, account.paid, 6554)
-    told = measured(node)
+    told = model_figures(node)
     assert abs(told["cost"] - 1000 * mine.own) < 3 and abs(told["variance"] - 1e6 * mine.error**2) < 20
 
 
@@ -732,7 +732,7 @@ def test_the_part_more_is_refused_or_has_what_a_trial_uses(tmp_path, entries, pr
         assert "part MORE" in str(error)
         return
     assert isinstance(more["event"], int) and more["seconds"] >= 0 and (program or not more["app"])
-    assert more["scores"] is None or spread([1, 2], more["scores"]) >= 0
+    assert more["scores"] is None or variation([1, 2], more["scores"]) >= 0
 
 
 def test_keys_are_not_written_over(key, tmp_path):
@@ -769,4 +769,4 @@ def test_parts_of_a_package():
 
 def test_worse_without_anything_to_compare_with():
     now = {"asked": 900, "missed": 900, "cost": 900, "variance": 0, "samples": 10}
-    assert worse(now, [1] * 16, {"old": None, "scores": None}) == ""
+    assert compare(now, [1] * 16, {"old": None, "scores": None}) == ""

@@ -147,7 +147,7 @@ class Arrival:
             return
         self.file.write(data)
         if self.have // SYNCED != (self.have + len(data)) // SYNCED:
-            package.settle(self.file)
+            package.sync(self.file)
         self.have += len(data)
         self.watch = Stopwatch()
 
@@ -176,7 +176,7 @@ class Arrival:
 
     def _whole(self):
         """All of it is here: ValueError unless it is what was signed."""
-        package.settle(self.file)
+        package.sync(self.file)
         self._close()
         with open(self.path, "rb") as file:
             if package.body_digest(file) == self.head.digest:

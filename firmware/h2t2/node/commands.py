@@ -1,36 +1,50 @@
-# Commands from outside: what one may say, how often, and until when. Untrusted bytes in, one checked instruction out.
+# Commands from outside: their syntax, how often and until when they are carried out. Untrusted bytes become a checked Command.
 import json
 
 from ..clock import ticks_diff, ticks_ms, unix_now
 from ..core.numbers import ONE
 
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
+
 LARGEST = 224  # bytes of a command
-BURST, EVERY_MS = 4, 15000  # so many at once, and one more each 15 s
+BURST, EVERY_MS = 4, 15000  # so many at once, and a further one each 15 s
 LONGEST_PAUSE = 86400  # seconds
 LONGEST_ID = 32  # characters
-REMEMBERED = 8  # ids
+ANSWERS = 8  # that a Desk remembers
 COSTS = "beta", "delta_fp", "delta_fn"
 
 
 class Command:
-    """what: "set", "prior", "snapshot", "reset" or "pause"; value: its argument; id: the sender's, or ""; until: Unix seconds,
-    or 0."""
+    """A command that is well formed.
 
-    def __init__(self, what, value, *, id, until):
-        self.what = what
+    Attributes:
+        name: "set", "prior", "snapshot", "reset" or "pause".
+        value: Its argument.
+        id: The sender's, or "".
+        until: Unix seconds, or 0.
+    """
+
+    def __init__(self, name: str, value: "Any", *, id: str, until: int):
+        self.name = name
         self.value = value
         self.id = id
         self.until = until
 
 
 def parse(payload: bytes) -> Command:
-    """The Command in a JSON object. ValueError (what is wrong, the id where there is one) for anything else.
+    """Parse a command, a JSON object with one of these entries:
 
-    One of: {"set": {cost: Q15, ...}} with costs beta, delta_fp, delta_fn in 0..32768, or, of more classes than two, "costs":
-    [[true, said, Q15], ...], said -1 for all; {"prior": [Q15, ...]}, a number a bin;
-    {"snapshot": true}; {"reset": true}; {"pause": seconds, 0 to 86400; 0 ends a pause}. Beside it, if one wishes: "id", a text
-    of 1 to 32 characters, which the answer bears, and under which it is carried out once; "until", Unix seconds after which it
-    is not carried out.
+    {"set": {cost: Q15, ...}}: the costs beta, delta_fp, delta_fn in 0..32768; for more classes than two "costs": [[label,
+    answer, Q15], ...], with the answer -1 for all. {"prior": [Q15, ...]}: a number for each bin. {"snapshot": true}.
+    {"reset": true}. {"pause": seconds}: 0 to 86400; 0 ends a pause.
+
+    It may also have "id", a text of 1 to 32 characters, which the answer repeats, and under which it is carried out once; and
+    "until", Unix seconds after which it is not carried out.
+
+    Raises:
+        ValueError: (reason, the id or "") for anything else.
     """
     if len(payload) > LARGEST:
         raise ValueError("command of %d bytes, at most %d" % (len(payload), LARGEST), "")
@@ -47,49 +61,49 @@ def parse(payload: bytes) -> Command:
         until = _checked("until", content.pop("until", 0), 1 << 40)
         if len(content) != 1:
             raise ValueError("command is not one name with its value")
-        what = list(content)[0]
-        return Command(what, _value(what, content[what]), id=id, until=until)
+        name = list(content)[0]
+        return Command(name, _checked_value(name, content[name]), id=id, until=until)
     except ValueError as error:
         raise ValueError(error.args[0], id) from None
 
 
-def _value(what, value):
-    if what in ("snapshot", "reset"):
+def _checked_value(name: str, value: "Any") -> "Any":
+    if name in ("snapshot", "reset"):
         if value is not True:
-            raise ValueError("command %s: want true" % what)
-    elif what == "prior":
+            raise ValueError("command %s: want true" % name)
+    elif name == "prior":
         if type(value) is not list:
             raise ValueError("command prior: want a list")
         for number in value:
-            _checked(what, number, ONE)
-    elif what == "pause":
-        _checked(what, value, LONGEST_PAUSE)
-    elif what == "set":
+            _checked(name, number, ONE)
+    elif name == "pause":
+        _checked(name, value, LONGEST_PAUSE)
+    elif name == "set":
         if type(value) is not dict or not value:
             raise ValueError("command set: want costs")
-        for name in value:
-            if name == "costs":
-                _matrix(value[name])
-            elif name not in COSTS:
+        for cost in value:
+            if cost == "costs":
+                _check_matrix(value[cost])
+            elif cost not in COSTS:
                 raise ValueError("command set: there is no such cost")
             else:
-                _checked(name, value[name], ONE)
+                _checked(cost, value[cost], ONE)
     else:
         raise ValueError("no such command")
     return value
 
 
-def _matrix(value):
+def _check_matrix(value: "Any") -> None:
     if type(value) is not list or not value:
         raise ValueError("command costs: want a list")
     for entry in value:
         if type(entry) is not list or len(entry) != 3 or type(entry[1]) is not int:
-            raise ValueError("command costs: want [true, said, cost]")
+            raise ValueError("command costs: want [label, answer, cost]")
         _checked("costs", entry[0], 15)
         _checked("costs", entry[2], ONE)
 
 
-def _checked(name, value, high):
+def _checked(name: str, value: "Any", high: int) -> int:
     if type(value) is not int or not 0 <= value <= high:
         raise ValueError("command %s: want an integer in 0..%d" % (name, high))
     return value
@@ -98,45 +112,55 @@ def _checked(name, value, high):
 class Limit:
     """Lets BURST commands through at once, then one each EVERY_MS."""
 
-    def __init__(self):
-        self.left = BURST
+    def __init__(self) -> None:
+        self.credit = BURST
         self.since = ticks_ms()
 
     def passes(self) -> bool:
+        """Return whether a command may be carried out now, and count it."""
         now = ticks_ms()
         waited = ticks_diff(now, self.since)
-        if waited < 0 or self.left == BURST:  # the clock has jumped, or nothing to refill
+        if waited < 0 or self.credit == BURST:  # the clock has jumped, or nothing to refill
             self.since = now
         elif waited >= EVERY_MS:
-            self.left = min(BURST, self.left + waited // EVERY_MS)
+            self.credit = min(BURST, self.credit + waited // EVERY_MS)
             self.since = now
-        if not self.left:
+        if not self.credit:
             return False
-        self.left -= 1
+        self.credit -= 1
         return True
 
 
 class Desk:
-    """Takes commands, has each carried out once, and answers. act(command): carries one out; log: told of every one.
+    """Takes commands, has each carried out once, and answers.
 
-    Counters: `carried_out`, `refused` (malformed, expired, or more than Limit lets through).
+    Attributes:
+        carried_out: Counter.
+        refused: Counter of commands that were malformed, expired, too many, or impossible.
     """
 
-    def __init__(self, act, log):
+    def __init__(self, act: "Callable[[Command], str | None]", log: "Callable[[str], object]"):
+        """act: carries out a command and returns a note or None, or raises ValueError. log: called with a line of text."""
         self.act = act
         self.log = log
         self.limit = Limit()
-        self.answers = []  # (id, answer) of the last
-        self.carried_out = self.refused = 0
+        self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last
+        self.carried_out = self.refused = self.reported = 0
 
-    def take(self, payload) -> str:
-        """The answer, JSON, to a command's payload: {"id", "ok", "why"}; why: of a refusal, or what should be known."""
-        id = why = ""
+    def news(self) -> bool:
+        """Return whether a command was carried out since the last call."""
+        news = self.carried_out != self.reported
+        self.reported = self.carried_out
+        return news
+
+    def take(self, payload: bytes) -> str:
+        """Carry out a command; return the answer, JSON: {"id", "ok", "why"}; why: the reason of a refusal, or a note."""
+        id = note = ""
         try:
             command = parse(payload)
             id = command.id
-            for known, answer in self.answers:
-                if id and id == known:
+            for answered, answer in self.answers:
+                if id and id == answered:
                     return answer
             now = unix_now()
             if command.until and now > command.until:
@@ -149,16 +173,16 @@ class Desk:
                 self.log("command refused: %s" % error.args[0])
             return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
         if command.until and not now:
-            why = "the clock is not set: its expiry was not looked at"
+            note = "the clock is not set: its expiry was not looked at"
         try:
-            why = self.act(command) or why
+            note = self.act(command) or note
         except ValueError as error:  # this node cannot
             self.refused += 1
             self.log("command refused: %s" % error.args[0])
             return json.dumps({"id": id, "ok": False, "why": error.args[0]})
         self.carried_out += 1
-        self.log("command: %s" % command.what)
-        answer = json.dumps({"id": id, "ok": True, "why": why})
+        self.log("command: %s" % command.name)
+        answer = json.dumps({"id": id, "ok": True, "why": note})
         if id:
-            self.answers = self.answers[1 - REMEMBERED :] + [(id, answer)]
+            self.answers = self.answers[1 - ANSWERS :] + [(id, answer)]
         return answer

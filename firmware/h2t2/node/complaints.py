@@ -1,19 +1,28 @@
-# What goes wrong again and again, said now and then: a log must not fill, and must not be silent.
+# Repeated trouble in the log: reported ever more rarely, so that it neither fills the log nor disappears.
+
+if 0:  # for type checkers
+    from collections.abc import Callable
 
 
 class Complaints:
-    """Says the 1st, 2nd, 4th, 8th ... of each kind of trouble. log: called with a line. `total`: how many there were."""
+    """Logs the 1st, 2nd, 4th, 8th ... trouble of each kind.
 
-    def __init__(self, log):
+    Attributes:
+        counts: By kind.
+        total: Of all kinds.
+    """
+
+    def __init__(self, log: "Callable[[str], object]"):
+        """log: called with a line of text."""
         self.log = log
-        self.counts = {}
+        self.counts = {}  # type: dict[str, int]
         self.total = 0
 
-    def __call__(self, kind: str, what) -> None:
-        """kind: one of few, named in the code. what: a text or an exception."""
+    def __call__(self, kind: str, reason: "str | Exception") -> None:
+        """Count trouble. kind: one of few, named in the code."""
         self.total += 1
         n = self.counts[kind] = self.counts.get(kind, 0) + 1
         if not n & (n - 1):
-            if isinstance(what, Exception):
-                what = "%s: %s" % (type(what).__name__, what)
-            self.log("%s: %s%s" % (kind, what, " (%d times so far)" % n if n > 1 else ""))
+            if isinstance(reason, Exception):
+                reason = "%s: %s" % (type(reason).__name__, reason)
+            self.log("%s: %s%s" % (kind, reason, " (%d times so far)" % n if n > 1 else ""))

@@ -28,8 +28,8 @@ class Keeper:
         *,
         every: int = 250,
         mismatch: str = "fresh",
-        complain: "Callable[[str, object], None]",
-        log: "Callable[[str], None]" = print,
+        complain: "Callable[[str, Exception], object]" = print,
+        log: "Callable[[str], object]" = print,
         model_state: "ModelState | None" = None,
     ):
         """Restore the policy.

@@ -1,4 +1,4 @@
-# The node: sample -> LDL -> policy -> act or offload -> learn. Knows the interfaces of its parts, not their kinds.
+# The node: sample -> LDL -> policy -> act or offload -> learn. It knows the interfaces of its parts, not their kinds.
 from ..clock import FAR_MS, longest, ticks_diff, ticks_ms
 from ..core.numbers import ONE
 from ..core.policy import OFFLOAD
@@ -6,57 +6,91 @@ from ..link import wire
 from .account import Account
 from .complaints import Complaints
 
-LOCAL, REMOTE, FALLBACK = 0, 1, 2  # where a decision came from
-UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what stands between a node and the remote model: Node.standing()
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..core.budget import Budget
+    from ..core.policy import Policy
+    from ..ldl.ldl import Ldl
+    from ..link.cost import LinkCost
+    from ..link.link import Link
+
+LOCAL, REMOTE, FALLBACK = 0, 1, 2  # source of a decision
+UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what Node.standing() returns: the condition of the way to the remote model
 STANDING = ("up", "silent", "nobody", "down")  # their names in the retained state
 STANDINGS = (
     "the remote model answers", "the workers are there and do not answer", "no worker serves the model", "the broker is away",
 )  # fmt: skip
 
-AT_ONCE = 16  # replies a poll takes at most
-UNHEARD = 3  # offloads in a row without an answer, after which the workers count as silent
-DEAF = 3  # tries of silent workers without an answer, after which the connection is made anew
-RAREST_MS = 60000  # silent workers are asked this often at least
-WHEN_DOWN = ("ask", "raise", "pause")  # what to do while nobody can be asked: see Node
-TAG, BIN, CLASS, SINCE, SENT, SIZE = 0, 1, 2, 3, 4, 5  # what is known of an offload in flight
+REPLIES_PER_POLL = 16
+SILENT_AFTER = 3  # offloads in a row without an answer, after which the workers count as silent
+RENEW_AFTER = 3  # probes in a row without an answer, after which the node makes a new connection
+MAX_RETRY_MS = 60000  # between two probes of silent workers
+WHEN_DOWN = ("ask", "raise", "pause")  # what to do while no worker answers: see Node
+TAG, BIN, CLASS, DUE, SENT, SIZE = 0, 1, 2, 3, 4, 5  # of an offload in flight
 
 
 class Node:
-    """One edge device. Every sample handed to `step` gets exactly one decision, through `act`, within `deadline_ms`.
+    """An edge device. It calls `act` exactly once for every sample given to step(), within `deadline_ms`.
 
-    policy: H2T2 or one with its decide/learn/lose. ldl: `run(x) -> q`, `bin(q) -> k`; of a policy for more classes than two,
-    whose bin() makes k of it, `run(x)` gives the scores (ldl.classes). link: MqttLink, PahoLink, SerialLink.
-    act(tag, k, decision, source): called once a sample; k is -1 where the local model failed.
-    model_id: the remote model's number, 0..65535. boot: this start's number, 0..2^30 - 1, never the last one's.
-    window: offloads in flight, 1..8; a sample for which there is no room is decided locally. deadline_ms: the wait for a label
-    ends an eighth earlier, so that the decision is out in time. A label that comes later still teaches, while the policy holds
-    its ticket.
-    when_down: while the broker is away, no worker serves the model, or those that do are silent: "ask": the policy goes on, an
-    offload falls back at once; "raise": beta is 1 meanwhile, so that it asks for less; "pause": the policy is not asked, and
-    charged nothing. Silent workers are asked ever more rarely, until one answers. cost: a LinkCost, which then sets beta, or
-    None. log: called with a line of text about what went wrong. budget: a Budget, or None: where it does not afford an offload
-    the sample is decided without the policy, and its price is added to beta. dtype, media: of the data that offloads send, and
-    the media type of RAW bytes. data_limit: bytes of data; an offload that would have more falls back.
+    Args:
+        policy: Decides about scores.
+        ldl: The local model. For a policy of more than two classes it gives the scores of all (ldl.classes).
+        link: The way to the remote model.
+        act: Called with the sample's tag, its bin (-1: the local model failed), the decision, and its source.
+        model_id: Number of the remote model, 0..65535.
+        boot: Number of this start, 0..2^30 - 1; the last start had another.
+        window: Largest number of offloads in flight, 1..8. The node decides further samples locally.
+        deadline_ms: Time for a decision. The node waits for an answer seven eighths of it. A later label still teaches while
+            the policy holds its ticket.
+        when_down: What to do while the broker is away, no worker serves the model, or the workers are silent. "ask": the
+            policy decides as usual, and an offload falls back at once. "raise": beta is 1 meanwhile, so that the policy
+            offloads less. "pause": the policy is not asked and charges nothing. Silent workers are probed ever more rarely.
+        cost: Sets beta, if given.
+        log: Called with a line of text about a trouble.
+        budget: If it does not afford an offload, the node decides without the policy; its price is added to beta.
+        dtype, media: Of the data that an offload sends; media is the type of RAW bytes.
+        data_limit: Largest number of data bytes. A larger sample falls back.
+
+    Attributes:
+        last: The last decision: bin, class, source.
+        paused: Whether a command has paused offloads.
+        in_flight: Offloads without an answer by their tickets: (TAG, BIN, CLASS, DUE, SENT, SIZE).
+        policy_torn: Whether an exception (Ctrl-C) interrupted a change of the policy. It is True during each change.
+        step_ms: Time that the local model takes: the longest of late.
+        load: How busy the workers are, Q15: the share by which an offload is charged more, up to 1.
+        unanswered: Offloads in a row without an answer.
+        retry_ms: Time between two probes of silent workers; 0: they are not silent.
+        probes: Probes in a row without an answer.
+        samples, offloads: Counters.
+        replies: Answers that taught and decided.
+        late: Answers that came after the decision and taught.
+        fallbacks: Offloads that the node decided locally.
+        unasked: Samples decided without the policy, as the node was paused, or when_down is "pause".
+        unaffordable: Samples decided without the policy, as the budget was spent.
+        crowded: Samples decided without the policy, as the window was full, or their time was over.
+        strangers: Malformed replies, and those of another boot, of an unknown ticket, or without a usable label.
     """
 
     def __init__(
         self,
-        policy,
-        ldl,
-        link,
-        act,
+        policy: "Policy",
+        ldl: "Ldl",
+        link: "Link",
+        act: "Callable[[Any, int, int, int], object]",
         *,
-        model_id,
-        boot,
-        window=1,
-        deadline_ms=2000,
-        when_down="ask",
-        cost=None,
-        log=print,
-        budget=None,
-        dtype=wire.INT8,
-        media="",
-        data_limit=wire.MAX_DATA,
+        model_id: int,
+        boot: int,
+        window: int = 1,
+        deadline_ms: int = 2000,
+        when_down: str = "ask",
+        cost: "LinkCost | None" = None,
+        log: "Callable[[str], object]" = print,
+        budget: "Budget | None" = None,
+        dtype: int = wire.INT8,
+        media: str = "",
+        data_limit: int = wire.MAX_DATA,
     ):
         if when_down not in WHEN_DOWN:
             raise ValueError("when_down %r is not one of %s" % (when_down, ", ".join(WHEN_DOWN)))
@@ -79,162 +113,119 @@ class Node:
         self.dtype = dtype
         self.media = media
         self.data_limit = data_limit
-        self.earned = ticks_ms()  # when the budget was credited last
         self.complain = Complaints(log)
-        self.account = Account(policy.bits)
-        self.last = None  # the last decision: bin, class, source
-        self.paused = False  # by a command: decide locally
-        self.pending = {}  # ticket -> what is known of it
-        self.changing = False  # the policy is about to: an exception that comes now (Ctrl-C) leaves it half changed
-        self.step_ms = 0  # how long the local model takes: the longest of late
-        self.load = 0  # how busy the workers are, Q15: what an offload is charged on top, of what is left to 1
-        self.unheard = 0  # offloads without an answer since the last one
-        self.quiet_ms = 0  # how long silent workers are left alone; 0: they are not silent
-        self.asked = 0  # when a silent one was asked last
-        self.probe = 0  # the ticket of that
-        self.probes = 0  # how often in a row that had no answer
-        self.announced = 0  # what the link knew then of workers that came
+        self._reset_counters()
         if cost:
             policy.set_beta(cost.expected)
-        self.samples = 0
-        self.offloads = 0
-        self.replies = 0  # that taught and decided
-        self.late = 0  # that came after the decision, and taught
-        self.fallbacks = 0  # offloads that were decided locally
-        self.unasked = 0  # samples decided without the policy: paused, or when_down is "pause"
-        self.unaffordable = 0  # samples decided without the policy: the budget was spent
-        self.crowded = 0  # samples decided without asking: the window was full, or their time was over
-        self.strangers = 0  # replies malformed, of another boot, forgotten, doubled, or without a usable label
 
-    def busy(self) -> bool:
-        """True while as many offloads are out as the window holds."""
-        return len(self.pending) >= self.window
+    def _reset_counters(self) -> None:
+        self.account = Account(self.policy.bits)
+        self.last = None  # type: tuple[int, int, int] | None
+        self.in_flight = {}  # type: dict[int, tuple[Any, int, int, int, int, int]]
+        self.paused = self.policy_torn = False
+        self.credited_at = ticks_ms()  # when the budget was credited
+        self.step_ms = self.load = 0
+        self.unanswered = self.retry_ms = self.probes = 0
+        self.probe_ticket = self.probed_at = 0
+        self.announced = 0  # the link's counter of workers that came, at the last probe
+        self.samples = self.offloads = self.replies = self.late = self.fallbacks = 0
+        self.unasked = self.unaffordable = self.crowded = self.strangers = 0
+
+    def window_full(self) -> bool:
+        """Return whether as many offloads are in flight as the window holds."""
+        return len(self.in_flight) >= self.window
 
     def standing(self) -> int:
-        """UP, SILENT, NOBODY or DOWN."""
+        """Return UP, SILENT, NOBODY or DOWN."""
         if not self.link.is_connected():
             return DOWN
         if not self.link.workers():
             return NOBODY
-        return SILENT if self.quiet_ms else UP
+        return SILENT if self.retry_ms else UP
 
-    def slack(self) -> int:
-        """Milliseconds until an offload in flight must be decided; many where none is."""
-        least = FAR_MS
+    def slack_ms(self) -> int:
+        """Return the time until an offload in flight must be decided; FAR_MS without one."""
+        slack = FAR_MS
         now = ticks_ms()
-        for entry in self.pending.values():
-            least = min(least, self.wait_ms - ticks_diff(now, entry[SINCE]))
-        return least
+        for offload in self.in_flight.values():
+            slack = min(slack, self.wait_ms - ticks_diff(now, offload[DUE]))
+        return slack
 
-    def step(self, x, shape, remote, tag, since=None) -> None:
-        """Decide one sample, or ask for it.
+    def step(self, x: "Any", shape: "tuple[int, ...]", remote: bytes, tag: "Any", due: "int | None" = None) -> None:
+        """Decide a sample, or offload it.
 
-        x: the LDL's input; remote: the bytes an offload sends, of this shape or RAW; tag: the caller's. since: when the sample
-        was due (ticks), from which its deadline counts; None: now.
+        Args:
+            x: Input of the local model.
+            shape: Of the remote tensor; ignored for RAW bytes.
+            remote: Bytes that an offload sends.
+            tag: The caller's; `act` is called with it.
+            due: Ticks from which the deadline counts; None: now.
         """
         began = ticks_ms()
-        if since is None:
-            since = began
+        if due is None:
+            due = began
         if self.dtype == wire.RAW:
             shape = (len(remote),)
         self._expire(max(0, self.step_ms - self.spare_ms))  # what would be late after this step
         self.samples += 1
         policy = self.policy
-        budget = self.budget
-        if budget:
-            budget.earn(ticks_diff(began, self.earned))
-            self.earned = began
+        if self.budget:
+            self.budget.earn(ticks_diff(began, self.credited_at))
+            self.credited_at = began
         try:
-            seen = self.ldl.bin(self.ldl.run(x))  # what the policy decides by: a bin, or many scores
-        except Exception as error:  # a sample of the wrong size, a sensor's garbage: the cheaper mistake
+            score = self.ldl.bin(self.ldl.run(x))
+        except Exception as error:  # a sample of the wrong size, or garbage of a sensor
             self.complain("local model", error)
-            self._act(tag, -1, self.policy.safest_class(), FALLBACK)
+            self._act(tag, -1, policy.safest_class(), FALLBACK)
             return
-        k = policy.bin(seen)
+        k = policy.bin(score)
         self.account.count_score(k)
-        now = ticks_ms()
         self.step_ms = longest(self.step_ms, began)
+        now = ticks_ms()
+        reachable = self._is_reachable(now)
+        time_left = self.wait_ms - ticks_diff(now, due)
+        if not self._may_decide(reachable, time_left, shape):
+            self._act(tag, k, policy.likely(score), FALLBACK)
+            return
+        self._set_charge(reachable)
+        self.policy_torn = True
+        try:
+            action = policy.decide(score)
+        except Exception as error:  # no memory: the policy stays torn, and the service starts again
+            self.complain("policy", error)
+            self._act(tag, k, policy.safest_class(), FALLBACK)
+            return
+        self.policy_torn = False
+        if action == OFFLOAD:
+            self._offload((tag, k, policy.local, due), shape, remote, time_left if reachable else 0)
+        else:
+            self._act(tag, k, action, LOCAL)
+
+    def _is_reachable(self, now: int) -> bool:
+        """Return whether to send an offload: workers answer, or it is time to probe silent ones."""
         standing = self.standing()
-        asks = standing == UP or (standing == SILENT and self._may_ask(now))
-        left = self.wait_ms - ticks_diff(now, since)
-        if self.paused or not (asks or self.when_down != "pause"):
+        if standing != SILENT:
+            return standing == UP
+        waited = ticks_diff(now, self.probed_at)
+        return waited >= self.retry_ms or waited < 0 or self.announced != self.link.presence.announced
+
+    def _may_decide(self, reachable: bool, time_left: int, shape: "tuple[int, ...]") -> bool:
+        """Return whether the policy decides this sample; count why not."""
+        if self.paused or (self.when_down == "pause" and not reachable):
             self.unasked += 1
-        elif self.busy() or left <= 0:
+        elif self.window_full() or time_left <= 0:
             self.crowded += 1
-        elif budget and not budget.affords(wire.request_size(shape, self.dtype, self.media)):
+        elif self.budget and not self.budget.affords(wire.request_size(shape, self.dtype, self.media)):
             self.unaffordable += 1
         else:
-            self._charge(asks)
-            self.changing = True
-            try:
-                action = policy.decide(seen)
-            except Exception as error:  # no memory: it stays as it is, half changed, and whoever runs the node begins anew
-                self.complain("policy", error)
-                self._act(tag, k, self.policy.safest_class(), FALLBACK)
-                return
-            self.changing = False
-            if action == OFFLOAD:
-                self._offload(k, shape, remote, tag, since, left if asks else 0)
-            else:
-                self._act(tag, k, action, LOCAL)
-            return
-        self._act(tag, k, policy.likely(seen), FALLBACK)
+            return True
+        return False
 
-    def _offload(self, k, shape, remote, tag, since, left):
-        """Send a sample that the policy wants labelled; left: ms in which an answer is of use, 0 where nobody can be asked."""
-        self.offloads += 1
-        policy = self.policy
-        ticket = policy.ticket
-        payload = b""
-        if left:
-            try:
-                if len(remote) > self.data_limit:
-                    raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.data_limit))
-                payload = wire.encode_request(
-                    self.model_id, self.boot, ticket, shape, remote, left, policy.offload_chance(), k, self.dtype, self.media
-                )
-            except Exception as error:  # what the sensor gave does not fit, or there is no room for a copy of it
-                self.complain("request", error)
-        now = ticks_ms()
-        self.pending[ticket] = (tag, k, policy.local, since, now, len(payload))
-        if not payload or not self.link.send(payload):
-            self._give_up(ticket)
-            return
-        self.account.paid += policy.beta
-        if self.budget:
-            self.budget.spend(len(payload))
-        if self.quiet_ms:
-            self.probe = ticket
-            self.asked = now
-            self.announced = self.link.presence.announced
-
-    def poll(self, wait_ms: int = 0) -> None:
-        """Take what replies have come, waiting at most wait_ms for the first; decide locally what is past its deadline."""
-        for _ in range(AT_ONCE):  # a flood must not keep the samples waiting
-            payload = self.link.receive(wait_ms)
-            if payload is None:
-                break
-            self._reply(payload)
-            wait_ms = 0
-        # without a connection no answer comes, and making one may block: what is in flight is decided now
-        self._expire(0 if self.link.is_connected() else self.wait_ms)
-
-    def drop(self) -> None:
-        """Decide locally all that is in flight at once; its labels teach no more."""
-        for ticket in list(self.pending):
-            self._give_up(ticket)
-
-    def _may_ask(self, now):
-        """Whether it is time to ask a silent worker again, or one has just come."""
-        waited = ticks_diff(now, self.asked)
-        return waited >= self.quiet_ms or waited < 0 or self.announced != self.link.presence.announced
-
-    def _charge(self, asks):
-        """What an offload is charged now: 1 while nobody can be asked and `when_down` says so, more while workers are busy or
-        the budget is low."""
+    def _set_charge(self, reachable: bool) -> None:
+        """Charge offloads more than beta while no worker answers, the workers are busy, or the budget is low."""
         policy = self.policy
         beta = policy.beta
-        if not asks and self.when_down == "raise":
+        if not reachable and self.when_down == "raise":
             beta = ONE
         elif self.load:
             beta += (ONE - beta) * self.load >> 15
@@ -243,42 +234,95 @@ class Node:
         if beta != policy.charge:
             policy.set_charge(beta)
 
-    def _expire(self, ahead_ms):
-        """Decide locally what is past its deadline, or will be in so many milliseconds. Its label may still come, and teach."""
-        if not self.pending:
+    def _offload(self, sample: "tuple[Any, int, int, int]", shape: "tuple[int, ...]", remote: bytes, time_left: int) -> None:
+        """Send a sample, or fall back.
+
+        Args:
+            sample: Its tag, bin, fallback class and due ticks.
+            shape, remote: As of step().
+            time_left: Milliseconds in which an answer is of use; 0: no worker is reachable.
+        """
+        self.offloads += 1
+        policy = self.policy
+        ticket = policy.ticket
+        request = b""
+        if time_left:
+            try:
+                if len(remote) > self.data_limit:
+                    raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.data_limit))
+                request = wire.encode_request(
+                    self.model_id, self.boot, ticket, shape, remote, time_left, policy.offload_chance(), sample[1], self.dtype,
+                    self.media,
+                )  # fmt: skip
+            except Exception as error:  # the sensor's data do not fit, or the heap has no room for a copy
+                self.complain("request", error)
+        now = ticks_ms()
+        self.in_flight[ticket] = sample + (now, len(request))
+        if not request or not self.link.send(request):
+            self._give_up(ticket)
+            return
+        self.account.paid += policy.beta
+        if self.budget:
+            self.budget.spend(len(request))
+        if self.retry_ms:
+            self.probe_ticket = ticket
+            self._note_probe(now)
+
+    def _note_probe(self, now: int) -> None:
+        self.probed_at = now
+        self.announced = self.link.presence.announced
+
+    def poll(self, wait_ms: int = 0) -> None:
+        """Take replies, waiting at most wait_ms for the first; decide offloads past their deadline locally."""
+        for _ in range(REPLIES_PER_POLL):  # a flood of replies must not delay the samples
+            payload = self.link.receive(wait_ms)
+            if payload is None:
+                break
+            self._take_reply(payload)
+            wait_ms = 0
+        # without a connection no answer comes, and making one may block: decide all that is in flight now
+        self._expire(0 if self.link.is_connected() else self.wait_ms)
+
+    def give_up_all(self) -> None:
+        """Decide all offloads in flight locally; their labels teach no more."""
+        for ticket in list(self.in_flight):
+            self._give_up(ticket)
+
+    def _expire(self, ahead_ms: int) -> None:
+        """Decide locally what is past its deadline or will be in so many milliseconds. Its label may still come and teach."""
+        if not self.in_flight:
             return
         now = ticks_ms()
-        for ticket in list(self.pending):
-            waited = ticks_diff(now, self.pending[ticket][SINCE])
+        for ticket in list(self.in_flight):
+            waited = ticks_diff(now, self.in_flight[ticket][DUE])
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
-                self._measure(self.wait_ms, self.pending[ticket][SIZE])
-                self._no_answer(now, ticket)
+                self._measure(self.wait_ms, self.in_flight[ticket][SIZE])
+                self._count_unanswered(now, ticket)
                 self._fall_back(ticket)
 
-    def _no_answer(self, now, ticket):
-        """An offload has had no answer: after some in a row the workers are silent, then only what was sent to try them."""
-        self.unheard += 1
-        if not self.quiet_ms:
-            if self.unheard >= UNHEARD:
-                self.quiet_ms = self.wait_ms + self.spare_ms
-                self.asked = now
-                self.announced = self.link.presence.announced
+    def _count_unanswered(self, now: int, ticket: int) -> None:
+        """Count an offload without an answer. After some in a row the workers are silent, and only probes count."""
+        self.unanswered += 1
+        if not self.retry_ms:
+            if self.unanswered >= SILENT_AFTER:
+                self.retry_ms = self.wait_ms + self.spare_ms
                 self.probes = 0
-        elif ticket == self.probe:
-            self.quiet_ms = min(2 * self.quiet_ms, RAREST_MS)
+                self._note_probe(now)
+        elif ticket == self.probe_ticket:
+            self.retry_ms = min(2 * self.retry_ms, MAX_RETRY_MS)
             self.probes += 1
-            if self.probes == DEAF:
-                self.link.renew()  # it may be half dead
+            if self.probes == RENEW_AFTER:
+                self.link.renew()  # the connection may be half dead
 
-    def _measure(self, waited, size):
-        """What an offload that is over has cost, Q15, for `learn`; the beta of the rounds to come follows it."""
+    def _measure(self, waited_ms: int, size: int) -> int:
+        """Return the cost of a finished offload, Q15, for learn(), and let beta follow it; -1 without a LinkCost."""
         if not self.cost:
             return -1
-        beta = self.cost.paid(waited, size)
+        beta = self.cost.paid(waited_ms, size)
         self.policy.set_beta(self.cost.next(self.policy.beta, beta))
         return beta
 
-    def _reply(self, payload):
+    def _take_reply(self, payload: bytes) -> None:
         try:
             status, boot, ticket, label, _ = wire.decode_reply(payload)
         except ValueError:
@@ -287,60 +331,64 @@ class Node:
         if boot != self.boot or label >= self.policy.classes:
             self.strangers += 1
             return
-        if status == wire.NOBODY:  # a gateway's word, not a worker's
-            self._no_answer(ticks_ms(), ticket)
+        self._note_status(status, ticket)
+        offload = self.in_flight.get(ticket)
+        if status != wire.OK:
+            if offload:
+                self._give_up(ticket)
+            elif self.policy.lose(ticket) < 0:
+                self.strangers += 1
+        elif offload:
+            waited_ms = ticks_diff(ticks_ms(), offload[SENT])
+            beta = self._measure(waited_ms, offload[SIZE])
+            del self.in_flight[ticket]
+            self.replies += 1
+            if self._learn(ticket, label, beta):
+                self.account.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
+            self._act(offload[TAG], offload[BIN], label, REMOTE)
+        elif self._learn(ticket, label, -1):
+            self.late += 1
         else:
-            self.unheard = self.quiet_ms = 0
+            self.strangers += 1
+
+    def _note_status(self, status: int, ticket: int) -> None:
+        """Update what the node knows of the workers."""
+        if status == wire.NOBODY:  # a gateway says so, not a worker
+            self._count_unanswered(ticks_ms(), ticket)
+        else:
+            self.unanswered = self.retry_ms = 0
         if status == wire.BUSY:
             self.load += ONE - self.load >> 2
         elif status == wire.OK:
             self.load -= self.load + 7 >> 3
         else:
             self.complain("remote model", wire.STATUS[status])
-        entry = self.pending.get(ticket)
-        if status != wire.OK:
-            if entry:
-                self._give_up(ticket)
-            elif self.policy.lose(ticket) < 0:
-                self.strangers += 1
-        elif entry:
-            waited = ticks_diff(ticks_ms(), entry[SENT])
-            beta = self._measure(waited, entry[SIZE])
-            del self.pending[ticket]
-            self.replies += 1
-            if self._learned(ticket, label, beta):
-                self.account.count_answer(self.policy, entry[BIN], entry[CLASS], label, waited)
-            self._act(entry[TAG], entry[BIN], label, REMOTE)
-        elif self._learned(ticket, label, -1):
-            self.late += 1
-        else:
-            self.strangers += 1
 
-    def _learned(self, ticket, label, beta):
-        """Whether a label has taught. A policy that fails stays half changed (`changing`), and is not to be saved."""
-        self.changing = True
+    def _learn(self, ticket: int, label: int, beta: int) -> bool:
+        """Return whether a label has taught. A policy that fails stays torn, and is not saved."""
+        self.policy_torn = True
         try:
             taught = self.policy.learn(ticket, label, beta)
         except Exception as error:
             self.complain("policy", error)
             return False
-        self.changing = False
+        self.policy_torn = False
         return taught
 
-    def _give_up(self, ticket):
+    def _give_up(self, ticket: int) -> None:
         """Decide an offload locally; no label will come."""
-        if not self.changing:
+        if not self.policy_torn:
             self.policy.lose(ticket)
         self._fall_back(ticket)
 
-    def _fall_back(self, ticket):
-        entry = self.pending.pop(ticket)
+    def _fall_back(self, ticket: int) -> None:
+        offload = self.in_flight.pop(ticket)
         self.fallbacks += 1
-        self._act(entry[TAG], entry[BIN], entry[CLASS], FALLBACK)
+        self._act(offload[TAG], offload[BIN], offload[CLASS], FALLBACK)
 
-    def _act(self, tag, k, decision, source):
+    def _act(self, tag: "Any", k: int, decision: int, source: int) -> None:
         self.last = (k, decision, source)
         try:
             self.actuate(tag, k, decision, source)
-        except Exception as error:  # the decision is made: what is done with it is the caller's
+        except Exception as error:  # the decision stands; the caller's action failed
             self.complain("act", error)

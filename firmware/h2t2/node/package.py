@@ -1,4 +1,4 @@
-# Update packages: what one consists of, in which pieces it comes, and whether it is genuine. All little-endian.
+# Update packages: their format, their chunks, and their signature. All integers are little-endian.
 #
 # A package: head, signature, body.
 # Head: magic "H2TU", version u8, flags u8, model u16, counter u32, bytes of the body u32, samples of the trial u32, SHA-256 of
@@ -6,10 +6,13 @@
 # Body: parts, each a tag of four characters, its size u32, its bytes.
 #
 # A chunk, on the device's topic `command`: magic "H2UC", the package's id u32, its size u32, offset u32, CRC-32 of the data
-# u32; then the data. Without data it asks how far the package has come. The id: CRC-32 of head and signature.
+# u32; then the data. A chunk without data asks how far the package has come. The id is the CRC-32 of head and signature.
 import os
 from binascii import crc32
 from struct import calcsize, unpack_from
+
+if 0:  # for type checkers
+    from typing import BinaryIO
 
 VERSION = 1
 _HEAD = "<4sBBHIII32s"
@@ -17,21 +20,29 @@ HEAD = calcsize(_HEAD)
 KEY = 256  # bytes of a modulus, and of a signature
 SIGNED = HEAD + KEY  # bytes before the body
 EXPONENT = 65537
-CHUNK = b"H2UC"  # no command begins so: those are JSON
+CHUNK = b"H2UC"  # commands begin otherwise: they are JSON
 _CHUNK = "<4sIIII"
 CHUNK_HEADER = calcsize(_CHUNK)
 MOST_DATA = 192  # bytes of data in a chunk
 LDL, TEST, MORE, APP = b"LDL ", b"TEST", b"MORE", b"APP "
 TAGS = LDL, TEST, MORE, APP
-PIECE = 512  # bytes that are read, hashed or copied at once
+PIECE = 512  # bytes to read, hash or copy at once
 # DigestInfo of SHA-256, RFC 8017 section 9.2
 _DIGEST = b"0\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
 
 
 class Head:
-    """model: the remote model's number. counter: a later package's is higher. size: bytes of the body. trial: samples."""
+    """The head of a package.
 
-    def __init__(self, *, model, counter, size, trial, digest):
+    Attributes:
+        model: Number of the remote model.
+        counter: A later package has a higher one.
+        size: Bytes of the body.
+        trial: Samples of the trial.
+        digest: SHA-256 of the body.
+    """
+
+    def __init__(self, *, model: int, counter: int, size: int, trial: int, digest: bytes):
         self.model = model
         self.counter = counter
         self.size = size
@@ -40,7 +51,7 @@ class Head:
 
 
 def head_of(data: bytes) -> Head:
-    """The Head in a package's first SIGNED bytes, not verified. ValueError for anything else."""
+    """Return the Head in the first SIGNED bytes of a package, not verified. ValueError for anything else."""
     if len(data) < SIGNED or bytes(data[:4]) != b"H2TU":
         raise ValueError("these bytes are no update package")
     _, version, flags, model, counter, size, trial, digest = unpack_from(_HEAD, data, 0)
@@ -50,14 +61,14 @@ def head_of(data: bytes) -> Head:
 
 
 def digest_info(digest: bytes) -> bytes:
-    """What a signature of KEY bytes holds of a SHA-256: EMSA-PKCS1-v1_5, RFC 8017 section 9.2."""
+    """Return what a signature of KEY bytes holds for a SHA-256: EMSA-PKCS1-v1_5, RFC 8017 section 9.2."""
     return b"\x00\x01" + b"\xff" * (KEY - 3 - len(_DIGEST) - len(digest)) + b"\x00" + _DIGEST + digest
 
 
 def genuine(data: bytes, modulus: bytes) -> bool:
-    """Whether a package's first SIGNED bytes bear a signature by that key (KEY bytes, big-endian).
+    """Return whether the first SIGNED bytes of a package have a valid signature by that key (KEY bytes, big-endian).
 
-    ValueError where this board cannot tell: it lacks SHA-256 or powers of large integers. One modular power.
+    ValueError on a board that cannot tell, as it lacks SHA-256 or powers of large integers. It takes one modular power.
     """
     try:
         from hashlib import sha256
@@ -72,43 +83,43 @@ def genuine(data: bytes, modulus: bytes) -> bool:
         raise ValueError("this board cannot verify a signature: %s" % error) from None
 
 
-def chunk_of(payload: bytes) -> tuple:
-    """(id, size of the package, offset, CRC-32, data) of a chunk. ValueError for anything else."""
+def chunk_of(payload: bytes) -> "tuple[int, int, int, int, memoryview]":
+    """Return id, size of the package, offset, CRC-32 and data of a chunk. ValueError for anything else."""
     if len(payload) < CHUNK_HEADER or bytes(payload[:4]) != CHUNK or len(payload) > CHUNK_HEADER + MOST_DATA:
         raise ValueError("%d bytes are no chunk of a package" % len(payload))
     _, number, size, offset, crc = unpack_from(_CHUNK, payload, 0)
     return number, size, offset, crc, memoryview(payload)[CHUNK_HEADER:]
 
 
-def named(payload: bytes) -> tuple:
-    """(id, size of the package) of what may be a chunk; zeros where it is too short for that."""
+def chunk_target(payload: bytes) -> "tuple[int, ...]":
+    """Return id and size of the package of what may be a chunk; zeros if it is too short."""
     return unpack_from("<II", payload, 4) if len(payload) >= 12 else (0, 0)
 
 
 def id_of(data: bytes) -> int:
-    """What chunks call the package that begins with these SIGNED bytes."""
+    """Return the id of the package that begins with these SIGNED bytes."""
     return crc32(bytes(data[:SIGNED])) & 0xFFFFFFFF
 
 
-def body_digest(file) -> bytes:
-    """SHA-256 of what is in a file behind the head and the signature."""
+def body_digest(file: "BinaryIO") -> bytes:
+    """Return the SHA-256 of a package's body."""
     from hashlib import sha256
 
-    made = sha256()
+    digest = sha256()
     file.seek(SIGNED)
     buffer = memoryview(bytearray(PIECE))
     while True:
-        n = file.readinto(buffer)
+        n = file.readinto(buffer)  # type: ignore[attr-defined]
         if not n:
-            return made.digest()
-        made.update(buffer[:n])
+            return digest.digest()
+        digest.update(buffer[:n])
 
 
-def parts(file) -> list:
-    """[(tag, offset, bytes)] of a package in a file, in order. ValueError where they do not fill it, or one is unknown."""
+def parts(file: "BinaryIO") -> "list[tuple[bytes, int, int]]":
+    """Return (tag, offset, bytes) of each part of a package. ValueError if they do not fill it, or one is unknown."""
     end = file.seek(0, 2)
     at = SIGNED
-    found = []  # type: list[tuple]
+    parts = []  # type: list[tuple[bytes, int, int]]
     while at < end:
         file.seek(at)
         head = file.read(8)
@@ -117,38 +128,38 @@ def parts(file) -> list:
         tag, size = unpack_from("<4sI", head, 0)
         if tag not in TAGS or size > end - at - 8:
             raise ValueError("part %s of %d bytes" % (tag, size))
-        if tag in [other for other, _, _ in found]:
+        if tag in [part[0] for part in parts]:
             raise ValueError("part %s stands twice" % tag)
-        found.append((tag, at + 8, size))
+        parts.append((tag, at + 8, size))
         at += 8 + size
-    return found
+    return parts
 
 
-def copy(file, offset: int, size: int, path: str) -> None:
-    """A part of a package as a file of its own."""
+def copy(file: "BinaryIO", offset: int, size: int, path: str) -> None:
+    """Copy a part of a package to a file of its own."""
     file.seek(offset)
     buffer = memoryview(bytearray(PIECE))
     with open(path, "wb") as out:
         while size:
-            n = file.readinto(buffer[: min(size, PIECE)])
+            n = file.readinto(buffer[: min(size, PIECE)])  # type: ignore[attr-defined]
             if not n:
                 raise ValueError("the package ends within a part")
             out.write(buffer[:n])
             size -= n
-        settle(out)
+        sync(out)
 
 
-def settle(file) -> None:
-    """Have what was written reach the disk; a board's file system does it at close."""
+def sync(file: "BinaryIO") -> None:
+    """Write to the disk what was written to a file; a board's file system does it at close."""
     file.flush()
     if hasattr(os, "fsync"):
         os.fsync(file.fileno())
 
 
 def room(path: str) -> int:
-    """Bytes free on the file system of that folder, -1 where it does not say."""
+    """Return the bytes free on the file system of that folder, -1 if it does not say."""
     try:
-        told = os.statvfs(path or ".")
+        disk = os.statvfs(path or ".")
     except (AttributeError, OSError):
         return -1
-    return told[1] * told[4] if not hasattr(told, "f_frsize") else told.f_frsize * told.f_bavail
+    return disk.f_frsize * disk.f_bavail if hasattr(disk, "f_frsize") else disk[1] * disk[4]

@@ -1,19 +1,38 @@
-# The sensor and its schedule: when a sample is due, what a sensor that fails or takes long means for the others.
+# The sensor and its schedule: when a sample is due, and how a sensor that fails or takes long affects later samples.
 from ..clock import FAR_MS, longest, remaining, ticks_add, ticks_diff, ticks_ms
+
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
 
 
 class Sensing:
-    """sensor: called without arguments, gives (LDL input, remote tensor, tag), None for nothing now; StopIteration ends.
+    """Calls a sensor on schedule.
 
-    every_us: microseconds between two samples, 0: as often as it gives one. Slots that nobody had time for are left out and
-    counted: a sample is of the moment it was read. patient: a full window stops it (recorded streams without a schedule).
-    complain(kind, what): told when it raises, after which it is asked ever more rarely until it gives something.
-    Counters: `errors` (of the sensor), `skipped` (slots).
+    Args:
+        sensor: Called without arguments; it returns (LDL input, remote tensor, tag), or None for nothing now, and raises
+            StopIteration at its end. After another exception it is called ever more rarely until it returns something.
+        every_us: Microseconds between two samples; 0: as often as the sensor returns one. A slot that nobody had time for is
+            skipped, as a sample belongs to the moment of its reading.
+        patient: Whether a full window stops the sensor (recorded streams without a schedule).
+        complain: Called with a kind of trouble and its reason.
+
+    Attributes:
+        errors: Exceptions of the sensor.
+        skipped: Slots.
+        since, due: When the present sample was due, and when the next one is.
     """
 
-    def __init__(self, sensor, *, every_us=0, patient=False, complain=None):
+    def __init__(
+        self,
+        sensor: "Callable[[], Any]",
+        *,
+        every_us: int = 0,
+        patient: bool = False,
+        complain: "Callable[[str, Exception], object]" = print,
+    ):
         if every_us < 0 or every_us > 1000000000:
             raise ValueError("every_us %r is not in 0..10^9" % every_us)
         self.sensor = sensor
@@ -22,34 +41,34 @@ class Sensing:
         self.complain = complain
         self.errors = self.skipped = 0
         self.ended = False
-        self.since = self.due = ticks_ms()  # when the sample at hand was due, when the next one is
-        self.rest_us = 0  # what `due` leaves out
-        self.retry_ms = 0  # how long a sensor that failed is left alone, and until when
-        self.retry_at = self.due
-        self.call_ms = 0  # how long the sensor takes: the longest of late
+        self.since = self.due = ticks_ms()
+        self.fraction_us = 0  # of `due`
+        self.retry_ms = 0  # pause after a failure
+        self.retry_at = self.due  # its end
+        self.call_ms = 0  # time that the sensor takes: the longest of late
 
     def start(self) -> None:
-        """The first sample is due now."""
+        """Let the first sample be due now."""
         self.due = ticks_ms()
 
-    def wait(self) -> int:
-        """Milliseconds until a sample can be had, 0: now."""
-        left = remaining(self.retry_at, self.retry_ms)
-        return max(left, remaining(self.due, self.every_us // 1000 + 1)) if self.every_us else left
+    def wait_ms(self) -> int:
+        """Return the time until the sensor may be called; 0: now."""
+        wait = remaining(self.retry_at, self.retry_ms)
+        return max(wait, remaining(self.due, self.every_us // 1000 + 1)) if self.every_us else wait
 
-    def take(self, slack_ms=FAR_MS):
-        """(LDL input, remote tensor, tag) of the next sample, or None. Its slot is over then, whatever came of it.
+    def take(self, slack_ms: int = FAR_MS) -> "Any":
+        """Return (LDL input, remote tensor, tag) of the next sample, or None. Its slot ends in any case.
 
-        slack_ms: milliseconds until something else must be done; a sensor that would take longer is not asked yet.
+        slack_ms: Time until something else must be done; a sensor that would take longer is not called yet.
         """
-        if self.ended or self.wait() or slack_ms <= self.call_ms:
+        if self.ended or self.wait_ms() or slack_ms <= self.call_ms:
             return None
         began = self.since = ticks_ms()
         if self.every_us:
             self._slot(began)
         try:
-            given = self.sensor()
-            if given is not None:
+            sample = self.sensor()
+            if sample is not None:
                 self.retry_ms = 0
         except StopIteration:
             self.ended = True
@@ -63,23 +82,23 @@ class Sensing:
         self.call_ms = longest(self.call_ms, began)
         if not self.every_us:
             self.since = ticks_ms()
-        return given
+        return sample
 
-    def _slot(self, now):
-        """Go on to the latest slot that is due, and set the next; those before it are skipped."""
+    def _slot(self, now: int) -> None:
+        """Begin the latest slot that is due, skip those before it, and set the next."""
         late = ticks_diff(now, self.due)
         if not 0 <= late <= LONGEST_MS:  # asleep for long, or the clock has jumped
             self.due = now
-            self.rest_us = 0
+            self.fraction_us = 0
             late = 0
-        missed = max(0, late * 1000 - self.rest_us) // self.every_us
+        missed = max(0, late * 1000 - self.fraction_us) // self.every_us
         self.skipped += missed
-        self._on(missed)
+        self._advance(missed)
         self.since = self.due
-        self._on(1)
+        self._advance(1)
 
-    def _on(self, slots):
+    def _advance(self, slots: int) -> None:
         """Move `due` by so many slots."""
-        self.rest_us += slots * self.every_us
-        self.due = ticks_add(self.due, self.rest_us // 1000)
-        self.rest_us %= 1000
+        self.fraction_us += slots * self.every_us
+        self.due = ticks_add(self.due, self.fraction_us // 1000)
+        self.fraction_us %= 1000

@@ -1,4 +1,4 @@
-# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory, no exception escapes
+# The loop around a node: sensor, node, snapshots, commands, telemetry, watchdog. One loop, bounded memory; no exception escapes
 # it. The same file drives a board and a Pi.
 import json
 
@@ -8,29 +8,62 @@ from .commands import Desk
 from .node import DOWN, STANDINGS, UP
 from .state import state
 
-SOURCES = ("local", "remote", "fallback")  # what decisions are reported as: names of node.LOCAL, REMOTE, FALLBACK
-COMMANDS = 4  # that are taken at once: an update comes in many
-DECISION_S = 1  # seconds between two reports for the sake of a changed decision
-FAILED_MS = 10  # between two turns, the first of which failed
-IDLE_MS, BUSY_MS = 50, 5  # the longest waits between two looks at sensor and commands: with a schedule, and without
+if 0:  # for type checkers
+    from collections.abc import Callable
+
+    from .app import App
+    from .commands import Command
+    from .keeper import Keeper
+    from .node import Node
+    from .sensing import Sensing
+    from .sleep import Sleep
+    from .update import Updates
+
+SOURCES = ("local", "remote", "fallback")  # names of node.LOCAL, REMOTE, FALLBACK in reports
+COMMANDS_PER_TURN = 4  # an update comes in many commands
+DECISION_S = 1  # between two reports of changed decisions
+FAILED_MS = 10  # pause after a turn that failed
+IDLE_MS, BUSY_MS = 50, 5  # longest wait between two looks at sensor and commands: with a schedule, and without
 
 
 class Service:
     """Runs a node for as long as there are samples.
 
-    sensing: a Sensing. keeper: a Keeper. shape: of the remote tensor. telemetry_s: seconds between two reports of the state, 0:
-    at changes only. watchdog: called once a turn of the loop. log: called with a line of text, about what went wrong and about
-    every change between the node and its remote model. cause: why this start was, for the state. app: an App, or None. sleep: a
-    Sleep, or None: it sleeps where a schedule leaves time and nothing is in flight.
-    report_decisions: the state is reported within a second after a decision that differs from the last reported one.
-    updates: an Updates, or None; `again` is set when it wants the node put together anew.
-    Counter: `errors` (exceptions caught).
+    Args:
+        node: A Node.
+        sensing: Its sensor.
+        keeper: Saves its policy.
+        shape: Of the remote tensor.
+        telemetry_s: Seconds between two reports of the state; 0: the state is reported after changes only.
+        watchdog: Called once a turn of the loop.
+        log: Called with a line of text about trouble, and about changes between the node and the remote model.
+        cause: Of this start, for the state.
+        app: The user's program.
+        sleep: If given, the service sleeps while a schedule leaves time and nothing is in flight.
+        report_decisions: Report the state within a second after a decision that differs from the last reported one.
+        updates: Takes updates of the local model.
+
+    Attributes:
+        again: Whether the node is to be put together anew.
+        errors: Counter of exceptions caught.
     """
 
     def __init__(
-        self, node, sensing, keeper, *, shape, telemetry_s=10, watchdog=lambda: None, log=print, cause="", app=None, sleep=None,
-        report_decisions=False, updates=None
-    ):  # fmt: skip
+        self,
+        node: "Node",
+        sensing: "Sensing",
+        keeper: "Keeper",
+        *,
+        shape: "tuple[int, ...]",
+        telemetry_s: int = 10,
+        watchdog: "Callable[[], object]" = lambda: None,
+        log: "Callable[[str], object]" = print,
+        cause: str = "",
+        app: "App | None" = None,
+        sleep: "Sleep | None" = None,
+        report_decisions: bool = False,
+        updates: "Updates | None" = None,
+    ):
         self.node = node
         self.sensing = sensing
         self.shape = shape
@@ -43,25 +76,23 @@ class Service:
         self.sleep = sleep
         self.report_decisions = report_decisions
         self.updates = updates
-        self.again = False
+        self.again = self.stopping = self.namesakes = False
         self.errors = 0
-        self.outside = 0  # samples with a number far outside, at the last look
+        self.saturated = 0  # App.saturated() at the last sample
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
-        self.said = -telemetry_s  # seconds of `watch` at the last report; the first is due at once
+        self.reported_at = -telemetry_s  # seconds of `watch`; the first report is due at once
+        self.reported_decision = -1
         self.pause_end = -1  # seconds of `watch`
-        self.reported = -1  # the decision in the last report
         self.standing = UP
         self.trouble = ""  # why the broker was away the last time
-        self.namesakes = False
-        self.stopping = False
 
     def stop(self) -> None:
-        """End run() soon: what is in flight is decided at once, what was learned is saved."""
+        """End run() soon. It decides what is in flight at once and saves the policy."""
         self.stopping = True
 
     def run(self, samples: int = 0) -> None:
-        """Work through `samples` samples (0: until the sensor has no more), then wait for what is still in flight."""
+        """Work through `samples` samples (0: until the sensor ends), then wait for what is in flight."""
         node = self.node
         end = node.samples + samples if samples else -1
         self.sensing.start()
@@ -69,58 +100,58 @@ class Service:
             try:
                 self._turn()
             except Exception as error:
-                self._caught(error)
-                rest(FAILED_MS)  # what failed fails again at once, as a rule
-        while node.pending and not self.stopping:
+                self._count_error(error)
+                rest(FAILED_MS)  # a second try would fail as well
+        while node.in_flight and not self.stopping:
             try:
                 self.watchdog()
                 node.poll(BUSY_MS)
             except Exception as error:
-                self._caught(error)
+                self._count_error(error)
         self.end()
         self._report_if_possible()
 
     def end(self) -> None:
-        """Decide what is in flight and save what was learned, unless that is half changed."""
-        self.node.drop()
-        if not self.node.changing:
+        """Decide what is in flight and save the policy, unless it is torn."""
+        self.node.give_up_all()
+        if not self.node.policy_torn:
             self.keeper.save()
 
-    def _turn(self):
+    def _turn(self) -> None:
         self.watchdog()
-        self._look()
+        self._housekeeping()
         node = self.node
         sensing = self.sensing
-        given = None
-        if not (sensing.patient and node.busy()):
-            given = sensing.take(node.slack())
-        if given is None:
-            wait = min(sensing.wait(), IDLE_MS) or BUSY_MS
-            if not sensing.ended and not self._slept(sensing.wait()):
-                node.poll(max(0, min(wait, node.slack())))
+        sample = None
+        if not (sensing.patient and node.window_full()):
+            sample = sensing.take(node.slack_ms())
+        if sample is None:
+            wait_ms = min(sensing.wait_ms(), IDLE_MS) or BUSY_MS
+            if not sensing.ended and not self._sleep(sensing.wait_ms()):
+                node.poll(max(0, min(wait_ms, node.slack_ms())))
             return
         if self.app:
-            self._outside(self.app.saturated())
-        x, remote, tag = given
+            self._log_saturated(self.app.saturated())
+        x, remote, tag = sample
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
-        if node.changing:
+        if node.policy_torn:
             self.log("policy half changed: starting again from what was saved")
             self._start_again()
             return
         self.keeper.save_if_due()
 
-    def _outside(self, n):
-        """Say the 1st, 2nd, 4th, 8th ... sample that no calibration saw the like of."""
-        if n != self.outside and not n & (n - 1):
+    def _log_saturated(self, n: int) -> None:
+        """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration."""
+        if n != self.saturated and not n & (n - 1):
             self.log("a number far outside what the models were calibrated with (%d samples so far)" % n)
-        self.outside = n
+        self.saturated = n
 
-    def _slept(self, ms):
-        """Sleep until the next sample is due, where that is worth it. Deep sleep ends this start; what was learned is saved."""
+    def _sleep(self, ms: int) -> bool:
+        """Sleep until the next sample is due, if that is worth it. Deep sleep ends this start; the policy is saved before."""
         sleep = self.sleep
         node = self.node
-        if not sleep or not node.samples or node.pending or node.link.is_connecting() or not sleep.worth(ms, node.link):
+        if not sleep or not node.samples or node.in_flight or node.link.is_connecting() or not sleep.worth(ms, node.link):
             return False
         if sleep.deep:
             self.keeper.save()
@@ -128,54 +159,19 @@ class Service:
         sleep.nap(ms, node, self.watchdog)
         return True
 
-    def _report_if_possible(self):
-        """The last report before a sleep or the end, neither of which waits for it."""
+    def _report_if_possible(self) -> None:
+        """Send the last report before a sleep or the end, neither of which waits for it."""
         try:
             self._report()
         except Exception as error:
-            self._caught(error)
+            self._count_error(error)
 
-    def _caught(self, error):
+    def _count_error(self, error: Exception) -> None:
         self.errors += 1
         self.node.complain("error", error)
 
-    def _look(self):
-        """What else there is to see to: a command, the end of a pause, news to tell, the state to report."""
-        node = self.node
-        done = self.desk.carried_out
-        for _ in range(COMMANDS):
-            payload = node.link.command()
-            if payload is None:
-                break
-            node.link.answer(self._told(payload))
-        changed = self.desk.carried_out != done  # what it is now is seen at once
-        if self.updates:
-            if self.updates.look(self):
-                self._start_again()
-            changed = changed or self.updates.news()
-        now = self.watch.seconds()
-        if self.pause_end >= 0 and now >= self.pause_end:
-            self.pause_end = -1
-            node.paused = False
-            changed = True
-        standing = node.standing()
-        why = standing == DOWN and node.link.trouble
-        self.trouble = why or self.trouble
-        if standing != self.standing:
-            self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % why if why else ""))
-            self.standing = standing
-            changed = True
-        if node.link.namesakes.found() != self.namesakes:
-            self.namesakes = not self.namesakes
-            self.log("another device bears this name: each takes the other's connection away; rename one")
-            changed = True
-        if self.report_decisions and node.last and node.last[1] != self.reported and now - self.said >= DECISION_S:
-            changed = True
-        if changed or (self.telemetry_s and not 0 <= now - self.said < self.telemetry_s):
-            self._report()
-
-    def _told(self, payload):
-        """The answer to what came on the command topic."""
+    def _answer(self, payload: bytes) -> str:
+        """Carry out what came on the command topic; return the answer."""
         if not self.updates or not self.updates.takes(payload):
             return self.desk.take(payload)
         answer, installed = self.updates.take(payload, self)
@@ -183,26 +179,69 @@ class Service:
             self._start_again()
         return answer
 
-    def _start_again(self):
+    def _housekeeping(self) -> None:
+        """Take commands; report the state if it is due or has changed."""
+        link = self.node.link
+        for _ in range(COMMANDS_PER_TURN):
+            payload = link.command()
+            if payload is None:
+                break
+            link.answer(self._answer(payload))
+        changed = self.desk.news()
+        if self.updates:
+            if self.updates.look(self):
+                self._start_again()
+            changed = self.updates.news() or changed
+        now = self.watch.seconds()
+        if self.pause_end >= 0 and now >= self.pause_end:
+            self.pause_end = -1
+            self.node.paused = False
+            changed = True
+        changed = self._log_link() or changed
+        since = now - self.reported_at
+        last = self.node.last
+        if self.report_decisions and last and last[1] != self.reported_decision and since >= DECISION_S:
+            changed = True
+        if changed or (self.telemetry_s and not 0 <= since < self.telemetry_s):
+            self._report()
+
+    def _log_link(self) -> bool:
+        """Log changes between the node and the remote model; return whether there are any."""
+        node = self.node
+        changed = False
+        standing = node.standing()
+        reason = node.link.trouble if standing == DOWN else ""
+        self.trouble = reason or self.trouble
+        if standing != self.standing:
+            self.log("from now on: %s%s" % (STANDINGS[standing], " (%s)" % reason if reason else ""))
+            self.standing = standing
+            changed = True
+        if node.link.namesakes.found() != self.namesakes:
+            self.namesakes = not self.namesakes
+            self.log("another device bears this name: each takes the other's connection away; rename one")
+            changed = True
+        return changed
+
+    def _start_again(self) -> None:
         self.again = True
         self.stop()
 
-    def _report(self):
+    def _report(self) -> None:
         last = self.node.last
-        self.reported = last[1] if last else -1
-        self.said = self.watch.seconds()
+        self.reported_decision = last[1] if last else -1
+        self.reported_at = self.watch.seconds()
         self.node.link.report(json.dumps(state(self)))
 
-    def _carry_out(self, command):
-        """Do what a command says; what its sender should know, or None."""
+    def _carry_out(self, command: "Command") -> "str | None":
+        """Carry out a command; return a note for its sender, or None."""
         policy = self.node.policy
         value = command.value
-        if command.what == "pause":
+        if command.name == "pause":
             self.pause_end = self.watch.seconds() + value if value else -1
             self.node.paused = value > 0
             return None
         note = None
-        if command.what == "set":
+        if command.name == "set":
             if "costs" in value and policy.classes == 2:
                 raise ValueError("policy %s decides between two classes: set delta_fp and delta_fn" % policy.name)
             policy.set_deltas(value.get("delta_fp", policy.delta_fp), value.get("delta_fn", policy.delta_fn))
@@ -211,10 +250,10 @@ class Service:
             if "beta" in value and self.node.cost:
                 note = "beta follows what offloads cost: it will not stay"
             policy.set_beta(value.get("beta", policy.beta))
-        elif command.what == "prior":
+        elif command.name == "prior":
             policy.set_prior(value)
-        elif command.what == "reset":
-            self.node.drop()
+        elif command.name == "reset":
+            self.node.give_up_all()
             policy.reset()
         unsaved = self.keeper.unsaved
         self.keeper.save()

@@ -85,7 +85,7 @@ class Sleep:
         if self.deep:
             self.alone = 0 if link.connections else self.alone + 1
             if self.budget:
-                self.budget.credit(ticks_diff(ticks_ms(), node.earned))
+                self.budget.credit(ticks_diff(ticks_ms(), node.credited_at))
             if not (self.port and self.port.pieces):
                 self._save(wall_ms())
                 self.machine.deepsleep(ms)

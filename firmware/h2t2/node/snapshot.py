@@ -136,7 +136,7 @@ class ModelState:
         ValueError: The model keeps no state, or one that the runtime cannot read.
     """
 
-    def __init__(self, ldl: "Int8Model", store: "Store", log: "Callable[[str], None]" = print):
+    def __init__(self, ldl: "Int8Model", store: "Store", log: "Callable[[str], object]" = print):
         if not getattr(ldl, "state_size", 0):
             raise ValueError("snapshot_ldl: the local model keeps no state, or is no bundle (.h2m)")
         self.ldl = ldl

@@ -1,9 +1,14 @@
-# What a node says of itself: its retained state, and the summary at its end. docs/json.md says what each entry means.
+# The reports of a node: its retained state, and the summary at its end. docs/json.md explains each entry.
 from .. import __version__
 from ..clock import unix_now
 from ..link import wire
 from . import snapshot
 from .node import STANDING
+
+if 0:  # for type checkers
+    from typing import Any
+
+    from .service import Service
 
 NODE = (
     "samples", "offloads", "replies", "late", "fallbacks", "unasked", "unaffordable", "crowded", "strangers",
@@ -12,12 +17,12 @@ NODE = (
 LINK = ("connections", "oversize", "dropped", "refused")
 
 
-def state(running) -> dict:
-    """The counters and the condition of a service."""
+def state(running: "Service") -> "dict[str, Any]":
+    """Return the counters and the condition of a service."""
     node = running.node
     policy = node.policy
-    made = {name: getattr(node, name) for name in NODE}
-    made.update(
+    entries = {name: getattr(node, name) for name in NODE}  # type: dict[str, Any]
+    entries.update(
         model=node.model_id,
         taught=policy.lessons,
         complaints=node.complain.total,
@@ -41,27 +46,27 @@ def state(running) -> dict:
         snapshot=snapshot.VERSION,
         snapshot_age_s=running.keeper.age(),
     )
-    made.update(node.account.report())
+    entries.update(node.account.report())
     if policy.classes == 2:
-        made["delta_fp"] = policy.delta_fp
-        made["delta_fn"] = policy.delta_fn
+        entries["delta_fp"] = policy.delta_fp
+        entries["delta_fn"] = policy.delta_fn
     if running.app:
-        made.update(running.app.report())
+        entries.update(running.app.report())
     if running.sleep:
         running.sleep.count(node.offloads)
-        made.update(running.sleep.report())
+        entries.update(running.sleep.report())
     if running.updates:
-        made["update"] = running.updates.report()
-    made.update(policy.report())
-    return made
+        entries["update"] = running.updates.report()
+    entries.update(policy.report())
+    return entries
 
 
-def summary(running) -> dict:
-    """What a service has counted, at its end: its state, and what its keeper, its link and its commands know."""
-    made = state(running)
+def summary(running: "Service") -> "dict[str, Any]":
+    """Return the state of a service at its end, with the counters of its keeper, its link and its commands."""
+    entries = state(running)
     keeper = running.keeper
-    made.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
-    made.update(commands=running.desk.carried_out, commands_refused=running.desk.refused)
+    entries.update(restored=keeper.restored, saves=keeper.saves, unsaved=keeper.unsaved)
+    entries.update(commands=running.desk.carried_out, commands_refused=running.desk.refused)
     for name in LINK:
-        made[name] = getattr(running.node.link, name)
-    return made
+        entries[name] = getattr(running.node.link, name)
+    return entries

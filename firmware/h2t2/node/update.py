@@ -1,100 +1,131 @@
-# What came by update, and what becomes of it: which local model is in force, whether it is on trial, and the way back. The node
-# that was flashed stays as it is; an update stands beside it, in a slot of its own with its own learned state, and one small
-# record says which is in force. It is written last, in two places in turn: after a power cut at any moment it is the one or the
-# other.
+# Updates of the local model: which model is in force, whether it is on trial, how it is judged, and the way back. What was
+# flashed remains as it is; an update lies beside it, in a slot of its own with its own learned state, and one small record says
+# which is in force. The node writes the record last, to two places in turn: a power cut leaves either the old or the new one.
 import json
-import os
 from binascii import crc32
 from struct import unpack_from
 
+from ..clock import Stopwatch
 from . import package
-from .arrival import Arrival, folder, remove
+from .arrival import Arrival
+from .node import UP
+from .slots import Slots, identity
 from .store import file_store
-from .trial import LONGEST, SECONDS, Stretch, in_words, worse
 
-STARTS = 3  # of a trial; one more is a sign that the node does not survive it
-ERRORS = 3  # exceptions of a trial
-KINDS = (("event", int), ("arguments", dict), ("measured", dict), ("app", bool), ("seconds", int))  # of entries in MORE
-SUFFIXES = (".h2m", ".test", ".json", ".0", ".1", ".ldl.0", ".ldl.1")  # files of a slot, beside its program
+if 0:  # for type checkers
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ..ldl.bundle import Int8Model
+    from .node import Node
+    from .package import Head
+    from .service import Service
+
+STARTS = 3  # of a trial; a further one shows that the node does not survive it
+ERRORS = 3  # exceptions that end a trial
+TRIAL_S = 600  # length of a trial, if the package does not say
+MIN_ANSWERS = 30  # for a cost to mean something; also offloads, for their share without an answer
+MISSED_LIMIT = 125  # thousandths of the offloads that may have no answer, above those of the model before
+COST_LIMIT = 10  # thousandths that a sample may cost more
+DRIFT_LIMIT = 300  # thousandths of the scores that may lie in other bins than the package says
+EXTRA_ERRORS, EXTRA_SHARE = 3, 20  # errors of a program above those before it: so many, and thousandths of its tries
+OPENING_S = 60  # after a start a sensor may still warm up
+QUIET_S = 60  # seconds without a decision that end a trial, at least
+UNKNOWN_S = 600  # the same, if the node has not seen the program before run as long as QUIET_S
+PATIENCE = 4  # a trial fails after so many times the usual silence, or the usual time
+LATE_S = 3600  # a trial may take as long, whatever the model before took
 
 
 class Updates:
     """The updates of a node.
 
-    config: its configuration, with `update`: `key`, its modulus in hexadecimal digits; `max_bytes` of a package; `app`,
-    whether it may bring an app.py. log: told of every change. ValueError for an entry of another kind.
+    Args:
+        config: The flashed configuration. Its entry `update` holds key (modulus, hexadecimal), max_bytes (of a package) and app
+            (whether a package may bring an app.py).
+        log: Called with a line of text about every change.
+
+    Attributes:
+        trying: Whether the model that runs since this start is on trial.
+
+    Raises:
+        ValueError: An entry is wrong.
     """
 
-    def __init__(self, config, log):
+    def __init__(self, config: "dict[str, Any]", log: "Callable[[str], object]"):
         if not config.get("snapshot"):
             raise ValueError("update: there is no snapshot beside which an update could stand")
         self.config = config
         self.log = log
         key = config["update"]["key"]
-        self.app = config["update"]["app"]
         if len(key) != 2 * package.KEY:
             raise ValueError("update: a key of %d hexadecimal digits, want %d" % (len(key), 2 * package.KEY))
-        self.base = config["snapshot"]
+        self.slots = Slots(config)
+        self.base = config["snapshot"]  # type: str
         self.store = file_store(self.base + ".update")
         self.arrival = Arrival(self.base + ".part", key=key, limit=config["update"]["max_bytes"], admit=self._admit)
-        flashed = identity(config["ldl"])
-        self.record = {
+        self.record = self._load(identity(config["ldl"]))
+        self.trying = self.record["trial"] > 0
+        self.news_waiting = False
+        self.stats = TrialStats()
+        self.figures = {}  # type: dict[str, Any]  # of the stats at the end of a trial
+
+    def _load(self, flashed: "list[int]") -> "dict[str, Any]":
+        """Return the record. flashed: identity() of the flashed model."""
+        record = {
             "tried": 0, "slot": 0, "counter": 0, "before": 0, "was": 0, "trial": 0, "seconds": 0, "starts": 0,
             "flashed": flashed, "said": "", "old": None, "scores": None, "tried_id": "", "slots": [None, None],
-        }  # type: dict  # fmt: skip
+        }  # type: dict[str, Any]  # fmt: skip
         try:
             blob = self.store.load()
-            known = json.loads(blob.decode()) if blob else {}
+            saved = json.loads(blob.decode()) if blob else {}
         except (ValueError, OSError) as error:
-            known = {}
-            log("the record of updates cannot be read: %s; what was flashed is in force" % error)
-        if known and known["flashed"] != flashed:
-            log("flashed anew: what came by update is not in force any more")
-            known = {"tried": known["tried"]}
-        self.record.update(known)
-        self.trying = self.record["trial"] > 0  # what runs since this start is on trial
-        self.kept = False  # a package was, since news() was asked last
-        self.stretch = Stretch()
-        self.result = None  # what the stretch came to at the end of a trial
+            saved = {}
+            self.log("the record of updates cannot be read: %s; what was flashed is in force" % error)
+        if saved and saved["flashed"] != flashed:
+            self.log("flashed anew: what came by update is not in force any more")
+            saved = {"tried": saved["tried"]}
+        record.update(saved)
+        return record
 
-    def report(self) -> dict:
-        """For the state: counter and id of the package in force (0 and "": what was flashed) and of the last one that was
-        tried, samples and seconds of a trial, what came of the last."""
+    def report(self) -> "dict[str, Any]":
+        """Return entries for the state: counter and id of the package in force (0 and "": the flashed one) and of the last
+        tried one, samples and seconds of a trial, and the result of the last trial."""
         record = self.record
         entries = {name: record[name] for name in ("counter", "tried", "tried_id", "trial", "seconds", "said")}
         slot = record["slot"]
         entries["id"] = record["slots"][slot - 1][1] if slot and record["slots"][slot - 1] else ""
         return entries
 
-    def begin(self) -> dict:
-        """The configuration that is in force, at a start; one of a trial is counted."""
+    def begin(self) -> "dict[str, Any]":
+        """Return the configuration in force at a start, and count a start of a trial."""
         record = self.record
         if record["trial"]:
             record["starts"] += 1
             if record["starts"] > STARTS:
-                self._back("it was started %d times and did not come to an end" % STARTS)
+                self._go_back("it was started %d times and did not come to an end" % STARTS)
             else:
                 self._save()
         while record["slot"]:
+            installed = record["slots"][record["slot"] - 1]
             try:
-                return self._in_force(record["slot"])
+                return self.slots.configuration(record["slot"], installed and installed[0])
             except Exception as error:
-                self._back("its files cannot be used: %s" % (str(error) or type(error).__name__))
+                self._go_back("its files cannot be used: %s" % (str(error) or type(error).__name__))
         return self.config
 
-    def failed(self, error) -> bool:
-        """The node could not be put together: True where there is a way back, which is gone."""
+    def failed(self, error: Exception) -> bool:
+        """Go back after the node could not be put together; return whether there was a way back."""
         if not self.record["slot"]:
             return False
-        self._back("it does not start: %s" % error)
+        self._go_back("it does not start: %s" % error)
         return True
 
-    def test(self, ldl) -> None:
-        """The package's own test of its model, on trial: ValueError where it gives other outputs than at home."""
+    def test(self, ldl: "Int8Model") -> None:
+        """Run the package's own test during a trial; ValueError if the model gives other outputs than at home."""
         if not self.trying:
             return
-        with open(self._name(self.record["slot"]) + ".test", "rb") as file:
-            wanted = unpack_from("<I", file.read(4), 0)[0]
+        with open(self.slots.name(self.record["slot"]) + ".test", "rb") as file:
+            expected = unpack_from("<I", file.read(4), 0)[0]
             crc = 0
             x = bytearray(ldl.input_size)
             while True:
@@ -104,57 +135,57 @@ class Updates:
                 if n < len(x):
                     raise ValueError("self-test: inputs of another size than the model's, %d" % len(x))
                 ldl.reset()
-                ldl.run(x)  # it takes the bytes of an int8 as it does the number
+                ldl.run(x)  # a model takes the bytes of int8 numbers as well
                 crc = crc32(bytes(ldl.arena[ldl.output : ldl.output + ldl.classes]), crc)
         ldl.reset()
-        if crc & 0xFFFFFFFF != wanted:
+        if crc & 0xFFFFFFFF != expected:
             raise ValueError("self-test: the model gives other outputs here than where it was signed")
 
-    def takes(self, payload) -> bool:
-        """Whether that came on the command topic for this: a chunk of a package."""
+    def takes(self, payload: bytes) -> bool:
+        """Return whether a payload on the command topic is a chunk of a package."""
         return bytes(payload[: len(package.CHUNK)]) == package.CHUNK
 
-    def take(self, payload, running) -> tuple:
-        """(answer, JSON; whether the node is to start again, with the update) of a chunk."""
-        why = ""
-        whole = False
+    def take(self, payload: bytes, running: "Service") -> "tuple[str, bool]":
+        """Take a chunk; return the answer (JSON) and whether the node is to start again, with the update."""
+        reason = ""
+        complete = False
         try:
-            whole = self.arrival.take(payload)
-            if whole:
+            complete = self.arrival.take(payload)
+            if complete:
                 self._install(running)
         except (ValueError, OSError, MemoryError) as error:
-            why = str(error) or "no memory"
-        except Exception as error:  # whatever a package holds, its sender has an answer
-            why = "%s: %s" % (type(error).__name__, error)
-        if why:
-            whole = False
-            self.log("update refused: %s" % why)
-        number, size = package.named(payload)
-        done = size if whole else self.arrival.next
-        return json.dumps({"id": "u%08x" % number, "ok": not why, "why": why, "next": done}), whole
+            reason = str(error) or "no memory"
+        except Exception as error:  # whatever a package holds, its sender gets an answer
+            reason = "%s: %s" % (type(error).__name__, error)
+        if reason:
+            complete = False
+            self.log("update refused: %s" % reason)
+        number, size = package.chunk_target(payload)
+        received = size if complete else self.arrival.next
+        return json.dumps({"id": "u%08x" % number, "ok": not reason, "why": reason, "next": received}), complete
 
-    def look(self, running) -> bool:
-        """Once a turn: whether a trial is over, or cannot go on; True: the node is to start again, with the model before."""
-        self.stretch.look(running)
+    def look(self, running: "Service") -> bool:
+        """Judge a trial; call it once a turn. Return whether the node is to start again, with the model before."""
+        self.stats.look(running)
         if not self.trying:
             return False
-        why = self._verdict(running)
-        if why is None:
+        reason = self._judge(running)
+        if reason is None:
             return False
-        if why:
-            self._back(why)
+        if reason:
+            self._go_back(reason)
             return True
         self._keep()
         return False
 
     def news(self) -> bool:
-        """True once after a package was kept: who waits for that has it at once, however rarely the node tells its state."""
-        kept = self.kept
-        self.kept = False
-        return kept
+        """Return True once after a package was kept, so that the state is reported at once."""
+        news = self.news_waiting
+        self.news_waiting = False
+        return news
 
-    def _verdict(self, running):
-        """None while a trial goes on; why the node goes back, "" where it keeps the package."""
+    def _judge(self, running: "Service") -> "str | None":
+        """Return None while a trial continues, the reason to go back, or "" to keep the package."""
         record = self.record
         node = running.node
         unscored = node.samples - sum(node.account.scores)
@@ -162,41 +193,40 @@ class Updates:
             return "%d exceptions" % running.errors
         if unscored > 3 + (node.samples >> 4):
             return "the local model failed on %d of %d samples" % (unscored, node.samples)
-        why = self.stretch.failing(running, record)
-        if why:
-            return why
-        if not self.stretch.over(running, record):
+        reason = self.stats.failure(running, record)
+        if reason:
+            return reason
+        if not self.stats.complete(running, record):
             return None
-        self.result = self.stretch.measured(running)
-        return worse(self.result, node.account.scores, record)
+        self.figures = self.stats.figures(running)
+        return compare(self.figures, node.account.scores, record)
 
-    def _keep(self):
+    def _keep(self) -> None:
         record = self.record
-        before = record["before"]
+        previous = record["before"]
         self.trying = False
-        self.kept = True
+        self.news_waiting = True
         record.update(trial=0, seconds=0, starts=0, before=0, was=0, old=None, scores=None)
-        record["said"] = "kept: %s" % in_words(self.result)
+        record["said"] = "kept: %s" % summary(self.figures)
         self._save()
         self.log("update %d %s" % (record["counter"], record["said"]))
-        if before:
-            self._clear(before)
+        self.slots.clear(previous)
 
-    def _back(self, why):
-        """The model before this one is in force from the next start on; of one that was kept already, what was flashed."""
+    def _go_back(self, reason: str) -> None:
+        """Put the model before this one in force from the next start on; after a kept package, the flashed one."""
         record = self.record
         slot = record["slot"]
         self.trying = False
-        said = "back: %s" % why
-        self.log("update %d %s" % (record["counter"], said))
+        result = "back: %s" % reason
+        self.log("update %d %s" % (record["counter"], result))
         record.update(slot=record["before"], counter=record["was"], before=0, was=0)
-        said = said.replace(self.base + ".", "")  # a file's name is enough: the reason is to have room
-        record.update(trial=0, seconds=0, starts=0, old=None, scores=None, said=said[:120])
+        result = result.replace(self.base + ".", "")  # the name of a file is enough, so that the reason fits
+        record.update(trial=0, seconds=0, starts=0, old=None, scores=None, said=result[:120])
         self._save()
-        self._clear(slot)
+        self.slots.clear(slot)
 
-    def _admit(self, head):
-        """ValueError for a genuine package that is not for this node, or not for now."""
+    def _admit(self, head: "Head") -> None:
+        """Raise ValueError for a genuine package that is not for this node, or not for now."""
         if head.model != self.config["model_id"]:
             raise ValueError("the package is of model %d, this node's is %d" % (head.model, self.config["model_id"]))
         if self.record["trial"]:
@@ -206,157 +236,199 @@ class Updates:
         if not 0 < head.trial < 1 << 20:
             raise ValueError("a trial of %d samples" % head.trial)
 
-    def _install(self, running):
-        """Put a verified package into the slot that is not in force; the record, last of all, makes it so."""
+    def _install(self, running: "Service") -> None:
+        """Put a verified package into the slot that is not in force; the record, written last, puts it in force."""
         record = self.record
         head = self.arrival.head
         slot = 2 if record["slot"] == 1 else 1
-        name = self._name(slot)
-        self._clear(slot)
+        self.slots.clear(slot)
         try:
             with open(self.arrival.path, "rb") as file:
-                found = package.parts(file)
-                tags = [tag for tag, _, _ in found]
-                if package.LDL not in tags or package.TEST not in tags or package.MORE not in tags:
-                    raise ValueError("the package lacks a model, its test, or what belongs to it")
-                if package.APP in tags and not self.app:
-                    raise ValueError("the package brings a program; this node's configuration does not allow that")
-                for tag, offset, size in found:
-                    package.copy(file, offset, size, self._file(slot, tag))
-            more = checked(name + ".json", package.APP in tags)
-            slots = list(record["slots"])
-            slots[slot - 1] = [self._sum(slot), "%08x" % self.arrival.id]
+                content = self.slots.install(slot, file, self.arrival.id)
+            installed = list(record["slots"])
+            installed[slot - 1] = [self.slots.checksum(slot), "%08x" % self.arrival.id]
             changed = dict(record)
-            changed.update(slots=slots, tried_id=slots[slot - 1][1])
+            changed.update(slots=installed, tried_id=installed[slot - 1][1])
             changed.update(before=record["slot"], was=record["counter"], slot=slot, counter=head.counter, tried=head.counter)
-            changed.update(trial=head.trial, seconds=more.get("seconds", SECONDS), starts=0, said="on trial")
-            changed.update(old=self.stretch.measured(running), scores=more.get("scores"))
+            changed.update(trial=head.trial, seconds=content.get("seconds", TRIAL_S), starts=0, said="on trial")
+            changed.update(old=self.stats.figures(running), scores=content.get("scores"))
             self.store.save(json.dumps(changed).encode())
         except Exception:
-            self._clear(slot)
+            self.slots.clear(slot)
             self.arrival.drop()
             raise
         self.record = changed
         self.arrival.drop()
         self.log("update %d is here; on trial for %d samples and %d s" % (head.counter, head.trial, changed["seconds"]))
 
-    def _in_force(self, slot):
-        """The configuration with what an update replaces."""
-        name = self._name(slot)
-        made = dict(self.config)
-        os.stat(name + ".h2m")
-        made["ldl"] = name + ".h2m"
-        made["snapshot"] = name
-        known = self.record["slots"][slot - 1]  # None: put there by a runtime that knew no sums
-        if known and known[0] != self._sum(slot):
-            raise ValueError("they are damaged: the checksum does not match")
-        with open(name + ".json") as file:
-            more = json.load(file)
-        arguments = dict(made["arguments"])
-        arguments.update(more.get("arguments", {}))
-        if made["policy"] != "adaptive":
-            arguments.pop("prior", None)
-        made["arguments"] = arguments
-        made["event"] = more["event"]
-        if "measured" in more and "measured" in made:
-            made["measured"] = more["measured"]
-        if self.app and more.get("app"):
-            program = self._program(slot)
-            if not program:
-                raise ValueError("its program is not there")
-            made["app"] = program[:-3]
-            _notice_new_modules()
-        return made
-
-    def _program(self, slot):
-        """The name of a slot's program in the node's folder, "" where it has none."""
-        names = _named(folder(self.base), "app_u%d" % slot)
-        return names[0] if names else ""
-
-    def _sum(self, slot):
-        """The CRC-32 of what a slot has that bears no checksum of its own: the .json and the program."""
-        crc = 0
-        program = self._program(slot)
-        for path in (self._name(slot) + ".json", program and folder(self.base) + program):
-            if path:
-                with open(path, "rb") as file:
-                    while True:
-                        data = file.read(package.PIECE)
-                        if not data:
-                            break
-                        crc = crc32(data, crc)
-        return crc & 0xFFFFFFFF
-
-    def _name(self, slot):
-        return "%s.u%d" % (self.base, slot)
-
-    def _file(self, slot, tag):
-        """The file of a part that is being installed. A program has its package's id in its name: a process that has imported
-        another package's program does not import this one by that name."""
-        if tag == package.APP:
-            return "%sapp_u%d_%08x.py" % (folder(self.base), slot, self.arrival.id)
-        return self._name(slot) + SUFFIXES[package.TAGS.index(tag)]
-
-    def _clear(self, slot):
-        """Remove a slot's files; no record names it any more, or yet."""
-        if slot:
-            for suffix in SUFFIXES:
-                remove(self._name(slot) + suffix)
-            for place in (folder(self.base), folder(self.base) + "__pycache__/"):
-                for name in _named(place, "app_u%d" % slot):
-                    remove(place + name)
-
-    def _save(self):
-        """What cannot be written holds until the next start, which then sees the one before."""
+    def _save(self) -> None:
+        """Write the record. On a write error the new record lives in memory only; the next start reads the previous one."""
         try:
             self.store.save(json.dumps(self.record).encode())
         except OSError as error:
             self.log("the record of updates cannot be written: %s" % error)
 
 
-def checked(path, program) -> dict:
-    """The object in a package's part MORE, in a file. program: whether it brings one. ValueError for what no node could use."""
-    try:
-        with open(path) as file:
-            more = json.load(file)
-    except RuntimeError:  # CPython's RecursionError
-        raise ValueError("part MORE: nested too deep") from None
-    if type(more) is not dict:
-        raise ValueError("part MORE is no JSON object")
-    for name, kind in KINDS:
-        if name in more and type(more[name]) is not kind:
-            raise ValueError("part MORE: %s is of another kind than %s" % (name, kind.__name__))
-    scores = more.get("scores")
-    if scores is not None and (type(scores) is not list or [n for n in scores if type(n) is not int or not 0 <= n <= 32768]):
-        raise ValueError("part MORE: scores are no list of shares")
-    if "event" not in more or not 0 <= more.get("seconds", 0) <= LONGEST:
-        raise ValueError("part MORE: it lacks an event, or its seconds are out of range")
-    if more.get("app") and not program:
-        raise ValueError("part MORE: it names a program, and there is none")
-    return more
+class TrialStats:
+    """Statistics of the node since its start, by which a trial is compared with the model before. Call look() once a turn.
+
+    Offloads while no worker is reachable do not count for `offloads` and `missed`, as they say nothing about a model. A policy
+    that has yet to learn offloads more often than one that has learned, so the share without an answer relates to offloads.
+
+    Attributes:
+        offloads, missed: Offloads, and those without an answer.
+        sample_at: Seconds, at the last sample.
+        gap: Longest time between two samples, seconds.
+        opening: Errors of the sensor during the first OPENING_S.
+    """
+
+    def __init__(self) -> None:
+        self.watch = Stopwatch()
+        self.last_samples = self.last_offloads = self.last_fallbacks = 0  # of the node, at the last look
+        self.offloads = self.missed = self.sample_at = self.gap = self.opening = 0
+
+    def look(self, running: "Service") -> None:
+        """Update the statistics."""
+        node = running.node
+        if running.standing == UP:
+            self.offloads += node.offloads - self.last_offloads
+            self.missed += node.fallbacks - self.last_fallbacks
+        self.last_offloads = node.offloads
+        self.last_fallbacks = node.fallbacks
+        now = self.watch.seconds()
+        if now <= OPENING_S:
+            self.opening = running.sensing.errors
+        self.gap = max(self.gap, now - self.sample_at)
+        if node.samples != self.last_samples:
+            self.last_samples = node.samples
+            self.sample_at = now
+
+    def figures(self, running: "Service") -> "dict[str, Any]":
+        """Return model_figures(), and: `seconds` since the start, `answers`, `asked` (offloads) and `missed`, the longest `gap`
+        between two samples, and errors of sense() and act() in thousandths of the tries, with those of the `opening` apart."""
+        node = running.node
+        errors = running.sensing.errors
+        figures = model_figures(node)
+        figures.update(
+            seconds=self.watch.seconds(),
+            answers=sum(node.account.answered),
+            asked=self.offloads,
+            missed=self.missed,
+            gap=max(self.gap, running.sensing.every_us // 1000000 + 1),
+            opening=self.opening,
+            sense=errors * 1000 // max(1, node.samples + errors),
+            act=_act_errors(node) * 1000 // max(1, node.samples),
+        )
+        return figures
+
+    def failure(self, running: "Service", record: "dict[str, Any]") -> str:
+        """Return why a trial need not continue, "" for no reason.
+
+        record: `old`, figures() of the model before, or None; `trial` and `seconds`, the length of the trial.
+        """
+        node = running.node
+        old = record["old"] or {}
+        errors = running.sensing.errors
+        tries = node.samples + errors
+        if errors > old.get("opening", 0) + _allowed(tries, old.get("sense", 0)):
+            return "sense() failed %d times in %d tries, %d of 1000 before" % (errors, tries, old.get("sense", 0))
+        errors = _act_errors(node)
+        if errors > _allowed(node.samples, old.get("act", 0)):
+            return "act() failed %d times in %d, %d of 1000 before" % (errors, node.samples, old.get("act", 0))
+        seconds = self.watch.seconds()
+        if seconds - self.sample_at > patience(record, running.sensing.every_us):
+            return "no sample for %d s, after %d" % (seconds - self.sample_at, node.samples)
+        longest = record["seconds"]
+        for name, count in (("samples", record["trial"]), ("answers", MIN_ANSWERS)):
+            if old.get(name):
+                longest = max(longest, count * old.get("seconds", 0) // old[name])
+        if seconds > max(LATE_S, PATIENCE * longest):
+            answers = sum(node.account.answered)
+            return "%d samples and %d answers in %d s: too few to judge by" % (node.samples, answers, seconds)
+        return ""
+
+    def complete(self, running: "Service", record: "dict[str, Any]") -> bool:
+        """Return whether a trial has had its samples, its time, and, if the model before had them, MIN_ANSWERS.
+
+        It ends with a sample, so that a sensor that has just died is noticed. record: as for failure().
+        """
+        node = running.node
+        seconds = self.watch.seconds()
+        if node.samples < record["trial"] or running.sensing.retry_ms:
+            return False
+        if seconds < record["seconds"] or seconds > self.sample_at:
+            return False
+        return not record["old"] or record["old"]["cost"] < 0 or sum(node.account.answered) >= MIN_ANSWERS
 
 
-def _named(place, start) -> list:
-    """The files in a folder ("" or with a slash at its end) whose names start so."""
-    try:
-        return [name for name in os.listdir(place or ".") if name.startswith(start)]
-    except OSError:
-        return []
+def patience(record: "dict[str, Any]", every_us: int) -> int:
+    """Return the seconds without a sample that a trial bears. every_us: between two samples; 0: no schedule."""
+    old = record["old"] or {}
+    usual = PATIENCE * old["gap"] if old.get("seconds", 0) >= QUIET_S else UNKNOWN_S
+    return max(QUIET_S, usual, PATIENCE * every_us // 1000000)
 
 
-def _notice_new_modules():
-    """CPython remembers which modules a folder has."""
-    try:
-        from importlib import invalidate_caches
-    except ImportError:  # MicroPython does not
-        return
-    invalidate_caches()
+def _act_errors(node: "Node") -> int:
+    return node.complain.counts.get("act", 0)
 
 
-def identity(path: str) -> list:
-    """[size, CRC-32 of the first KB] of a file: whether what was flashed is still the same. [0, 0] where there is none."""
-    try:
-        with open(path, "rb") as file:
-            return [file.seek(0, 2), file.seek(0) or crc32(file.read(1024)) & 0xFFFFFFFF]
-    except OSError:
-        return [0, 0]
+def _allowed(tries: int, before: int) -> int:
+    """Return how many errors of so many tries are not more than before (thousandths)."""
+    return EXTRA_ERRORS + tries * (before + EXTRA_SHARE) // 1000
+
+
+def model_figures(node: "Node") -> "dict[str, Any]":
+    """Return `samples`, `cost` and `variance` (thousandths a sample, and millionths; cost -1: too few answers) of the model."""
+    account = node.account
+    samples = sum(account.scores)
+    answers = sum(account.answered)
+    figures = {"samples": samples, "cost": -1, "variance": 0}
+    if answers < MIN_ANSWERS:
+        return figures
+    mean = sum(account.local_cost) // answers
+    cost = account.paid * 1000 >> 15
+    variance = 0
+    for n, answered, local in zip(account.scores, account.answered, account.local_cost):
+        each = (4 * local + mean) // (4 * answered + 1)  # a bin with few answers leans on the mean of all
+        cost += (n - answered) * each
+        variance += n * n * each * max(0, 1000 - each) // (answered + 1)
+    figures["cost"] = cost // samples
+    figures["variance"] = variance // samples // samples
+    return figures
+
+
+def compare(figures: "dict[str, Any]", scores: "Sequence[int]", record: "dict[str, Any]") -> str:
+    """Return why a model is not to be kept after its trial, "" for no reason.
+
+    figures: As of TrialStats. scores: Of the node's account.
+    """
+    old = record["old"]
+    if old and min(figures["asked"], old.get("asked", 0)) >= MIN_ANSWERS:
+        missed = figures["missed"] * 1000 // figures["asked"]
+        before = old["missed"] * 1000 // old["asked"]
+        if missed > before + MISSED_LIMIT:
+            return "%d of 1000 offloads have no answer, %d before" % (missed, before)
+    if record["scores"]:
+        distance = variation(scores, record["scores"])
+        if distance > DRIFT_LIMIT:
+            return "its scores drift: %d of 1000 lie elsewhere than where it was signed" % distance
+    if old and old["cost"] >= 0 and figures["cost"] >= 0:
+        extra = figures["cost"] - old["cost"] - COST_LIMIT
+        if extra > 0 and extra * extra > 4 * (figures["variance"] + old["variance"]):
+            return "a sample costs %d thousandths, %d before" % (figures["cost"], old["cost"])
+    return ""
+
+
+def variation(a: "Sequence[int]", b: "Sequence[int]") -> int:
+    """Return the total variation of two histograms (half the sum of the differences), in thousandths; 0 if they do not fit."""
+    if len(a) != len(b) or not sum(a) or not sum(b):
+        return 0
+    n = sum(a)
+    m = sum(b)
+    return sum([abs(x * 1000 // n - y * 1000 // m) for x, y in zip(a, b)]) // 2
+
+
+def summary(figures: "dict[str, Any]") -> str:
+    """Return figures in words, for the log."""
+    cost = "" if figures["cost"] < 0 else ", %d thousandths a sample" % figures["cost"]
+    return "%d samples%s" % (figures["samples"], cost)

@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from h2t2.node import trial
-from h2t2.node.update import Updates
+from h2t2.node.update import Updates, patience
 
 LOOK_S = 0.5  # between two looks
 SPARE_S = 5.0  # beyond what the node's own loop bears: it has the first word
@@ -28,7 +27,7 @@ class HangGuard:
         self._fed = time.monotonic()
         self._stopped = threading.Event()
         if updates and updates.trying:
-            self._seconds = trial.patience(updates.record, every_us) + SPARE_S
+            self._seconds = patience(updates.record, every_us) + SPARE_S
             threading.Thread(target=self._watch, name="hang guard", daemon=True).start()
 
     def feed(self) -> None:

@@ -16,7 +16,8 @@ from h2t2.cpython.quantise import local_input
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node import package
 from h2t2.node.account import PLACES
-from h2t2.node.trial import LONGEST, SECONDS
+from h2t2.node.slots import MAX_SECONDS
+from h2t2.node.update import TRIAL_S
 
 from ...common import prior_file
 from ...common.errors import UserError
@@ -43,7 +44,7 @@ class Options:
 
     counter: int
     trial: int = 500
-    seconds: int = SECONDS
+    seconds: int = TRIAL_S
     tests: int = 4
     costs: dict[str, int] | None = None
     app: Path | None = None
@@ -81,7 +82,7 @@ class Package:
         content = {"counter": head.counter, "model": head.model, "trial": head.trial, "bytes": len(self.content)}
         return {
             **content,
-            "seconds": self.details.get("seconds", SECONDS),
+            "seconds": self.details.get("seconds", TRIAL_S),
             "prior": "prior" in self.details["arguments"],
             "app": self.details["app"],
             "shares": bool(self.details["scores"]),
@@ -101,8 +102,8 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
     """
     if not 0 < options.counter < 1 << 32 or not 0 < options.trial < 1 << 20 or not 0 < options.tests <= len(pair.x):
         raise UserError(f"counter {options.counter}, trial {options.trial}, tests {options.tests}: out of range")
-    if not 0 <= options.seconds <= LONGEST:
-        raise UserError(f"a trial of {options.seconds} s: want 0 to {LONGEST}")
+    if not 0 <= options.seconds <= MAX_SECONDS:
+        raise UserError(f"a trial of {options.seconds} s: want 0 to {MAX_SECONDS}")
     program = apps.source(options.app, pair.info.remote.dtype == "raw") if options.app else None
     arguments: dict[str, Any] = dict(options.costs or {})
     prior = pair.folder / PRIOR

@@ -52,10 +52,10 @@ class VirtualTime:
     def _answer_is_due(self) -> bool:
         if self.running is None:
             return True
-        link = self.running.node.link
+        link: Any = self.running.node.link
         if not link.is_connected() or not link.workers():
             return True
-        return bool(self.running.node.pending) or ticks_diff(link.pinged, link.heard) > 0
+        return bool(self.running.node.in_flight) or ticks_diff(link.pinged, link.heard) > 0
 
 
 class _Poller:
