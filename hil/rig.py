@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Material:
 
     folder: Path
     samples: int
-    config: dict = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         pair = self.pair = pairs.load(PAIR)
@@ -105,8 +106,8 @@ class Material:
 class Outcome:
     """decisions: JSON lines of a node; summary: its last line; log: everything else it said."""
 
-    decisions: list[dict]
-    summary: dict
+    decisions: list[dict[str, Any]]
+    summary: dict[str, Any]
     log: str
 
     def lines(self) -> list[tuple[int, int, str]]:
@@ -116,7 +117,7 @@ class Outcome:
 class Board:
     """One entry of boards.toml. port: of a real board; None for an emulated one."""
 
-    def __init__(self, entry: dict, port: str | None, flashing: bool):
+    def __init__(self, entry: dict[str, Any], port: str | None, flashing: bool):
         self.id, self.kind, self.features = entry["id"], entry["kind"], set(entry["features"])
         self.emulator = next((e for e in catalogue.ALL if e.name == entry.get("emulator")), None)
         self.relayed = KINDS[self.kind].links in ((), ("serial",)) if self.kind in KINDS else False  # by a gateway
@@ -145,12 +146,12 @@ class Board:
             self._as_built(report)
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
 
-    def _as_built(self, report: dict) -> None:
+    def _as_built(self, report: dict[str, Any]) -> None:
         """With --no-flash: what is on the board must be what this checkout would put there."""
         changed = [row["path"] for row in report["files"] if row["changed"]]
         assert self.flashing or not changed, f"{self.id}: not the firmware of this checkout: {', '.join(changed)} differ"
 
-    def start(self, material: Material, script: str = "main.py") -> subprocess.Popen:
+    def start(self, material: Material, script: str = "main.py") -> subprocess.Popen[str]:
         """A running node of the unix port, in the material's folder."""
         assert isinstance(self.emulator, (catalogue.Emulator, lwip.Port))
         command = self.emulator.node(material.folder / script)
@@ -159,7 +160,7 @@ class Board:
             command, cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def heard(self, process: subprocess.Popen, word: str) -> str:
+    def heard(self, process: subprocess.Popen[str], word: str) -> str:
         """Wait until a node says a line with that word, however long it takes to start; all it has said."""
         said = ""
         assert process.stdout
@@ -169,7 +170,7 @@ class Board:
                 return said
         raise AssertionError(f"it ended and never said {word}: {said[-800:]}")
 
-    def finish(self, process: subprocess.Popen, seconds: float, said: str = "") -> Outcome:
+    def finish(self, process: subprocess.Popen[str], seconds: float, said: str = "") -> Outcome:
         """Wait for a node to end by itself, within a deadline. said: what heard() has read of it."""
         out = said + remaining_output(process, seconds)[0]
         self.serial_log += out.splitlines()
@@ -224,7 +225,7 @@ class Board:
         report = flash.flash(kind, port, contents, dry, lambda *_: None, start=False)
         self._as_built(report)
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
-        decisions: list[dict] = []
+        decisions: list[dict[str, Any]] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
         how = gateway.How(pace=kind.paced, restart=True)
         relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), how, out)

@@ -15,7 +15,6 @@ from h2t2_tools.fleet import broker
 from h2t2_tools.proof.children import remaining_output
 
 SAMPLES, RATE, DEADLINE = 1200, 100, 1000
-STALL = 200  # ms for which a busy machine may not let a process run that has something to do
 
 
 def node(url, *options, **named):

@@ -93,7 +93,7 @@ def account(rows, summary=None, lives=1, saved=0, taught=0):
         if "late" in row:
             subject.account.lesson(row["late"], row["label"])
         else:
-            subject.account.seen(row["seen"], row)
+            subject.account.record_decision(row["seen"], row)
     if summary is not None:
         subject._summary({"sensor_errors": 1, "unsaved": 1, "taught": summary})
     happened = {"snapshot recoveries": 1, "labels that came late and taught": 1}

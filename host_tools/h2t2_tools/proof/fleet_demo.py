@@ -22,10 +22,10 @@ from ..fleet.monitoring.follower import Follower
 from .children import child, serving
 from .proxy import Faults, Proxy
 
-LEAST = 4  # the three, and one that is well
+MIN_NODES = 4  # the three, and one that is well
 EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
 WELL = "100ms"  # between two samples of any other
-MANY = 1_000_000  # samples: they go on until they are ended
+ENDLESS = 1_000_000  # samples: they go on until they are ended
 CUT_S = 10.0  # after which one that was online loses its link
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
 FACTOR = 10  # as if millimetres were taken for centimetres
@@ -55,8 +55,8 @@ def demonstrate(
 ) -> dict[str, Any]:
     """Run them for so many seconds, 0: until Ctrl-C; what `h2t2 fleet --json` says at the end, and `alarms_s`, after how many
     seconds each of the three was first seen with its alarm. page: the dashboard's port, 0 for none."""
-    if nodes < LEAST:
-        raise UserError(f"--fleet {nodes}: want {LEAST} nodes or more, for three of them are in trouble")
+    if nodes < MIN_NODES:
+        raise UserError(f"--fleet {nodes}: want {MIN_NODES} nodes or more, for three of them are in trouble")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-fleet-")))
         if kind == "amqtt" and broker.mosquitto():
@@ -76,7 +76,7 @@ def demonstrate(
         for n, name in enumerate(_names(nodes)):
             where = cut_off if name == "cut-off" else url
             command = ["node", "--pair", str(pair.folder), "--broker", where, "--device", name, f"--seed={n + 1}"]
-            command += [f"--every={EVERY.get(name, WELL)}", f"--samples={MANY}", "--out=/dev/null"]
+            command += [f"--every={EVERY.get(name, WELL)}", f"--samples={ENDLESS}", "--out=/dev/null"]
             command += _own(name, pair, folder)
             running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
         stack.callback(_stop, running)
@@ -94,8 +94,8 @@ def demonstrate(
         except KeyboardInterrupt:
             pass
         with follower.fleet() as fleet:
-            made = report.of_fleet(fleet, time.time())
-    return {**made, "alarms_s": alarms}
+            fleet_report = report.of_fleet(fleet, time.time())
+    return {**fleet_report, "alarms_s": alarms}
 
 
 def _online(follower: Follower, name: str) -> bool:
@@ -116,11 +116,11 @@ def _stop(running: list[subprocess.Popen[str]]) -> None:
 
 def _note(follower: Follower, alarms: dict[str, float], began: float, say: Callable[[str], None]) -> None:
     """Which of the three have their alarm by now."""
-    now = time.time()
+    unix_s = time.time()
     with follower.fleet() as fleet:
-        devices = {name: report.of_device(fleet.devices[name], now) for name in EXPECTED if name in fleet.devices}
-    for name, one in devices.items():
-        for alarm in one["alarms"]:
+        devices = {name: report.of_device(fleet.devices[name], unix_s) for name in EXPECTED if name in fleet.devices}
+    for name, device_report in devices.items():
+        for alarm in device_report["alarms"]:
             if alarm["kind"] == EXPECTED[name] and name not in alarms:
                 alarms[name] = round(time.monotonic() - began, 1)
                 say(f"after {alarms[name]:.0f} s: {name}: {alarm['kind']}: {alarm['text']}")
@@ -157,7 +157,7 @@ def _open_page(stack: ExitStack, url: str, page: int, folder: Path, say: Callabl
     arguments = ["dashboard", "--broker", url, "--port", str(page), "--history", str(folder / "history.db")]
     process = stack.enter_context(child(arguments, stdout=subprocess.PIPE))
     assert process.stdout is not None
-    said = process.stdout.readline()
-    if not said:
+    address = process.stdout.readline()
+    if not address:
         raise Failure("the dashboard did not start")
-    say(said.strip().removeprefix("h2t2 "))
+    say(address.strip().removeprefix("h2t2 "))

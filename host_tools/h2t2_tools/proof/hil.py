@@ -28,12 +28,12 @@ def run_tests(
     command = [sys.executable, "-m", "pytest", "-q", str(folder), "--hil-report", str(lines.resolve())]
     command += [word for board in boards for word in ("--board", board)]
     command += ["--port", port] if port else []
-    done = subprocess.run([*command, *extra], stdout=sys.stderr, env=dict(os.environ))
+    result = subprocess.run([*command, *extra], stdout=sys.stderr, env=dict(os.environ))
     rows = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
-    if done.returncode > 1 or not rows:
+    if result.returncode > 1 or not rows:
         raise UserError("pytest ran no test; see its words above")
     (out / "hil.html").write_text(page(rows))
-    return done.returncode, rows
+    return result.returncode, rows
 
 
 def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) -> None:
@@ -42,21 +42,21 @@ def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) ->
         entries = tomllib.loads((folder / "boards.toml").read_text())["board"]
     except OSError:
         return  # run_tests() says it
-    wanted = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}
-    missing = [board for board in catalogue.ALL if board.name in wanted and board.missing()]
+    emulators = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}
+    missing = [board for board in catalogue.ALL if board.name in emulators and board.missing()]
     catalogue.install(missing, progress)
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A board a row: {"board", "firmware", "emulated", "passed", "failed", "skipped", "seconds"}."""
-    made = []
+    summaries = []
     for board in dict.fromkeys(row["board"] for row in rows):
         mine = [row for row in rows if row["board"] == board]
-        counts = {what: sum(row["outcome"] == what for row in mine) for what in ("passed", "failed", "skipped")}
+        counts = {outcome: sum(row["outcome"] == outcome for row in mine) for outcome in ("passed", "failed", "skipped")}
         firmware = next((row["firmware"] for row in mine if row["firmware"]), "")
         seconds = round(sum(row["seconds"] for row in mine), 1)
-        made.append({"board": board, "firmware": firmware, "emulated": mine[0]["emulated"], **counts, "seconds": seconds})
-    return made
+        summaries.append({"board": board, "firmware": firmware, "emulated": mine[0]["emulated"], **counts, "seconds": seconds})
+    return summaries
 
 
 FIXED = ("log", "test", "board", "emulated", "firmware", "outcome", "reason", "seconds", "commit", "time")

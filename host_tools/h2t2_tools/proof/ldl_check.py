@@ -32,32 +32,32 @@ def compare(
     samples whose 4-bit policy bin is another with the optimised kernels a Pi runs. Raises UserError for a model that no board
     or no interpreter runs, and for samples of another size.
     """
-    whole = load(path)
-    made = plan(whole)
-    graph = made.graph
-    model = ExactModel(made)
-    steps = _judged(whole, made) if layers else {}
+    model_graph = load(path)
+    board_plan = plan(model_graph)
+    graph = board_plan.graph
+    model = ExactModel(board_plan)
+    steps = _judged(model_graph, board_plan) if layers else {}
     judged = sorted({step.tensor for step in steps.values()}) or [graph.outputs[0]]
     interpreter = oracle.interpreter(path, judged)
-    optimised = _on_a_pi(path, whole, model.classes - 1)
+    optimised = _on_a_pi(path, model_graph, model.classes - 1)
     samples_in = _samples(inputs, samples, seed, model.input_size, path)
     differ = total = bins = 0
     first: str | None = None
     event = model.classes - 1
     for n, x in enumerate(samples_in):
-        _ask(interpreter, whole, graph, x, path)
+        _ask(interpreter, model_graph, graph, x, path)
         model.put(x)
-        for number in range(len(made.steps)):
+        for number in range(len(board_plan.steps)):
             model.run_step(number)
             if number in steps:
                 step = steps[number]
-                wrong, size = _unlike(interpreter, model.arena, made.offsets, graph.tensors[step.tensor])
+                wrong, size = _unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[step.tensor])
                 differ += wrong
                 total += size
                 if wrong and first is None:
                     first = f"sample {n}, step {number} ({step.kernel}, tensor {graph.tensors[step.tensor].name})"
         if not steps:  # or it has none: a RESHAPE alone is no step
-            wrong, size = _unlike(interpreter, model.arena, made.offsets, graph.tensors[graph.outputs[0]])
+            wrong, size = _unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[graph.outputs[0]])
             differ += wrong
             total += size
         bins += model.bin(model.arena[model.output + event] - 128) != optimised.bin(optimised.run(x))
@@ -71,16 +71,16 @@ def compare(
         "first": first,
         "bins": int(bins),
         "bundle_bytes": len(model.blob),
-        "arena_bytes": made.arena,
-        "steps": len(made.steps),
+        "arena_bytes": board_plan.arena,
+        "steps": len(board_plan.steps),
     }
 
 
-def _judged(whole: Graph, made: Plan) -> dict[int, Step]:
+def _judged(model_graph: Graph, board_plan: Plan) -> dict[int, Step]:
     """The steps after which a tensor is whole, by number: of a CONCATENATION the last. Variables are no tensors."""
-    last = {step.tensor: number for number, step in enumerate(made.steps)}
-    computed = {n for operator in whole.operators for n in operator.outputs}
-    return {number: made.steps[number] for n, number in last.items() if n in computed and n not in made.states}
+    last = {step.tensor: number for number, step in enumerate(board_plan.steps)}
+    computed = {n for operator in model_graph.operators for n in operator.outputs}
+    return {number: board_plan.steps[number] for n, number in last.items() if n in computed and n not in board_plan.states}
 
 
 def _samples(inputs: np.ndarray | None, samples: int, seed: int, size: int, path: Path) -> np.ndarray:
@@ -89,35 +89,35 @@ def _samples(inputs: np.ndarray | None, samples: int, seed: int, size: int, path
         if len(inputs) == 0 or inputs.size != len(inputs) * size:
             raise UserError(f"inputs of the shape {inputs.shape}: {path} takes {size} numbers a sample")
         return inputs.reshape(-1, size)
-    drawn = np.random.default_rng(seed).integers(-128, 128, (samples, size)).astype(np.int8)
+    random_inputs = np.random.default_rng(seed).integers(-128, 128, (samples, size)).astype(np.int8)
     for n, extreme in zip(range(samples - 1), (-128, 127)):  # the least, the greatest; at least one is random
-        drawn[n] = extreme
-    return drawn
+        random_inputs[n] = extreme
+    return random_inputs
 
 
-def _ask(interpreter: Any, whole: Graph, graph: Graph, x: np.ndarray, path: Path) -> None:
+def _ask(interpreter: Any, model_graph: Graph, graph: Graph, x: np.ndarray, path: Path) -> None:
     """The oracle's inference on x, (size,) int8, given to the model's own input: of float32 it is the same numbers."""
-    end, board = whole.tensors[whole.inputs[0]], graph.tensors[graph.inputs[0]]
-    given = x
+    end, board = model_graph.tensors[model_graph.inputs[0]], graph.tensors[graph.inputs[0]]
+    tensor = x
     if end.dtype == "float32":
-        given = np.float32(board.scale[0]) * (x.astype(np.float32) - np.float32(board.zero[0]))
+        tensor = np.float32(board.scale[0]) * (x.astype(np.float32) - np.float32(board.zero[0]))
     elif end.dtype == "uint8":
-        given = (x.astype(np.int16) + 128).astype(np.uint8)
+        tensor = (x.astype(np.int16) + 128).astype(np.uint8)
     try:
-        interpreter.set_tensor(whole.inputs[0], given.reshape(end.shape))
+        interpreter.set_tensor(model_graph.inputs[0], tensor.reshape(end.shape))
         interpreter.reset_all_variables()  # an LSTM's state: each sample by itself, as a board has it. Others are kept
         interpreter.invoke()
     except (RuntimeError, ValueError) as error:
         raise UserError(f"{path}: {oracle.name()} fails on a sample: {str(error).splitlines()[0]}") from None
 
 
-def _on_a_pi(path: Path, whole: Graph, event: int) -> TFLiteModel:
+def _on_a_pi(path: Path, model_graph: Graph, event: int) -> TFLiteModel:
     """The model by the optimised kernels, with the int8 ends of a board where its own are float."""
-    if not {whole.tensors[n].dtype for n in (whole.inputs[0], whole.outputs[0])} & {"float32"}:
+    if not {model_graph.tensors[n].dtype for n in (model_graph.inputs[0], model_graph.outputs[0])} & {"float32"}:
         return TFLiteModel(str(path), event, "optimised")
     with tempfile.TemporaryDirectory() as folder:
         short = Path(folder, path.name)
-        short.write_bytes(write(trimmed(whole)))
+        short.write_bytes(write(trimmed(model_graph)))
         return TFLiteModel(str(short), event, "optimised")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ VERSIONS |= dict.fromkeys(("UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE", "READ_V
 VERSIONS |= {"RELU_N1_TO_1": 1, "SPACE_TO_DEPTH": 1, "DEPTH_TO_SPACE": 1, "TILE": 1, "BATCH_MATMUL": 2, "SPLIT_V": 2}
 NONE, RELU, RELU6 = 0, 1, 3
 SAME, VALID = 0, 1
+
+
+Output = TypeVar("Output", int, tuple[int, ...])  # of an operator: a tensor's index, or several
 
 
 class Builder:
@@ -35,7 +38,7 @@ class Builder:
         self.tensors.append(Tensor(n, f"t{n}", shape, dtype, data, scales, zeros, axis))
         return n
 
-    def operator(self, name: str, inputs: Any, output: Any, /, **options: Any) -> Any:
+    def operator(self, name: str, inputs: Any, output: Output, /, **options: Any) -> Output:
         version = VERSIONS.get(name, 2)
         outputs = output if isinstance(output, tuple) else (output,)
         self.operators.append(Operator(name, version, tuple(inputs), outputs, options))
@@ -47,7 +50,7 @@ class Builder:
     def scale(self, n: int) -> float:
         return float(self.tensors[n].scale[0])
 
-    def weighted(self, name: str, x: int, w_shape: Any, axis: int, taps: int, made: Any, **options: Any) -> int:
+    def weighted(self, name: str, x: int, w_shape: Any, axis: int, taps: int, shape_out: Any, **options: Any) -> int:
         """An operator with weights; taps: products a sum has. The output's scale lets most sums fit."""
         rng = self.rng
         channels = w_shape[axis]
@@ -61,7 +64,7 @@ class Builder:
         inputs = (x, w, -1 if name == "FULLY_CONNECTED" and rng.random() < 0.3 else b)
         fused = options.get("fused", NONE)
         zero = int(rng.integers(-128, -80)) if fused else int(rng.integers(-60, 60))
-        y = self.tensor(made, spread * rng.uniform(0.01, 0.04), zero)
+        y = self.tensor(shape_out, spread * rng.uniform(0.01, 0.04), zero)
         return self.operator(name, inputs, y, **options)
 
     def out(self, size: int, kernel: int, stride: int, dilation: int, padding: int) -> int:
@@ -69,7 +72,7 @@ class Builder:
         return -(-size // stride) if padding == SAME else (size - reach) // stride + 1
 
     def convolution(
-        self, x: int, depthwise: bool = False, kernel: Any = None, stride: Any = None, channels: int | None = None,
+        self, x: int, depthwise: bool = False, *, kernel: Any = None, stride: Any = None, channels: int | None = None,
         fused: int | None = None, padding: int | None = None, dilation: Any = None,
     ) -> int:  # fmt: skip
         """Whatever is None is drawn."""
@@ -82,20 +85,20 @@ class Builder:
         reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
         if reach[0] > height or reach[1] > width:
             padding = SAME
-        many = int(rng.integers(1, 4)) if channels is None else 1
-        channels = depth * many if depthwise else channels or int(rng.integers(1, 7))
-        made = [self.out(n, k, s, d, padding) for n, k, s, d in zip((height, width), kernel, stride, dilation)]
+        multiplier = int(rng.integers(1, 4)) if channels is None else 1
+        channels = depth * multiplier if depthwise else channels or int(rng.integers(1, 7))
+        output_size = [self.out(n, k, s, d, padding) for n, k, s, d in zip((height, width), kernel, stride, dilation)]
         fused = int(rng.choice([NONE, RELU, RELU6])) if fused is None else fused
         options = {
             "padding": padding, "stride_w": stride[1], "stride_h": stride[0],
             "dilation_w": dilation[1], "dilation_h": dilation[0], "fused": fused,
         }  # fmt: skip
         if depthwise:
-            options["multiplier"] = many
+            options["multiplier"] = multiplier
             shape, axis, taps, name = (1, *kernel, channels), 3, kernel[0] * kernel[1], "DEPTHWISE_CONV_2D"
         else:
             shape, axis, taps, name = (channels, *kernel, depth), 0, kernel[0] * kernel[1] * depth, "CONV_2D"
-        return self.weighted(name, x, shape, axis, taps, (batch, *made, channels), **options)
+        return self.weighted(name, x, shape, axis, taps, (batch, *output_size, channels), **options)
 
     def dense(self, x: int, outputs: int, fused: int = NONE) -> int:
         """Of a vector, or of every step of a sequence."""
@@ -106,8 +109,8 @@ class Builder:
     def mean(self, x: int, keep: bool = False) -> int:
         axes = self.tensor((2,), None, 0, np.array([1, 2], np.int32), "int32")
         depth = self.shape(x)[3]
-        made = (1, 1, 1, depth) if keep else (1, depth)
-        y = self.tensor(made, self.scale(x) * self.rng.uniform(0.4, 1.1), int(self.rng.integers(-80, 80)))
+        shape_out = (1, 1, 1, depth) if keep else (1, depth)
+        y = self.tensor(shape_out, self.scale(x) * self.rng.uniform(0.4, 1.1), int(self.rng.integers(-80, 80)))
         return self.operator("MEAN", (x, axes), y, keep_dims=int(keep))
 
     def scored(self, x: int, name: str) -> int:
@@ -121,13 +124,13 @@ class Builder:
 def mobilenet_v1(size: int = 96, alpha: float = 0.25, classes: int = 2, seed: int = 1) -> bytes:
     """MobileNet v1 (Howard et al., 2017) with random weights: 13 depthwise separable blocks, average, dense, softmax."""
     make = Builder(seed, (size, size, 3))
-    rest: dict[str, Any] = {"padding": SAME, "dilation": (1, 1), "fused": RELU6}
-    x = make.convolution(make.first, kernel=(3, 3), stride=(2, 2), channels=int(32 * alpha), **rest)
+    options: dict[str, Any] = {"padding": SAME, "dilation": (1, 1), "fused": RELU6}
+    x = make.convolution(make.first, kernel=(3, 3), stride=(2, 2), channels=int(32 * alpha), **options)
     for channels, stride in (
         (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1),
     ):  # fmt: skip
-        x = make.convolution(x, depthwise=True, kernel=(3, 3), stride=(stride, stride), channels=1, **rest)
-        x = make.convolution(x, kernel=(1, 1), stride=(1, 1), channels=int(channels * alpha), **rest)
+        x = make.convolution(x, depthwise=True, kernel=(3, 3), stride=(stride, stride), channels=1, **options)
+        x = make.convolution(x, kernel=(1, 1), stride=(1, 1), channels=int(channels * alpha), **options)
     return make.bytes(make.scored(make.dense(make.mean(x), classes), "SOFTMAX"))
 
 
@@ -144,19 +147,19 @@ def resnet_8(size: int = 32, classes: int = 2, seed: int = 1) -> bytes:
     for channels, stride in ((16, 1), (32, 2), (64, 2)):
         y = conv(conv(x, channels, 3, stride, RELU), channels, 3, 1, NONE)
         short = x if stride == 1 else conv(x, channels, 1, stride, NONE)
-        made = make.tensor(make.shape(y), 1.5 * max(make.scale(y), make.scale(short)), -128)
-        x = make.operator("ADD", (short, y), made, fused=RELU)
+        total = make.tensor(make.shape(y), 1.5 * max(make.scale(y), make.scale(short)), -128)
+        x = make.operator("ADD", (short, y), total, fused=RELU)
     return make.bytes(make.scored(make.dense(make.mean(x), classes), "SOFTMAX"))
 
 
 def ds_cnn(classes: int = 12, seed: int = 1) -> bytes:
     """DS-CNN (MLPerf Tiny's form of keyword spotting) with random weights: 64 channels, four depthwise separable blocks."""
     make = Builder(seed, (49, 10, 1))
-    rest: dict[str, Any] = {"padding": SAME, "dilation": (1, 1), "fused": RELU}
-    x = make.convolution(make.first, kernel=(10, 4), stride=(2, 2), channels=64, **rest)
+    options: dict[str, Any] = {"padding": SAME, "dilation": (1, 1), "fused": RELU}
+    x = make.convolution(make.first, kernel=(10, 4), stride=(2, 2), channels=64, **options)
     for _ in range(4):
-        x = make.convolution(x, depthwise=True, kernel=(3, 3), stride=(1, 1), channels=1, **rest)
-        x = make.convolution(x, kernel=(1, 1), stride=(1, 1), channels=64, **rest)
+        x = make.convolution(x, depthwise=True, kernel=(3, 3), stride=(1, 1), channels=1, **options)
+        x = make.convolution(x, kernel=(1, 1), stride=(1, 1), channels=64, **options)
     return make.bytes(make.scored(make.dense(make.mean(x), classes), "SOFTMAX"))
 
 

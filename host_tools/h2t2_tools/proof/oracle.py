@@ -53,17 +53,17 @@ def stepwise(graph: Graph) -> Graph:
     optimised kernels do not) becomes a DEPTHWISE_CONV_2D by ones; the optimised kernels multiply in float32, and may round to
     the other side of a half.
     """
-    made = _Rewritten(list(graph.tensors), [])
+    rewritten = _Rewritten(list(graph.tensors), [])
     for operator in graph.operators:
         if operator.name == "SUM":
-            _sum(made, graph, operator)
+            _sum(rewritten, graph, operator)
         elif operator.name == "FULLY_CONNECTED" and (name() == "ai_edge_litert" or _over_a_sequence(graph, operator)):
-            _dense(made, graph, operator)
+            _dense(rewritten, graph, operator)
         else:
-            made.operators.append(operator)
-    if len(made.tensors) == len(graph.tensors):
+            rewritten.operators.append(operator)
+    if len(rewritten.tensors) == len(graph.tensors):
         return graph
-    return replace(graph, tensors=tuple(made.tensors), operators=tuple(made.operators))
+    return replace(graph, tensors=tuple(rewritten.tensors), operators=tuple(rewritten.operators))
 
 
 @dataclass
@@ -71,24 +71,26 @@ class _Rewritten:
     tensors: list[Tensor]
     operators: list[Operator]
 
-    def put(self, tensor: Tensor, **changed: Any) -> int:
+    def add(self, tensor: Tensor, **changed: Any) -> int:
         self.tensors.append(replace(tensor, index=len(self.tensors), name=f"h2t2:{len(self.tensors)}", **changed))
         return len(self.tensors) - 1
 
     def constant(self, data: np.ndarray, scale: np.ndarray) -> int:
         zero = np.zeros(len(scale), np.int64)
-        return self.put(Tensor(0, "", data.shape, data.dtype.name, data, scale, zero, 0))
+        return self.add(Tensor(0, "", data.shape, data.dtype.name, data, scale, zero, 0))
 
-    def convolved(self, name: str, ends: tuple[Tensor, Tensor], shapes: Any, weights: tuple[int, int], **options: int) -> None:
+    def add_convolution(
+        self, name: str, ends: tuple[Tensor, Tensor], shapes: Any, weights: tuple[int, int], **options: int
+    ) -> None:
         """x as a picture of shapes[0], convolved to one of shapes[1], as y. weights: filters and bias."""
         x, y = ends
         as_picture, as_y = (self.constant(np.array(s, np.int32), np.zeros(0)) for s in (shapes[0], y.shape))
-        picture, made = self.put(x, shape=shapes[0]), self.put(y, shape=shapes[1])
+        picture, convolved_picture = self.add(x, shape=shapes[0]), self.add(y, shape=shapes[1])
         window = {"padding": 1, "stride_w": 1, "stride_h": 1, "dilation_w": 1, "dilation_h": 1, "fused": 0}
         self.operators += [
             Operator("RESHAPE", 1, (x.index, as_picture), (picture,), {}),
-            Operator(name, 3, (picture, *weights), (made,), {**window, **options}),
-            Operator("RESHAPE", 1, (made, as_y), (y.index,), {}),
+            Operator(name, 3, (picture, *weights), (convolved_picture,), {**window, **options}),
+            Operator("RESHAPE", 1, (convolved_picture, as_y), (y.index,), {}),
         ]
 
 
@@ -97,7 +99,7 @@ def _over_a_sequence(graph: Graph, operator: Operator) -> bool:
     return len(w.scale) > 1 and (len(y.shape) > 2 or y.size != w.shape[0])
 
 
-def _dense(made: _Rewritten, graph: Graph, operator: Operator) -> None:
+def _dense(rewritten: _Rewritten, graph: Graph, operator: Operator) -> None:
     x, w, y = (graph.tensors[n] for n in (operator.inputs[0], operator.inputs[1], operator.outputs[0]))
     outputs, inputs = w.shape
     rows = x.size // inputs
@@ -107,19 +109,19 @@ def _dense(made: _Rewritten, graph: Graph, operator: Operator) -> None:
         picture = replace(x, scale=x.scale[:1].astype(np.float32) * scale.astype(np.float32))
         scale = np.ones(1, np.float32)
     data = w.data.reshape(outputs, 1, 1, inputs)
-    filters = made.put(w, shape=data.shape, data=data, axis=0, scale=scale)
+    filters = rewritten.add(w, shape=data.shape, data=data, axis=0, scale=scale)
     bias = operator.inputs[2] if len(operator.inputs) > 2 else -1
     values = np.zeros(outputs, np.int32) if bias < 0 else graph.tensors[bias].data  # which a convolution must have
     assert values is not None
-    sums = made.constant(values, picture.scale[0] * scale)
+    sums = rewritten.constant(values, picture.scale[0] * scale)
     shapes = (1, 1, rows, inputs), (1, 1, rows, outputs)
-    made.convolved("CONV_2D", (picture, y), shapes, (filters, sums), fused=operator.options.get("fused", 0))
+    rewritten.add_convolution("CONV_2D", (picture, y), shapes, (filters, sums), fused=operator.options.get("fused", 0))
 
 
-def _sum(made: _Rewritten, graph: Graph, operator: Operator) -> None:
+def _sum(rewritten: _Rewritten, graph: Graph, operator: Operator) -> None:
     x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
     rows, count, channels = reduced(graph, operator)
-    ones = made.constant(np.ones((1, count, 1, channels), x.dtype), np.ones(1))
-    bias = made.constant(np.zeros(channels, np.int32), x.scale)
+    unit_filters = rewritten.constant(np.ones((1, count, 1, channels), x.dtype), np.ones(1))
+    bias = rewritten.constant(np.zeros(channels, np.int32), x.scale)
     shapes = (rows, count, 1, channels), (rows, 1, 1, channels)
-    made.convolved("DEPTHWISE_CONV_2D", (x, y), shapes, (ones, bias), multiplier=1)
+    rewritten.add_convolution("DEPTHWISE_CONV_2D", (x, y), shapes, (unit_filters, bias), multiplier=1)

@@ -12,7 +12,7 @@ from ..common.errors import UserError
 PUBLISH = 3
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Faults:
     """Chances (0 to 1) for each PUBLISH packet; delay_ms: (least, most), which also reorders; late: chance of up to late_ms
     more; stall: nothing passes either way.

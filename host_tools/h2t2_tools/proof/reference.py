@@ -18,6 +18,7 @@ class DenseH2T2:
 
     def __init__(
         self,
+        *,
         bits: int,
         beta: float,
         delta_fp: float,
@@ -42,12 +43,12 @@ class DenseH2T2:
         self.valid = self.lower <= self.upper
         self.loss = np.zeros((n, n))  # cumulative estimated loss of each expert
 
-    def charge(self, k: int, zero: float, offload: float, one: float) -> None:
+    def charge(self, k: int, zero: float, offload: float, positive: float) -> None:
         """Add to the loss of the experts that predict 0, offload, or predict 1 in bin k."""
         predict0, predict1 = self.lower > k, self.upper <= k
         self.loss[predict0] += zero
         self.loss[~predict0 & ~predict1] += offload
-        self.loss[predict1] += one
+        self.loss[predict1] += positive
 
     def forget(self) -> None:
         """Halve every loss."""
@@ -56,9 +57,9 @@ class DenseH2T2:
     def regions(self, k: int) -> tuple[float, float]:
         """(q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
         w: np.ndarray = np.where(self.valid, np.exp(-self.eta * (self.loss - np.min(self.loss[self.valid]))), 0.0)
-        offload, one = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
+        offload, positive = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
         total = float(w.sum())
-        return float(offload.sum()) / total, float(one.sum()) / total
+        return float(offload.sum()) / total, float(positive.sum()) / total
 
     def start(self) -> None:
         """A round begins: forgetting, and epsilon_t of the anytime exploration."""
@@ -91,8 +92,8 @@ class DenseH2T2:
         """Loss of a prediction, corrected for a remote model that errs: its expectation is the loss against the truth."""
         cost = [[0.0, self.delta_fp], [self.delta_fn, 0.0]]  # cost[truth][prediction]
         flip = [self.rdl_fp, self.rdl_fn]  # flip[truth]: P(label != truth)
-        other = 1 - label
-        return ((1 - flip[other]) * cost[label][prediction] - flip[label] * cost[other][prediction]) / (1 - sum(flip))
+        opposite = 1 - label
+        return ((1 - flip[opposite]) * cost[label][prediction] - flip[label] * cost[opposite][prediction]) / (1 - sum(flip))
 
 
 class FactoredH2T2(DenseH2T2):
@@ -101,19 +102,19 @@ class FactoredH2T2(DenseH2T2):
     def _start(self, n: int) -> None:
         self.bins = np.zeros((3, n))  # losses charged in each bin to predicting 0, offloading, predicting 1
 
-    def charge(self, k: int, zero: float, offload: float, one: float) -> None:
-        self.bins[:, k] += zero, offload, one
+    def charge(self, k: int, zero: float, offload: float, positive: float) -> None:
+        self.bins[:, k] += zero, offload, positive
 
     def forget(self) -> None:
         self.bins /= 2
 
     def regions(self, k: int) -> tuple[float, float]:
-        zero, offload, one = self.bins
+        zero, offload, positive = self.bins
         u = -self.eta * np.concatenate([[0.0], np.cumsum(zero - offload)[:-1]])  # logarithms
-        v = -self.eta * np.concatenate([[0.0], np.cumsum(offload - one)[:-1]])
+        v = -self.eta * np.concatenate([[0.0], np.cumsum(offload - positive)[:-1]])
         lower = np.logaddexp.accumulate(u)  # of the sum of u up to i
         pairs = lower + v  # of all pairs with upper threshold j
-        sums = [_log_sum(part) for part in (lower[k] + v[k + 1 :], pairs[: k + 1], pairs) if len(part)]
+        sums = [_log_sum(terms) for terms in (lower[k] + v[k + 1 :], pairs[: k + 1], pairs) if len(terms)]
         self.total = total = sums[-1]
         return math.exp(sums[0] - total) if len(sums) == 3 else 0.0, math.exp(sums[-2] - total)
 
@@ -136,8 +137,13 @@ class FloatAdaptive(FactoredH2T2):
     FLOOR = 164 / 32768
     AUDITS = tuple(x / 32768 for x in (13107, 1638, 485, 205))
 
-    def __init__(self, bits: int, beta: float, delta_fp: float, delta_fn: float, rdl_fp: float, rdl_fn: float) -> None:
-        super().__init__(bits, beta, delta_fp, delta_fn, 0.05, 0.0, "all", rdl_fp=rdl_fp, rdl_fn=rdl_fn)
+    def __init__(
+        self, *, bits: int, beta: float, delta_fp: float, delta_fn: float, rdl_fp: float = 0.0, rdl_fn: float = 0.0
+    ) -> None:
+        super().__init__(
+            bits=bits, beta=beta, delta_fp=delta_fp, delta_fn=delta_fn, eta=0.05, epsilon=0.0, feedback="all",
+            rdl_fp=rdl_fp, rdl_fn=rdl_fn,
+        )  # fmt: skip
         n = 2**bits
         self.bits = bits
         self.prior = (np.arange(n) + 0.5) / n
@@ -151,17 +157,17 @@ class FloatAdaptive(FactoredH2T2):
 
     def forecasts(self, k: int) -> np.ndarray:
         """(memories, 4): the probabilities of an event in bin k."""
-        made = np.zeros_like(self.losses)
+        probabilities = np.zeros_like(self.losses)
         leaf = len(self.prior) + k
         for m, (labels, events) in enumerate(self.counts):
             for i, worth in enumerate(self.WORTH):
-                made[m, i] = (events[leaf] + worth * self.prior[k]) / (labels[leaf] + worth)
+                probabilities[m, i] = (events[leaf] + worth * self.prior[k]) / (labels[leaf] + worth)
             for i, worth in enumerate(self.PARENT):
                 p = 0.5
                 for shift in range(self.bits, -1, -1):
                     p = (events[leaf >> shift] + worth * p) / (labels[leaf >> shift] + worth)
-                made[m, 2 + i] = p
-        return made
+                probabilities[m, 2 + i] = p
+        return probabilities
 
     def believe(self, k: int) -> tuple[float, float, float, float]:
         """(p, low, high, labels): of bin k."""
@@ -198,15 +204,15 @@ class FloatAdaptive(FactoredH2T2):
 
     def chance(self, k: int) -> tuple[float, float, float]:
         """(P(offload), P(1 | not offloaded), distance from where the forecaster's wish would jump)."""
-        q, one = self.regions(k)
+        q, positive = self.regions(k)
         p, low, high, labels = self.believe(k)
         zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
         self.guess = int(one_costs <= zero_costs)
-        least = self.AUDITS[self.audits] if self.audits < len(self.AUDITS) else self.FLOOR
+        floor = self.AUDITS[self.audits] if self.audits < len(self.AUDITS) else self.FLOOR
         lower = min(1.0, self.beta / self.delta_fn) if self.delta_fn else 1.0
         upper = 1 - min(1.0, self.beta / self.delta_fp) if self.delta_fp else 0.0
         near = abs(zero_costs - one_costs)
-        self.want = least
+        self.want = floor
         if lower < upper:
             near = min(near, abs(high - lower), abs(low - upper))
         if lower < upper and high > lower and low < upper:
@@ -215,13 +221,13 @@ class FloatAdaptive(FactoredH2T2):
             edge = low if self.guess else high
             gain = (edge * self.delta_fn - (1 - edge) * self.delta_fp) * (-1 if self.guess else 1)
             if gain > 0:
-                more = max(33 / 32768, self.beta - min(zero_costs, one_costs))
-                self.want = max(least, min(1.0, gain / more / (1 + labels / 50)))
-        self.sure = self.want == least
+                scale = max(33 / 32768, self.beta - min(zero_costs, one_costs))
+                self.want = max(floor, min(1.0, gain / scale / (1 + labels / 50)))
+        self.sure = self.want == floor
         g = 1 / (1 + math.exp(min(700.0, self.total - self.ahead - self.lead)))
-        zeros = g * (1 - self.want) * (1 - self.guess) + (1 - g) * max(0.0, 1 - q - one)
-        ones = g * (1 - self.want) * self.guess + (1 - g) * one
-        certain = ones / (ones + zeros) if ones + zeros > 1e-4 else float(self.guess)
+        zeros = g * (1 - self.want) * (1 - self.guess) + (1 - g) * max(0.0, 1 - q - positive)
+        positives = g * (1 - self.want) * self.guess + (1 - g) * positive
+        certain = positives / (positives + zeros) if positives + zeros > 1e-4 else float(self.guess)
         return max(self.FLOOR, g * self.want + (1 - g) * q), certain, near
 
     def charged(self, k: int) -> None:
@@ -233,9 +239,9 @@ class FloatAdaptive(FactoredH2T2):
         """The label of an offload made with that chance, this round's."""
         self.audits = min(self.audits + self.sure, len(self.AUDITS))
         divisor = min(1.0, chance + 655 / 32768)
-        zero, one = self._phi(0, label) / divisor, self._phi(1, label) / divisor
-        self.charge(k, zero, 0.0, one)
-        self.lead += self.eta * (one - (1 - self.want) * (one if self.guess else zero))
+        zero, positive = self._phi(0, label) / divisor, self._phi(1, label) / divisor
+        self.charge(k, zero, 0.0, positive)
+        self.lead += self.eta * (positive - (1 - self.want) * (positive if self.guess else zero))
         self.losses += (label - self.forecasts(k)) ** 2 - self.losses * 5 / 1024
         leaf = len(self.prior) + k
         for shift in range(self.bits + 1):

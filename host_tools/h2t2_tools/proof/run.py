@@ -68,13 +68,13 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: i
             stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
         host, port = broker.parse(url)
         near = {"broker": host, "port": port, "ca": "", "cert": "", "key": "", "wifi_name": "", "ldl": "ldl.h2m"}
-        here = config.model_copy(update=near)
-        contents = replace(project.contents, config=here)
+        near_config = config.model_copy(update=near)
+        contents = replace(project.contents, config=near_config)
         if board == "microbit":
             summary = _microbit(contents, Endpoint(host, port), decided)
         elif board == "pico":
-            given = config.model_dump(exclude_unset=True, exclude={*NETWORK})
-            serial = type(config)(**given, folder=config.folder)
+            explicit = config.model_dump(exclude_unset=True, exclude={*NETWORK})
+            serial = type(config)(**explicit, folder=config.folder)
             summary = _pico(replace(contents, config=serial), Endpoint(host, port), device / FLASH, decided, verdict.hear)
         else:
             summary = _unix(contents, board, device, decided, verdict, heap)
@@ -128,7 +128,7 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: 
     summaries: list[dict[str, Any]] = []
     last = time.monotonic()
 
-    def heard(line: dict[str, Any]) -> None:
+    def on_decision(line: dict[str, Any]) -> None:
         nonlocal last
         last = time.monotonic()
         show(line)
@@ -143,7 +143,7 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: 
             print(f"gateway: {text}", file=sys.stderr, flush=True)
             hear(text)
 
-        out = gateway.Out(say, heard, lambda line: summaries.append(line["summary"]))
+        out = gateway.Out(say, on_decision, lambda line: summaries.append(line["summary"]))
         line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(pace=False, restart=True), out)
         try:
             while not summaries:
@@ -162,31 +162,31 @@ def _command(emulator: catalogue.Emulator, script: Path, heap: int) -> list[str]
 def _row(text: str) -> dict[str, Any]:
     """A JSON line of a node's; {} for whatever else a program prints."""
     try:
-        made = json.loads(text)
+        row = json.loads(text)
     except ValueError:
         return {}
-    return made if isinstance(made, dict) else {}
+    return row if isinstance(row, dict) else {}
 
 
 def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
     assert contents.records is not None
-    left = contents.records.stat().st_size // contents.record_size
+    remaining = contents.records.stat().st_size // contents.record_size
     last = time.monotonic()
 
-    def heard(line: dict[str, Any]) -> None:
-        nonlocal last, left
-        last, left = time.monotonic(), left - 1 - line["missed"]
+    def on_decision(line: dict[str, Any]) -> None:
+        nonlocal last, remaining
+        last, remaining = time.monotonic(), remaining - 1 - line["missed"]
         show(line)
 
     with Microbit() as emulated:
         emulated.close()
         flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
-        out = gateway.Out(lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True), heard)
+        out = gateway.Out(lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True), on_decision)
         line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(restart=True), out)
         try:
-            while left > 0:
+            while remaining > 0:
                 if time.monotonic() - last > SILENT_S:
-                    raise Failure(f"the micro:bit has said nothing for {SILENT_S} s, {left} samples before the end")
+                    raise Failure(f"the micro:bit has said nothing for {SILENT_S} s, {remaining} samples before the end")
                 time.sleep(0.05)
         finally:
             counters = vars(line.stop())

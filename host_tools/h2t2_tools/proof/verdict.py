@@ -63,17 +63,17 @@ class Verdict:
         report: dict[str, Any] = {"decisions": dict(Counter(line["source"] for line in self.decided))}
         if not self.labels:
             return report
-        known = [(line, self.labels[line["n"]]) for line in self.decided if 0 <= line["n"] < len(self.labels)]
-        if known:
-            right = sum(line["decision"] == label for line, label in known)
-            cost = sum(self._cost(line, label) for line, label in known)
-            report.update(labelled=len(known), accuracy=right / len(known), cost=cost / len(known))
+        labelled = [(line, self.labels[line["n"]]) for line in self.decided if 0 <= line["n"] < len(self.labels)]
+        if labelled:
+            right = sum(line["decision"] == label for line, label in labelled)
+            cost = sum(self._cost(line, label) for line, label in labelled)
+            report.update(labelled=len(labelled), accuracy=right / len(labelled), cost=cost / len(labelled))
         return report
 
     def _cost(self, line: dict[str, Any], label: int) -> float:
         config, decision = self.config, line["decision"]
-        asked = config.beta if line["source"] == "remote" else 0.0
+        offload_cost = config.beta if line["source"] == "remote" else 0.0
         if self.class_costs is not None:
-            return asked + float(self.class_costs[label][decision])
+            return offload_cost + float(self.class_costs[label][decision])
         wrong = config.delta_fn if label else config.delta_fp
-        return asked + (wrong if decision != label else 0.0)
+        return offload_cost + (wrong if decision != label else 0.0)

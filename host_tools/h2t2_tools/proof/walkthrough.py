@@ -37,7 +37,7 @@ def act(decision):
     with open("lamp.txt", "a") as lamp:
         lamp.write("on\\n" if decision.label else "off\\n")
 '''
-SHOWN = 12  # lines of an output, at most: its first and its last
+MAX_LINES = 12  # lines of an output, at most: its first and its last
 
 
 def page() -> str:
@@ -53,10 +53,10 @@ def page() -> str:
             "Two scikit-learn Pipelines, each with its scaler, one of them on three of the thirty numbers:",
             f"```python\n{TRAIN}```",
             "## 1. A pair",
-            _said(pair, folder, 10),
+            _transcript(pair, folder, 10),
             "The scalers are part of it: the int8 models are as good as the trained ones on samples as they were measured.",
             "## 2. A project",
-            _said("h2t2 new porch --from mypair", folder),
+            _transcript("h2t2 new porch --from mypair", folder),
             "`porch/app.py` reads samples from a file. Put your sensor into `sense()` and your actuator into `act()`:",
         ]
         app = (folder / "porch/app.py").read_text()
@@ -64,16 +64,16 @@ def page() -> str:
         parts += [
             f"```python\n{LAMP.strip()}\n```",
             "## 3. Run it, without a board",
-            _said("h2t2 run porch", folder),
+            _transcript("h2t2 run porch", folder),
             f"The lamp was switched {len((folder / 'porch/run-unix/lamp.txt').read_text().split())} times, once a sample.",
             "## 4. What a board would need",
-            _said("h2t2 new shed --from mypair --board pico_w", folder),
+            _transcript("h2t2 new shed --from mypair --board pico_w", folder),
         ]
         config = folder / "shed/config.toml"
         config.write_text(config.read_text().replace('wifi_name = "network"', 'wifi_name = "home"'))
         parts += [
             "With the network's name in `shed/config.toml`:",
-            _said("h2t2 flash shed --board pico_w --dry-run", folder),
+            _transcript("h2t2 flash shed --board pico_w --dry-run", folder),
             "## 5. Put it on",
             "```sh\nh2t2 flash shed --board pico_w\n```",
             "and the remote model where the broker is: `h2t2 rdl --pair mypair --broker mqtt://localhost`.",
@@ -82,14 +82,14 @@ def page() -> str:
         return "\n\n".join(parts).replace(name, ".") + "\n"
 
 
-def _said(command: str, folder: Path, head: int = SHOWN // 2) -> str:
+def _transcript(command: str, folder: Path, head: int = MAX_LINES // 2) -> str:
     """A command and what it said: the first `head` lines, dots, and the last ones."""
     words = [sys.executable, "-m", "h2t2_tools", *command.split()[1:]]
-    given = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
-    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=given, check=True)
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment, check=True)
     lines = [line.rstrip() for line in (ran.stdout + ran.stderr).splitlines() if line.strip()]
-    if len(lines) > head + SHOWN // 2:
-        lines = [*lines[:head], "...", *lines[-SHOWN // 2 :]]
+    if len(lines) > head + MAX_LINES // 2:
+        lines = [*lines[:head], "...", *lines[-MAX_LINES // 2 :]]
     return "```console\n$ " + "\n".join([command, *lines]) + "\n```"
 
 

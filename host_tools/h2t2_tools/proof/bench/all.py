@@ -31,8 +31,8 @@ def measure(progress: Progress) -> dict[str, Any]:
     measured: dict[str, Any] = {"machine": machine()}
     for name in NAMES:
 
-        def progress_of(what: str, name: str = name) -> None:
-            progress(f"{name}: {what}")
+        def progress_of(step: str, name: str = name) -> None:
+            progress(f"{name}: {step}")
 
         bench = import_module(f".{name}", __package__)
         if name == "ldl":
@@ -86,20 +86,20 @@ def headlines(measured: dict[str, Any]) -> list[str]:
         ("the base install", f"{sum(row['bytes'] for row in measured['install']['libraries']) / 1e6:.0f} MB", "install"),
     ]
     lines = ["| what | figure | command |", "|---|---|---|"]
-    return lines + [f"| {what} | {figure} | `h2t2 bench {name}` |" for what, figure, name in cells]
+    return lines + [f"| {label} | {figure} | `h2t2 bench {name}` |" for label, figure, name in cells]
 
 
 def _saving(rows: dict[str, Row]) -> str:
-    own, _, other = LINES[policies.NAMES[0]]  # the policy that runs, and the one that is replayed on its samples
+    own, _, replayed = LINES[policies.NAMES[0]]  # the policy that runs, and the one that is replayed on its samples
     names = {
         "": own,
-        other: other,
+        replayed: replayed,
         "never asking": "no offload",
         "always asking": "full offload",
         "best pair in hindsight": "best pair (offline)",
     }
-    first, *others = (f"{words} {rows[name]['cost']:.4f}".strip() for words, name in names.items())
-    return f"{first}; {', '.join(others)}"
+    first, *following = (f"{words} {rows[name]['cost']:.4f}".strip() for words, name in names.items())
+    return f"{first}; {', '.join(following)}"
 
 
 def _fidelity(rows: list[Row]) -> str:
@@ -114,8 +114,8 @@ def _policy(rows: list[Row]) -> str:
 def _memory(rows: list[Row]) -> tuple[str, str, str]:
     board = next(row for row in rows if row["mpy"])
     heap = f"{board['rest_bytes']:,} bytes of heap, {board['heap_bytes']:,} at its peak, " if board["heap_bytes"] else ""
-    what = f"runtime and a small model on a board such as {board['board']} (emulated ARM)"
-    return what, f"{heap}{board['flash_bytes']:,} of flash", "memory"
+    label = f"runtime and a small model on a board such as {board['board']} (emulated ARM)"
+    return label, f"{heap}{board['flash_bytes']:,} of flash", "memory"
 
 
 def quote(readme: str, measured: dict[str, Any]) -> str:

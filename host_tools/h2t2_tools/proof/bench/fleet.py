@@ -212,18 +212,18 @@ class _Nodes:
         began = last = time.perf_counter()
         count = 0
         while True:
-            now = time.perf_counter()
-            running = now - began < seconds
+            time_s = time.perf_counter()
+            running = time_s - began < seconds
             if not running and not sent:
                 if not times:
                     raise Failure("the workers are too busy to answer anything")
-                return times, now - began
-            if sent and now - last > DEADLINE_MS / 1000:
+                return times, time_s - began
+            if sent and time_s - last > DEADLINE_MS / 1000:
                 raise Failure(f"no reply within {DEADLINE_MS / 1000:g} s")
-            while running and (count < (now - began) * rate if rate else len(sent) < IN_FLIGHT) and self._waiting:
+            while running and (count < (time_s - began) * rate if rate else len(sent) < IN_FLIGHT) and self._waiting:
                 self._send(sent)
                 count += 1
-            wait = max(0.0, began + (count + 1) / rate - now) if rate and running else 0.1
+            wait = max(0.0, began + (count + 1) / rate - time_s) if rate and running else 0.1
             for link in self._ready(wait):
                 while (payload := link.receive(0)) is not None:
                     last = time.perf_counter()
@@ -255,9 +255,9 @@ class _Nodes:
 
     def _ready(self, wait_s: float) -> list[MqttLink]:
         """The links that have something to read; all links every KEEP_ALIVE_S."""
-        now = time.perf_counter()
-        if now - self._read_all > KEEP_ALIVE_S:
-            self._read_all = now
+        time_s = time.perf_counter()
+        if time_s - self._read_all > KEEP_ALIVE_S:
+            self._read_all = time_s
             return self._links
         return [self._link_of[number] for number, _ in self._poll.poll(wait_s)]
 
@@ -266,12 +266,12 @@ def broken(measured: dict[str, Any]) -> list[str]:
     """The goals that were missed."""
     missed = []
     rows, nodes, workers = _grid(measured)
-    fewest, most = nodes[0], nodes[-1]
+    fewest, largest = nodes[0], nodes[-1]
     for count in workers:
         for load, description in LOADS.items():
-            growth = _ratio(rows[most, count], rows[fewest, count], load, _cost)
+            growth = _ratio(rows[largest, count], rows[fewest, count], load, _cost)
             if growth > GROWTH:
-                costs = f"a request of {most} nodes costs {growth:.2f} times one of {fewest}, not {GROWTH:g}"
+                costs = f"a request of {largest} nodes costs {growth:.2f} times one of {fewest}, not {GROWTH:g}"
                 missed.append(f"{count} worker{'s' * (count > 1)}, {description}: {costs}")
     for n in nodes:
         speed = _ratio(rows[n, workers[-1]], rows[n, workers[0]], "full", _answers)

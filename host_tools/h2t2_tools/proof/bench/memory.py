@@ -84,7 +84,7 @@ def _update(progress: Progress) -> list[Row]:
         while "whole" not in run(leave):
             leave += STEP
         heap_bytes[MOMENT] = leave
-    return [{"what": what, "heap_bytes": count} for what, count in heap_bytes.items()]
+    return [{"what": label, "heap_bytes": count} for label, count in heap_bytes.items()]
 
 
 def _policies(progress: Progress) -> list[Row]:

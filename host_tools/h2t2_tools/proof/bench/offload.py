@@ -50,8 +50,8 @@ def measure(progress: Progress, seconds: float = 4.0, devices: int = 50) -> dict
         bench = _Bench(url, devices, seconds / ROUNDS)
         for n in range(ROUNDS):
 
-            def progress_of(what: str, n: int = n) -> None:
-                progress(f"{what}, {n + 1} of {ROUNDS}")
+            def progress_of(step: str, n: int = n) -> None:
+                progress(f"{step}, {n + 1} of {ROUNDS}")
 
             rows = bench.rows_of_clients(progress_of)
             rows += bench.rows_of_fleets(progress_of, rows[0]["rate"])
@@ -87,8 +87,8 @@ class _Bench:
                 device = stack.enter_context(_device(self, window))
                 clients[f"one device (paho link), window {window}"] = device
             rows: list[Row] = []
-            for what, (times, duration) in _in_turns(clients, self.seconds, progress).items():
-                rows.append(_row(what, times, duration, rows[0]["rate"] if rows else None))
+            for label, (times, duration) in _in_turns(clients, self.seconds, progress).items():
+                rows.append(_row(label, times, duration, rows[0]["rate"] if rows else None))
             return rows
 
     def rows_of_fleets(self, progress: Progress, echo_rate: float) -> list[Row]:
@@ -117,20 +117,20 @@ def _on_lwip(port: int, shape: tuple[int, ...], tensors: bytes, seconds: float) 
 
 def _in_turns(clients: dict[str, Trips], seconds: float, progress: Progress) -> dict[str, tuple[list[float], float]]:
     """(times of round trips, duration in seconds) of each client. Turns spread the machine's other work over all clients."""
-    results: dict[str, tuple[list[float], float]] = {what: ([], 0.0) for what in clients}
+    results: dict[str, tuple[list[float], float]] = {label: ([], 0.0) for label in clients}
     for _ in range(TURNS):
-        for what, trips in clients.items():
-            progress(what)
+        for label, trips in clients.items():
+            progress(label)
             began = time.perf_counter()
             times = trips(seconds / TURNS)
-            results[what] = results[what][0] + times, results[what][1] + time.perf_counter() - began
+            results[label] = results[label][0] + times, results[label][1] + time.perf_counter() - began
     return results
 
 
-def _row(what: str, times: list[float], duration: float, echo_rate: float | None) -> Row:
+def _row(label: str, times: list[float], duration: float, echo_rate: float | None) -> Row:
     rate = len(times) / duration
     p50, p99 = np.percentile(np.array(times) * 1000, [50, 99])
-    return {"what": what, "rate": rate, "p50": float(p50), "p99": float(p99), "ratio": rate / (echo_rate or rate)}
+    return {"what": label, "rate": rate, "p50": float(p50), "p99": float(p99), "ratio": rate / (echo_rate or rate)}
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
@@ -168,12 +168,12 @@ def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
 
     def trips(seconds: float) -> list[float]:
         times: list[float] = []
-        began = now = time.perf_counter()
-        while now - began < seconds:
+        began = time_s = time.perf_counter()
+        while time_s - began < seconds:
             client.publish("echo/request", payload, qos=1)
             replies.get(timeout=5)
-            sent, now = now, time.perf_counter()
-            times.append(now - sent)
+            sent, time_s = time_s, time.perf_counter()
+            times.append(time_s - sent)
         return times
 
     try:
@@ -234,11 +234,11 @@ def _fleet(bench: _Bench) -> tuple[list[float], float]:
         began = time.perf_counter()
         last = began
         while True:
-            now = time.perf_counter()
-            running = now - began < bench.seconds
+            time_s = time.perf_counter()
+            running = time_s - began < bench.seconds
             if not running and not any(sent):
-                return times, now - began
-            if now - last > 5:
+                return times, time_s - began
+            if time_s - last > 5:
                 raise Failure("no reply within 5 s")
             for link, out in zip(links, sent):
                 if not out:

@@ -16,7 +16,7 @@ from ...model.bundle import from_tflite
 from . import Cell, Progress, Row, table
 
 MODELS = ("digits", "chest_xray")
-WHAT = {
+LABELS = {
     "H2T2": "a step of H2T2, decide and learn, b = 4: mean of the first 40",
     "adaptive": "a step of the adaptive policy, b = 4: mean of the first 40",
     "snapshot": "a snapshot of H2T2, in memory",
@@ -48,16 +48,16 @@ def _signed() -> dict[str, bytes]:
     return {"head.h2u": signed.read_bytes()[:SIGNED], "key.bin": bytes.fromhex(modulus.read_text())}
 
 
-def _row(board: str, blobs: dict[str, bytes], what: str, number: str, ticks: str) -> Row:
+def _row(board: str, blobs: dict[str, bytes], key: str, number: str, ticks: str) -> Row:
     pico = board == built.PICO.name
     each = CLOCK_HZ // 1_000_000 if pico else MACHINES[board].tick_ns / (1 << SHIFT)
     row = {"board": board, "unit": "cycles" if pico else "instructions", "macs": None, "per_mac": None}
-    if what not in blobs:
-        return {**row, "what": WHAT[what], "count": int(ticks) * each / int(number)}
-    step, p, _ = Int8Model(blobs[what], 0).steps[int(number)]
+    if key not in blobs:
+        return {**row, "what": LABELS[key], "count": int(ticks) * each / int(number)}
+    step, p, _ = Int8Model(blobs[key], 0).steps[int(number)]
     kernel = step.__name__
     macs, count = products(kernel, p), int(ticks) * each
-    name = f"{what.removesuffix('.h2m')}: {int(number) + 1}. {kernel}"
+    name = f"{key.removesuffix('.h2m')}: {int(number) + 1}. {kernel}"
     return {**row, "what": name, "count": count, "macs": macs, "per_mac": count / macs if macs else None}
 
 

@@ -53,7 +53,7 @@ def measure(progress: Progress, seconds: float = 8.0, devices: int = 50) -> dict
 
 
 def _per_second(rows: list[dict[str, float]], seconds: float) -> dict[str, float]:
-    return {what: sum(row[what] for row in rows) / seconds for what in rows[0]}
+    return {outcome: sum(row[outcome] for row in rows) / seconds for outcome in rows[0]}
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
@@ -135,9 +135,9 @@ class _Fleet:
         began = time.perf_counter()
         due = [began + n / len(rates) / (rate or 100.0) for n, rate in enumerate(rates)]
         while True:
-            now = time.perf_counter() - began
-            asking = now < warm + seconds
-            if not asking and (not any(sent) or now > warm + seconds + DEADLINE_MS / 1000):
+            elapsed = time.perf_counter() - began
+            asking = elapsed < warm + seconds
+            if not asking and (not any(sent) or elapsed > warm + seconds + DEADLINE_MS / 1000):
                 break
             for n, rate in enumerate(rates):
                 at = time.perf_counter()

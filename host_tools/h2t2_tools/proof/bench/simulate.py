@@ -19,7 +19,7 @@ TITLE = "The compiled simulator"
 BITS = (4, 8)
 COSTS = Costs.binary(0.3, 0.7, 1.0)
 POLICY = {"epsilon": 1 / 16, "feedback": "explored"}
-STEPS, FEW = 1_000_000, 10_000  # the device core takes the first FEW of the steps, and its decisions are compared
+STEPS, PREFIX = 1_000_000, 10_000  # the device core takes the first FEW of the steps, and its decisions are compared
 
 
 def measure(progress: Progress) -> list[Row]:
@@ -41,11 +41,11 @@ def measure(progress: Progress) -> list[Row]:
             actions = policy.act(stream, COSTS, 1)
             best = min(best, time.perf_counter() - started)
         progress(f"b = {bits}, device core")
-        prefix = _first(stream, FEW)
+        prefix = _first(stream, PREFIX)
         device = policy.device(prefix, COSTS, 1)
         started = time.perf_counter()
         expected = []
-        for k, label in zip(bins[:FEW].tolist(), labels[:FEW].tolist()):
+        for k, label in zip(bins[:PREFIX].tolist(), labels[:PREFIX].tolist()):
             expected.append(device.decide(k))
             if expected[-1] == OFFLOAD:
                 device.learn(device.ticket, label)
@@ -59,9 +59,9 @@ def measure(progress: Progress) -> list[Row]:
             {
                 "bits": bits,
                 "simulator": STEPS / best,
-                "device": FEW / slow,
+                "device": PREFIX / slow,
                 "dense": 2000 / (time.perf_counter() - started),
-                "same": bool((np.maximum(actions[:FEW], OFFLOAD) == expected).all()),
+                "same": bool((np.maximum(actions[:PREFIX], OFFLOAD) == expected).all()),
             }
         )
     return rows

@@ -149,8 +149,8 @@ def _handshake(folder: Path, client: bool) -> Row:
                     elif line.startswith(b"R"):
                         repl.line.write(binascii.hexlify(broker.send(int(line[1:]))) + b"\n")
                     elif line.startswith(b"DONE"):
-                        us, longest, peak, kept = map(int, line.split()[1:])
-                        return {"seconds": us / 1e6, "longest_s": longest / 1e6, "heap_peak": peak, "heap_kept": kept}
+                        us, longest, peak, remaining = map(int, line.split()[1:])
+                        return {"seconds": us / 1e6, "longest_s": longest / 1e6, "heap_peak": peak, "heap_kept": remaining}
                     else:
                         words += line + b" "
                 if b"\x04>" in unread:

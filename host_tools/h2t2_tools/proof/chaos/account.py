@@ -8,14 +8,14 @@ from typing import Any
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # as the oracle tells them
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Account:
-    """labels: what the remote model says of each sample. The counters from `foreign` on must stay 0."""
+    """What a node did. labels: of the remote model, for each sample. The counters from `foreign` on must stay 0."""
 
     samples: int
     labels: list[int]
     decided: dict[int, int] = field(default_factory=dict)  # sample -> where the decision came from
-    told: int = 0  # decisions that the node reported
+    reported: int = 0  # decisions that the node reported
     lessons: dict[int, int] = field(default_factory=dict)  # sample -> its label, as it taught
     late: int = 0  # lessons of samples that had been decided by then
     worst_ms: float = 0.0  # from a sample's slot to its decision, by the true clock
@@ -48,7 +48,7 @@ class Account:
         self.lessons[n] = label
         self.wrong_label += label != self.labels[n]
 
-    def seen(self, n: int, row: dict[str, Any]) -> None:
+    def record_decision(self, n: int, row: dict[str, Any]) -> None:
         """The oracle has seen a decision about sample n, and its lesson, where it came with one."""
         if row["lesson"] >= 0:
             self.lesson(n, row["lesson"])

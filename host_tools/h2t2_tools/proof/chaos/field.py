@@ -75,7 +75,7 @@ class _Device:
         with (folder / "out").open("w") as out:
             self._process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
 
-    def said(self) -> str:
+    def last_log_lines(self) -> str:
         """The last of what its log says."""
         log = self._folder / "log"
         return " / ".join(log.read_text().splitlines()[-3:]) if log.exists() else ""
@@ -91,7 +91,7 @@ class _Device:
             if line.startswith('{"summary"'):
                 summary: dict[str, Any] = json.loads(line)["summary"]
                 return summary
-        raise Failure(f"{self.name}: it did not end in order: {self.said()}")
+        raise Failure(f"{self.name}: it did not end in order: {self.last_log_lines()}")
 
     def kill(self) -> None:
         self._process.kill()
@@ -144,15 +144,15 @@ def _happens(
     options = package.Options(counter=1, trial=TRIAL, seconds=TRIAL_S, app=folder / "dying.py")
     signed = package.build(pairs.load(PAIR), (folder / NAMES[0] / "ldl.h2m").read_bytes(), private, options)
     plan = rollout.Plan((0.0, 1.0), PATIENCE_S, PATIENCE_S, 1.0)
-    report = rollout.roll_out(to, list(NAMES), signed, plan, say, lambda done, total: None)
+    report = rollout.roll_out(to, list(NAMES), signed, plan, say, lambda count, total: None)
     outcomes = {row["device"]: {"outcome": row["outcome"], "why": row["why"]} for row in report["devices"]}
-    seen = []
+    rows_after = []
     for device, quiet in zip(devices, after):
         outcome = outcomes.get(device.name, {"outcome": "left", "why": ""})
         counted = "samples", "replies", "errors", "sensor_errors"
         row = {"node": device.name, "quiet": {"seconds": quiet.uptime_s, **{name: getattr(quiet, name) for name in counted}}}
-        seen.append({**row, "update": {**_afterwards(follower, device, program, quiet), **outcome}})
-    return seen
+        rows_after.append({**row, "update": {**_afterwards(follower, device, program, quiet), **outcome}})
+    return rows_after
 
 
 def _afterwards(follower: Follower, device: _Device, program: str, quiet: State) -> dict[str, Any]:
@@ -179,12 +179,12 @@ def _when(follower: Follower, device: _Device, condition: Callable[[State], bool
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         with follower.fleet() as fleet:
-            known = fleet.devices.get(device.name)
-            state = known.state if known else None
+            device_row = fleet.devices.get(device.name)
+            state = device_row.state if device_row else None
         if state and condition(state):
             return state
         time.sleep(0.05)
-    raise Failure(f"{device.name}: it does not get on: {device.said()}")
+    raise Failure(f"{device.name}: it does not get on: {device.last_log_lines()}")
 
 
 def broken(rows: list[dict[str, Any]]) -> list[str]:

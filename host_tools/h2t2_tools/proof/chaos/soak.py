@@ -32,11 +32,11 @@ class Soak:
 
     def look(self) -> None:
         """Measure, when it is time to."""
-        now = time.monotonic()
-        if now - self._last < EVERY_S:
+        time_s = time.monotonic()
+        if time_s - self._last < EVERY_S:
             return
-        self._last = now
-        hours = (now - self._began) / 3600
+        self._last = time_s
+        hours = (time_s - self._began) / 3600
         for subject in self._subjects:
             times, subject.account.latencies = sorted(subject.account.latencies), []
             if subject.process and times:
@@ -45,11 +45,11 @@ class Soak:
         for n, worker in enumerate(self._workers()[:2]):
             self._add(hours, f"rdl {n}", worker.pid, {"life": worker.pid})
 
-    def _add(self, hours: float, process: str, number: int, more: dict[str, Any]) -> None:
+    def _add(self, hours: float, process: str, number: int, extra: dict[str, Any]) -> None:
         try:
             status = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
             descriptors = len(os.listdir(f"/proc/{number}/fd"))
         except OSError:  # it has just been killed
             return
         used = {"memory_mb": int(status["VmRSS"].split()[0]) / 1024, "threads": int(status["Threads"])}
-        self.rows.append({"hours": hours, "process": process, "descriptors": descriptors, **used, **more})
+        self.rows.append({"hours": hours, "process": process, "descriptors": descriptors, **used, **extra})

@@ -36,7 +36,7 @@ DAMAGES, FULL = (0.02, 0.2, 0.45, 0.7, 0.9), (0.35, 0.75)  # shares of the way: 
 NAMES = ["chaos-pi", "chaos-unix"]  # of the nodes
 HOLE_S, STOPPED_S, HANG_S = 3.0, 4.0, 4.0
 STUCK_S = 90.0  # seconds without a decision after which the run is given up
-OTHER = "digits"  # a second model on the same broker
+SECOND_PAIR = "digits"  # a second model on the same broker
 Event = tuple[float, Callable[[], None]]
 
 
@@ -49,7 +49,7 @@ class Storm:
         self.broker.start()
         self.faults = Faults(drop=0.05, double=0.05, delay_ms=(0, 20), late=0.08, late_ms=4000, seed=seed)
         self.proxy = Proxy(self.broker.host, self.broker.port, self.faults)
-        self.done: Counter[str] = Counter()
+        self.events: Counter[str] = Counter()
         self._hang = folder / "hang"
         event = str(pair.info.event_output("rdl"))
         self._environment = {
@@ -60,7 +60,7 @@ class Storm:
         }
         own = ["--remote", f"{Path(__file__).parent / 'model.py'}:scores", "--hang-after", "2"]
         own += ["--keep-refused", str(folder / "refused")]
-        self._commands = [own, own, ["--pair", OTHER]]
+        self._commands = [own, own, ["--pair", SECOND_PAIR]]
         self.workers = [self._worker(command) for command in self._commands]
         self._next = 0
 
@@ -72,12 +72,12 @@ class Storm:
         self.broker.stop(kill=True)
         time.sleep(0.2)
         self.broker.start()
-        self.done["broker kills"] += 1
+        self.events["broker kills"] += 1
 
     def kill_worker(self) -> None:
         """One of the nodes' two, in turn, with its parent."""
         _kill(self.workers[self._next])
-        self.done["worker kills"] += 1
+        self.events["worker kills"] += 1
         self._next = 1 - self._next
         self.tend()
 
@@ -86,7 +86,7 @@ class Storm:
         stopped = [child for worker in self.workers[:2] for child in children(worker.pid)]
         for child in stopped:
             _signal(child, signal.SIGSTOP)
-        self.done["workers stopped"] += 1
+        self.events["workers stopped"] += 1
 
         def go_on() -> None:
             for child in stopped:
@@ -97,7 +97,7 @@ class Storm:
     def hang(self) -> None:
         """The model hangs at whatever it gets; its workers are replaced, and hang again until it is over."""
         self._hang.touch()
-        self.done["hung models"] += 1
+        self.events["hung models"] += 1
         threading.Timer(HANG_S, lambda: self._hang.unlink(missing_ok=True)).start()
 
     def tend(self) -> None:
@@ -107,7 +107,7 @@ class Storm:
 
     def black_hole(self) -> None:
         self.faults.stall = True
-        self.done["black holes"] += 1
+        self.events["black holes"] += 1
         threading.Timer(HOLE_S, self._pass).start()
 
     def _pass(self) -> None:
@@ -116,7 +116,7 @@ class Storm:
     def counts(self) -> dict[str, int]:
         f = self.faults
         return {
-            **self.done,
+            **self.events,
             "replies": f.passed + f.dropped,
             "replies dropped": f.dropped,
             "doubled": f.doubled,
@@ -213,11 +213,11 @@ def _through(
     often = max(1, round(len(subjects[0].order) / 25000)) if soak else 1  # a soak lets processes grow old
     common = [
         event
-        for times, what in (
+        for times, action in (
             (BROKER, storm.kill_broker), (WORKER, storm.kill_worker), (HOLES, storm.black_hole),
             (STOPPED, storm.stop_workers), (HUNG, storm.hang),
         )
-        for event in _spread(rng, times * often, what)
+        for event in _spread(rng, times * often, action)
     ]  # fmt: skip
     if watching:
         common += [(share, watching.damage) for share in DAMAGES] + [(share, watching.fill_disk) for share in FULL]
@@ -245,7 +245,7 @@ def _through(
             if events and (share if soak else subject.progress()) >= events[0][0]:
                 events.pop(0)[1]()
             if not subject.alive() and not subject.ended:
-                raise Failure(f"{subject.name}: it ended by itself: {' / '.join(list(subject.said)[-3:])}")
+                raise Failure(f"{subject.name}: it ended by itself: {' / '.join(list(subject.log_lines)[-3:])}")
             decided = len(subject.account.decided)
             show(subject.name, decided, len(subject.order), f"life {subject.account.lives}")
         total = sum(len(subject.account.decided) for subject in subjects)
@@ -257,9 +257,9 @@ def _through(
         subject.finish(20)
 
 
-def _spread(rng: random.Random, times: int, what: Callable[[], None]) -> list[Event]:
+def _spread(rng: random.Random, times: int, action: Callable[[], None]) -> list[Event]:
     """So many of them, evenly spread with some chance, all before the last twentieth."""
-    return [((n + rng.uniform(0.2, 0.8)) / times * 0.95, what) for n in range(times)]
+    return [((n + rng.uniform(0.2, 0.8)) / times * 0.95, action) for n in range(times)]
 
 
 def _own_events(rng: random.Random, storm: Storm, subject: Subject, soak: bool) -> list[Event]:
@@ -268,18 +268,18 @@ def _own_events(rng: random.Random, storm: Storm, subject: Subject, soak: bool) 
     def die() -> None:
         subject.kill()
         subject.start()
-        storm.done["node kills"] += 1
+        storm.events["node kills"] += 1
 
     def end() -> None:
         subject.stop()
         if not subject.ended:
             subject.start()
-        storm.done["orderly ends"] += 1
+        storm.events["orderly ends"] += 1
 
     def full(state: bool) -> Callable[[], None]:
         def change() -> None:
             subject.disk_full(state)
-            storm.done["full disks"] += state
+            storm.events["full disks"] += state
 
         return change
 

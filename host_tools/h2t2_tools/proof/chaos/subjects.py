@@ -57,14 +57,14 @@ class Subject:
     def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
         """labels: of the remote model, a test sample each."""
         self.folder, self.order, self.broker, self.deadline_ms = folder, order, broker, deadline_ms
-        self.account = Account(len(order), [labels[n] for n in order])
-        self.said: deque[str] = deque(maxlen=200)
+        self.account = Account(samples=len(order), labels=[labels[n] for n in order])
+        self.log_lines: deque[str] = deque(maxlen=200)
         self.ended = False
         self._todo: list[int] = []
         self.process: subprocess.Popen[str] | None = None
         self._readers: list[threading.Thread] = []
         self._saved: int | None = 0  # lessons that the next life must know
-        self._known = 0  # lessons that the last life to end in order knew
+        self._last_taught = 0  # lessons that the last life to end in order knew
         self._disk_full = False
 
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
@@ -105,8 +105,8 @@ class Subject:
         except subprocess.TimeoutExpired:
             raise Failure(f"{self.name}: told to stop, and it goes on after {STOP_S:g} s") from None
         if self.account.stops == before and not self.ended:
-            raise Failure(f"{self.name}: stopped, and it said no summary: {' / '.join(list(self.said)[-3:])}")
-        self._saved = self._known
+            raise Failure(f"{self.name}: stopped, and it said no summary: {' / '.join(list(self.log_lines)[-3:])}")
+        self._saved = self._last_taught
 
     def conclude(self) -> None:
         """The time is over: an orderly end, and what it has not been handed by then does not count."""
@@ -122,11 +122,11 @@ class Subject:
             self.kill()
             raise Failure(f"{self.name}: all is decided, and it does not end") from None
 
-    def _end(self, how: Any) -> None:
+    def _end(self, wait: Any) -> None:
         process = self.process
         if process is None:
             return
-        how(process)
+        wait(process)
         process.wait()
         for reader in self._readers:
             reader.join(10)
@@ -162,9 +162,9 @@ class Subject:
             elif "late" in row:
                 self.account.lesson(self._todo[row["late"]] if row["late"] >= 0 else -1, row["label"])
             elif "seen" in row:
-                self.account.seen(self._todo[row["seen"]], row)
+                self.account.record_decision(self._todo[row["seen"]], row)
             elif "n" in row:
-                self.account.told += 1
+                self.account.reported += 1
             elif "summary" in row:
                 self._summary(row["summary"])
 
@@ -172,7 +172,7 @@ class Subject:
         """A life has ended in order: its own count of lessons is the oracle's."""
         account = self.account
         account.stops += 1
-        self._known = row["taught"]
+        self._last_taught = row["taught"]
         account.sensor_errors += row["sensor_errors"]
         account.miscounted += row["taught"] - self._life[0] != len(account.lessons) - self._life[1]
         account.unsaved += row["unsaved"]
@@ -184,7 +184,7 @@ class Subject:
             self._note(text)
 
     def _note(self, text: str) -> None:
-        self.said.append(text.strip())
+        self.log_lines.append(text.strip())
         self.account.unsaved += "snapshot not saved" in text
         self.account.unreadable += "beginning anew" in text or "nothing is left" in text
         self.account.foreign += "not served here" in text

@@ -11,9 +11,9 @@ def install():
     start = true()
 
     def jumping():
-        now = true()
-        if clock.ticks_diff(now, start) // EVERY_MS & 1:
-            return clock.ticks_add(now, JUMP_MS)
-        return now
+        ticks = true()
+        if clock.ticks_diff(ticks, start) // EVERY_MS & 1:
+            return clock.ticks_add(ticks, JUMP_MS)
+        return ticks
 
     clock.ticks_ms = jumping

@@ -56,20 +56,20 @@ class Oracle:
 
     def sense(self):
         self.calls += 1
-        now = micros()
+        arrival_us = micros()
         if self.calls == 1:
-            self.start = now
+            self.start = arrival_us
         if self.calls % RAISES_EACH == 0:
             self.raised += 1
             raise OSError("the sensor fails, on purpose")
         late = since(self.start) % self.period  # since the latest slot
         if self.calls % SLOW_EACH == 0:
             time.sleep(SLOW_S)
-        given = self.sensor()
-        n = self.sample = self.number(given[2])
-        self.due[n] = now, late
+        sample_parts = self.sensor()
+        n = self.sample = self.number(sample_parts[2])
+        self.due[n] = arrival_us, late
         self.wants[n] = -1
-        return given
+        return sample_parts
 
     def decide(self, k):
         policy = self.node.policy

@@ -36,15 +36,15 @@ class Disk:
     def writeblocks(self, n, buffer, offset=None):
         if offset is None:  # whole sectors: erased first
             for at in range(0, len(buffer), SECTOR):
-                self._put(n * SECTOR + at, ERASED)
+                self._program(n * SECTOR + at, ERASED)
             offset = 0
         start = n * SECTOR + offset
         for at in range(0, len(buffer), PAGE):
             old = self.image[start + at : start + at + PAGE]
             new = buffer[at : at + PAGE]
-            self._put(start + at, bytes([a & b for a, b in zip(old, new)]))
+            self._program(start + at, bytes([a & b for a, b in zip(old, new)]))
 
-    def _put(self, offset, data):
+    def _program(self, offset, data):
         if self.operations is not None:
             self.operations.append((offset, data))
         self.image[offset : offset + len(data)] = data
@@ -55,13 +55,13 @@ class Disk:
         if operation == 5:
             return SECTOR
         if operation == 6:
-            self._put(argument * SECTOR, ERASED)
+            self._program(argument * SECTOR, ERASED)
         return 0
 
 
 def mounted(disk):
-    made = SYSTEM(disk, progsize=PAGE) if SYSTEM is vfs.VfsLfs2 else SYSTEM(disk)  # noqa: F821
-    vfs.mount(made, "/d")
+    file_system = SYSTEM(disk, progsize=PAGE) if SYSTEM is vfs.VfsLfs2 else SYSTEM(disk)  # noqa: F821
+    vfs.mount(file_system, "/d")
     os.chdir("/d")
 
 
@@ -70,7 +70,7 @@ def unmounted():
     vfs.umount("/d")
 
 
-def cut_everywhere(what, before, write, after):
+def cut_everywhere(name, before, write, after):
     """before(): once; write(n): what is cut, on round n; after(n): "older", "newer" or why it is neither."""
     disk = Disk()
     SYSTEM.mkfs(disk)  # noqa: F821
@@ -85,13 +85,13 @@ def cut_everywhere(what, before, write, after):
         disk.operations = []
         write(n)
         unmounted()
-        done = disk.operations
+        recorded = disk.operations
         disk.operations = None
-        operations += len(done)
-        for offset, data in done:
-            for part in (0, len(data) // 2):
+        operations += len(recorded)
+        for offset, data in recorded:
+            for written in (0, len(data) // 2):
                 torn[:] = image
-                torn[offset : offset + part] = data[:part]
+                torn[offset : offset + written] = data[:written]
                 verdict = judged(torn, after, n)
                 cuts += 1
                 if verdict in counts:
@@ -108,9 +108,9 @@ def cut_everywhere(what, before, write, after):
             why = why or f"even after the last operation: {verdict}"
         mounted(disk)
     unmounted()
-    made = {"what": what, "operations": operations, "cuts": cuts, "why": why}
-    made.update(counts)
-    print(json.dumps(made))
+    row = {"what": name, "operations": operations, "cuts": cuts, "why": why}
+    row.update(counts)
+    print(json.dumps(row))
 
 
 def judged(image, after, n):
@@ -131,13 +131,13 @@ def blob(n):
     return bytes([n, n >> 8]) + bytes([n * 7 + i & 255 for i in range(600)])
 
 
-def kept(n):
+def saved_state(n):
     """The snapshot of round n, or of the one before."""
-    found = file_store("h2t2.state").load()
+    snapshot = file_store("h2t2.state").load()
     for m, verdict in ((n, "newer"), (n - 1, "older")):
-        if found == blob(m + 1):
+        if snapshot == blob(m + 1):
             return verdict
-    return "nothing is left" if found is None else "another state"
+    return "nothing is left" if snapshot is None else "another state"
 
 
 def first():
@@ -155,17 +155,17 @@ def logged(n):
 
 def log_kept(n):
     """Every line up to the one before this round's, in order: those of a file that was set aside twice are gone on purpose."""
-    seen = []
+    lines = []
     for name in ("h2t2.log.old", "h2t2.log"):
         if name in os.listdir():
             with open(name) as file:
-                seen += [text.split(" ", 1)[1].strip() for text in file.read().split("\n") if text]
-    wanted = [line(m) for m in range(-1, n + 1)]
-    if seen == wanted[-len(seen) :]:
+                lines += [text.split(" ", 1)[1].strip() for text in file.read().split("\n") if text]
+    expected = [line(m) for m in range(-1, n + 1)]
+    if lines == expected[-len(lines) :]:
         return "newer"
-    if seen and seen == wanted[:-1][-len(seen) :]:
+    if lines and lines == expected[:-1][-len(lines) :]:
         return "older"
-    return f"{len(seen)} lines, the last {seen[-1:]}"
+    return f"{len(lines)} lines, the last {lines[-1:]}"
 
 
 NAMES = ["main.py", "config.json", "ldl.h2m", "finish.py"]
@@ -175,7 +175,7 @@ def content(name, n):
     return f"{name} of version {n}\n".encode() * 40
 
 
-def put(n):
+def flash_files(n):
     """As `h2t2 flash` does it: the new files beside the old ones, the list of them, then finish.py."""
     for name in NAMES:
         with open(name + ".new", "wb") as file:
@@ -191,7 +191,7 @@ def version_minus_one():
             file.write(content(name, -1))
 
 
-def put_in_place(n):
+def complete_files(n):
     """What a start finds: main.py completes what was cut off. All files are of one version then."""
     if "flash.todo" in os.listdir():
         with open("main.py", "rb"):  # it is what notices
@@ -210,7 +210,7 @@ def put_in_place(n):
 # an update from its first chunk to the end of its trial
 CONFIG = {
     "ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 1, "policy": "adaptive", "arguments": {"bits": 4},
-    "update": [KEY, 1 << 16, False],  # noqa: F821
+    "update": {"key": KEY, "max_bytes": 1 << 16, "app": False},  # noqa: F821
 }  # fmt: skip
 
 
@@ -228,8 +228,8 @@ class Running:
 def started():
     """The updates of a node that starts; an exception where its model does not open, or fails its test."""
     updates = Updates(CONFIG, lambda line: None)
-    made = updates.begin()
-    ldl = open_ldl(made["ldl"], made["event"])
+    loaded = updates.begin()
+    ldl = open_ldl(loaded["ldl"], loaded["event"])
     updates.test(ldl)
     return updates
 
@@ -254,7 +254,7 @@ def in_force(n):
     return {n: "older", n + 1: "newer"}.get(counter, f"package {counter} is in force")
 
 
-cut_everywhere("a snapshot", first, lambda n: file_store("h2t2.state").save(blob(n + 1)), kept)
+cut_everywhere("a snapshot", first, lambda n: file_store("h2t2.state").save(blob(n + 1)), saved_state)
 cut_everywhere("a line of the log", lambda: logged(-1), logged, log_kept)
-cut_everywhere("h2t2 flash", version_minus_one, put, put_in_place)
+cut_everywhere("h2t2 flash", version_minus_one, flash_files, complete_files)
 cut_everywhere("an update", flashed, updated, in_force)

@@ -23,7 +23,7 @@ def empty(n):
     pass
 
 
-def took(what, run, repetitions):
+def took(name, run, repetitions):
     """The ticks of so many calls of run(n), less those of a function that does nothing."""
     ticks = []
     for each in (empty, run):
@@ -32,7 +32,7 @@ def took(what, run, repetitions):
         for n in range(repetitions):
             each(n)
         ticks.append(since(start))
-    print(what, repetitions, ticks[1] - ticks[0])
+    print(name, repetitions, ticks[1] - ticks[0])
 
 
 def steps(policy):

@@ -45,19 +45,19 @@ def dense(bits, rounds):
     crc = 0
     start = ticks_us()
     for k in bins:
-        zero = one = both = 0.0
+        zero = positive = offload = 0.0
         for i in range(n):
             row = w[i]
             for j in range(i, n):
                 if k < i:
                     zero += row[j]
                 elif j <= k:
-                    one += row[j]
+                    positive += row[j]
                 else:
-                    both += row[j]
-        psi = rng.draw() / 32768 * (zero + one + both)
+                    offload += row[j]
+        psi = rng.draw() / 32768 * (zero + positive + offload)
         explore = rng.draw() < 2048
-        action = OFFLOAD if psi <= both or explore else 1 if psi <= both + one else 0
+        action = OFFLOAD if psi <= offload or explore else 1 if psi <= offload + positive else 0
         for i in range(k + 1):
             row = w[i]
             for j in range(k + 1, n):

@@ -35,17 +35,17 @@ def bring(look):
         size = file.seek(0, 2)
         file.seek(0)
         number = package.id_of(file.read(package.SIGNED))
-        most = at = 0
+        peak = at = 0
         file.seek(0)
         while at < size:
             data = file.read(package.MOST_DATA)
             chunk = pack("<4sIIII", package.CHUNK, number, size, at, crc32(data)) + data
-            answer, whole = updates.take(chunk, running)
-            if not whole and not json.loads(answer)["ok"]:
+            answer, complete = updates.take(chunk, running)
+            if not complete and not json.loads(answer)["ok"]:
                 raise MemoryError(answer)
             at += len(data)
-            most = max(most, look())
-        return most
+            peak = max(peak, look())
+        return peak
 
 
 def filled(leave):
@@ -67,7 +67,7 @@ def filled(leave):
 
 
 os.chdir(FOLDER)  # noqa: F821
-running, known = Running(), (Limit, Node, file_store)  # a node has them anyway
+running, loaded_modules = Running(), (Limit, Node, file_store)  # a node has them anyway
 empty = used()
 from h2t2.node import package  # noqa: E402
 from h2t2.node.update import Updates  # noqa: E402
@@ -80,12 +80,12 @@ updates = Updates(config, lambda line: None)
 updates.begin()
 state = used() - before
 if LEAVE:  # noqa: F821
-    kept = filled(LEAVE)  # noqa: F821
+    ballast = filled(LEAVE)  # noqa: F821
     try:
         bring(lambda: 0)
         print("whole")
     except MemoryError:
-        kept = None
+        ballast = None
         print("short")
 else:
     base = used()
