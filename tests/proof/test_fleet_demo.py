@@ -73,6 +73,6 @@ def test_too_few_nodes_are_refused(capsys):
     from h2t2_tools.cli.main import main
 
     assert main(["demo", "--fleet", "3"]) == 2
-    assert "want 4 nodes or more" in capsys.readouterr().err
+    assert "want a whole number, 4 to 10000" in capsys.readouterr().err
     assert main(["demo", "--dashboard"]) == 2
     assert "--fleet 20" in capsys.readouterr().err

@@ -54,7 +54,10 @@ class Demo(PolicyChoice, Reporting):
 
         numbers = self.policy_numbers()
         policies.make(self.policy, numbers)  # refuses wrong options before anything starts
-        report = demo.demonstrate(self._pair, self.policy, numbers, self.samples, self.broker, self.in_flight, Path(self.out))
+        report = demo.demonstrate(
+            self._pair, self.policy, numbers,
+            samples=self.samples, broker_kind=self.broker, in_flight=self.in_flight, out=Path(self.out),
+        )  # fmt: skip
         self.report(report)
         if not self.quiet:
             demo.show(report)

@@ -1,4 +1,4 @@
-"""`h2t2 demo`: a broker, an RDL worker and a node on this machine, real samples through them, and what it all cost."""
+"""`h2t2 demo`: a broker, an RDL worker and a node on this machine decide real samples; the report states what they cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,37 +31,72 @@ from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model.exact import open_local
 from .children import child, serving
 
-# a policy's line in tables and pictures, and that of the policy replayed beside it
+# policy -> its name in tables and pictures, the policy that is replayed on its samples, and the name of that one
 LINES = {"adaptive": ("adaptive", "h2t2", "Algorithm 1, replayed"), "h2t2": ("H2T2", "adaptive", "adaptive, replayed")}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
 
 
-def demonstrate(
-    pair: pairs.Pair, policy: str, numbers: dict[str, Any], samples: int, kind: str, window: int, out: Path
-) -> dict[str, Any]:
-    """Run the demo with the policy of that name; writes decisions.csv and two pictures into `out`; returns the report.
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A node's decisions of test samples, in their order, and what they are judged by.
 
-    numbers: people's policy numbers, as units.policy takes them.
+    numbers: of the policy, as units.policy takes them. lines: of the node; summary: its last one. remote, truth: (T,) the RDL's
+    label and the true one of each sample. scores: (T,) of the event, of many classes the largest.
+    """
+
+    pair: pairs.Pair
+    policy: str
+    numbers: dict[str, Any]
+    lines: list[dict[str, Any]]
+    summary: dict[str, Any]
+    remote: np.ndarray
+    truth: np.ndarray
+    scores: np.ndarray
+    stream: Stream
+    costs: Costs
+
+    @property
+    def many_classes(self) -> bool:
+        return self.pair.info.classes > 2
+
+
+def demonstrate(
+    pair: pairs.Pair, policy: str, numbers: dict[str, Any], *, samples: int, broker_kind: str, in_flight: int, out: Path
+) -> dict[str, Any]:
+    """Run the demo; write decisions.csv and two pictures into a folder.
+
+    Args:
+        pair: whose test samples are decided.
+        policy: its name.
+        numbers: of the policy, as units.policy takes them.
+        samples: how many.
+        broker_kind: amqtt, mosquitto, or the URL of a broker that runs.
+        in_flight: offloads that wait for their labels, at most.
+        out: the folder.
+
+    Returns:
+        The report that docs/json.md describes.
     """
     started = time.perf_counter()
     remote = labels(pair)
     with ExitStack() as stack:
-        url = stack.enter_context(broker.running(kind))
+        url = stack.enter_context(broker.running(broker_kind))
         host, port = broker.parse(url)
         if not broker.wait_for_port(host, port, 3):
             raise Failure(f"broker {url} is not reachable; is it running, and is the port right?")
-        chosen = ["--pair", str(pair.folder), "--broker", url]
-        stack.enter_context(serving(chosen))
+        address = ["--pair", str(pair.folder), "--broker", url]
+        stack.enter_context(serving(address))
         options = _options(pair, policy, numbers, out)
-        command = ["node", *chosen, f"--policy={policy}", f"--samples={samples}", f"--in-flight={window}", *options]
+        command = ["node", *address, f"--policy={policy}", f"--samples={samples}", f"--in-flight={in_flight}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(child(command, stdout=subprocess.PIPE))
         lines, summary = _follow(node, remote, samples, numbers)
-    return _report(pair, policy, numbers, remote, lines, summary, out, time.perf_counter() - started)
+    run = _judged(pair, policy, numbers, sorted(lines, key=lambda line: int(line["n"])), summary, remote)
+    return {**_report(run, out), "seconds": time.perf_counter() - started, "out": str(out)}
 
 
 def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) -> list[str]:
-    """The node's options that say the policy's numbers; tables go through files in `out`."""
+    """The options of the node for the numbers of its policy; tables go through files in `out`."""
     out.mkdir(parents=True, exist_ok=True)
     accepted = policies.option_names(policy, pair.info.classes > 2)
     options = []
@@ -156,86 +192,99 @@ def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> d
     }
 
 
-def _report(
+def _judged(
     pair: pairs.Pair,
     policy: str,
     numbers: dict[str, Any],
-    remote_all: np.ndarray,
     lines: list[dict[str, Any]],
     summary: dict[str, Any],
-    out: Path,
-    seconds: float,
-) -> dict[str, Any]:
-    lines.sort(key=lambda line: line["n"])
+    remote: np.ndarray,
+) -> Run:
+    """The run of a node, its local model's scores computed again. remote: as labels() returns it."""
     index = np.array([line["sample"] for line in lines])
-    remote, truth = remote_all[index], pair.y[index]
-    many_classes = pair.info.classes > 2
     ldl = open_local(pair.ldl, pair.info.event_output("ldl"))
     outputs = np.array([ldl.scores(ldl.quantise(pair.model_input(x, "ldl"))) for x in pair.x])[index]
+    many_classes = pair.info.classes > 2
     scores = outputs.max(1) if many_classes else outputs[:, ldl.event]
-    stream = Stream(outputs if many_classes else scores, remote, np.full(len(lines), numbers["beta"]))
-    costs = costs_of(numbers)
-    mine = np.array([-1 if line["source"] == "remote" else line["decision"] for line in lines])
-    label, other_policy, beside = LINES[policy]
-    compared = {label: mine} if many_classes else {label: mine, beside: replayed(other_policy, numbers, stream)}
-    compared |= {
+    stream = Stream(outputs if many_classes else scores, remote[index], np.full(len(lines), numbers["beta"]))
+    return Run(
+        pair=pair, policy=policy, numbers=numbers, lines=lines, summary=summary, remote=remote[index], truth=pair.y[index],
+        scores=scores, stream=stream, costs=costs_of(numbers),
+    )  # fmt: skip
+
+
+def _compared_actions(run: Run) -> dict[str, np.ndarray]:
+    """(T,) actions by policy, the node's first: its class for each sample, -1 for an offload."""
+    own = np.array([-1 if line["source"] == "remote" else line["decision"] for line in run.lines])
+    label, other_policy, other_label = LINES[run.policy]
+    stream, costs = run.stream, run.costs
+    actions = {label: own} if run.many_classes else {label: own, other_label: replayed(other_policy, run.numbers, stream)}
+    actions |= {
         "no offload": NoOffload().act(stream, costs, 0),
         "full offload": FullOffload().act(stream, costs, 0),
         "best single threshold (offline)": offline_single.OfflineSingle().act(stream, costs, 0),
     }
-    best = None if many_classes else offline_pair.thresholds(stream, costs, numbers["bits"])
-    if many_classes:
-        compared.update(replayed_classes(numbers, stream, costs))
-    else:
-        compared["best pair (offline)"] = offline_pair.OfflinePair(numbers["bits"]).act(stream, costs, 0)
-    rows = {}
-    per_sample = {}
-    for name, actions in compared.items():
-        per_sample[name], final, _ = charged(actions, stream, costs)
-        rows[name] = {**vars(outcome(actions, stream, costs)), "true_error": float(np.mean(final != truth))}
-    del per_sample[label]
-    own = np.array([line["cost"] for line in lines])  # also counts offloads that fell back
-    rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
-    out.mkdir(parents=True, exist_ok=True)
-    _write_csv(out / "decisions.csv", lines, scores, remote, truth)
-    from ..common import plots
+    if run.many_classes:
+        return actions | replayed_classes(run.numbers, stream, costs)
+    return actions | {"best pair (offline)": offline_pair.OfflinePair(run.numbers["bits"]).act(stream, costs, 0)}
 
-    plots.running_cost(out / "running_cost.png", label, own, per_sample, f"{pair.info.name}: beta = {numbers['beta']:g}")
-    if best is None:
-        title = f"{pair.info.name}: what is said where, and what it costs, after {len(lines)} samples"
-        plots.class_cells(out / "cells.png", summary["cells"], costs.beta, title)
-    elif "a" in summary:
-        title = f"{pair.info.name}: expert weights after {len(lines)} samples"
-        plots.expert_weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
-    else:
-        title = f"{pair.info.name}: what each score bin holds, after {len(lines)} samples"
-        plots.intervals(out / "intervals.png", np.array(summary["intervals"]), summary["region"], summary["switch"], title)
-    wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, remote))
+
+def _report(run: Run, out: Path) -> dict[str, Any]:
+    """Compare the policies, write the files, and report."""
+    label, lines, summary = LINES[run.policy][0], run.lines, run.summary
+    rows, per_sample = {}, {}
+    for name, actions in _compared_actions(run).items():
+        per_sample[name], final, _ = charged(actions, run.stream, run.costs)
+        rows[name] = {**vars(outcome(actions, run.stream, run.costs)), "true_error": float(np.mean(final != run.truth))}
+    own = per_sample[label] = np.array([line["cost"] for line in lines])  # counts the offloads that fell back, too
+    rows[label].update(cost=float(own.mean()), offload=float(np.mean([line["source"] != "local" for line in lines])))
+    best = None if run.many_classes else offline_pair.thresholds(run.stream, run.costs, run.numbers["bits"])
+    out.mkdir(parents=True, exist_ok=True)
+    _write_csv(out / "decisions.csv", run)
+    _draw(run, out, per_sample, best)
+    wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, run.remote))
     return {
-        "pair": pair.info.name,
+        "pair": run.pair.info.name,
         "policy": label,
-        "classes": pair.info.classes,
+        "classes": run.pair.info.classes,
         "samples": len(lines),
         "decided_once": len({line["n"] for line in lines}) == len(lines),
         "offloads": summary["offloads"],
         "answered": summary["replies"],
         "fallbacks": summary["fallbacks"],
         "replies_unlike_the_rdl": int(wrong),
-        "numbers": numbers,
+        "numbers": run.numbers,
         "thresholds": summary["thresholds"],
         "best_pair": None if best is None else list(best),
-        "best_single": offline_single.threshold(stream, costs),
+        "best_single": offline_single.threshold(run.stream, run.costs),
         "policies": rows,
-        "seconds": seconds,
-        "out": str(out),
     }
 
 
-def _write_csv(path: Path, lines: list[dict[str, Any]], scores: np.ndarray, remote: np.ndarray, truth: np.ndarray) -> None:
+def _draw(run: Run, out: Path, per_sample: dict[str, np.ndarray], best: tuple[int, int] | None) -> None:
+    """Two pictures: the running cost of every policy, and what the node's policy has learned."""
+    from ..common import plots
+
+    name, label, summary, count = run.pair.info.name, LINES[run.policy][0], run.summary, len(run.lines)
+    replayed_costs = {policy: costs for policy, costs in per_sample.items() if policy != label}
+    title = f"{name}: beta = {run.numbers['beta']:g}"
+    plots.running_cost(out / "running_cost.png", label, per_sample[label], replayed_costs, title)
+    if best is None:
+        title = f"{name}: what is said where, and what it costs, after {count} samples"
+        plots.class_cells(out / "cells.png", summary["cells"], run.costs.beta, title)
+    elif "a" in summary:
+        title = f"{name}: expert weights after {count} samples"
+        plots.expert_weights(out / "weights.png", np.array(summary["a"]), np.array(summary["b"]), best, title)
+    else:
+        title = f"{name}: what each score bin holds, after {count} samples"
+        plots.intervals(out / "intervals.png", np.array(summary["intervals"]), summary["region"], summary["switch"], title)
+
+
+def _write_csv(path: Path, run: Run) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for line, score, label, true in zip(lines, scores, remote, truth):
+        for line, score, label, true in zip(run.lines, run.scores, run.remote, run.truth):
             row = {**line, "score": f"{score:.6f}", "rdl_label": label, "true_label": true, "cost": f"{line['cost']:g}"}
             writer.writerow([row[name] for name in COLUMNS])
 

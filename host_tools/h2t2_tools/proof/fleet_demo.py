@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..common import pairs
-from ..common.errors import Failure, UserError
+from ..common.errors import Failure
 from ..fleet import broker
 from ..fleet.endpoint import Endpoint
 from ..fleet.monitoring import report
@@ -22,7 +22,6 @@ from ..fleet.monitoring.follower import Follower
 from .children import child, serving
 from .proxy import Faults, Proxy
 
-MIN_NODES = 4  # the three, and one that is well
 EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
 WELL = "100ms"  # between two samples of any other
 ENDLESS = 1_000_000  # samples: they go on until they are ended
@@ -55,8 +54,6 @@ def demonstrate(
 ) -> dict[str, Any]:
     """Run them for so many seconds, 0: until Ctrl-C; what `h2t2 fleet --json` says at the end, and `alarms_s`, after how many
     seconds each of the three was first seen with its alarm. page: the dashboard's port, 0 for none."""
-    if nodes < MIN_NODES:
-        raise UserError(f"--fleet {nodes}: want {MIN_NODES} nodes or more, for three of them are in trouble")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-fleet-")))
         if kind == "amqtt" and broker.mosquitto():

@@ -23,7 +23,11 @@ def measure(progress: Progress) -> list[Row]:
         usual = {key: policies.DEFAULTS[key] for key in policies.DEFAULTS if key not in ("window", "rdl_fp", "rdl_fn")}
         numbers = {**usual, "beta": pair.info.beta}
         with tempfile.TemporaryDirectory() as folder:
-            reports.append(demo.demonstrate(pair, policies.NAMES[0], numbers, SAMPLES, "amqtt", 1, Path(folder)))
+            reports.append(
+                demo.demonstrate(
+                    pair, policies.NAMES[0], numbers, samples=SAMPLES, broker_kind="amqtt", in_flight=1, out=Path(folder)
+                )
+            )
     return reports
 
 

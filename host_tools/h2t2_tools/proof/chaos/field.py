@@ -98,6 +98,11 @@ class _Device:
         self._process.wait()
 
 
+def _program(rows: list[Any]) -> str:
+    """The program that the devices begin with."""
+    return PROGRAM.format(version=1, rows=rows, before=BEFORE, hour=HOUR, dies=0)
+
+
 def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
     """What became of each device: rows {"node", "quiet": {...}, "update": {...}}; broken() says what must not be.
 
@@ -116,12 +121,11 @@ def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
             worker.stderr.readline()  # it is ready
             private, public = keys.make(folder / "fleet")
             rows = pairs.load(PAIR).x[:100].tolist()
-            program = PROGRAM.format(version=1, rows=rows, before=BEFORE, hour=HOUR, dies=0)
-            devices += [_Device(folder / name, name, broker, public, program) for name in NAMES]
+            devices += [_Device(folder / name, name, broker, public, _program(rows)) for name in NAMES]
             to = Endpoint(broker.host, broker.port)
             follower = Follower(to).start()
             try:
-                return _happens(folder, devices, to, follower, private, program, rows, say)
+                return _hour_and_update(folder, devices, to, follower, private=private, rows=rows, say=say)
             finally:
                 follower.close()
         finally:
@@ -132,10 +136,12 @@ def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
             broker.stop()
 
 
-def _happens(
-    folder: Path, devices: list[_Device], to: Endpoint, follower: Follower, private: Path, program: str, rows: list[Any],
+def _hour_and_update(
+    folder: Path, devices: list[_Device], to: Endpoint, follower: Follower, *, private: Path, rows: list[Any],
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
+    """The quiet hour, then the update: rows as go_through() returns them."""
+    program = _program(rows)
     say("an hour in which the sensors see nothing")
     after = [_when(follower, device, lambda state: state.samples >= BEFORE + 50) for device in devices]
     say("an update whose sensor dies")
