@@ -159,8 +159,7 @@ def test_an_app_that_makes_no_bytes_is_refused_before_it_is_flashed(trained, tmp
 
 
 def test_more_than_the_model_takes_is_not_sent_and_not_served():
-    payload = (wire.RAW, "text/plain", 5)
-    service, node, decisions, said = running(bins=[], payload=payload)
+    service, node, decisions, said = running(bins=[], dtype=wire.RAW, media="text/plain", data_limit=5)
     node.step(5, (1,), b"12345", "fits")
     node.poll()
     node.step(5, (1,), b"123456", "too much")
@@ -238,7 +237,7 @@ def test_a_url_that_serves_nothing_is_said(trained, tmp_path, capsys, server):
     [
         (("--encode", "{}/mine.py:none", "--media", "a/b"), "want bytes, 1 to 262144 (--limit) of a sample"),
         (("--limit", 10), "want bytes, 1 to 10 (--limit) of a sample"),
-        (("--limit", 0), "want 1 to 262144 bytes"),
+        (("--limit", 0), "want a whole number, 1 to 262144"),
         (("--encode", "", "--media", "a/b"), "go together"),
         (("--encode", "{}/nowhere.py:none"), "no such file"),
     ],
