@@ -260,7 +260,12 @@ KEY = (places.on_device() / "update.modulus").read_text().strip()  # of a key th
 def update(data):
     """A package in chunks, and one chunk of anything: nothing but what is signed is written."""
     with tempfile.TemporaryDirectory() as folder:
-        config = {"ldl": f"{folder}/none", "snapshot": f"{folder}/s", "model_id": 1, "update": {"key": KEY, "max_bytes": 4096, "app": False}}
+        config = {
+            "ldl": f"{folder}/none",
+            "snapshot": f"{folder}/s",
+            "model_id": 1,
+            "update": {"key": KEY, "max_bytes": 4096, "app": False},
+        }
         updates = Updates(config, lambda line: None)
         assert not updates.take(package.CHUNK + data, None)[1]
         whole = False
