@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 from h2t2.node.sleep import LEAST_MS
+from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 
 from ..common import budget, cost_table, durations, matrices, policies, prior_file
 from ..common import toml_file as toml
@@ -116,7 +117,9 @@ class NodeConfig(PolicyConfig):
         group=NETWORK,
         hidden=True,
     )
-    keep_alive: int = option(30, "seconds of MQTT's keep-alive", group=NETWORK, hidden=True, ge=5, le=3600)
+    keep_alive: int = option(
+        RUNTIME_DEFAULTS["keep_alive"], "seconds of MQTT's keep-alive", group=NETWORK, hidden=True, ge=5, le=3600
+    )
     ca: str = file("", "certificate of the authority that signed the broker's (PEM or DER): TLS", group=NETWORK)
     cert: str = file("", "this device's certificate, where the broker wants one", group=NETWORK)
     key: str = file("", "this device's private key, readable by its owner alone", group=NETWORK)
@@ -191,7 +194,7 @@ class NodeConfig(PolicyConfig):
         metavar="B",
     )
     when_down: Literal["ask", "raise", "pause"] = option(
-        "ask",
+        RUNTIME_DEFAULTS["when_down"],
         "while nobody answers: ask the policy as ever and fall back, raise beta to 1, or pause the policy",
         group=OPERATION,
     )
@@ -199,15 +202,25 @@ class NodeConfig(PolicyConfig):
         "h2t2.state", "keep what the policy has learned in PATH.0 and PATH.1; empty: nowhere", group=OPERATION, metavar="PATH"
     )
     snapshot_every: Count = option(
-        250, "labels between two saves, after the first 1, 2, 4, 8 ...", group=OPERATION, metavar="N"
+        RUNTIME_DEFAULTS["snapshot_every"],
+        "labels between two saves, after the first 1, 2, 4, 8 ...",
+        group=OPERATION,
+        metavar="N",
     )
     snapshot_ldl: bool = option(False, "also keep what a streaming local model has seen (PATH.ldl.0, .1)", group=OPERATION)
     snapshot_mismatch: Annotated[str, AfterValidator(OneOf(MISMATCH))] = option(
-        MISMATCH[0],
+        RUNTIME_DEFAULTS["snapshot_mismatch"],
         "a snapshot of another policy or version: fresh keeps it under another name, stop does not start",
         group=OPERATION,
     )
-    telemetry_s: int = option(10, "seconds between two reports of the state", group=OPERATION, metavar="S", ge=0, le=86400)
+    telemetry_s: int = option(
+        RUNTIME_DEFAULTS["telemetry_s"],
+        "seconds between two reports of the state",
+        group=OPERATION,
+        metavar="S",
+        ge=0,
+        le=86400,
+    )
     report_decisions: bool = option(
         False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`", group=OPERATION
     )
@@ -273,8 +286,9 @@ class NodeConfig(PolicyConfig):
         return made
 
     def content(self) -> dict[str, Any]:
-        """What the runtime starts from; on a board it is config.json. Empty and false entries are left out."""
+        """What the runtime starts from; on a board config.json. Entries that are empty, false or the default are left out."""
         entries = {name: value for name, value in self if name in RUNTIME and value is not False and value not in ("", "none")}
+        entries = {name: value for name, value in entries.items() if value != RUNTIME_DEFAULTS.get(name)}
         host, port = self.address
         entries |= {"arguments": self.arguments(), "broker": host, "port": port}
         entries |= {name: f"{name}.der" for name in FILES if getattr(self, name)}

@@ -90,7 +90,7 @@ class Runner:
 
     def _once(self, to: Endpoint) -> tuple[dict[str, Any], bool]:
         """One start: its summary, and whether an update wants another."""
-        content, updates = start.in_force(self._content, _say)
+        content, updates = start.active_config(self._content, _say)
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
         guard = HangGuard(updates, content.get("every_us", 0), _say)
