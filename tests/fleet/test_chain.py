@@ -31,7 +31,7 @@ def sure(x): return np.array([[0, 0, 1.0]] * len(x))
 def chained(folder, first, second, beta=0.2, log=lambda _: None, event=None, costs=None):
     (folder / "mine.py").write_text(FILE)
     source = models.Source(f"{folder}/mine.py:{second}", event)
-    return models.load(models.Source(f"{folder}/mine.py:{first}", event, then=source, then_beta=beta, costs=costs), log)
+    return models.load(models.Source(f"{folder}/mine.py:{first}", event, second=source, second_beta=beta, costs=costs), log)
 
 
 def test_the_second_is_asked_where_the_first_is_unsure(tmp_path):
@@ -41,7 +41,7 @@ def test_the_second_is_asked_where_the_first_is_unsure(tmp_path):
     scores = chain.scores(levels)
     own = (levels[:, 0].astype(float) + 128) / 255
     unsure = (own >= 0.21) & (own < 0.7)
-    assert (scores == np.where(unsure, 1.0, own)).all() and chain.asked == unsure.sum() and not chain.failed
+    assert (scores == np.where(unsure, 1.0, own)).all() and chain.asked_count == unsure.sum() and not chain.failed_count
 
 
 def test_more_classes_than_two(tmp_path):
@@ -49,7 +49,7 @@ def test_more_classes_than_two(tmp_path):
     costs = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     chain = chained(tmp_path, "rows", "sure", 0.3, costs=costs)
     assert chain.scores(np.array([[1], [-1]], np.int8)).argmax(1).tolist() == [2, 0]
-    assert chain.asked == 1
+    assert chain.asked_count == 1
 
 
 def test_the_first_ones_answer_stands_where_the_second_has_none(tmp_path):
@@ -57,9 +57,9 @@ def test_the_first_ones_answer_stands_where_the_second_has_none(tmp_path):
     batch = np.array([[0], [1], [127]], np.int8)
     own = (batch[:, 0].astype(float) + 128) / 255
     chain = chained(tmp_path, "first", "broken", log=said.append, event=1)
-    assert np.allclose(chain.scores(batch), own) and chain.failed == 2 and "gone" in said[0]
+    assert np.allclose(chain.scores(batch), own) and chain.failed_count == 2 and "gone" in said[0]
     chain = chained(tmp_path, "first", "some", event=1)
-    assert np.allclose(chain.scores(batch), [own[0], 1.0, own[2]]) and chain.failed == 1
+    assert np.allclose(chain.scores(batch), [own[0], 1.0, own[2]]) and chain.failed_count == 1
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.1, 0.5])
@@ -68,14 +68,14 @@ def test_a_pairs_worker(tmp_path, beta):
     (tmp_path / "mine.py").write_text(FILE)
     pair = pairs.load("digits")
     requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.test_payload(n)) for n in range(200)]
-    alone = [wire.decode_reply(reply)[4] / 32768 for reply in Worker(models.load(models.of_pair(pair)), 2).answers(requests)]
+    alone = [wire.decode_reply(reply)[4] / 32768 for reply in Worker(models.load(models.of_pair(pair)), 2).answer(requests)]
     unsure = sum(beta < min(p, 0.7 * (1 - p)) for p in alone)
-    chain = models.load(models.of_pair(pair, then=models.Then(f"{tmp_path}/mine.py:second", beta)))
+    chain = models.load(models.of_pair(pair, second=models.SecondModel(f"{tmp_path}/mine.py:second", beta)))
     worker = Worker(chain, 2)
-    before = chain.asked
-    replies = worker.answers(requests)
+    before = chain.asked_count
+    replies = worker.answer(requests)
     assert all(wire.decode_reply(reply)[0] == wire.OK for reply in replies)
-    assert chain.asked - before == unsure and (beta == 0.5) == (unsure == 0)
+    assert chain.asked_count - before == unsure and (beta == 0.5) == (unsure == 0)
 
 
 @pytest.mark.slow

@@ -82,7 +82,7 @@ def test_a_picture_is_asked_about(tmp_path):
             wire.encode_request(3, 1, 1, (len(photo),), photo, dtype=wire.RAW, media="image/jpeg"),
             wire.encode_request(3, 1, 2, (8, 8, 1), bytes(range(64))),
         ]
-        replies = [wire.decode_reply(reply) for reply in worker.answers(requests)]
+        replies = [wire.decode_reply(reply) for reply in worker.answer(requests)]
         assert [reply[:4] for reply in replies] == [(wire.OK, 1, 1, 1), (wire.OK, 1, 2, 1)]
         assert abs(replies[0][4] / 32768 - 0.6 / 0.95) < 1e-4
         bodies = [json.loads(body) for _, _, body in url.asked]
@@ -133,7 +133,7 @@ def test_one_bad_answer_is_one_error_reply(tmp_path):
 
     with serving(answer) as url:
         worker = Worker(models.load(models.Source(described(tmp_path, url, parallel=1))), 3)
-        replies = worker.answers([wire.encode_request(3, 1, k, (8, 8), bytes(64)) for k in range(3)])
+        replies = worker.answer([wire.encode_request(3, 1, k, (8, 8), bytes(64)) for k in range(3)])
     assert [wire.decode_reply(reply)[0] for reply in replies] == [wire.OK, wire.FAILED, wire.OK]
     assert worker.counts == {"ok": 2, wire.STATUS[wire.FAILED]: 1}
 
@@ -143,7 +143,7 @@ def test_no_answer_at_all(tmp_path, answer):
     said = []
     with serving(lambda *_: answer) as url:
         worker = Worker(models.load(models.Source(described(tmp_path, url))), 3, said.append)
-        (reply,) = worker.answers([wire.encode_request(3, 1, 1, (8, 8), bytes(64))])
+        (reply,) = worker.answer([wire.encode_request(3, 1, 1, (8, 8), bytes(64))])
     assert wire.decode_reply(reply)[0] == wire.FAILED and "answer" in said[0]
 
 
@@ -170,11 +170,11 @@ def test_a_day_may_cost_so_much(tmp_path):
         assert len(url.asked) == 2
     now = [time.time()]
     limited = Spending(tmp_path / "one.json", requests=1, clock=lambda: now[0])
-    limited.ask()
+    limited.count_request()
     with pytest.raises(ValueError, match="1 requests of today are made"):
-        limited.ask()
+        limited.count_request()
     now[0] += 86400
-    limited.ask()
+    limited.count_request()
 
 
 @pytest.mark.parametrize(
@@ -195,5 +195,5 @@ def test_a_description_that_is_none(tmp_path, more, why):
 def test_what_is_no_picture_is_an_error_reply(tmp_path):
     said = []
     worker = Worker(models.load(models.Source(described(tmp_path, "http://127.0.0.1:1"))), 3, said.append)
-    (reply,) = worker.answers([wire.encode_request(3, 1, 1, (30,), bytes(30))])
+    (reply,) = worker.answer([wire.encode_request(3, 1, 1, (30,), bytes(30))])
     assert wire.decode_reply(reply)[0] == wire.FAILED and "is no picture" in said[0]

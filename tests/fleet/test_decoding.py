@@ -15,7 +15,7 @@ from h2t2.cpython import worker_wire
 from h2t2.link import wire
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.rdl import decoding, preview
-from h2t2_tools.fleet.rdl.decoding import SHOWN, decoded
+from h2t2_tools.fleet.rdl.decoding import PREVIEW_PIXELS, decoded
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def png(width, height):
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF", "BMP"])
 def test_pictures_are_decoded_and_made_small(kind):
     assert np.abs(decoded(file_of(Image.new("RGB", (40, 20), "red"), kind)).astype(int) - (255, 0, 0)).max() < 8
-    assert decoded(file_of(Image.new("RGB", (3000, 100)), kind)).shape == (34, SHOWN, 3)
+    assert decoded(file_of(Image.new("RGB", (3000, 100)), kind)).shape == (34, PREVIEW_PIXELS, 3)
 
 
 def test_a_small_file_of_many_pixels_is_refused_before_it_takes_memory():

@@ -15,7 +15,7 @@ from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.broker import free_port
 from h2t2_tools.fleet.rdl import models
-from h2t2_tools.fleet.rdl.models.source import THEN_TOKEN, TOKEN
+from h2t2_tools.fleet.rdl.models.source import SECOND_TOKEN, TOKEN
 from h2t2_tools.fleet.rdl.models.web import Later, Web
 from h2t2_tools.fleet.rdl.worker import Worker
 
@@ -59,7 +59,7 @@ def test_a_real_server_answers_as_its_model_does(mlserver):
         assert np.abs(model.scores(x) - wanted).max() < (0.02 if output == "predict_proba" else 1e-9)
     worker = Worker(models.load(models.of_pair(pair, f"{url}/v2/models/digits#predict_proba")), 2)
     requests = [wire.encode_request(2, 1, n, (8, 8, 1), pair.test_payload(n)) for n in range(16)]
-    replies = [wire.decode_reply(reply) for reply in worker.answers(requests)]
+    replies = [wire.decode_reply(reply) for reply in worker.answer(requests)]
     assert [reply[3] for reply in replies] == (expected[:16] > 0.5).astype(int).tolist()
 
 
@@ -68,7 +68,7 @@ def test_what_a_real_server_refuses_is_an_error_reply(mlserver):
     said = []
     url, _ = mlserver
     worker = Worker(models.load(models.of_pair(pairs.load("digits"), f"{url}/v2/models/none#x")), 2, said.append)
-    (reply,) = worker.answers([wire.encode_request(2, 1, 1, (8, 8, 1), bytes(64))])
+    (reply,) = worker.answer([wire.encode_request(2, 1, 1, (8, 8, 1), bytes(64))])
     assert wire.decode_reply(reply)[0] == wire.FAILED and worker.counts[wire.STATUS[wire.FAILED]] == 1
     assert "status 404" in said[0] and "/v2/models/none" in said[0]
 
@@ -185,7 +185,7 @@ def test_a_server_that_fails_is_left_alone_for_a_while():
             web.call(f"{url}/x")
         assert len(url.asked) == 1 and url.asked[0][1]["Authorization"] == "Bearer hush-hush"
         assert "hush" not in str(first.value) + str(second.value)
-        time.sleep(first.value.after)
+        time.sleep(first.value.retry_s)
         status[0] = 302
         with pytest.raises(ValueError, match="302"):  # a redirect would carry the token to somebody else
             web.call(f"{url}/x")
@@ -202,10 +202,10 @@ def test_secrets_stay_secret(tmp_path, monkeypatch):
     models.load(models.Source("https://a.example/v2/models/m", secret=str(file)))
     with pytest.raises(UserError, match="want https"):
         models.load(models.Source("http://a.example/v2/models/m", secret=str(file)))
-    second = models.of_pair(pairs.load("digits"), then=models.Then("http://a.example/v2/models/m", 0.2)).then
+    second = models.of_pair(pairs.load("digits"), second=models.SecondModel("http://a.example/v2/models/m", 0.2)).second
     monkeypatch.setenv(TOKEN, "hush")
     models.load(second)  # another server's token is none of its business
-    monkeypatch.setenv(THEN_TOKEN, "hush")
+    monkeypatch.setenv(SECOND_TOKEN, "hush")
     with pytest.raises(UserError, match="want https"):
         models.load(second)
     monkeypatch.setenv(TOKEN, "hush\nhush")

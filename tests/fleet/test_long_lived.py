@@ -10,7 +10,7 @@ from support import mosquitto, until, worker
 
 from h2t2.cpython.paho import PahoLink, Session, make_client
 from h2t2_tools.fleet.rdl import watchdog
-from h2t2_tools.fleet.rdl.watchdog import Watch
+from h2t2_tools.fleet.rdl.watchdog import HangWatch
 
 MODEL = "def scores(x):\n    return [0.5] * len(x)\n"
 
@@ -83,7 +83,7 @@ def test_a_session_whose_callback_or_client_raises_says_so_and_connects_again(tm
 
 def test_a_request_that_hangs_and_cannot_be_kept_is_refused_all_the_same(tmp_path):
     said = []
-    watch = Watch(tmp_path, tmp_path / "kept", said.append)
+    watch = HangWatch(tmp_path, tmp_path / "kept", said.append)
     (tmp_path / ("ab" + watchdog.SUSPECT)).touch()
     watch._refuse("ab")  # its data were never written
     assert (tmp_path / ("ab" + watchdog.REFUSED)).exists() and "not kept" in said[0]

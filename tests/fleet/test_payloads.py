@@ -90,7 +90,7 @@ def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
         shape = (len(data),) if dtype == "raw" else tuple(remote.shape)
         requests.append(wire.encode_request(9, 5, n, shape, data, dtype=code, media=remote.media))
         assert len(requests[-1]) == wire.request_size(shape, code, remote.media)
-    said = [wire.decode_reply(reply) for reply in one.answers(requests)]
+    said = [wire.decode_reply(reply) for reply in one.answer(requests)]
     assert {status for status, *_ in said} == {wire.OK}
     trained_says = big.predict(pair.x)
     assert np.mean([label for *_, label, _ in said] == trained_says) >= (0.98 if dtype != "raw" else 1)
@@ -177,7 +177,7 @@ def test_more_than_the_model_takes_is_not_sent_and_not_served():
     one = Worker(Texts(), 1, limit=5, media="text/plain")
 
     def ask(data, dtype=wire.RAW, media="text/plain"):
-        (reply,) = one.answers([wire.encode_request(1, 5, 1, (len(data),), data, dtype=dtype, media=media)])
+        (reply,) = one.answer([wire.encode_request(1, 5, 1, (len(data),), data, dtype=dtype, media=media)])
         return wire.decode_reply(reply)
 
     assert ask(b"yes")[0] == wire.OK and ask(b"yes")[3:] == (1, 32768) and ask(b"no")[3] == 0
@@ -187,14 +187,14 @@ def test_more_than_the_model_takes_is_not_sent_and_not_served():
 def test_a_model_of_numbers_takes_no_bytes():
     pair = pairs.load("digits")
     one = Worker(models.load(models.of_pair(pair)), 2)
-    (reply,) = one.answers([wire.encode_request(2, 5, 1, (64,), bytes(64), dtype=wire.RAW, media="image/png")])
+    (reply,) = one.answer([wire.encode_request(2, 5, 1, (64,), bytes(64), dtype=wire.RAW, media="image/png")])
     assert wire.decode_reply(reply)[0] == wire.MALFORMED
 
 
 def test_another_version_is_refused_as_such():
     one = Worker(models.load(models.of_pair(pairs.load("digits"))), 2)
     request = wire.encode_request(2, 5, 1, (8, 8, 1), bytes(64))
-    (old, wrong) = one.answers([b"\x01" + request[1:], request[:-1]])
+    (old, wrong) = one.answer([b"\x01" + request[1:], request[:-1]])
     assert wire.decode_reply(old)[:3] == (wire.OTHER_VERSION, 5, 1) and wire.decode_reply(wrong)[0] == wire.MALFORMED
 
 
@@ -262,7 +262,7 @@ def test_a_worker_of_more_classes_than_a_node_decides_between(tmp_path):
     pair = pairs.load("digits")
     one = Worker(models.load(models.of_pair(pair, f"{tmp_path}/mine.py:scores", "all")), 2)
     requests = [wire.encode_request(2, 5, n, (2,), bytes([n, 0])) for n in range(40)]
-    assert [wire.decode_reply(reply)[3] for reply in one.answers(requests)] == list(range(40))
+    assert [wire.decode_reply(reply)[3] for reply in one.answer(requests)] == list(range(40))
     assert models.of_pair(pair, None, "0").event == 0 and models.of_pair(pair).event == 1
 
 
@@ -281,11 +281,11 @@ def test_a_moment_in_which_the_machine_stands_still_says_nothing_about_the_model
     serving = Worker(Model(), 1)
     request = wire.encode_request(1, 1, 1, (1,), b"\0", 1000)
     for _ in range(50):
-        serving.answers([request])
+        serving.answer([request])
     assert serving.each == pytest.approx(0.001, rel=0.1)
     took[0] = 1.0
-    serving.answers([request])
+    serving.answer([request])
     assert serving.each < 0.002
     for _ in range(60):
-        serving.answers([request])
+        serving.answer([request])
     assert serving.each > 0.9

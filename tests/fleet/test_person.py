@@ -18,7 +18,7 @@ from h2t2_tools.cli.person import bars, drawing
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.rdl import person
-from h2t2_tools.fleet.rdl.desk import MOST, Desk
+from h2t2_tools.fleet.rdl.desk import MAX_REQUESTS, Desk
 from h2t2_tools.fleet.rdl.inbox import Item
 from h2t2_tools.fleet.rdl.preview import preview_of
 from h2t2_tools.fleet.samples import store
@@ -29,23 +29,23 @@ DIGITS = 2  # the number of its remote model
 
 def laid(desk, sequence):
     payload = wire.encode_request(DIGITS, 5, sequence, (8, 8, 1), bytes(64))
-    desk.put(Item("dev", "topic", payload, float("inf")), worker_wire.decode_request(payload))
+    desk.add(Item("dev", "topic", payload, float("inf")), worker_wire.decode_request(payload))
 
 
 def test_a_desk():
     """First come, first shown; answered once; what is too much is given up as busy."""
     desk = Desk(2)
-    for n in range(MOST + 1):
+    for n in range(MAX_REQUESTS + 1):
         laid(desk, n)
     first = desk.first()
-    assert desk.size == MOST and first.request.sequence == 1
+    assert desk.size == MAX_REQUESTS and first.request.sequence == 1
     assert desk.answer(first.number, 1) and not desk.answer(first.number, 1) and desk.first().request.sequence == 2
     assert desk.answer(desk.first().number, None)
     with pytest.raises(ValueError, match="want 0 to 1"):
         desk.answer(desk.first().number, 2)
-    replies = [wire.decode_reply(answer.reply()) for answer in desk.answers()]
+    replies = [wire.decode_reply(answer.reply()) for answer in desk.take_answers()]
     assert [(reply[0], reply[2], reply[3]) for reply in replies] == [(wire.BUSY, 0, -1), (wire.OK, 1, 1), (wire.FAILED, 2, -1)]
-    assert desk.answered == 1 and not desk.answers()
+    assert desk.label_count == 1 and not desk.take_answers()
 
 
 def test_what_is_shown():

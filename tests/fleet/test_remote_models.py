@@ -20,13 +20,13 @@ def test_a_function_of_ones_own_is_a_model_and_may_fail(tmp_path):
         "def nan(x): return [float('nan')] * len(x)\n"
     )
     payloads = [wire.encode_request(1, 2, n, (4,), bytes([n] * 4)) for n in (10, 20, 120)]
-    answers = Worker(load(Source(f"{tmp_path}/mine.py:mean")), 1).answers(payloads)
+    answers = Worker(load(Source(f"{tmp_path}/mine.py:mean")), 1).answer(payloads)
     assert [wire.decode_reply(reply)[3] for reply in answers] == [1, 1, 1]
     scores = [wire.decode_reply(reply)[4] / 32768 for reply in answers]
     assert np.allclose(scores, [(n + 128) / 255 for n in (10, 20, 120)], atol=1e-4)
     for name in ("wrong", "few", "nan"):
         said = []
-        answers = Worker(load(Source(f"{tmp_path}/mine.py:{name}")), 1, said.append).answers(payloads)
+        answers = Worker(load(Source(f"{tmp_path}/mine.py:{name}")), 1, said.append).answer(payloads)
         assert [wire.decode_reply(reply)[0] for reply in answers] == [wire.FAILED] * 3 and said
     for path in (f"{tmp_path}/mine.py:absent", f"{tmp_path}/nowhere.py:f"):
         with pytest.raises(UserError, match=re.escape(path.split(":")[0])):

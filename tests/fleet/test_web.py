@@ -151,7 +151,7 @@ def test_a_server_says_when_it_may_be_asked_again(after, wait):
     with serving(busy) as server:
         with pytest.raises(Later, match="status 503") as later:
             Web().json(server.url, 1)
-        assert wait <= later.value.after <= max(wait, 5)
+        assert wait <= later.value.retry_s <= max(wait, 5)
 
 
 def test_where_nobody_listens_it_is_said():

@@ -101,9 +101,9 @@ def test_a_batch_is_answered_like_its_requests_alone():
         tensor = model.quantise(x).tobytes()
         good = wire.encode_request(1, 2, n, (30,) if n % 2 else (1, 30), tensor)
         mixed += [good, good[: n % 20], wire.encode_request(7, 2, n, (30,), tensor), wire.encode_request(1, 2, n, (2,), b"ab")]
-    together = Worker(load(Source(str(pair.rdl))), 1).answers(mixed)
+    together = Worker(load(Source(str(pair.rdl))), 1).answer(mixed)
     one = Worker(load(Source(str(pair.rdl))), 1)
-    assert together == [one.answers([payload])[0] for payload in mixed]
+    assert together == [one.answer([payload])[0] for payload in mixed]
     labels = [wire.decode_reply(reply)[3] for reply in together[::4]]
     assert labels == [int(model.score(model.run(model.quantise(x))) >= 0.5) for x in pair.x[:40]]
     assert one.counts["ok"] == 40 and one.counts["model not served here"] == 40
@@ -490,7 +490,7 @@ def test_devices_have_their_turn_and_nobody_waits_in_vain():
         arrivals = [hog] * (0, 1, 0, 1, 0)[step % 5] + [one for n, one in enumerate(others) if step % 500 == 25 * n]
         for one in arrivals:
             offered[one.name] += 1
-            refused = inbox.put(one.item(now), now, each)
+            refused = inbox.add(one.item(now), now, each)
             assert refused is None or refused.device == "hog"
         if now >= busy_until:
             batch, late = inbox.take(16, now, each)
@@ -506,16 +506,16 @@ def test_devices_have_their_turn_and_nobody_waits_in_vain():
 def test_a_full_inbox_takes_from_the_longest_queue():
     inbox = Inbox(4)
     hog, other = Sender("hog", 1e9), Sender("other", 1e9)
-    assert [inbox.put(hog.item(0), 0, 0.01) for _ in range(4)] == [None] * 4
-    assert inbox.put(hog.item(0), 0, 0.01).device == "hog" and inbox.put(other.item(0), 0, 0.01).device == "hog"
+    assert [inbox.add(hog.item(0), 0, 0.01) for _ in range(4)] == [None] * 4
+    assert inbox.add(hog.item(0), 0, 0.01).device == "hog" and inbox.add(other.item(0), 0, 0.01).device == "hog"
     batch, late = inbox.take(9, 0, 0.01)
     assert [item.device for item in batch] == ["hog", "other", "hog", "hog"] and not late and not len(inbox)
 
 
 def test_what_has_become_too_late_is_told_so():
     inbox = Inbox(9)
-    inbox.put(Sender("a", 1.0).item(0), 0, 0.1)
-    inbox.put(Sender("b", 9.0).item(0), 0, 0.1)
+    inbox.add(Sender("a", 1.0).item(0), 0, 0.1)
+    inbox.add(Sender("b", 9.0).item(0), 0, 0.1)
     batch, late = inbox.take(9, 0.95, 0.1)
     assert [item.device for item in batch] == ["b"] and [item.device for item in late] == ["a"]
-    assert inbox.put(Sender("a", 0.05).item(1), 1, 0.1).device == "a"  # it would be late in any case
+    assert inbox.add(Sender("a", 0.05).item(1), 1, 0.1).device == "a"  # it would be late in any case

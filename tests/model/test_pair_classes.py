@@ -79,7 +79,7 @@ def test_a_worker_says_which_class_it_is(trained, tmp_path):
     pair = pairs.load(str(tmp_path))
     worker = Worker(models.load(models.of_pair(pair)), 1)
     requests = [wire.encode_request(1, 5, n, (2,), pair.remote_payload(x)) for n, x in enumerate(pair.x[:40])]
-    said = [wire.decode_reply(reply)[3:] for reply in worker.answers(requests)]
+    said = [wire.decode_reply(reply)[3:] for reply in worker.answer(requests)]
     tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x[:40]])
     scores = models.load(models.of_pair(pair)).scores(tensors)
     assert [label for label, _ in said] == scores.argmax(1).tolist() and len({label for label, _ in said}) == 4
@@ -91,7 +91,7 @@ def test_one_output_tells_no_classes_apart():
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
     said = []
     worker = Worker(models.load(models.Source(str(ROOT / "tests/material/mean.onnx"), None)), 1, said.append)
-    (reply,) = worker.answers([wire.encode_request(1, 5, 1, (4,), b"abcd")])
+    (reply,) = worker.answer([wire.encode_request(1, 5, 1, (4,), b"abcd")])
     assert wire.decode_reply(reply)[0] == wire.FAILED and "nor as many rows of them, one a class" in said[0]
 
 
@@ -113,7 +113,7 @@ class Odd:
 def test_outputs_that_are_no_scores_are_a_failure_not_an_answer(scores):
     worker = Worker(Odd(scores), 1)
     requests = [wire.encode_request(1, 5, n, (2,), b"ab") for n in range(2)]
-    assert [wire.decode_reply(reply)[0] for reply in worker.answers(requests)] == [wire.FAILED] * 2
+    assert [wire.decode_reply(reply)[0] for reply in worker.answer(requests)] == [wire.FAILED] * 2
 
 
 @pytest.mark.parametrize(

@@ -164,14 +164,14 @@ class Rdl(Connected, Reporting, Daemon):
     no_watch: bool = option(False, "reload the model on SIGHUP only, not when its file changes")
 
     def run(self) -> None:
-        from ..fleet.rdl import pool
+        from ..fleet.rdl import pool, watchdog
 
         metrics = address(self.metrics, "--metrics") if self.metrics else None
         self.begin_log("rdl")
         if self.remote == "human":
             counts = self._ask_person(metrics)
-        elif os.environ.get(pool.PARENT):
-            counts = self._serve(metrics, int(os.environ[pool.PARENT]))
+        elif watchdog.NOTE_DESCRIPTOR in os.environ:
+            counts = self._serve(metrics)
         else:
             counts = pool.supervise(self._workers(metrics), Path(self.keep_refused))
             LOG.info("answered: %s", ", ".join(f"{n} {status}" for status, n in counts.items()) or "nothing")
@@ -204,15 +204,14 @@ class Rdl(Connected, Reporting, Daemon):
             ask(pair, desk, names, LOG.info)
         return dict(server.worker.counts)
 
-    def _serve(self, metrics: tuple[str, int] | None, parent_process: int) -> dict[str, int]:
-        """One worker, a child of that process; the counts of its answers."""
-        from ..common import pairs, parent
+    def _serve(self, metrics: tuple[str, int] | None) -> dict[str, int]:
+        """One worker, a child of pool.supervise(); the counts of its answers."""
+        from ..common import pairs
         from ..fleet.rdl import models, server
 
-        parent.end_with_parent()
         pair = pairs.load(self.pair)
-        then = models.Then(self.then, self.then_beta, self.then_secret) if self.then else None
-        source = models.of_pair(pair, self.remote, self.event, self.resolver, self.remote_secret, then)
+        second = models.SecondModel(self.then, self.then_beta, self.then_secret) if self.then else None
+        source = models.of_pair(pair, self.remote, self.event, self.resolver, secret=self.remote_secret, second=second)
         model_id = pair.info.model_id if self.model_id is None else self.model_id
         keep = Path(self.keep) if self.keep else None
         options = server.Options(
@@ -221,7 +220,6 @@ class Rdl(Connected, Reporting, Daemon):
             self.queue,
             metrics,
             not self.no_watch,
-            parent_process,
             self.hang_after,
             keep,
             self.keep_mb,

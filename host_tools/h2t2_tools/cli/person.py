@@ -46,7 +46,7 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
             if waiting and waiting.number != at:
                 at = waiting.number
                 console.print(drawing(preview_of(pair, waiting.request)))
-                line = f"{printable(waiting.item.device)}, {desk.size} waiting, {desk.answered} answered. {keys}"
+                line = f"{printable(waiting.item.device)}, {desk.size} waiting, {desk.label_count} answered. {keys}"
                 console.print(line, highlight=False, markup=False)
 
 

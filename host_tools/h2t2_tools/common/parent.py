@@ -1,4 +1,4 @@
-"""Processes that end with the one that has started them, however that ended."""
+"""Processes that end with the process that started them, however that ended."""
 
 from __future__ import annotations
 
@@ -6,27 +6,32 @@ import ctypes
 import os
 import signal
 import sys
-from contextlib import suppress
+import threading
+import time
 
-PARENT = "H2T2_PARENT"  # in the environment of such a process: the number of the other
+PARENT = "H2T2_PARENT"  # in the environment of such a process: the number of its parent
+LOOK_S = 1.0  # between two looks for the parent, where the system sends no signal
 
 
 def child_environment() -> dict[str, str]:
-    """The environment for one that is to end with this process. It must be started by this one's main thread, or by one that
-    lives as long."""
+    """The environment of a process that ends with this one. Start it in the main thread, or in one that lives as long."""
     return {**os.environ, PARENT: str(os.getpid())}
 
 
 def apply_environment() -> None:
-    """For a process that has just started: end with the other where it is told to; those it starts itself are not."""
-    other = os.environ.pop(PARENT, "")
-    if other:
-        end_with_parent()
-        if os.getppid() != int(other):  # it has ended meanwhile
-            sys.exit(143)
+    """Have this process get SIGTERM when its parent ends, if its environment says so. Its own children do not inherit this."""
+    number = int(os.environ.pop(PARENT, "0"))
+    if not number:
+        return
+    try:
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: Linux sends the signal
+    except (OSError, AttributeError):
+        threading.Thread(target=_watch, args=(number,), name="parent", daemon=True).start()
+    if os.getppid() != number:  # it has ended meanwhile
+        sys.exit(143)
 
 
-def end_with_parent() -> None:
-    """Linux sends this process SIGTERM as soon as its parent is gone; elsewhere nothing does."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+def _watch(number: int) -> None:
+    while os.getppid() == number:
+        time.sleep(LOOK_S)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -147,10 +147,14 @@ def worker_acl(plan: Plan) -> str:
     rules = []
     for name in plan.workers:
         rules += [f"user {name}", f"topic read {wire.topic('+', wire.request_leaf('+'))}"]
-        rules += [f"topic write {wire.topic('+', 'reply')}", f"topic readwrite {ANY_WORKER}", f"topic write {telemetry.ANY}"]
+        rules += [
+            f"topic write {wire.topic('+', 'reply')}",
+            f"topic readwrite {ANY_WORKER}",
+            f"topic write {telemetry.ANY_STATE}",
+        ]
     for name in plan.operators:
         rules += [f"user {name}", f"topic readwrite {wire.topic('+', 'command')}"]
-        rules += [f"topic read {ANY_WORKER}", f"topic read {telemetry.ANY}"]
+        rules += [f"topic read {ANY_WORKER}", f"topic read {telemetry.ANY_STATE}"]
         rules += [f"topic readwrite {wire.topic('+', leaf)}" for leaf in ("status", "state")]  # it may take them back
         rules += [f"topic read {wire.topic('+', 'answer')}", f"topic readwrite {home_assistant.PREFIX}/#"]
     return "\n".join(rules) + "\n"

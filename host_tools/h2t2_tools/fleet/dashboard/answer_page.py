@@ -58,7 +58,7 @@ class AnswerPage:
         async def refresh() -> None:
             waiting = self._desk.first()
             who = f", this one from {waiting.item.device}" if waiting else ""
-            state.text = f"{self._desk.size} waiting{who}; {self._desk.answered} answered"
+            state.text = f"{self._desk.size} waiting{who}; {self._desk.label_count} answered"
             if (waiting and waiting.number) != (current[0] and current[0].number):
                 sample = await run.io_bound(_preview, self._pair, waiting) if waiting else None
                 current[0] = waiting

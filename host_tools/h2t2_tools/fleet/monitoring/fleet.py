@@ -53,7 +53,7 @@ class Fleet:
     @staticmethod
     def topics() -> list[str]:
         """The topics to subscribe to."""
-        return [*(wire.topic("+", leaf) for leaf in LEAVES + EVENT_LEAVES), wire.presence("+", "+"), telemetry.ANY]
+        return [*(wire.topic("+", leaf) for leaf in LEAVES + EVENT_LEAVES), wire.presence("+", "+"), telemetry.ANY_STATE]
 
     def take(self, topic: str, payload: bytes, retained: bool = False) -> None:
         """Take a message; an empty one deletes what was retained. An invalid one is counted and logged, and raises nothing."""

@@ -1,7 +1,7 @@
-"""Pictures of devices, decoded in a process of their own: what a decoder does with hostile bytes stays there.
+"""Decodes pictures of devices in a process of its own, which hostile bytes cannot leave.
 
-The process is this file, which imports nothing of ours. It has little memory and time, writes no file, and looks at a picture's
-size before it takes memory for its pixels.
+The process runs this file, which imports nothing of ours. It has little memory and time, writes no file, and checks a picture's
+size before it takes memory for the pixels.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 PIXELS = 1 << 24  # of a picture at most: twice what a Pi's camera takes at its default
-SHOWN = 1024  # pixels of a side of what is shown
+PREVIEW_PIXELS = 1024  # of a side
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 MEMORY = 768 << 20  # bytes of address space, of which the interpreter and the library take half
 CPU_S, WAIT_S = 5, 15.0  # of processor time; of patience on a busy machine
@@ -26,7 +26,7 @@ def decoded(data: bytes) -> np.ndarray:
     """The pixels of a picture in a file's format, (height, width, 3) uint8, no side longer than SHOWN.
 
     Raises:
-        ValueError: it is none, too large, or takes too long; the text says which.
+        ValueError: the data are no picture, too large, or take too long; the text says which.
     """
     import numpy as np
 
@@ -41,13 +41,13 @@ def decoded(data: bytes) -> np.ndarray:
         lines = run.stderr.decode(errors="replace").strip().splitlines()
         raise ValueError(lines[-1][:200] if lines else "it cannot be decoded")
     width, height = map(int, head.split()) if re.fullmatch(rb"\d{1,5} \d{1,5}", head) else (0, 0)
-    if not 0 < width <= SHOWN or not 0 < height <= SHOWN or len(pixels) != 3 * width * height:
-        raise ValueError("its decoder gave something else")
+    if not 0 < width <= PREVIEW_PIXELS or not 0 < height <= PREVIEW_PIXELS or len(pixels) != 3 * width * height:
+        raise ValueError("its decoder returned something else")
     return np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
 
 
 def _limit() -> None:
-    """No more than this for the process that calls it."""
+    """Limit the resources of this process."""
     import resource
 
     for name, value in (("RLIMIT_AS", MEMORY), ("RLIMIT_CPU", CPU_S), ("RLIMIT_FSIZE", 0), ("RLIMIT_CORE", 0)):
@@ -55,13 +55,13 @@ def _limit() -> None:
 
 
 def _decode() -> None:
-    """Standard input to standard output: "WIDTH HEIGHT", a line, and the pixels."""
+    """Decode standard input to standard output: a line "WIDTH HEIGHT", then the pixels."""
     from io import BytesIO
 
     from PIL import Image, UnidentifiedImageError
 
     _limit()
-    Image.MAX_IMAGE_PIXELS = None  # ours is smaller
+    Image.MAX_IMAGE_PIXELS = None  # we check a smaller limit
     try:
         opened = Image.open(BytesIO(sys.stdin.buffer.read()), formats=FORMATS)
     except UnidentifiedImageError:
@@ -70,10 +70,10 @@ def _decode() -> None:
         width, height = image.size
         if width * height > PIXELS:
             sys.exit(f"{width} x {height} pixels are more than {PIXELS:,}")
-        image.draft("RGB", (SHOWN, SHOWN))
-        shown = image.convert("RGB")
-        shown.thumbnail((SHOWN, SHOWN))
-        sys.stdout.buffer.write(b"%d %d\n" % shown.size + shown.tobytes())
+        image.draft("RGB", (PREVIEW_PIXELS, PREVIEW_PIXELS))
+        preview = image.convert("RGB")
+        preview.thumbnail((PREVIEW_PIXELS, PREVIEW_PIXELS))
+        sys.stdout.buffer.write(b"%d %d\n" % preview.size + preview.tobytes())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A person in a remote model's place: requests wait on a desk until somebody answers, minutes later perhaps.
+"""A person in a remote model's place: requests wait on a desk until somebody answers, perhaps minutes later.
 
-The device has decided long before; the label still teaches it, as long as it holds the sample's ticket.
+The device has decided long before; the label still teaches it while it holds the sample's ticket.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from h2t2.link import wire
 from .inbox import Item
 from .models import Batch
 
-MOST = 256  # requests on the desk: as many as a device holds tickets for
+MAX_REQUESTS = 256  # on the desk: as many as a device holds tickets for
 
 
 class Person:
-    """The model that a worker of such a desk has: it takes whatever comes, and is never run."""
+    """The model of a worker with a desk: it accepts every request and never runs."""
 
     raw = True
     shape: tuple[int, ...] | None = None
@@ -34,7 +34,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Waiting:
-    """item: what came, and from whom; request: what it says. number: of this request on this desk, from 0."""
+    """A request on a desk. number: counts the requests of this desk from 0."""
 
     number: int
     item: Item
@@ -43,70 +43,76 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Answer:
-    """status, label: of the reply to a request that waited."""
+    """The answer to a request: status and label of the reply."""
 
     waiting: Waiting
     status: int
     label: int
 
     def reply(self) -> bytes:
-        """Its payload; a person is sure."""
+        """The payload of the reply. A person's score is 1."""
         request = self.waiting.request
         return worker_wire.encode_reply(self.status, request.boot, request.sequence, self.label, ONE if self.label >= 0 else 0)
 
 
 class Desk:
-    """For two threads: the worker's puts requests on it and takes answers from it, the other shows requests to somebody.
+    """For two threads: the worker's adds requests and takes answers, the other shows requests to a person.
 
-    classes: how many there are to choose from. answered: labels that were given so far.
+    Attributes:
+        classes: number of classes.
+        label_count: number of labels so far.
     """
 
     def __init__(self, classes: int) -> None:
         self.classes = classes
-        self.answered = 0
-        self._came = 0
+        self.label_count = 0
+        self._next_number = 0
         self._lock = threading.Lock()
         self._waiting: deque[Waiting] = deque()
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
     @property
     def size(self) -> int:
-        """Requests that wait."""
+        """The number of requests that wait."""
         return len(self._waiting)
 
-    def put(self, item: Item, request: worker_wire.Request) -> None:
-        """One more; the oldest is given up, as busy, where there is no room."""
+    def add(self, item: Item, request: worker_wire.Request) -> None:
+        """Add a request. Where there is no room, the oldest is answered "busy"."""
         with self._lock:
-            self._waiting.append(Waiting(self._came, item, request))
-            self._came += 1
-            if len(self._waiting) > MOST:
+            self._waiting.append(Waiting(self._next_number, item, request))
+            self._next_number += 1
+            if len(self._waiting) > MAX_REQUESTS:
                 self._answers.put(Answer(self._waiting.popleft(), wire.BUSY, -1))
 
     def first(self) -> Waiting | None:
-        """What has waited longest, None: nothing waits."""
+        """The oldest request; None where none waits."""
         with self._lock:
             return self._waiting[0] if self._waiting else None
 
     def answer(self, number: int, label: int | None) -> bool:
-        """A person says a class of that request, or None for one that nobody can tell. Whether it was still waiting.
+        """Answer a request with a class, or with None where the person cannot tell.
 
-        ValueError for a class that does not exist.
+        Returns:
+            Whether the request still waited.
+
+        Raises:
+            ValueError: there is no such class.
         """
         if label is not None and not 0 <= label < self.classes:
             raise ValueError(f"class {label}: want 0 to {self.classes - 1}")
         with self._lock:
-            found = next((one for one in self._waiting if one.number == number), None)
-            if found is None:
+            waiting = next((entry for entry in self._waiting if entry.number == number), None)
+            if waiting is None:
                 return False
-            self._waiting.remove(found)
-            self.answered += label is not None
-        told = (wire.FAILED, -1) if label is None else (wire.OK, label)
-        self._answers.put(Answer(found, *told))
+            self._waiting.remove(waiting)
+            self.label_count += label is not None
+        outcome = (wire.FAILED, -1) if label is None else (wire.OK, label)
+        self._answers.put(Answer(waiting, *outcome))
         return True
 
-    def answers(self) -> list[Answer]:
-        """Those that have not been sent yet."""
-        made = []
+    def take_answers(self) -> list[Answer]:
+        """Take the answers that have not been sent."""
+        answers = []
         while not self._answers.empty():
-            made.append(self._answers.get())
-        return made
+            answers.append(self._answers.get())
+        return answers

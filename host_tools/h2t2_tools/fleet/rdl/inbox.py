@@ -1,18 +1,23 @@
-"""Requests that wait for the model: devices in turn, and none that could not be answered in time anyway."""
+"""Requests that wait for the model. It takes devices in turn and refuses requests that would be late."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 
-# of the time a request can wait, that it may: how long it was on its way nobody knows, and the way back takes some
+# the part of its remaining time that a request may wait: the way here is unknown, and the way back takes time
 MARGIN = 0.5
 
 
 @dataclass(frozen=True)
 class Item:
-    """reply: the topic to answer on. until: when an answer is of no more use; came: when it came (seconds of the caller's
-    clock)."""
+    """A request that waits.
+
+    Args:
+        reply: the topic of its answer.
+        until: when an answer is too late, by the caller's clock.
+        came: when it came, by the caller's clock.
+    """
 
     device: str
     reply: str
@@ -22,10 +27,10 @@ class Item:
 
 
 class Inbox:
-    """At most `most` requests, of any number of devices; each device's own wait in the order they came."""
+    """At most `limit` requests, of any number of devices; those of one device stay in order."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.size = 0
         self._queues: dict[str, deque[Item]] = {}
         self._turn: deque[str] = deque()  # devices with a queue, the next one first
@@ -33,25 +38,34 @@ class Inbox:
     def __len__(self) -> int:
         return self.size
 
-    def put(self, item: Item, now: float, each: float) -> Item | None:
-        """Take a request in; the one that is refused for it: itself where it would wait too long, or one of the longest queue.
+    def add(self, item: Item, clock_s: float, seconds_each: float) -> Item | None:
+        """Add a request.
 
-        each: seconds that the model takes a request.
+        Args:
+            clock_s: the caller's clock.
+            seconds_each: seconds that the model takes for a request.
+
+        Returns:
+            A request that is refused: the new one, if it would wait too long, or one of the longest queue; None.
         """
         own = self._queues.get(item.device)
         depth = len(own) if own else 0
-        most = MARGIN * (item.until - now - each)  # seconds it may wait
-        if now + each > item.until or self.size * each > most and self._ahead(own, depth) * each > most:
+        wait_s = MARGIN * (item.until - clock_s - seconds_each)
+        if (
+            clock_s + seconds_each > item.until
+            or self.size * seconds_each > wait_s
+            and self._ahead(own, depth) * seconds_each > wait_s
+        ):
             return item
         refused = None
-        if self.size >= self.most:
+        if self.size >= self.limit:
             longest = max(self._queues.values(), key=len)
             if len(longest) <= depth + 1:
                 return item
             refused = longest.pop()
             self.size -= 1
             if not longest:
-                self._forget(refused.device)
+                self._drop_queue(refused.device)
         if own is None:
             own = self._queues[item.device] = deque()
             self._turn.append(item.device)
@@ -60,30 +74,30 @@ class Inbox:
         return refused
 
     def _ahead(self, own: deque[Item] | None, depth: int) -> int:
-        """How many are answered before one of a device with `depth` of its own."""
+        """The number of requests that are answered before the next one of a device with `depth` requests."""
         return sum(min(len(queue), depth + 1) for queue in self._queues.values() if queue is not own) + depth
 
-    def take(self, most: int, now: float, each: float) -> tuple[list[Item], list[Item]]:
-        """(what to answer next, one a device in turn; what has become too late meanwhile). Not more than half of what the most
-        urgent of them has left is spent on a batch."""
+    def take(self, limit: int, clock_s: float, seconds_each: float) -> tuple[list[Item], list[Item]]:
+        """(the next batch, a request a device in turn; requests that have become too late). A batch takes at most half of the
+        time that its most urgent request has left."""
         batch: list[Item] = []
         late: list[Item] = []
-        while self._turn and len(batch) < most:
+        while self._turn and len(batch) < limit:
             device = self._turn[0]
             queue = self._queues[device]
             item = queue[0]
-            least = min([item.until, *(other.until for other in batch)])
-            too_late = now + each > item.until
-            if batch and not too_late and (len(batch) + 1) * each > (least - now) / 2:
+            earliest = min([item.until, *(queued.until for queued in batch)])
+            too_late = clock_s + seconds_each > item.until
+            if batch and not too_late and (len(batch) + 1) * seconds_each > (earliest - clock_s) / 2:
                 break
             queue.popleft()
             self.size -= 1
             (late if too_late else batch).append(item)
             self._turn.rotate(-1)
             if not queue:
-                self._forget(device)
+                self._drop_queue(device)
         return batch, late
 
-    def _forget(self, device: str) -> None:
+    def _drop_queue(self, device: str) -> None:
         del self._queues[device]
         self._turn.remove(device)

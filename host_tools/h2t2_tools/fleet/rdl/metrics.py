@@ -1,4 +1,4 @@
-"""What a worker tells Prometheus."""
+"""A worker's metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from h2t2.link import wire
 
 
 class Metrics:
-    """Of one worker, in a registry of its own."""
+    """The metrics of one worker, in a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self.replies = Counter("h2t2_rdl_replies", "Requests by what became of them", ["status"], registry=registry)
+        self.replies = Counter("h2t2_rdl_replies", "Requests by outcome", ["status"], registry=registry)
         for status in (*wire.STATUS, "dropped"):
             self.replies.labels(status)
         self.waiting = Gauge("h2t2_rdl_waiting", "Requests in the queue", registry=registry)

@@ -1,4 +1,4 @@
-"""A worker whose answers come from a person, for whoever shows the requests: a terminal, the dashboard."""
+"""A worker whose answers come from a person, at a terminal or at the dashboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HUMAN = "human"  # in place of a model's file
 
 
 def classes(pair: Pair, names: list[str] | None) -> list[str]:
-    """What a pair's classes are called; where nobody says: numbers, and of two the event. UserError for too few or too many."""
+    """The names of a pair's classes; the default is numbers, or for two classes the event. UserError for another count."""
     if names and len(names) != pair.info.classes:
         raise UserError(f"--classes: {len(names)} names; the pair has {pair.info.classes} classes")
     if names:
@@ -30,7 +30,7 @@ def classes(pair: Pair, names: list[str] | None) -> list[str]:
 
 @contextmanager
 def by_a_person(pair: Pair, model_id: int, endpoint: Endpoint, options: Options) -> Iterator[tuple[Server, Desk]]:
-    """The worker, in a thread of its own, and its desk; at the end what has been answered is sent."""
+    """A worker in a thread of its own, and its desk. The answers so far are sent at the end."""
     desk = Desk(pair.info.classes)
     server = Server(replace(of_pair(pair), path=HUMAN), model_id, endpoint, options, desk)
     thread = threading.Thread(target=server.serve_until_stopped, name="desk", daemon=True)

@@ -1,4 +1,4 @@
-"""`h2t2 rdl`: the workers on this machine, each a process; one that dies, hangs or is stopped is replaced."""
+"""`h2t2 rdl`: the workers on this machine, each a process. The parent replaces one that dies or hangs."""
 
 from __future__ import annotations
 
@@ -15,31 +15,37 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from ...common import log
+from ...common import log, parent
 from ...common.errors import Failure, UserError
-from .watchdog import FOLDER, SHARED, Watch
+from .watchdog import NOTE_DESCRIPTOR, SUSPECTS_FOLDER, HangWatch
 
-READY = "h2t2 rdl: ready"  # in the line that says so
+READY = "h2t2 rdl: ready"  # in the line that reports this
 LOG = logging.getLogger(__name__)
-PARENT = "H2T2_RDL_PARENT"  # tells a worker whose it is: it ends when that process is gone
 AGAIN = 1.0  # seconds before a worker that died is started again
-LONGEST_AGAIN = 30.0  # where it dies again and again
+LONGEST_AGAIN = 30.0  # to which that doubles, if it dies again
 
 
-def supervise(commands: list[list[str]], kept: Path) -> dict[str, int]:
-    """Run `h2t2 rdl` with each of those arguments until SIGTERM or SIGINT, passed on like SIGHUP; the sum of their counts.
+def supervise(commands: list[list[str]], keep_folder: Path) -> dict[str, int]:
+    """Run workers until SIGTERM or SIGINT, which are passed on, as SIGHUP is. Their JSON log is logged again here.
 
-    They log as JSON, which is logged again here. kept: the folder for requests that hung a model twice. UserError or Failure,
-    in its own words, where one ends before it was ready the first time.
+    Args:
+        commands: the arguments of `h2t2 rdl` for each worker.
+        keep_folder: the folder for requests that hung a model twice.
+
+    Returns:
+        The sum of their counts of replies.
+
+    Raises:
+        UserError, Failure: a worker ended before it was ready; the text is the worker's.
     """
-    stop: list[int] = []  # the signal that ends it; no Event: a handler that sets one may wait for its own thread
+    stop: list[int] = []  # the signal; no Event: a handler that sets one may wait for its own thread
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="h2t2-rdl-") as name:
         folder = Path(name)
         (folder / "suspects").mkdir()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stop.append(number))
-        workers: list[_Process] = []
+        workers: list[_WorkerProcess] = []
 
         def reload(*_: object) -> None:
             for worker in workers:
@@ -48,22 +54,24 @@ def supervise(commands: list[list[str]], kept: Path) -> dict[str, int]:
         signal.signal(signal.SIGHUP, reload)
         for n, command in enumerate(commands):
             arguments = [*command, "--log=json", "--json", f"{folder}/{n}.json"]
-            workers.append(_Process(arguments, folder / "suspects", kept, patient=len(commands) > 1))
+            workers.append(_WorkerProcess(arguments, folder / "suspects", keep_folder, patient=len(commands) > 1))
         try:
             for worker in workers:
                 while not worker.ready.wait(0.1) and not stop:
                     pass
-                if not worker.first and not stop:
+                if not worker.ready_text and not stop:
                     worker.process.wait()
-                    if worker.process.returncode == 2:  # the user's: as the command itself would have said it
-                        raise UserError(worker.last.removeprefix("h2t2: "))
-                    raise Failure(worker.last.removeprefix("h2t2: ") or "a worker did not start")
+                    if worker.process.returncode == 2:  # wrong use: repeat the worker's own text
+                        raise UserError(worker.last_text.removeprefix("h2t2: "))
+                    raise Failure(worker.last_text.removeprefix("h2t2: ") or "a worker did not start")
             if not stop:
-                LOG.info("%s", workers[0].first if len(workers) == 1 else f"{workers[0].first} ({len(workers)} workers)")
+                LOG.info(
+                    "%s", workers[0].ready_text if len(workers) == 1 else f"{workers[0].ready_text} ({len(workers)} workers)"
+                )
             while not stop:
                 time.sleep(0.1)
                 for worker in workers:
-                    worker.tend()
+                    worker.replace_if_ended()
         finally:
             for worker in workers:
                 worker.send(signal.SIGTERM)
@@ -74,24 +82,32 @@ def supervise(commands: list[list[str]], kept: Path) -> dict[str, int]:
     return dict(counts)
 
 
-class _Process:
-    """One worker. ready: set when it says so, or ends; first, last: what it said then, and last.
+class _WorkerProcess:
+    """One worker process.
 
-    patient: it lets whoever computes finish when a request wakes it. Several workers would else take the processor from the
-    broker, and from each other, for every request, and find one at a time where a moment later there are many.
+    Args:
+        arguments: of `h2t2 rdl`.
+        suspects, keep_folder: as HangWatch's.
+        patient: run under SCHED_BATCH, which does not pre-empt other processes when a request wakes the worker. Several workers
+            would otherwise take the processor from the broker, and from each other, for every request, and find a single
+            request where a moment later there are many.
+
+    Attributes:
+        ready: set when the worker reports that it is ready, or ends.
+        ready_text, last_text: the line of that report, and its last line.
     """
 
-    def __init__(self, arguments: list[str], suspects: Path, kept: Path, patient: bool) -> None:
+    def __init__(self, arguments: list[str], suspects: Path, keep_folder: Path, patient: bool) -> None:
         self._command = [sys.executable, "-m", "h2t2_tools", "rdl", *arguments]
-        self._suspects, self._kept, self._patient = suspects, kept, patient
+        self._suspects, self._keep_folder, self._patient = suspects, keep_folder, patient
         self.ready = threading.Event()
-        self.first = self.last = ""
+        self.ready_text = self.last_text = ""
         self._wait = AGAIN
-        self._due = 0.0  # when one that died is started again; 0: it has not
+        self._due = 0.0  # when a dead worker is started again; 0: it lives
         self.start()
 
     def start(self) -> None:
-        self._watch = Watch(self._suspects, self._kept, LOG.warning)
+        self._watch = HangWatch(self._suspects, self._keep_folder, LOG.warning)
         shared = self._watch.shared
         self._began = time.monotonic()
         # a session of its own: Ctrl-C reaches the parent alone, which then ends its workers in order
@@ -99,19 +115,19 @@ class _Process:
             self._command,
             stderr=subprocess.PIPE,
             text=True,
-            errors="replace",  # what a model's library writes may be no text: who reads it goes on all the same
+            errors="replace",  # a model's library may write bytes that are no text
             start_new_session=True,
             pass_fds=(shared,),
-            env={**os.environ, PARENT: str(os.getpid()), SHARED: str(shared), FOLDER: str(self._suspects)},
+            env={**parent.child_environment(), NOTE_DESCRIPTOR: str(shared), SUSPECTS_FOLDER: str(self._suspects)},
         )
-        self._watch.started()
+        self._watch.close_descriptor()
         if self._patient and sys.platform == "linux":
-            with suppress(OSError):  # it may have ended, or the system may not allow it: then it is as it would be alone
-                os.sched_setscheduler(self.process.pid, os.SCHED_BATCH, os.sched_param(0))  # its threads will inherit it
+            with suppress(OSError):  # it has ended, or the system does not allow it
+                os.sched_setscheduler(self.process.pid, os.SCHED_BATCH, os.sched_param(0))  # its threads inherit it
         threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
 
-    def tend(self) -> None:
-        """Replace it where it has ended, or hangs."""
+    def replace_if_ended(self) -> None:
+        """Start another process where this one has ended, or hangs."""
         if self.process.poll() is not None:
             if not self._due:
                 self._wait = AGAIN if time.monotonic() - self._began > LONGEST_AGAIN else min(2 * self._wait, LONGEST_AGAIN)
@@ -120,7 +136,7 @@ class _Process:
             elif time.monotonic() >= self._due:
                 self._due = 0.0
                 self.start()
-        elif self._watch.hung():
+        elif self._watch.is_hung():
             LOG.error("a worker hangs; replacing it")
             self.process.kill()
             self.process.wait()
@@ -129,13 +145,13 @@ class _Process:
     def _listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stderr
         for line in filter(None, map(str.strip, process.stderr)):
-            self.last = line
-            if line.startswith("h2t2: ") and not self.first:  # why it did not start, which the parent says
+            self.last_text = line
+            if line.startswith("h2t2: ") and not self.ready_text:  # why it did not start: supervise() raises it
                 continue
             entry = log.parse_entry(line)
-            self.last = entry.text if entry else line
-            if entry and entry.text.startswith("ready: ") and not self.first:
-                self.first = entry.text
+            self.last_text = entry.text if entry else line
+            if entry and entry.text.startswith("ready: ") and not self.ready_text:
+                self.ready_text = entry.text
                 self.ready.set()
             else:
                 log.relay(LOG, entry, line)

@@ -1,4 +1,4 @@
-"""A request as a person can look at it: a picture, a curve, numbers, or words."""
+"""A preview of a request for a person: a picture, a curve, numbers, or words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ from .models import as_batch, floats, of_pair
 from .models.pictures import picture
 
 LONGEST = 4000  # characters of a text
-LEAST = 4  # pixels of a side, below which an array is no picture
-CURVE = 25  # numbers, from which on a row of them is a curve
+MIN_SIDE = 4  # pixels of a side, below which an array is no picture
+CURVE = 25  # numbers from which on a row is shown as a curve
 
 
 @dataclass(frozen=True)
 class Preview:
-    """One of: pixels, (height, width) or (height, width, 3) uint8; curve, numbers (n,) or of several channels (n, channels);
-    numbers; words."""
+    """One of these is set.
+
+    Args:
+        pixels: (height, width) or (height, width, 3) uint8.
+        curve: (n,), or (n, channels).
+        numbers: a few.
+        words: text.
+    """
 
     pixels: np.ndarray | None = None
     curve: np.ndarray | None = None
@@ -31,15 +37,15 @@ class Preview:
 
 
 def preview_of(pair: Pair, request: worker_wire.Request) -> Preview:
-    """What a request holds, as the pair knows its samples. Bytes that cannot be read are words that say so.
+    """The preview of a request, by what the pair says of its samples. Unreadable bytes become words.
 
-    A picture in a file's format takes a process of its own and some tenths of a second: not for an event loop.
+    A picture file takes a process and some tenths of a second: do not call this in an event loop.
     """
     if request.dtype == wire.RAW:
         return _raw(bytes(request.data), request.media)
     batch = as_batch([request.data], request.dtype, tuple(request.shape))
     x = floats(batch, of_pair(pair))[0]
-    if x.ndim >= 2 and min(x.shape[:2]) >= LEAST and (x.ndim == 2 or x.shape[2:] in ((1,), (3,))):
+    if x.ndim >= 2 and min(x.shape[:2]) >= MIN_SIDE and (x.ndim == 2 or x.shape[2:] in ((1,), (3,))):
         return Preview(pixels=picture(np.asarray(batch)[0] if request.dtype != wire.FLOAT32 else x))
     if x.ndim == 2 or x.size >= CURVE:
         return Preview(curve=x.reshape(len(x), -1) if x.ndim > 1 else x)

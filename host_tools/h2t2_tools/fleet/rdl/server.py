@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import random
 import secrets
@@ -32,7 +31,7 @@ from .inbox import Inbox, Item
 from .models import Model, Source, load, warmed
 from .models.chain import Chain
 from .telemetry import Telemetry, digest, topic
-from .watchdog import Told
+from .watchdog import BatchNote
 from .worker import HANG_S, SURGE, Worker
 
 if TYPE_CHECKING:
@@ -42,27 +41,32 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 GROUP = "$share/rdl/"  # workers of one model share its requests
 UNACKNOWLEDGED = 8  # requests whose acknowledgement may wait for their replies; brokers stop sending at 20
-DRAIN = 30.0  # seconds for what was taken before the end
-SAID = 20  # devices of another version, in the log: a stranger must not fill it
-LARGEST = 1 << 20  # bytes of a packet: a larger one is not taken from the broker; a request above wire.MAX_REQUEST is refused
-HANGS_UP = 3  # times in a row, after which a broker does not want us
-WAIT_S = 1.0  # between two tries to reach a broker that was not there at the start
+DRAIN = 30.0  # seconds for the requests that were taken before the end
+LOGGED_VERSIONS = 20  # requests of another version that are logged: a stranger must not fill the log
+LARGEST = 1 << 20  # bytes of a packet that we take from the broker; a request above wire.MAX_REQUEST is refused
+HANGS_UP = 3  # disconnects in a row after which we give up
+WAIT_S = 1.0  # between two attempts to reach the broker at the start
 
 
 @dataclass(frozen=True)
 class Options:
-    """batch: requests a batch at most; wait_ms: how long the first of a batch waits for others; waiting: requests in the queue
-    at most, one more is answered "busy"; metrics: (host, port) or None; watch: look once a second whether the model's file
-    changed; parent: the process without which it ends, 0 for none; hang_s: seconds beyond four times what is expected, after
-    which the model counts as hung; keep, keep_mb: the folder where answered samples are kept, None for nowhere, and its
-    room."""
+    """Options of a worker.
+
+    Args:
+        batch: the most requests in a batch.
+        wait_ms: how long the first request of a batch waits for others.
+        waiting: the most requests in the queue; the worker answers one more with "busy".
+        metrics: (host, port), or None.
+        watch: check once a second whether the model's file has changed.
+        hang_s: seconds beyond four times the expected time after which the model counts as hung.
+        keep, keep_mb: the folder where answered samples are kept, or None; its room.
+    """
 
     batch: int = 16
     wait_ms: float = 0.0
     waiting: int = 256
     metrics: tuple[str, int] | None = None
     watch: bool = True
-    parent: int = 0
     hang_s: float = HANG_S
     keep: Path | None = None
     keep_mb: float = 1000.0
@@ -72,15 +76,19 @@ class Server:
     """Takes requests of any device for one model and answers them until stop().
 
     The session's thread reads requests, runs the model and replies: handing every request to another thread costs a third of
-    the speed. Between two batches it reads what has come meanwhile, so that what waits does so in the inbox, where devices
-    have their turn and what would be late is refused. A retained message on wire.presence() says that the model is served,
-    for as long as the connection lasts.
+    the speed. Between two batches it reads new requests, so that they wait in the inbox, which takes devices in turn and
+    refuses requests that would be late. A retained message on wire.presence() announces the model while the connection lasts.
     """
 
     def __init__(self, source: Source, model_id: int, endpoint: Endpoint, options: Options, desk: Desk | None = None) -> None:
-        """UserError or ValueError for a bad model, Failure where the broker refuses; waits for one that does not answer.
+        """Load the model and connect; wait for a broker that does not answer.
 
-        desk: where a person answers in the model's place.
+        Args:
+            desk: where a person answers in the model's place.
+
+        Raises:
+            UserError, ValueError: a bad model.
+            Failure: the broker refuses.
         """
         self._desk = desk
         self.source, self.endpoint, self.options = source, endpoint, options
@@ -89,10 +97,10 @@ class Server:
         self._metrics: Metrics | None = None
         self._scraped: MetricsServer | None = None
         if options.metrics:
-            self._listen(*options.metrics)
-        self.told = Told(options.hang_s)
+            self._serve_metrics(*options.metrics)
+        self.note = BatchNote(options.hang_s)
         model = Person() if desk else load(source, LOG.warning)
-        self.worker = Worker(model, model_id, LOG.warning, self.told, source.limit, source.media)
+        self.worker = Worker(model, model_id, LOG.warning, note=self.note, limit=source.limit, media=source.media)
         self._keeper = Keeper(options.keep, options.keep_mb, LOG.warning) if options.keep else None
         self._name = secrets.token_hex(4)
         self._presence = wire.presence(model_id, self._name)
@@ -100,8 +108,8 @@ class Server:
         self._telemetry_topic = topic(model_id, self._name)
         self._inbox = Inbox(options.waiting)
         self._acks: deque[tuple[mqtt.Client, int, int]] = deque()
-        self._pace = 0.0  # seconds a request has taken of late while others waited
-        self._due = 0.0  # when the batch that is being gathered is to be answered
+        self._recent_seconds = 0.0  # seconds a request has recently taken while others waited
+        self._due = 0.0  # when the next batch is due
         self._empty = threading.Event()
         self._reload = threading.Event()
         self._next: queue.SimpleQueue[Model] = queue.SimpleQueue()
@@ -109,8 +117,8 @@ class Server:
         self.session: Session
         self._connect()
 
-    def _listen(self, host: str, port: int) -> None:
-        """Serve metrics. They need prometheus_client, of the extra `fleet`: imported where they are asked for."""
+    def _serve_metrics(self, host: str, port: int) -> None:
+        """Serve metrics. prometheus_client is of the extra `fleet`, hence the late import."""
         from ..metrics_server import MetricsServer
         from .metrics import Metrics
 
@@ -118,29 +126,30 @@ class Server:
         self._scraped = MetricsServer(self._metrics.registry, self._unwell, host, port)
 
     def _unwell(self) -> str:
-        """Why it cannot answer now, "" where it can."""
+        """Why the worker cannot answer now, "" where it can."""
         if self._stopping:
             return "it is ending"
         if not hasattr(self, "session") or not self.session.up.is_set():
             return "not connected to the broker"
-        until = self.told.until
+        until = self.note.until
         hangs = until and time.monotonic() > until - 3 / 4 * self.options.hang_s
         return "the model has not answered for too long" if hangs else ""
 
     def _connect(self) -> None:
-        """Shared subscription where the broker speaks MQTT 5, plain where it speaks 3.1.1 only.
+        """Connect, with a shared subscription where the broker speaks MQTT 5, and a plain one where it speaks 3.1.1 only.
 
-        A first connection finds that out without properties, which a 3.1.1 broker takes for the start of a long client id.
+        A first connection finds that out. It has no properties: a 3.1.1 broker would take them for the start of a long client
+        id.
         """
         tries = hung_up = 0
         while not self._stopping:
-            why = self._try(lambda: make_client("", mqtt.MQTTv5, **self.endpoint.login))
+            why = self._connection_error(lambda: make_client("", mqtt.MQTTv5, **self.endpoint.login))
             self.shared = not why
-            if why and _speaks_not_5(why):
-                why = self._try(lambda: make_client("", mqtt.MQTTv311, **self.endpoint.login))
+            if why and _lacks_mqtt5(why):
+                why = self._connection_error(lambda: make_client("", mqtt.MQTTv311, **self.endpoint.login))
             if not why:
                 break
-            hung_up = hung_up + 1 if _speaks_not_5(why) else 0
+            hung_up = hung_up + 1 if _lacks_mqtt5(why) else 0
             if "refuses" in why or "certificate" in why or hung_up == HANGS_UP:
                 wants = "; it hangs up: does it want a certificate, or TLS?" if hung_up else ""
                 raise unreachable(OSError(why + wants))
@@ -168,8 +177,8 @@ class Server:
                 raise unreachable(error) from None
             LOG.warning("%s; trying on", error)
 
-    def _try(self, make: Callable[[], Client]) -> str:
-        """Why such a client cannot have what it wants, "" where it can."""
+    def _connection_error(self, make: Callable[[], Client]) -> str:
+        """Why such a client cannot connect and subscribe, "" where it can."""
         session = Session(self.endpoint.host, self.endpoint.port, make, [self._presence]).start()
         try:
             session.open()
@@ -181,7 +190,7 @@ class Server:
 
     @property
     def _subscription(self) -> str:
-        """The topic it takes requests from, shared with others where the broker can."""
+        """The topic of its requests, shared with other workers where the broker supports it."""
         topic = wire.topic("+", wire.request_leaf(self.worker.model_id))
         return GROUP + topic if self.shared else topic
 
@@ -208,12 +217,14 @@ class Server:
         if device is not None and not (worker_wire.looks_like_request(payload) and len(payload) <= wire.MAX_REQUEST):
             self._refuse(device, payload[: wire.REQUEST_HEADER], worker_wire.refusal(payload))
         elif device is not None:
-            now = time.perf_counter()
+            clock_s = time.perf_counter()
             if not self._inbox:
-                self._due = now + self.options.wait_ms / 1000
-            left = 0 if self._desk else worker_wire.left_of(payload)  # a person's answer teaches, however late
-            item = Item(device, wire.topic(device, "reply"), payload, now + left / 1000 if left else float("inf"), now)
-            refused = self._inbox.put(item, now, self._each())
+                self._due = clock_s + self.options.wait_ms / 1000
+            left_ms = 0 if self._desk else worker_wire.left_of(payload)  # a person's answer teaches, however late
+            item = Item(
+                device, wire.topic(device, "reply"), payload, clock_s + left_ms / 1000 if left_ms else float("inf"), clock_s
+            )
+            refused = self._inbox.add(item, clock_s, self._each())
             if refused:
                 self._refuse(refused.device, refused.payload, wire.BUSY)
         if len(self._inbox) >= UNACKNOWLEDGED:
@@ -222,28 +233,28 @@ class Server:
             self._acks.append((client, message.mid, message.qos))
 
     def _refuse(self, device: str, payload: bytes, status: int) -> None:
-        if status == wire.OTHER_VERSION and self.worker.counts[wire.STATUS[status]] < SAID:
-            told = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
-            LOG.warning("%s: bring the device's runtime, or this worker, up to date", told)
-        refusal = self.worker.refusal(payload, status)
+        if status == wire.OTHER_VERSION and self.worker.counts[wire.STATUS[status]] < LOGGED_VERSIONS:
+            text = f"{device}: a request of version {payload[0]} of the wire format; this worker reads {wire.VERSION}"
+            LOG.warning("%s: update the device's runtime, or this worker", text)
+        refusal = self.worker.refuse(payload, status)
         if refusal:
-            self.session.publish(wire.topic(device, "reply"), refusal, 0)  # one that is lost costs a deadline
+            self.session.publish(wire.topic(device, "reply"), refusal, 0)  # losing it costs the device its deadline
 
     def stop(self) -> None:
-        """No more requests are taken; what is in the queue is answered."""
+        """Take no more requests; those in the queue are answered."""
         self._stopping = True
 
     def reload(self) -> None:
-        """Read the model's file again; the old model serves until the new one is ready, and on where it is not usable."""
+        """Load the model's file again. The old model serves until the new one is ready, or stays if that is bad."""
         self._reload.set()
 
     def serve_until_stopped(self) -> None:
-        """Until stop(), and all that was taken by then is answered."""
-        watcher = threading.Thread(target=self._watch, name="model watcher", daemon=True)
+        """Serve until stop(), and until every request that was taken is answered."""
+        watcher = threading.Thread(target=self._watch_model, name="model watcher", daemon=True)
         watcher.start()
         while not self._stopping:
             time.sleep(0.05)
-        self._leave()
+        self._unsubscribe()
         self._empty.clear()
         if self.session.up.is_set():
             self._empty.wait(DRAIN)
@@ -256,35 +267,35 @@ class Server:
         if self._scraped:
             self._scraped.stop()
 
-    def _leave(self) -> None:
-        """Say so, unsubscribe, and wait until the broker sends no more."""
+    def _unsubscribe(self) -> None:
+        """Withdraw the presence, unsubscribe, and wait until the broker sends no more."""
         client = self.session.client
         if client is None:
             return
         self._withdraw(self.session)
-        left = threading.Event()
-        client.on_unsubscribe = lambda *_: left.set()
+        unsubscribed = threading.Event()
+        client.on_unsubscribe = lambda *_: unsubscribed.set()
         client.unsubscribe(self._subscription)
-        left.wait(2)
+        unsubscribed.wait(2)
 
     def _work(self) -> int:
-        """Answer a batch that is full or due: milliseconds until the next may be."""
-        self.told.alive()
-        self._tell()
+        """Answer a batch that is full or due; the milliseconds until the next call."""
+        self.note.report_alive()
+        self._publish_state()
         if self._desk:
             self._take_answers(self._desk)
         if not self._inbox:
-            self._acknowledge()  # of what was refused
+            self._acknowledge()  # of refused requests
             self._empty.set()
             return IDLE_MS
-        left = self._due - time.perf_counter()
-        if left > 0 and len(self._inbox) < self.options.batch and not self._stopping:
-            return max(1, round(left * 1000))
+        wait_s = self._due - time.perf_counter()
+        if wait_s > 0 and len(self._inbox) < self.options.batch and not self._stopping:
+            return max(1, round(wait_s * 1000))
         started = time.perf_counter()
         batch, late = self._inbox.take(self.options.batch, started, self._each())
         for item in late:
             self._refuse(item.device, item.payload, wire.BUSY)
-        together = len(batch) + len(late) > 1  # one alone goes out at once: its device waits for nothing else
+        together = len(batch) + len(late) > 1  # a single reply goes out at once
         if together:
             self.session.hold(True)
         if batch:
@@ -296,24 +307,24 @@ class Server:
             self.session.drain()
         if batch and self._inbox:
             took = (time.perf_counter() - started) / len(batch)
-            self._pace += (min(took, SURGE * self._each()) - self._pace) / 8
+            self._recent_seconds += (min(took, SURGE * self._each()) - self._recent_seconds) / 8
         else:
-            self._pace = self.worker.each
+            self._recent_seconds = self.worker.seconds_each
         return 0 if self._inbox else IDLE_MS
 
-    def _tell(self) -> None:
-        """Say how it does, where it is time for that."""
-        now = time.perf_counter()
-        if now >= self._telemetry.due:
-            said = self._telemetry.message(now, len(self._inbox), self._each(), self.worker.counts)
-            self.session.publish(self._telemetry_topic, said, 0)
+    def _publish_state(self) -> None:
+        """Publish the worker's state, when it is due."""
+        clock_s = time.perf_counter()
+        if clock_s >= self._telemetry.due:
+            message = self._telemetry.message(clock_s, len(self._inbox), self._each(), self.worker.counts)
+            self.session.publish(self._telemetry_topic, message, 0)
 
     def _each(self) -> float:
-        """Seconds a request takes: the model's, or while requests wait what it all takes, reading and refusing others too."""
-        return max(self.worker.each, self._pace)
+        """Seconds a request takes: the model's; while requests wait, with reading and refusing others."""
+        return max(self.worker.seconds_each, self._recent_seconds)
 
     def _acknowledge(self) -> None:
-        """To the broker, once the replies are out: they are what a device waits for."""
+        """Acknowledge requests to the broker, after the replies, for which devices wait."""
         while self._acks:
             client, message, qos = self._acks.popleft()
             if client is self.session.client:
@@ -325,9 +336,9 @@ class Server:
             self.worker.model = self._next.get()
         before = dict(self.worker.counts) if self._metrics else {}
         if self._desk:
-            self._lay(batch, self._desk)
+            self._put_on_desk(batch, self._desk)
             return
-        for item, reply in zip(batch, self.worker.answers([item.payload for item in batch])):
+        for item, reply in zip(batch, self.worker.answer([item.payload for item in batch])):
             if reply is not None:
                 self._reply(item, reply)
         if self._metrics:
@@ -339,21 +350,21 @@ class Server:
         if self._keeper:
             self._keeper.keep(item.device, item.payload, reply)
 
-    def _lay(self, batch: list[Item], desk: Desk) -> None:
-        """Requests onto the desk; those that are none are refused."""
+    def _put_on_desk(self, batch: list[Item], desk: Desk) -> None:
+        """Put requests on the desk; refuse invalid ones."""
         for item in batch:
             try:
                 request = worker_wire.decode_request(item.payload)
-                wrong = self.worker.wrong(request)
+                wrong = self.worker.request_error(request)
             except ValueError:
                 wrong = worker_wire.refusal(item.payload)
             if wrong:
                 self._refuse(item.device, item.payload, wrong)
             else:
-                desk.put(item, request)
+                desk.add(item, request)
 
     def _take_answers(self, desk: Desk) -> None:
-        for answer in desk.answers():
+        for answer in desk.take_answers():
             self.worker.counts[wire.STATUS[answer.status]] += 1
             self._reply(answer.waiting.item, answer.reply())
 
@@ -367,33 +378,30 @@ class Server:
         metrics.connections.set(self.session.connections)
         model = self.worker.model
         if isinstance(model, Chain):
-            metrics.second.labels("asked").set(model.asked)
-            metrics.second.labels("failed").set(model.failed)
+            metrics.second.labels("asked").set(model.asked_count)
+            metrics.second.labels("failed").set(model.failed_count)
 
-    def _watch(self) -> None:
-        """Load the model again when asked to, or when its file has changed and is whole. Nothing ends this thread."""
+    def _watch_model(self) -> None:
+        """Load the model again on reload(), or when its file has changed. Nothing ends this thread."""
         while not self._stopping:
-            asked = self._reload.wait(1.0)
+            requested = self._reload.wait(1.0)
             self._reload.clear()
             try:
-                self._look(asked)
+                self._check_model(requested)
             except Exception:
-                LOG.exception("a look at the model's file")
+                LOG.exception("the check of the model's file")
 
-    def _look(self, asked: bool) -> None:
-        """Whether the parent is there, and the model's file is another; asked: load it anyway."""
+    def _check_model(self, requested: bool) -> None:
+        """Load the model if its file has changed; requested: in any case."""
         if not self.session.up.is_set():
-            self.told.alive()  # else the session's thread says so
-        if self.options.parent and os.getppid() != self.options.parent:
-            self.stop()
-            LOG.warning("the parent is gone")
+            self.note.report_alive()  # otherwise the session's thread reports it
         version = self.source.version()
-        if not asked and (not self.options.watch or version in (self._version, ())):
+        if not requested and (not self.options.watch or version in (self._version, ())):
             return
         self._version = version
         try:
             self._next.put(warmed(load(self.source, LOG.warning)))
-        except Exception as error:  # whatever somebody's model raises: the one before serves on, and is watched on
+        except Exception as error:  # whatever a user's model raises: the old one serves on
             self._reloaded("failed")
             expected = isinstance(error, (UserError, OSError)) or is_deliberate(error)
             LOG.error("the model stays as it was: %s", error, exc_info=None if expected else error)
@@ -407,18 +415,25 @@ class Server:
             self._metrics.reloads.labels(outcome).inc()
 
 
-def _speaks_not_5(why: str) -> bool:
+def _lacks_mqtt5(why: str) -> bool:
     """A 3.1.1 broker refuses the version, or hangs up on the unknown greeting."""
     return "protocol version" in why.lower() or "connection was lost" in why.lower() or "reset" in why.lower()
 
 
 def serve(source: Source, model_id: int, endpoint: Endpoint, options: Options, ready: Callable[[str], None]) -> dict[str, int]:
-    """Run a worker until SIGTERM or SIGINT, reload on SIGHUP; the counts of what it answered. ready: told its first words."""
+    """Run a worker until SIGTERM or SIGINT; reload on SIGHUP.
+
+    Args:
+        ready: is called with a line of text once the worker serves.
+
+    Returns:
+        The counts of its replies, by status.
+    """
     server = Server(source, model_id, endpoint, options)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: server.stop())
     signal.signal(signal.SIGHUP, lambda *_: server.reload())
-    note = "" if server.shared else "; this broker speaks MQTT 3.1.1 only: run a single worker"
-    ready(f"ready: {source.path} as model {model_id} on {endpoint.host}:{endpoint.port}{note}")
+    hint = "" if server.shared else "; this broker speaks MQTT 3.1.1 only: run a single worker"
+    ready(f"ready: {source.path} as model {model_id} on {endpoint.host}:{endpoint.port}{hint}")
     server.serve_until_stopped()
     return dict(server.worker.counts)

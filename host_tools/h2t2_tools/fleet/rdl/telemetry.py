@@ -1,4 +1,4 @@
-"""What a worker says of itself every two seconds, in a message that is not retained: a worker that is gone leaves nothing."""
+"""The state that a worker publishes every two seconds. It is not retained: a worker that ends leaves nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from h2t2.link import wire
 from ...common.errors import describe_error
 
 EVERY_S = 2.0
-WAITS = 13  # as of h2t2.node.account: entry n counts answers below 2^n ms, the last one all that took longer
+WAITS = 13  # as of h2t2.node.account: entry n counts answers below 2^n ms, the last entry longer ones
 LARGEST = 4096  # bytes of a message
-ANY = wire.presence("+", "+") + "/state"
+ANY_STATE = wire.presence("+", "+") + "/state"
 
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # as of a node's state
 Words = Annotated[str, Field(max_length=300)]
@@ -43,7 +43,7 @@ class WorkerState(BaseModel):
 
 
 def topic(model: int, worker: str) -> str:
-    """Where a worker of a model says it."""
+    """The topic of a worker's state."""
     return wire.presence(model, worker) + "/state"
 
 
@@ -51,7 +51,7 @@ def parse_state(payload: bytes) -> WorkerState:
     """The state in a payload.
 
     Raises:
-        ValueError: it is too long, no JSON, or an entry is none of the schema's; the text says which.
+        ValueError: the payload is too long, no JSON, or an entry is invalid; the text says which.
     """
     if len(payload) > LARGEST:
         raise ValueError(f"a worker's state of {len(payload):,} bytes, at most {LARGEST:,}")
@@ -62,40 +62,40 @@ def parse_state(payload: bytes) -> WorkerState:
 
 
 def digest(path: Path) -> str:
-    """The version of a model: the first digits of its file's SHA-256; "" where it is in no file."""
+    """The version of a model: the first digits of its file's SHA-256; "" where there is no file."""
     with suppress(OSError), path.open("rb") as file:
-        made = hashlib.sha256()
+        content = hashlib.sha256()
         while block := file.read(1 << 20):
-            made.update(block)
-        return made.hexdigest()[:12]
+            content.update(block)
+        return content.hexdigest()[:12]
     return ""
 
 
 class Telemetry:
-    """Of one worker. source: where its model is; version: of that, replaced when it is loaded again."""
+    """The state of one worker. source: where its model is. version: of the model; set again after a reload."""
 
-    def __init__(self, source: str, version: str, now: float) -> None:
+    def __init__(self, source: str, version: str, clock_s: float) -> None:
         self.version = version
-        self.due = now
-        self._source, self._began = source, now
+        self.due = clock_s
+        self._source, self._began = source, clock_s
         self._waits = [0] * WAITS
 
     def answered(self, seconds: float) -> None:
-        """A request was answered so long after it came."""
+        """Count an answer that took so long."""
         self._waits[min(WAITS - 1, max(0, int(seconds * 1000)).bit_length())] += 1
 
-    def message(self, now: float, waiting: int, each_s: float, replies: Mapping[str, int]) -> bytes:
-        """What it says now."""
-        self.due = now + EVERY_S
-        made = WorkerState(
+    def message(self, clock_s: float, waiting: int, each_s: float, replies: Mapping[str, int]) -> bytes:
+        """The state of this moment, as a payload."""
+        self.due = clock_s + EVERY_S
+        content = WorkerState(
             host=socket.gethostname()[:300],
             pid=os.getpid(),
             source=self._source[-300:],
             version=self.version,
-            uptime_s=int(now - self._began),
+            uptime_s=int(clock_s - self._began),
             waiting=waiting,
             each_ms=round(each_s * 1000, 4),
             replies=dict(replies),
             waits=self._waits,
         )
-        return json.dumps(made.model_dump(), separators=(",", ":")).encode()
+        return json.dumps(content.model_dump(), separators=(",", ":")).encode()

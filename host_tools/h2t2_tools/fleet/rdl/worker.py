@@ -16,24 +16,32 @@ from h2t2.link import wire
 
 from . import watchdog
 from .models import Batch, Model, as_batch, labels
-from .watchdog import Told
+from .watchdog import BatchNote
 
-ROUNDING = 1e-4  # a float model's score may be outside [0, 1] by so much
+ROUNDING = 1e-4  # by which a float model's score may exceed [0, 1]
 LOG = logging.getLogger(__name__)
-HANG_S = 10.0  # beyond four times what is expected of a batch
-FIRST = 0.01  # seconds a request is expected to take before one has been measured
-SURGE = 4  # times what is expected: more than that a measured time does not count, as machines stand still now and then
+HANG_S = 10.0  # beyond four times the expected time of a batch
+FIRST = 0.01  # expected seconds of a request before the first measurement
+SURGE = 4  # times the expected time: a longer measurement counts as this, as machines pause now and then
 
 
 Kind = tuple[int, tuple[int, ...]]  # dtype and shape of samples that go into one batch
 
 
 class Worker:
-    """Serves one model as `model_id`. `model` may be replaced between two batches.
+    """Serves one model as `model_id`.
 
-    limit: bytes of data a request may have. media: type that RAW bytes must be of.
-    counts: replies by status text, and "dropped" for payloads too short to be answered. each: seconds that the model takes a
-    request, measured. log: told why a model failed. told: who is told what is being done.
+    Args:
+        log: is called with the reason why a model failed.
+        note: where batches are noted, for the parent.
+        limit: bytes of data a request may have.
+        media: type of RAW bytes.
+
+    Attributes:
+        model: may be replaced between two batches.
+        counts: replies by status text, and "dropped" for payloads too short to be answered.
+        failures: batches on which the model failed.
+        seconds_each: seconds of a request, measured.
     """
 
     def __init__(
@@ -41,71 +49,71 @@ class Worker:
         model: Model,
         model_id: int,
         log: Callable[[str], None] = lambda _: None,
-        told: Told | None = None,
+        *,
+        note: BatchNote | None = None,
         limit: int = wire.MAX_DATA,
         media: str = "",
     ) -> None:
         self.model = model
         self.model_id = model_id
         self.counts: Counter[str] = Counter()
-        self.failures = 0  # batches the model failed on
-        self.each = FIRST
-        self.told = told or Told(HANG_S)
+        self.failures = 0
+        self.seconds_each = FIRST
+        self.note = note or BatchNote(HANG_S)
         self._log = log
         self._limit, self._media = limit, media
-        if model.shape is not None:  # warmed up, and measured: the second time, for what is only done once
+        if model.shape is not None:  # the first run warms it up, the second measures
             for _ in range(2):
-                self._labels(np.zeros((1, *model.shape), np.int8))
+                self._run_model(np.zeros((1, *model.shape), np.int8))
 
-    def answers(self, payloads: list[bytes]) -> list[bytes | None]:
-        """The reply to each request; an error status for a bad one; None where nobody could be answered."""
+    def answer(self, payloads: list[bytes]) -> list[bytes | None]:
+        """The reply to each request, with an error status for a bad one; None for a payload that names no request."""
         replies: list[bytes | None] = [None] * len(payloads)
-        alike: dict[Kind, list[tuple[int, worker_wire.Request]]] = {}
-        self.told.look()
+        batches: dict[Kind, list[tuple[int, worker_wire.Request]]] = {}
+        self.note.read_suspects()
         for n, payload in enumerate(payloads):
             try:
                 request = worker_wire.decode_request(payload)
             except ValueError:
-                replies[n] = self.refusal(payload, worker_wire.refusal(payload))
+                replies[n] = self.refuse(payload, worker_wire.refusal(payload))
                 continue
             sample = self._kind(request) if request.model == self.model_id else None
-            judged = self.told.judge(request.data)
-            wrong = self.wrong(request)
-            if wrong or sample is None:
-                replies[n] = self._reply(wrong, request)
-            elif judged == watchdog.REFUSED:
+            suspicion = self.note.suspicion(request.data)
+            error = self.request_error(request)
+            if error or sample is None:
+                replies[n] = self._reply(error, request)
+            elif suspicion == watchdog.REFUSED:
                 replies[n] = self._reply(wire.REFUSED, request)
-            elif judged:
-                (answer,) = self._batch([request], sample)
-                self.told.clear(request.data)
+            elif suspicion:
+                (answer,) = self._answer_batch([request], sample)
+                self.note.clear_suspect(request.data)
                 replies[n] = self._reply(answer[0], request, answer[1], answer[2])
             else:
-                alike.setdefault(sample, []).append((n, request))
-        for sample, batch in alike.items():
-            for (n, request), answer in zip(batch, self._batch([request for _, request in batch], sample)):
+                batches.setdefault(sample, []).append((n, request))
+        for sample, batch in batches.items():
+            for (n, request), answer in zip(batch, self._answer_batch([request for _, request in batch], sample)):
                 replies[n] = self._reply(answer[0], request, answer[1], answer[2])
         return replies
 
-    def wrong(self, request: worker_wire.Request) -> int:
-        """The status for a request that is none of this model's, OK for one that is."""
+    def request_error(self, request: worker_wire.Request) -> int:
+        """The status of a request that this model cannot answer; OK for one that it can."""
         if request.model != self.model_id:
             return wire.WRONG_MODEL
         if len(request.data) > self._limit:
             return wire.TOO_LARGE
         return wire.OK if self._kind(request) else wire.MALFORMED
 
-    def refusal(self, payload: bytes, status: int) -> bytes | None:
-        """An error reply to a payload that is not looked into any further."""
-        known = worker_wire.peek_request(payload)
-        if known is None:
+    def refuse(self, payload: bytes, status: int) -> bytes | None:
+        """The error reply to a payload; None for one that names no request."""
+        identity = worker_wire.peek_request(payload)
+        if identity is None:
             self.counts["dropped"] += 1
             return None
         self.counts[wire.STATUS[status]] += 1
-        return worker_wire.encode_reply(status, known[0], known[1], -1, 0)
+        return worker_wire.encode_reply(status, identity[0], identity[1], -1, 0)
 
     def _kind(self, request: worker_wire.Request) -> Kind | None:
-        """A request's dtype, and the shape it is read in: the model's own where it has as many numbers, the request's where the
-        model takes any. None: it does not fit."""
+        """A request's dtype, and the model's own shape, or the request's where the model takes any. None: it does not fit."""
         if request.dtype == wire.RAW:
             return (wire.RAW, ()) if self.model.raw and request.media == self._media else None
         own = self.model.shape
@@ -113,42 +121,48 @@ class Worker:
             return request.dtype, tuple(request.shape)
         return (request.dtype, own) if prod(own) == prod(request.shape) else None
 
-    def _batch(self, requests: list[worker_wire.Request], kind: Kind) -> list[tuple[int, int, int]]:
-        """The labels of requests of one kind; the watchdog is told."""
+    def _answer_batch(self, requests: list[worker_wire.Request], kind: Kind) -> list[tuple[int, int, int]]:
+        """(status, label, Q15 score) of requests of one kind. The batch is noted for the parent."""
         data = [request.data for request in requests]
-        self.told.begin(data, len(requests) * self.each)
+        self.note.begin_batch(data, len(requests) * self.seconds_each)
         try:
-            return self._labels(as_batch(data, *kind))
+            return self._run_model(as_batch(data, *kind))
         finally:
-            self.told.end()
+            self.note.end_batch()
 
-    def _labels(self, batch: Batch) -> list[tuple[int, int, int]]:
-        """(status, label, Q15 score) of each sample; FAILED where the model raises, or gives what is no score: for all of them,
-        or for those whose score it says is none, NaN."""
+    def _run_model(self, batch: Batch) -> list[tuple[int, int, int]]:
+        """(status, label, Q15 score) of each sample.
+
+        FAILED for all where the model raises or returns no scores in [0, 1]; FAILED for samples whose score is NaN.
+        """
         began = perf_counter()
         try:
             scores = np.asarray(self.model.scores(batch), dtype=float)
-            good = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
-            none = np.zeros(len(batch), bool)
+            valid = len(scores) == len(batch) and scores.shape[1:] != (1,) and scores.ndim in (1, 2)
+            unknown = np.zeros(len(batch), bool)
             inside = (scores > -ROUNDING) & (scores < 1 + ROUNDING)
-            if good and not inside.all():
-                none = np.isnan(scores.reshape(len(scores), -1)).any(1)
-                good = bool((np.isnan(scores) | inside).all()) and not none.all()
+            if valid and not inside.all():
+                unknown = np.isnan(scores.reshape(len(scores), -1)).any(1)
+                valid = bool((np.isnan(scores) | inside).all()) and not unknown.all()
                 scores = np.nan_to_num(scores)
-            why = f"it gave no {len(batch)} scores in [0, 1], nor as many rows of them, one a class"
-        except Exception as error:  # a model of somebody's own: the worker stays up and says so
-            good, why = False, f"{type(error).__name__}: {error}"
+            why = f"want {len(batch)} scores in [0, 1], or as many rows of them, one a class"
+        except Exception as error:  # a user's model: the worker stays up
+            valid, why = False, f"{type(error).__name__}: {error}"
             LOG.debug("the model raised", exc_info=error)
         took = (perf_counter() - began) / len(batch)
-        self.each += (took - self.each) / 2 if self.each == FIRST else (min(took, SURGE * self.each) - self.each) / 8
-        if not good:
+        self.seconds_each += (
+            (took - self.seconds_each) / 2
+            if self.seconds_each == FIRST
+            else (min(took, SURGE * self.seconds_each) - self.seconds_each) / 8
+        )
+        if not valid:
             self.failures += 1
             if self.failures <= 20 or self.failures % 1024 == 0:  # a stranger's samples must not fill the log
                 self._log(f"the model failed on {len(batch)} samples: {why} (failure {self.failures})")
             return [(wire.FAILED, -1, 0)] * len(batch)
-        best = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
-        answers = zip(labels(scores).tolist(), best.tolist(), none.tolist())
-        return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answers]
+        top = np.clip(scores.max(1) if scores.ndim == 2 else scores, 0, 1)
+        answer = zip(labels(scores).tolist(), top.tolist(), unknown.tolist())
+        return [(wire.FAILED, -1, 0) if bad else (wire.OK, label, round(score * ONE)) for label, score, bad in answer]
 
     def _reply(self, status: int, request: worker_wire.Request, label: int = -1, score: int = 0) -> bytes:
         self.counts[wire.STATUS[status]] += 1

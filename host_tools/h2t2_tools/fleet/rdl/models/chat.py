@@ -22,16 +22,25 @@ from .spending import Spending
 from .tensors import Batch, picked
 from .web import Later, Web, token
 
-CLASSES = "{classes}"  # in a prompt: the words that may be answered
-LEAST_S = 0.5  # of a time-out's rest, for one more try
+CLASSES = "{classes}"  # in a prompt: stands for the names of the classes
+LEAST_S = 0.5  # that must remain of the time-out for one more try
 TRIES = 4
 
 
 class Described(BaseModel):
-    """What NAME.toml says. prompt: may hold {classes}. classes: what may be answered, class 0 first. timeout_s: of an answer,
-    repetitions and all. logprobs: ask for probabilities; where the server gives none the answer itself counts as certain.
-    parallel: pictures that are asked about at once. price_in, price_out: of a million tokens; a_day: most that may be spent a
-    day, in the same money; requests_a_day: most that is asked a day. secret: a file with the token."""
+    """The entries of NAME.toml.
+
+    Args:
+        prompt: may hold {classes}.
+        classes: the answers, class 0 first.
+        timeout_s: of an answer, with repetitions.
+        logprobs: ask for probabilities; without them the answer counts as certain.
+        parallel: requests at a time.
+        price_in, price_out: of a million tokens.
+        a_day: the most that may be spent a day, in the same currency.
+        requests_a_day: the most requests a day.
+        secret: a file with the token.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,21 +59,21 @@ class Described(BaseModel):
 
     @field_validator("classes")
     @classmethod
-    def _told_apart(cls, given: list[str]) -> list[str]:
-        words = [_plain(word) for word in given]
+    def _differ(cls, words: list[str]) -> list[str]:
+        words = [_plain(word) for word in words]
         if not all(words) or len(set(words)) < len(words):
-            raise ValueError("want as many words that differ, capitals and punctuation aside")
-        return given
+            raise ValueError("want words that differ not only in capitals and punctuation")
+        return words
 
     @model_validator(mode="after")
     def _priced(self) -> Described:
         if self.a_day and not (self.price_in or self.price_out):
-            raise ValueError("a_day limits what is spent: say what a million tokens cost, price_in and price_out")
+            raise ValueError("a_day limits the spending: give the prices of a million tokens, price_in and price_out")
         return self
 
 
 class Chat:
-    """Such a model: a score a class, of the first token's probabilities where they are told."""
+    """A language model: a score a class, from the probabilities of the first token where the server returns them."""
 
     raw = True
     shape: tuple[int, ...] | None = None
@@ -83,58 +92,59 @@ class Chat:
         self._threads = ThreadPoolExecutor(self.about.parallel, "chat")
 
     def scores(self, batch: Batch) -> np.ndarray:
-        """(n,) or (n, K); NaN where an answer is none of the classes, as the others' are answers all the same."""
-        urls = [data_url(one, self._media) for one in batch]
-        rows = np.array(list(self._threads.map(self._sure, urls)))
+        """(n,) or (n, K); NaN where an answer is no class."""
+        urls = [data_url(entry, self._media) for entry in batch]
+        rows = np.array(list(self._threads.map(self._ask_or_nan, urls)))
         if np.isnan(rows).all():
-            raise self._why
+            raise self._last_error
         return picked(rows, self._source.event)
 
-    def _sure(self, url: str) -> list[float]:
+    def _ask_or_nan(self, url: str) -> list[float]:
         try:
-            return self._asked(url)
+            return self._ask(url)
         except (ValueError, OSError) as error:
-            self._why: Exception = error
+            self._last_error: Exception = error
             return [math.nan] * len(self._words)
 
-    def _asked(self, url: str) -> list[float]:
-        """A probability for each class. Tried again where the server is overloaded, until the time is over."""
+    def _ask(self, url: str) -> list[float]:
+        """A probability for each class. It asks an overloaded server again until the time-out."""
         about = self.about
         prompt = about.prompt.replace(CLASSES, ", ".join(about.classes))
         content = [{"type": "text", "text": prompt}, {"type": "image_url", "image_url": {"url": url}}]
-        most = max(8, 2 * max(map(len, about.classes)))
+        max_tokens = max(8, 2 * max(map(len, about.classes)))
         request: dict[str, Any] = {
-            "model": about.model, "messages": [{"role": "user", "content": content}], "temperature": 0, "max_tokens": most,
+            "model": about.model, "messages": [{"role": "user", "content": content}], "temperature": 0,
+            "max_tokens": max_tokens,
         }  # fmt: skip
         if about.logprobs:
             request.update(logprobs=True, top_logprobs=min(20, max(5, 2 * len(self._words))))
         end = time.monotonic() + about.timeout_s
         for n in range(TRIES):
-            self._spending.ask()
+            self._spending.count_request()
             try:
-                told = self._web.json(self._url, request, max(LEAST_S, end - time.monotonic()))
+                answer = self._web.json(self._url, request, max(LEAST_S, end - time.monotonic()))
                 break
             except Later as error:
-                if n == TRIES - 1 or time.monotonic() + error.after + LEAST_S > end:
+                if n == TRIES - 1 or time.monotonic() + error.retry_s + LEAST_S > end:
                     raise
-                time.sleep(error.after)
-        self._count(told.get("usage"))
-        return self._read(told)
+                time.sleep(error.retry_s)
+        self._count(answer.get("usage"))
+        return self._read(answer)
 
     def _count(self, usage: Any) -> None:
         tokens = [usage.get(name) if isinstance(usage, dict) else 0 for name in ("prompt_tokens", "completion_tokens")]
-        given, made = (n if isinstance(n, int) and n >= 0 else 0 for n in tokens)
-        self._spending.spent((given * self.about.price_in + made * self.about.price_out) / 1e6)
+        words, output_tokens = (n if isinstance(n, int) and n >= 0 else 0 for n in tokens)
+        self._spending.add_cost((words * self.about.price_in + output_tokens * self.about.price_out) / 1e6)
 
-    def _read(self, told: dict[str, Any]) -> list[float]:
-        """ValueError for an answer that is none of the classes."""
+    def _read(self, answer: dict[str, Any]) -> list[float]:
+        """The probabilities in an answer. ValueError for an answer that is no class."""
         try:
-            choice = told["choices"][0]
+            choice = answer["choices"][0]
             text = choice["message"]["content"]
-            said = _plain(text)
+            text_words = _plain(text)
         except (KeyError, IndexError, TypeError, AttributeError):
             raise ValueError(f"{self._url}: no choices[0].message.content in its answer") from None
-        chosen = [n for n, word in enumerate(self._words) if said == word or said.startswith(word + " ")]
+        chosen = [n for n, word in enumerate(self._words) if text_words == word or text_words.startswith(word + " ")]
         if not chosen:
             raise ValueError(f"{self._url}: it answered {text[:80]!r}; want one of {', '.join(self.about.classes)}")
         best = max(chosen, key=lambda n: len(self._words[n]))
@@ -142,20 +152,20 @@ class Chat:
 
 
 def _by_tokens(logprobs: Any, words: list[str]) -> list[float] | None:
-    """The classes' probabilities by the first token that may be one: a token is that class's whose word alone begins with it.
+    """The classes' probabilities by the first token that begins a class: a token counts for the only class that begins with it.
 
-    None where they are not told, or tell no classes apart.
+    None where there are none, or where they do not distinguish the classes.
     """
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(tokens, list):
         return None
-    for one in tokens:
-        if not isinstance(one, dict) or not _plain(str(one.get("token", ""))):
+    for entry in tokens:
+        if not isinstance(entry, dict) or not _plain(str(entry.get("token", ""))):
             continue  # a space, a quotation mark
         sums = [0.0] * len(words)
-        for choice in one.get("top_logprobs") or []:
-            begun = _plain(str(choice.get("token", ""))) if isinstance(choice, dict) else ""
-            meant = [n for n, word in enumerate(words) if begun and word.startswith(begun)]
+        for choice in entry.get("top_logprobs") or []:
+            token_text = _plain(str(choice.get("token", ""))) if isinstance(choice, dict) else ""
+            meant = [n for n, word in enumerate(words) if token_text and word.startswith(token_text)]
             chance = choice.get("logprob") if meant else None
             if len(meant) == 1 and isinstance(chance, (int, float)) and chance <= 0:
                 sums[meant[0]] += math.exp(chance)
@@ -165,5 +175,5 @@ def _by_tokens(logprobs: Any, words: list[str]) -> list[float] | None:
 
 
 def _plain(text: str) -> str:
-    """A text in small letters, its words with one space between them, without what stands round them."""
+    """A text in small letters, without punctuation, with single spaces."""
     return " ".join("".join(c if c.isalnum() or c in "-_" else " " for c in text.casefold()).split())

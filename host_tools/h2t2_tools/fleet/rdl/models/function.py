@@ -10,7 +10,7 @@ from .tensors import Batch, floats
 
 
 class Function:
-    """FILE.py:FUNCTION, called with an array (n, *sample), as sent or float32 restored, or with a list of n RAW bytes; it
+    """FILE.py:FUNCTION, called with an array (n, *sample), as sent or restored to float32, or with a list of n RAW bytes. It
     returns n scores, or (n, K)."""
 
     raw = True
@@ -22,5 +22,5 @@ class Function:
 
     def scores(self, batch: Batch) -> np.ndarray:
         tensors = not isinstance(batch, list)
-        made = np.asarray(self._call(floats(batch, self._source) if tensors and self._source.floats else batch), dtype=float)
-        return made if self._source.event is None else made.reshape(-1)
+        scores = np.asarray(self._call(floats(batch, self._source) if tensors and self._source.floats else batch), dtype=float)
+        return scores if self._source.event is None else scores.reshape(-1)

@@ -13,7 +13,7 @@ from .web import Web
 
 
 class Instances:
-    """A server's model: given the floats of a sample, or RAW bytes, which travel as {"b64": ...}."""
+    """A server's model. It takes the floats of a sample, or RAW bytes as {"b64": ...}."""
 
     raw = True
     shape: tuple[int, ...] | None = None
@@ -28,8 +28,8 @@ class Instances:
             samples = [{"b64": base64.b64encode(data).decode()} for data in batch]
         else:
             samples = floats(batch, s).tolist()
-        told = self._web.json(s.path, {"instances": samples})
-        if "predictions" not in told:
+        answer = self._web.json(s.path, {"instances": samples})
+        if "predictions" not in answer:
             raise ValueError(f'{s.path}: no "predictions" in its answer')
-        made = np.asarray(told["predictions"], dtype=float)
-        return made if made.ndim < 2 else picked(made.reshape(len(batch), -1), s.event)
+        scores = np.asarray(answer["predictions"], dtype=float)
+        return scores if scores.ndim < 2 else picked(scores.reshape(len(batch), -1), s.event)

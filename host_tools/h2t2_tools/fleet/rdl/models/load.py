@@ -1,4 +1,4 @@
-"""Remote models a worker can serve, by where they are; a worker replaces one by the next while it serves."""
+"""Loads the remote model that a source names."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from .tensors import Model, as_batch
 
 
 def load(source: Source, log: Callable[[str], None] = lambda _: None) -> Model:
-    """UserError or ValueError, naming the file, for one that is not such a model. Each kind is imported where it is wanted.
+    """The remote model of a source. Each kind is imported when it is needed.
 
-    log: told what goes wrong while it answers all the same.
+    Args:
+        log: is called with failures that the model survives.
+
+    Raises:
+        UserError, ValueError: the file holds no such model.
     """
-    if source.then:
+    if source.second:
         from .chain import Chain
 
-        return Chain(_one(source), load(source.then, log), source, log)
-    return _one(source)
+        return Chain(_load_single(source), load(source.second, log), source, log)
+    return _load_single(source)
 
 
-def _one(source: Source) -> Model:
+def _load_single(source: Source) -> Model:
     if is_url(source.path):
         from .inference import Inference
         from .instances import Instances
@@ -53,7 +57,7 @@ def _one(source: Source) -> Model:
 
 
 def answers(pair: Pair) -> np.ndarray:
-    """What the remote model of a pair makes of what an offload of every test sample sends: scores, (n,) or (n, K)."""
+    """The scores of a pair's remote model for the payloads of all test samples, (n,) or (n, K)."""
     remote = pair.info.remote
     sent = [pair.test_payload(n) for n in range(len(pair.x))]
     return load(of_pair(pair)).scores(as_batch(sent, wire.DTYPES.index(remote.dtype), tuple(remote.shape)))

@@ -12,7 +12,7 @@ from .tensors import Batch, floats, integers, picked
 
 
 class Onnx:
-    """Any input and output type; a whole batch at once where its first dimension is free.
+    """A model of any input and output type. It runs a whole batch at once where its first dimension is free.
 
     Of several outputs, the first of floats holds the scores: skl2onnx puts the labels before the probabilities.
     """
@@ -26,16 +26,16 @@ class Onnx:
             raise UserError(f"{source.path}: needs onnxruntime; run: pip install h2t2-edge[onnx]") from None
         try:
             self._session = onnxruntime.InferenceSession(source.path, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a dozen kinds of its own
+        except Exception as error:  # onnxruntime raises a dozen types of its own
             raise UserError(f"{source.path}: not a model onnxruntime can run: {str(error).splitlines()[0]}") from None
-        given = self._session.get_inputs()
-        if len(given) != 1:
-            raise UserError(f"{source.path}: {len(given)} inputs, want one")
-        self._name, self._integers = given[0].name, given[0].type == "tensor(int8)"
-        dimensions = given[0].shape[1:]
+        inputs = self._session.get_inputs()
+        if len(inputs) != 1:
+            raise UserError(f"{source.path}: {len(inputs)} inputs, want one")
+        self._name, self._integers = inputs[0].name, inputs[0].type == "tensor(int8)"
+        dimensions = inputs[0].shape[1:]
         fixed = all(isinstance(n, int) for n in dimensions)
         self.shape: tuple[int, ...] | None = tuple(dimensions) if fixed else None
-        self._one_by_one = isinstance(given[0].shape[0], int)
+        self._one_by_one = isinstance(inputs[0].shape[0], int)
         self._output = _scores_output(self._session)
         self._source = source
 
@@ -43,8 +43,8 @@ class Onnx:
         s = self._source
         x = integers(batch, s) if self._integers else floats(batch, s)
         parts = [x[n : n + 1] for n in range(len(x))] if self._one_by_one else [x]
-        made = np.concatenate([_rows(self._session.run([self._output], {self._name: part})[0]) for part in parts])
-        return picked(made.reshape(len(batch), -1), s.event)
+        outputs = [_rows(self._session.run([self._output], {self._name: samples})[0]) for samples in parts]
+        return picked(np.concatenate(outputs).reshape(len(batch), -1), s.event)
 
 
 def _scores_output(session: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a model that sees pictures is sent: raw bytes as they came, numbers as a PNG."""
+"""Payloads for models that see pictures: raw bytes as they are, numbers as a PNG."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from io import BytesIO
 
 import numpy as np
 
-LEAST = 64  # pixels of a side: smaller pictures are enlarged by a whole factor, as such models see little in them
+MIN_SIDE = 64  # pixels of a side; smaller pictures are enlarged by a whole factor, as such models see little in them
 
 
 def picture(sample: np.ndarray) -> np.ndarray:
@@ -25,18 +25,18 @@ def picture(sample: np.ndarray) -> np.ndarray:
 
 
 def png(sample: np.ndarray) -> bytes:
-    """A sample of numbers as a PNG file, enlarged to LEAST."""
+    """A sample of numbers as a PNG file, enlarged to MIN_SIDE."""
     from PIL import Image
 
     pixels = picture(sample)
-    factor = -(-LEAST // min(pixels.shape[:2]))
+    factor = -(-MIN_SIDE // min(pixels.shape[:2]))
     with BytesIO() as file:
         Image.fromarray(pixels.repeat(factor, 0).repeat(factor, 1)).save(file, "PNG")
         return file.getvalue()
 
 
 def data_url(sample: np.ndarray | bytes, media: str) -> str:
-    """A sample in a URL of its own. media: type that bytes are of."""
+    """A sample as a data URL. media: type of bytes."""
     if isinstance(sample, bytes):
         if not media.startswith("image/"):
             raise ValueError(f"offloads of {media or 'no media type'}; want pictures, image/jpeg or the like")

@@ -1,4 +1,4 @@
-"""Where a remote model is, and how it is read."""
+"""The source of a remote model: where it is, and how it is read."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ from h2t2.link import wire
 from ....common.functions import is_user_function
 from ....common.pairs import InputScaling, Pair
 
-TOKEN, THEN_TOKEN = "H2T2_REMOTE_TOKEN", "H2T2_THEN_TOKEN"  # in the environment: of a model, and of the second of a chain
+# environment variables: tokens of a model's server, and of the second model's
+TOKEN, SECOND_TOKEN = "H2T2_REMOTE_TOKEN", "H2T2_THEN_TOKEN"
 
 
 @dataclass(frozen=True)
 class Source:
     """Where a model is and how it is read.
 
-    path: .tflite, .onnx, FILE.py:FUNCTION, .toml of a language model's server, or a URL. event: index of class 1 among its
-    outputs, None: each is a class. scale, zero_point, prepared: what a float model's input is restored with, scale (q -
-    zero_point) and then `prepared` undone; and what floats become the int8 of an int8 model by. floats: a function wants
-    floats, not a tensor as sent. limit: bytes of data a request may have. media: type that RAW bytes are of. secret: a file
-    with the token of a server, variable: else what of the environment holds it. then: who is asked where this one is unsure,
-    then_beta: what that costs, 0 to 1. costs: what saying the second class costs when it is the first, None: as two classes
-    have it by default.
+    Args:
+        path: .tflite, .onnx, FILE.py:FUNCTION, .toml of a language model's server, or a URL.
+        event: index of class 1 among its outputs; None: each output is a class.
+        scale, zero_point, prepared: how int8 becomes the input of a float model, scale (q - zero_point) and then the inverse of
+            `prepared`; and how floats become the input of an int8 model.
+        floats: a function takes floats, not a tensor as sent.
+        limit: bytes of data a request may have.
+        media: type of RAW bytes.
+        secret: a file with the server's token.
+        variable: the environment variable with the token, if there is no such file.
+        second: the model that is asked where this one is unsure.
+        second_beta: the cost of that, 0 to 1.
+        costs: [true class][decision], of wrong decisions; None: the defaults of two classes.
     """
 
     path: str
@@ -38,8 +45,8 @@ class Source:
     media: str = ""
     secret: str = ""
     variable: str = TOKEN
-    then: Source | None = None
-    then_beta: float = 0.0
+    second: Source | None = None
+    second_beta: float = 0.0
     costs: list[list[float]] | None = None
 
     @property
@@ -47,21 +54,21 @@ class Source:
         return Path(self.path.rpartition(":")[0] if is_user_function(self.path) else self.path)
 
     def version(self) -> tuple[int, ...]:
-        """Changes when a file of it does; () while there is none."""
+        """A value that changes with the model's files; () while there is none."""
         try:
-            found = os.stat(self.file)
+            status = os.stat(self.file)
         except OSError:
             return ()
-        return found.st_mtime_ns, found.st_size, *(self.then.version() if self.then else ())
+        return status.st_mtime_ns, status.st_size, *(self.second.version() if self.second else ())
 
 
-INFERENCE = "/v2/models/"  # in the URL of a model that is asked by the open inference protocol
-ALL = "all"  # of a model's outputs: each is a class
+INFERENCE = "/v2/models/"  # in URLs of the open inference protocol
+ALL_OUTPUTS = "all"  # each output of the model is a class
 
 
 @dataclass(frozen=True)
-class Then:
-    """Who is asked where a remote model is unsure, and what that costs; secret: a file with a server's token."""
+class SecondModel:
+    """The model that is asked where the first is unsure, and the cost of that. secret: a file with a server's token."""
 
     path: str
     beta: float
@@ -73,23 +80,41 @@ def of_pair(
     path: str | None = None,
     event: int | str | None = None,
     resolver: str = "reference",
+    *,
     secret: str = "",
-    then: Then | None = None,
+    second: SecondModel | None = None,
     variable: str = TOKEN,
 ) -> Source:
-    """The remote model of a pair; path: another in its place, which is given the same input; event: the output that is class 1,
-    or ALL, None: as the pair has it. secret, variable: where a server's token is. then: a second one, given the same."""
+    """The remote model of a pair.
+
+    Args:
+        path: another model in its place, with the same input.
+        event: the output that is class 1, or ALL_OUTPUTS; None: as the pair says.
+        secret, variable: where a server's token is.
+        second: a second model, with the same input.
+    """
     about, remote = pair.info, pair.info.remote
     if event is None:
-        event = ALL if about.costs else about.event_output("rdl")
-    output = None if event == ALL else int(event)
+        event = ALL_OUTPUTS if about.costs else about.event_output("rdl")
+    output = None if event == ALL_OUTPUTS else int(event)
     own = remote.model if is_url(remote.model) else str(pair.rdl)
-    second = of_pair(pair, then.path, event, resolver, then.secret, None, THEN_TOKEN) if then else None
+    next_source = of_pair(pair, second.path, event, resolver, secret=second.secret, variable=SECOND_TOKEN) if second else None
     return Source(
-        path or own, output, resolver, remote.scale, remote.zero_point,
-        about.prepared.get("rdl"), remote.floats and path is None, remote.limit, remote.media,
-        secret, variable, second, then.beta if then else 0.0, about.costs,
-    )  # fmt: skip
+        path=path or own,
+        event=output,
+        resolver=resolver,
+        scale=remote.scale,
+        zero_point=remote.zero_point,
+        prepared=about.prepared.get("rdl"),
+        floats=remote.floats and path is None,
+        limit=remote.limit,
+        media=remote.media,
+        secret=secret,
+        variable=variable,
+        second=next_source,
+        second_beta=second.beta if second else 0.0,
+        costs=about.costs,
+    )
 
 
 def is_url(path: str) -> bool:

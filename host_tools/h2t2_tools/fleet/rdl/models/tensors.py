@@ -1,4 +1,4 @@
-"""Samples as a remote model is given them, from a request's data; and the scores that it gives."""
+"""The input of remote models, made from requests, and their scores."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Batch = np.ndarray | list[bytes]  # samples of one kind: tensors of a dtype of N
 
 
 class Model(Protocol):
-    """shape: of one sample's tensor, without the batch; None where any is taken. raw: whether it takes RAW bytes."""
+    """A remote model. shape: of one sample's tensor; None for any. raw: whether it takes RAW bytes."""
 
     shape: tuple[int, ...] | None
     raw: bool
 
     def scores(self, batch: Batch) -> np.ndarray:
-        """A batch to the event's scores, (n,), in [0, 1], or to those of every class, (n, K)."""
+        """The scores of a batch, in [0, 1]: of the event (n,), or of every class (n, K)."""
         ...
 
 
 def as_batch(payloads: Sequence[bytes | memoryview], dtype: int, shape: tuple[int, ...]) -> Batch:
-    """The data of requests of one kind. dtype: a code of the wire's; shape: of one sample."""
+    """A batch from the data of requests of one kind. dtype: a code of the wire; shape: of one sample."""
     if dtype == wire.RAW:
         return [bytes(data) for data in payloads]
     tensors = [np.frombuffer(data, NUMBERS[dtype]).reshape(shape) for data in payloads]
@@ -41,7 +41,7 @@ def as_batch(payloads: Sequence[bytes | memoryview], dtype: int, shape: tuple[in
 
 
 def integers(batch: Batch, source: Source) -> np.ndarray:
-    """What an int8 model reads of a batch, int8 (n, *sample): uint8 is int8 + 128, floats are prepared and quantised."""
+    """A batch for an int8 model, int8 (n, *sample): uint8 is int8 + 128, floats are prepared and quantised."""
     x = np.asarray(batch)
     if x.dtype == np.uint8:
         return (x.astype(np.int16) - 128).astype(np.int8)
@@ -51,7 +51,7 @@ def integers(batch: Batch, source: Source) -> np.ndarray:
 
 
 def floats(batch: Batch, source: Source) -> np.ndarray:
-    """What a float model was trained on, float32 (n, *sample): floats as they were sent, integers restored."""
+    """A batch for a float model, float32 (n, *sample): floats as they were sent, integers restored."""
     x = np.asarray(batch)
     if x.dtype == np.float32:
         return x
@@ -60,19 +60,19 @@ def floats(batch: Batch, source: Source) -> np.ndarray:
 
 
 def picked(outputs: np.ndarray, event: int | None) -> np.ndarray:
-    """Of a model's outputs (n, K) the event's, (n,), which is the only one where there is one; event None: as they are."""
+    """The event's column (n,) of a model's outputs (n, K), or the only column; event None: all outputs."""
     return outputs if event is None else outputs[:, 0 if outputs.shape[1] == 1 else event]
 
 
 def labels(scores: np.ndarray) -> np.ndarray:
-    """(n,) int: what scores, (n,) of class 1 or (n, K), say."""
+    """The labels (n,) of scores, (n,) of class 1 or (n, K)."""
     return scores.argmax(1) if scores.ndim == 2 else (scores >= 0.5).astype(np.int64)
 
 
 def warmed(model: Model) -> Model:
-    """The model, after it has run once: what is done at the first run only is not a request's to wait for.
+    """The model, after one run: no request waits for the work of the first run.
 
-    One that fails at it is the worker's affair, which says so at its first request.
+    A failure is ignored: the worker reports it at the first request.
     """
     if model.shape is not None:
         with suppress(Exception):

@@ -11,7 +11,7 @@ from .tensors import Batch, integers
 
 
 class TFLite:
-    """One sample after the other: TFLite's CPU kernels gain nothing from a batch."""
+    """A .tflite model. It runs sample after sample: TFLite's CPU kernels gain nothing from a batch."""
 
     raw = False
 
@@ -23,5 +23,5 @@ class TFLite:
     def scores(self, batch: Batch) -> np.ndarray:
         x = integers(batch, self._source)
         if self._source.event is None:
-            return np.array([self._model.scores(one) for one in x])
-        return np.array([self._model.score(self._model.run(one)) for one in x])
+            return np.array([self._model.scores(sample) for sample in x])
+        return np.array([self._model.score(self._model.run(sample)) for sample in x])
