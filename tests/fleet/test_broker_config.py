@@ -42,7 +42,7 @@ def test_a_revoked_name_must_have_been_issued(tmp_path, capsys):
     assert main(["certs", "--out", str(out), "--revoke", "a"]) == 0
     index = json.loads((out / "index.json").read_text())
     assert {one["name"]: one["revoked"] for one in index} == {"a": True, "b": False}
-    assert "1 certificates taken back" in capsys.readouterr().out
+    assert "1 certificates revoked" in capsys.readouterr().out
     (out / "index.json").write_text("[1]")
     assert main(["certs", "--out", str(out), "--revoke", "a"]) == 2
     other = tmp_path / "other"

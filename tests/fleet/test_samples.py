@@ -142,7 +142,7 @@ def test_what_they_say_of_the_local_model(tmp_path):
     rows = [("d", request(i, k=9), reply(i, i % 2)) for i in range(60)]
     rows += [("d", request(100 + i, 3277, k=1), reply(100 + i, int(i < 4))) for i in range(40)]
     base = store.open_folder(kept(tmp_path, rows))
-    one = account.by_device(store.read(base), 4)["d"].told()
+    one = account.by_device(store.read(base), 4)["d"].to_json()
     weight = 40 * ONE / 3277
     assert one["samples"] == 100 and one["explored"] == 40 and abs(one["stand_for"] - 60 - weight) < 0.1
     assert abs(one["accuracy"] - (30 + 0.9 * weight) / (60 + weight)) < 1e-4 and 0 < one["error"] < 0.1

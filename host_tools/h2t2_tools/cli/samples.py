@@ -61,7 +61,7 @@ class Samples(Reporting):
             raise UserError(f"{self.folder}: no samples" + (f" of {self.device}" if self.device else ""))
         first, last = min(device.first for device in devices.values()), max(device.last for device in devices.values())
         summary: dict[str, Any] = {
-            "devices": {name: device.told() for name, device in sorted(devices.items())},
+            "devices": {name: device.to_json() for name, device in sorted(devices.items())},
             "bytes": used_bytes(base),
             "time": account.over_time(rows(), self.bits, first, last),
             "reliability": account.reliability(rows(), self.bits),
@@ -73,7 +73,7 @@ class Samples(Reporting):
         if self.figure:
             from ..common import plots
 
-            count = sum(device.whole.samples for device in devices.values())
+            count = sum(device.total.samples for device in devices.values())
             plots.sample_agreement(Path(self.figure), summary["time"], summary["reliability"], f"{count:,} samples")
         return summary
 

@@ -1,1 +1,1 @@
-"""What runs around a broker: nodes, remote workers, commands, certificates, the broker itself."""
+"""Everything around a broker: nodes, workers, monitoring, updates, commands, certificates, the broker itself."""

@@ -1,4 +1,4 @@
-"""Brokers for a demo or a test: amqtt in this process, a Mosquitto of our own, or somebody's at a URL."""
+"""Brokers for a demo or a test: amqtt in this process, a Mosquitto of our own, or an existing one at a URL."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ..common.errors import Failure, UserError
 
-EPHEMERAL = 32768  # the first port that Linux gives to a connection of its own accord
+EPHEMERAL = 32768  # the first port that Linux assigns to connections
+PATCHED = ("0.11.", "0.12.")  # versions of amqtt that lose clients, and whose attribute _subscriptions we know
+
+LOG = logging.getLogger(__name__)
 
 
 def parse(url: str, tls: bool = False) -> tuple[str, int]:
@@ -39,7 +43,7 @@ def parse(url: str, tls: bool = False) -> tuple[str, int]:
 
 
 def free_port() -> int:
-    """A TCP port nobody listens on now, and which no connection is given meanwhile: those get theirs from EPHEMERAL on."""
+    """A free TCP port below EPHEMERAL, which Linux assigns to no connection meanwhile."""
     chosen = random.SystemRandom()
     while not free("127.0.0.1", port := chosen.randrange(10240, EPHEMERAL)):
         pass
@@ -47,7 +51,7 @@ def free_port() -> int:
 
 
 def free(host: str, port: int) -> bool:
-    """Whether one can listen there."""
+    """Whether a server can listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -59,7 +63,7 @@ def free(host: str, port: int) -> bool:
 
 
 def wait_for_port(host: str, port: int, seconds: float) -> bool:
-    """True once something accepts connections there, False when nothing has after so many seconds."""
+    """Whether a server accepts connections there within so many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
@@ -77,7 +81,7 @@ def mosquitto() -> str | None:
 
 @contextmanager
 def running(kind: str) -> Iterator[str]:
-    """A broker of the kind "amqtt", "mosquitto" or "mqtt://host:port", as its URL, for as long as the context lasts."""
+    """The URL of a broker of the kind "amqtt", "mosquitto" or "mqtt://host:port", which runs until the context ends."""
     if kind == "amqtt":
         with _amqtt() as url:
             yield url
@@ -90,12 +94,12 @@ def running(kind: str) -> Iterator[str]:
 
 
 class Mosquitto:
-    """A real Mosquitto on a local port of its own, that can be stopped and started again there."""
+    """A Mosquitto on a local port of its own, which can be stopped and started again."""
 
     host = "127.0.0.1"
 
     def __init__(self, folder: Path) -> None:
-        """folder: for its configuration and log. UserError where the program is not installed."""
+        """folder: for its configuration and log. UserError where Mosquitto is not installed."""
         self._program = mosquitto()
         if self._program is None:
             raise UserError("broker mosquitto: not installed; run: sudo apt-get install mosquitto (or use --broker amqtt)")
@@ -112,12 +116,12 @@ class Mosquitto:
 
     @property
     def pid(self) -> int:
-        """Of its process, while it runs."""
+        """The number of its process, while it runs."""
         assert self._process
         return self._process.pid
 
     def start(self) -> None:
-        """Failure, with its words, when it does not come up."""
+        """Start the process. Failure, with the end of its log, if it does not come up."""
         with self._log.open("w") as log:
             self._process = subprocess.Popen([str(self._program), "-c", str(self._config)], stdout=log, stderr=log)
         if not wait_for_port("127.0.0.1", self.port, 10):
@@ -134,23 +138,34 @@ class Mosquitto:
 def _mosquitto() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="h2t2-mosquitto-") as folder:
         Path(folder).chmod(0o755)
-        one = Mosquitto(Path(folder))
-        one.start()
+        broker = Mosquitto(Path(folder))
+        broker.start()
         try:
-            yield one.url
+            yield broker.url
         finally:
-            one.stop()
+            broker.stop()
 
 
-class _Steady(dict[str, Any]):
-    """A dict that may change while somebody goes through it: amqtt 0.12.1 waits in the middle of going through its
-    subscriptions, and loses the client that is just connecting where another one subscribes meanwhile."""
+class _StableDict(dict[str, Any]):
+    """A dict that may change during an iteration.
+
+    amqtt 0.11 and 0.12 await inside loops over their subscriptions. When a client subscribes meanwhile, the loop raises and
+    another client that is just connecting is lost.
+    """
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self.keys()))
 
     def items(self) -> Any:
         return list(super().items())
+
+
+def _patch_subscriptions(broker: Any, version: str) -> None:
+    """Give a broker of amqtt a _StableDict. Another version than PATCHED stays as it is, with a warning."""
+    if version.startswith(PATCHED) and type(getattr(broker, "_subscriptions", None)) is dict:
+        broker._subscriptions = _StableDict()
+    else:
+        LOG.warning("amqtt %s is unknown and runs without our patch: if clients are lost, use --broker mosquitto", version)
 
 
 @contextmanager
@@ -167,8 +182,8 @@ def _amqtt() -> Iterator[str]:
     }
 
     async def start() -> Broker:
-        broker = Broker(config)  # made inside its loop: before Python 3.11 what it makes belongs to the loop of that moment
-        broker._subscriptions = _Steady()
+        broker = Broker(config)  # inside the loop: before Python 3.11 its objects belong to the current loop
+        _patch_subscriptions(broker, metadata.version("amqtt"))
         await broker.start()
         return broker
 
@@ -185,10 +200,10 @@ def _amqtt() -> Iterator[str]:
 
 
 async def _end(broker: Any) -> None:
-    """Shut amqtt down; it would wait 5 s for its own idle broadcast loop, so after half a second its tasks are cancelled."""
+    """Shut amqtt down. It would wait 5 s for its idle broadcast loop, so its tasks are cancelled after half a second."""
     with suppress(asyncio.TimeoutError):
         await asyncio.wait_for(broker.shutdown(), 0.5)
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""`h2t2 broker-config`: a Mosquitto set up for a fleet: two listeners, passwords or certificates, access lists, limits."""
+"""`h2t2 broker-config`: configures a Mosquitto for a fleet: two listeners, passwords or certificates, access lists, limits."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ OPERATOR = "operator"
 
 @dataclass(frozen=True)
 class Plan:
-    """devices, workers, operators: user names, each connected once: its client id is its user name. certs: folder with ca.crt,
-    server.crt, server.key, or None for no TLS.
+    """The users of a broker, and how they connect.
 
-    client_certs: who connects shows a certificate, whose common name is the user, in place of a password; certs is then the
-    folder of h2t2 certs, and what it issued to others or took back is refused.
-    device_port, worker_port: 0 for 8883 and 8884, without TLS 1883 and 1884. bind: address to listen on.
+    Args:
+        devices, workers, operators: user names. Each user connects once: its client id is its name.
+        certs: folder with ca.crt, server.crt, server.key; None: no TLS.
+        client_certs: clients show a certificate, whose common name is the user, in place of a password. `certs` is then the
+            folder of `h2t2 certs`; certificates of others and revoked ones are refused.
+        device_port, worker_port: 0 for 8883 and 8884, without TLS 1883 and 1884.
+        bind: address to listen on.
     """
 
     devices: list[str]
@@ -45,11 +48,11 @@ class Plan:
 
     @property
     def groups(self) -> dict[str, list[str]]:
-        """Who connects to which listener."""
+        """Listener -> its users."""
         return {"devices": self.devices, "workers": [*self.workers, *self.operators]}
 
     def checked(self) -> Plan:
-        """UserError, naming it, for a name or file that cannot be used."""
+        """This plan. UserError for a name or file that cannot be used."""
         names = [*self.devices, *self.workers, *self.operators]
         for name in names:
             if not wire.is_device(name) or set(name) & set(":% \t\n\r") or names.count(name) > 1:
@@ -68,17 +71,20 @@ class Plan:
 
 
 def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
-    """Write mosquitto.conf, access lists, password hashes and secrets/NAME; the report names every file, no password.
+    """Write mosquitto.conf, access lists, password hashes and secrets/NAME. Existing passwords in secrets/ stay.
 
-    A password that is in secrets/ already is kept. user: whom Mosquitto runs as, given the files when root writes them
-    (None: mosquitto, where there is such a user).
+    Args:
+        user: the user that Mosquitto runs as, who gets the files when root writes them; None: mosquitto, if there is one.
+
+    Returns:
+        A report that names every file, and no password.
     """
     plan.checked()
     out.mkdir(parents=True, exist_ok=True)
     out = out.resolve()
     rules = {"devices": device_acl(plan), "workers": worker_acl(plan)}
     files = [write_file(out / f"{group}.acl", text.encode()) for group, text in rules.items()]
-    kept: list[Path] = []
+    secret_paths: list[Path] = []
     if not plan.client_certs:
         (out / "secrets").mkdir(mode=0o700, exist_ok=True)
         for group, names in plan.groups.items():
@@ -87,7 +93,7 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
                 path = out / "secrets" / name
                 if not path.is_file():
                     write_file(path, secrets.token_urlsafe(24).encode() + b"\n", secret=True)
-                kept.append(path)
+                secret_paths.append(path)
                 lines.append(f"{name}:{hashed(path.read_text().strip())}\n")
             files.append(write_file(out / f"{group}.passwd", "".join(lines).encode(), secret=True))
     if plan.certs:
@@ -104,7 +110,7 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
     return {
         "config": str(out / "mosquitto.conf"),
         "files": [str(path) for path in files],
-        "secrets": [str(path) for path in kept],
+        "secrets": [str(path) for path in secret_paths],
         "ports": {"devices": plan.ports[0], "workers": plan.ports[1]},
         "tls": plan.certs is not None,
         "client_certs": plan.client_certs,
@@ -112,7 +118,7 @@ def write(out: Path, plan: Plan, user: str | None = None) -> dict[str, Any]:
 
 
 def _mosquitto() -> str | None:
-    """The user that Mosquitto becomes when root starts it, where there is one."""
+    """The user that Mosquitto becomes when root starts it; None where there is none."""
     try:
         return pwd.getpwnam("mosquitto").pw_name
     except KeyError:
@@ -120,10 +126,10 @@ def _mosquitto() -> str | None:
 
 
 def hashed(password: str) -> str:
-    """A password as Mosquitto 2 keeps it: $7$rounds$salt$hash (PBKDF2-HMAC-SHA512)."""
+    """The hash of a password for Mosquitto 2: $7$rounds$salt$hash (PBKDF2-HMAC-SHA512)."""
     salt = os.urandom(12)
-    made = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, ROUNDS)
-    return f"$7${ROUNDS}${base64.b64encode(salt).decode()}${base64.b64encode(made).decode()}"
+    digest = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, ROUNDS)
+    return f"$7${ROUNDS}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"
 
 
 ANY_WORKER = wire.presence("+", "+")
@@ -161,21 +167,21 @@ def worker_acl(plan: Plan) -> str:
 
 
 def numbered(names: list[str]) -> list[str]:
-    """The users that NAME:COUNT stands for: NAME-1 to NAME-COUNT; a name alone is itself. UserError for another count."""
-    made = []
+    """The users NAME-1 to NAME-COUNT of NAME:COUNT, or NAME alone. UserError for a bad count."""
+    users = []
     for name in names:
         stem, colon, count = name.rpartition(":")
         if not colon:
-            made.append(name)
+            users.append(name)
         elif parse_integer(count, 256):
-            made += [f"{stem}-{n}" for n in range(1, int(count) + 1)]
+            users += [f"{stem}-{n}" for n in range(1, int(count) + 1)]
         else:
             raise UserError(f"--worker {name}: want NAME or NAME:COUNT, 1 to 256 of them")
-    return made
+    return users
 
 
 def configuration(out: Path, plan: Plan) -> str:
-    """mosquitto.conf. Devices and workers have a listener each: a device cannot pass for a worker or another."""
+    """mosquitto.conf. Devices and workers have a listener each, so that a device cannot act as a worker."""
     lines = [
         "# written by h2t2 broker-config; run: mosquitto -c " + str(out / "mosquitto.conf"),
         "per_listener_settings true",

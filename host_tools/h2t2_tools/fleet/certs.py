@@ -1,4 +1,4 @@
-"""`h2t2 certs`: a certificate authority of one's own for development, a broker's certificate, and one a device or worker."""
+"""`h2t2 certs`: a certificate authority for development, a certificate of the broker, and one for each device or worker."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from h2t2.link import wire
 from ..common.errors import UserError
 from ..common.untrusted import parse_json
 
-INDEX = "index.json"  # of what was issued, so that it can be taken back
+INDEX = "index.json"  # of the certificates that were issued, so that they can be revoked
 
 
 @dataclass(frozen=True)
 class Authority:
-    """A CA: its certificate and key (P-256, which every board's TLS knows)."""
+    """A certificate authority: certificate and key (P-256, which the TLS of every board supports)."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
 
 def write_file(path: Path, content: bytes, secret: bool = False) -> Path:
-    """Write a file; a secret one is never readable by others, not even for a moment."""
+    """Write a file. Others can never read a secret one, not even while it is written."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o644)
     with os.fdopen(descriptor, "wb") as file:
@@ -41,9 +41,14 @@ def write_file(path: Path, content: bytes, secret: bool = False) -> Path:
 
 
 def make(out: Path, hosts: list[str], names: list[str], days: float, day: datetime.datetime | None = None) -> list[Path]:
-    """Write ca.crt, ca.key (kept, where they are there), server.crt, server.key, and NAME.crt, NAME.key of every name.
+    """Write ca.crt and ca.key, unless they exist, server.crt, server.key, and NAME.crt, NAME.key for every name.
 
-    hosts: what the broker is called: host names and addresses. days: how long the new certificates hold from `day` (now).
+    Args:
+        hosts: host names and addresses of the broker.
+        days: for which the new certificates are valid, from `day` (now) on.
+
+    Returns:
+        The files.
     """
     out.mkdir(parents=True, exist_ok=True)
     start = day or datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=5)
@@ -51,11 +56,14 @@ def make(out: Path, hosts: list[str], names: list[str], days: float, day: dateti
     authority, written = _authority(out, start)
     alternatives = x509.SubjectAlternativeName([_name_of(host) for host in hosts])
     issued = _issued(out)
-    written += _issue(out, "server", hosts[0], authority, start, end, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)[1]
+    _, files = _issue(
+        out, hosts[0], authority, (start, end), use=ExtendedKeyUsageOID.SERVER_AUTH, stem="server", alternatives=alternatives
+    )
+    written += files
     for name in names:
         if not wire.is_device(name) or name in ("ca", "server"):
             raise UserError(f"name {name!r}: want a device's name, without / + #, and neither ca nor server")
-        serial, files = _issue(out, name, name, authority, start, end, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        serial, files = _issue(out, name, authority, (start, end), use=ExtendedKeyUsageOID.CLIENT_AUTH)
         written += files
         issued.append(Issued(name, serial, end.date().isoformat()))
         _write_index(out, issued)
@@ -63,37 +71,37 @@ def make(out: Path, hosts: list[str], names: list[str], days: float, day: dateti
 
 
 def revoke(out: Path, names: list[str]) -> int:
-    """Take back every certificate of these names that was issued so far: how many. UserError for a name that has none."""
+    """Revoke every certificate of these names; how many. UserError for a name without one."""
     issued = _issued(out)
     for name in names:
-        if not any(one.name == name for one in issued):
+        if not any(entry.name == name for entry in issued):
             raise UserError(f"{out}: no certificate of {name!r} was ever made here")
-    taken = [one for one in issued if one.name in names and not one.revoked]
-    _write_index(out, [replace(one, revoked=one.revoked or one.name in names) for one in issued])
-    return len(taken)
+    revoked = [entry for entry in issued if entry.name in names and not entry.revoked]
+    _write_index(out, [replace(entry, revoked=entry.revoked or entry.name in names) for entry in issued])
+    return len(revoked)
 
 
 def revocation_list(out: Path, allowed: list[str]) -> bytes:
-    """A list (PEM) of every certificate of this authority but those of these names that are not revoked. It holds ten years.
+    """The revocation list (PEM) that admits only these names. It is valid for ten years.
 
     UserError where this is no folder of `h2t2 certs` with its authority's key.
     """
     if not (out / INDEX).is_file() or not (out / "ca.key").is_file():
-        raise UserError(f"{out}: no {INDEX} or no ca.key: the list of who may connect is made in the folder of h2t2 certs")
-    now = datetime.datetime.now(datetime.timezone.utc)
-    authority, _ = _authority(out, now)
+        raise UserError(f"{out}: no {INDEX} or no ca.key: want the folder of h2t2 certs, which knows who may connect")
+    utc_now = datetime.datetime.now(datetime.timezone.utc)
+    authority, _ = _authority(out, utc_now)
     builder = x509.CertificateRevocationListBuilder().issuer_name(authority.certificate.subject)
-    builder = builder.last_update(now - datetime.timedelta(days=1)).next_update(now + datetime.timedelta(days=3650))
-    for one in _issued(out):
-        if one.revoked or one.name not in allowed:
-            gone = x509.RevokedCertificateBuilder().serial_number(int(one.serial, 16)).revocation_date(now)
+    builder = builder.last_update(utc_now - datetime.timedelta(days=1)).next_update(utc_now + datetime.timedelta(days=3650))
+    for entry in _issued(out):
+        if entry.revoked or entry.name not in allowed:
+            gone = x509.RevokedCertificateBuilder().serial_number(int(entry.serial, 16)).revocation_date(utc_now)
             builder = builder.add_revoked_certificate(gone.build())
     return builder.sign(authority.key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
 @dataclass(frozen=True)
 class Issued:
-    """A certificate that was made, as the index keeps it. serial: hexadecimal; until: its last day."""
+    """An entry of the index: a certificate. serial: hexadecimal; until: its last day."""
 
     name: str
     serial: str
@@ -104,13 +112,13 @@ class Issued:
 def _issued(out: Path) -> list[Issued]:
     path = out / INDEX
     try:
-        return [Issued(**one) for one in parse_json(path.read_text())] if path.is_file() else []
+        return [Issued(**entry) for entry in parse_json(path.read_text())] if path.is_file() else []
     except (ValueError, TypeError):
         raise UserError(f"{path}: not the index that h2t2 certs writes") from None
 
 
 def _write_index(out: Path, issued: list[Issued]) -> None:
-    write_file(out / INDEX, (json.dumps([asdict(one) for one in issued], indent=1) + "\n").encode())
+    write_file(out / INDEX, (json.dumps([asdict(entry) for entry in issued], indent=1) + "\n").encode())
 
 
 def _name_of(host: str) -> x509.GeneralName:
@@ -125,7 +133,7 @@ def _subject(name: str) -> x509.Name:
 
 
 def _authority(out: Path, start: datetime.datetime) -> tuple[Authority, list[Path]]:
-    """The authority of this folder, new where there is none."""
+    """(the authority of this folder, the files of a new one)."""
     certificate, key = out / "ca.crt", out / "ca.key"
     if certificate.exists() and key.exists():
         try:
@@ -134,24 +142,30 @@ def _authority(out: Path, start: datetime.datetime) -> tuple[Authority, list[Pat
             return Authority(x509.load_pem_x509_certificate(certificate.read_bytes()), loaded), []
         except (ValueError, AssertionError):
             raise UserError(f"{certificate}, {key}: not an authority of h2t2 certs; give another --out") from None
-    made = ec.generate_private_key(ec.SECP256R1())
+    new_key = ec.generate_private_key(ec.SECP256R1())
     name = _subject("H2T2 development CA")
-    builder = _builder(name, name, made, start, start + datetime.timedelta(days=3650))
+    builder = _builder(name, name, new_key, start, start + datetime.timedelta(days=3650))
     signed = (
         builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage(sign=True), critical=True)
-        .sign(made, hashes.SHA256())
+        .sign(new_key, hashes.SHA256())
     )
-    return Authority(signed, made), _write(out, "ca", signed, made)
+    return Authority(signed, new_key), _write(out, "ca", signed, new_key)
 
 
 def _issue(
-    out: Path, stem: str, name: str, authority: Authority, start: datetime.datetime, end: datetime.datetime,
-    use: x509.ObjectIdentifier, alternatives: x509.SubjectAlternativeName | None,
-) -> tuple[str, list[Path]]:  # fmt: skip
+    out: Path,
+    name: str,
+    authority: Authority,
+    valid: tuple[datetime.datetime, datetime.datetime],
+    *,
+    use: x509.ObjectIdentifier,
+    stem: str = "",
+    alternatives: x509.SubjectAlternativeName | None = None,
+) -> tuple[str, list[Path]]:
     """(serial number, files) of a new certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(_subject(name), authority.certificate.subject, key, start, end)
+    builder = _builder(_subject(name), authority.certificate.subject, key, *valid)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(usage(sign=False), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
@@ -159,8 +173,8 @@ def _issue(
         builder = builder.add_extension(alternatives, critical=False)
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(issuer, critical=False)
-    made = builder.sign(authority.key, hashes.SHA256())
-    return f"{made.serial_number:x}", _write(out, stem, made, key)
+    certificate = builder.sign(authority.key, hashes.SHA256())
+    return f"{certificate.serial_number:x}", _write(out, stem or name, certificate, key)
 
 
 def _builder(
@@ -173,7 +187,7 @@ def _builder(
 
 
 def usage(sign: bool) -> x509.KeyUsage:
-    """What a key is for. sign: it is an authority's."""
+    """The usage of a key. sign: it is an authority's."""
     return x509.KeyUsage(
         digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
         key_agreement=False, key_cert_sign=sign, crl_sign=sign, encipher_only=False, decipher_only=False,

@@ -1,4 +1,4 @@
-"""How a command reaches its broker: address, TLS, user; where secrets come from, and that they stay out of sight."""
+"""How a command reaches its broker: address, TLS, user. No message shows a secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORD = "H2T2_PASSWORD"  # the environment variable
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A broker as a client reaches it. Neither `password` nor the key is in its repr()."""
+    """A broker as a client reaches it. Its repr() shows neither password nor key."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Files:
-    """What of a login lies in files: the authority's certificate, ours with its key (PEM), the password. None: none."""
+    """The files of a login: the authority's certificate, ours with its key (PEM), the password."""
 
     ca: str | None = None
     cert: str | None = None
@@ -44,7 +44,7 @@ class Files:
 
 
 def resolve(url: str, files: Files, user: str | None = None, verify: bool = True) -> Endpoint:
-    """The endpoint a command's options describe. UserError, naming the option, for what cannot be used; no secret is in it."""
+    """The endpoint that a command's options describe. UserError, which names the option and no secret, for bad ones."""
     host, port = broker.parse(url, tls=True)
     password = os.environ.get(PASSWORD) or None
     if files.password:
@@ -56,7 +56,7 @@ def resolve(url: str, files: Files, user: str | None = None, verify: bool = True
             raise UserError(f"--ca, --cert and --key are for TLS: give the broker as mqtts://{host}")
         return Endpoint(host, port, user, password)
     if bool(files.cert) != bool(files.key):
-        raise UserError("--cert and --key: one is nothing without the other")
+        raise UserError("--cert and --key: give both")
     for path in filter(None, (files.ca, files.cert)):
         if not Path(path).is_file():
             raise UserError(f"{path}: no such file")
@@ -66,14 +66,15 @@ def resolve(url: str, files: Files, user: str | None = None, verify: bool = True
 
 
 def unreachable(error: OSError) -> Failure:
-    """A link's own words for why it could not connect, as a command's failure."""
+    """The Failure of a command whose link could not connect."""
     return Failure(f"{error} (not reachable)" if "refuses" not in str(error) else str(error))
 
 
 def secret(path: Path, instead: str = "") -> Path:
-    """The path of a file with a secret. UserError where it is not there, or others than its owner may read it.
+    """The path of a file with a secret. UserError where there is no file, or others than its owner may read it.
 
-    instead: what else one could do, for the message.
+    Args:
+        instead: another remedy, for the message.
     """
     try:
         mode = path.stat().st_mode

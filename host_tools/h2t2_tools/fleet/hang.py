@@ -1,4 +1,4 @@
-"""A node whose program hangs while a package is on trial: its process starts again, as a board does by its watchdog."""
+"""Restarts the process of a node whose program hangs during a trial, as a watchdog restarts a board."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from collections.abc import Callable
 from h2t2.node.update import Updates, patience
 
 LOOK_S = 0.5  # between two looks
-SPARE_S = 5.0  # beyond what the node's own loop bears: it has the first word
+SPARE_S = 5.0  # beyond the patience of the node's own loop, which acts first
 
 
 class HangGuard:
-    """While a package is on trial, from here to stop(): where feed() is not called for as long as a trial bears without a
-    sample, the process executes its own command line again. The runtime counts the starts of a trial, and goes back after
-    three.
+    """Guards the trial of a package until stop(): without feed() for too long the process executes its command line again.
 
-    updates: the node's, or None. every_us: between two samples. say: told before it happens.
+    The runtime counts the starts of a trial and rolls back after three.
+
+    Args:
+        updates: the node's, or None.
+        every_us: between two samples.
+        say: is called with a line of text before a restart.
     """
 
     def __init__(self, updates: Updates | None, every_us: int, say: Callable[[str], None]) -> None:
@@ -31,7 +34,7 @@ class HangGuard:
             threading.Thread(target=self._watch, name="hang guard", daemon=True).start()
 
     def feed(self) -> None:
-        """The node's loop turns."""
+        """The node's loop runs."""
         self._fed = time.monotonic()
 
     def stop(self) -> None:
@@ -41,5 +44,5 @@ class HangGuard:
         while not self._stopped.wait(LOOK_S) and self._updates and self._updates.trying:
             quiet = time.monotonic() - self._fed
             if quiet > self._seconds:
-                self._say(f"the program has not come back for {quiet:.0f} s: starting again")
+                self._say(f"the program has not returned for {quiet:.0f} s: starting again")
                 os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

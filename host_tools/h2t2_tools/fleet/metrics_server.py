@@ -1,4 +1,4 @@
-"""Metrics over HTTP: /metrics for Prometheus, /healthz for a health check (200 where all is well, else 503 and why)."""
+"""Metrics over HTTP: /metrics for Prometheus, /healthz for a health check: 200, or 503 and the reason."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from ..common.errors import UserError
 
 LOG = logging.getLogger(__name__)
-CONNECTIONS = 16  # at once; one more is closed
-SECONDS = 5.0  # a connection may be silent for
+CONNECTIONS = 16  # at a time; one more is closed
+SECONDS = 5.0  # for which a connection may be silent
 
 
 class _Bounded(ThreadingHTTPServer):
-    """Serves so many connections at once and no more, each in a thread."""
+    """Serves at most CONNECTIONS at a time, each in a thread."""
 
     daemon_threads = True
 
@@ -40,8 +40,12 @@ class _Bounded(ThreadingHTTPServer):
 
 
 class MetricsServer:
-    """Serves a registry from a thread until stop(). unwell, note: asked by /healthz what is wrong, and what else to know; ""
-    for nothing."""
+    """Serves a registry from a thread until stop().
+
+    Args:
+        unwell: says what is wrong, for /healthz; "" for nothing.
+        note: says what else there is to know, for /healthz; "" for nothing.
+    """
 
     def __init__(
         self,
@@ -51,7 +55,7 @@ class MetricsServer:
         port: int,
         note: Callable[[], str] = lambda: "",
     ) -> None:
-        """UserError where that address cannot be had."""
+        """UserError where it cannot listen on that address."""
 
         class Handler(BaseHTTPRequestHandler):
             timeout = SECONDS
@@ -70,8 +74,8 @@ class MetricsServer:
                 try:
                     text = generate_latest(registry)
                 except Exception as error:
-                    LOG.exception("the metrics cannot be told")
-                    self._send(500, "text/plain", f"the metrics cannot be told: {type(error).__name__}\n".encode())
+                    LOG.exception("the metrics")
+                    self._send(500, "text/plain", f"the metrics cannot be collected: {type(error).__name__}\n".encode())
                 else:
                     self._send(200, CONTENT_TYPE_LATEST, text)
 
@@ -93,6 +97,6 @@ class MetricsServer:
         threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
 
     def stop(self) -> None:
-        """Answer no more."""
+        """End the server."""
         self._server.shutdown()
         self._server.server_close()

@@ -1,7 +1,7 @@
-"""What kept samples say of a local model: how often the remote one agrees with it, and how its scores hold what they promise.
+"""What kept samples show about a local model: how often the remote model agrees, and how well its scores are calibrated.
 
-Each counts as many samples as it stands for (Sample.weight), so that what is asked about often does not count more than it
-occurs. Bins that are never asked about are not seen by this.
+Each sample counts as many samples as it stands for (Sample.weight), so that frequent offloads of a bin do not count more than
+the bin occurs. Bins that are never offloaded do not appear.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from h2t2.core.numbers import ONE
 from .store import Sample
 
 DAY_S = 86400.0
-PERIODS = 40  # of the picture over time, at most
+PERIODS = 40  # the most periods of the figure over time
 
 
 @dataclass
 class Sum:
-    """Samples, what they stand for, and how much of that the remote model agrees with."""
+    """A sum of samples, their weights, and the weights with which the remote model agrees."""
 
     samples: int = 0
     weight: float = 0.0
@@ -36,12 +36,12 @@ class Sum:
 
     @property
     def accuracy(self) -> float | None:
-        """The share that is agreed with; None of none."""
+        """The share with which the remote model agrees; None without samples."""
         return self.agreed / self.weight if self.weight else None
 
     @property
     def error(self) -> float | None:
-        """Its standard error, of as many samples as the weights are worth (Kish)."""
+        """The standard error of the accuracy, by Kish's effective sample size."""
         if not self.weight:
             return None
         p, worth = self.agreed / self.weight, self.weight**2 / self.squares
@@ -50,7 +50,7 @@ class Sum:
 
 @dataclass
 class Bin:
-    """Samples of a bin of scores: how many, what they stand for, and the share of that which the remote model calls class 1."""
+    """A bin of scores: samples, their weight, and the weight of those that the remote model calls class 1."""
 
     samples: int = 0
     weight: float = 0.0
@@ -59,8 +59,8 @@ class Bin:
 
 @dataclass
 class Account:
-    """Of kept samples of one device, or of all. bins: of the local scores. Of more classes than two the bin says only how
-    sure the local model was, so that there is no accuracy."""
+    """The account of one device, or of all. For three classes or more a bin says only how certain the local model was, so there
+    is no accuracy."""
 
     bits: int
     first: float = math.inf
@@ -68,7 +68,7 @@ class Account:
     explored: int = 0
     bytes: int = 0
     labels: dict[int, int] = field(default_factory=dict)
-    whole: Sum = field(default_factory=Sum)
+    total: Sum = field(default_factory=Sum)
     bins: dict[int, Bin] = field(default_factory=dict)
 
     def add(self, sample: Sample) -> None:
@@ -76,37 +76,37 @@ class Account:
         self.explored += 0 < sample.chance < ONE
         self.bytes += len(sample.data)
         self.labels[sample.label] = self.labels.get(sample.label, 0) + 1
-        self.whole.add(sample.weight, local_label(sample, self.bits) == sample.label)
-        one = self.bins.setdefault(sample.bin, Bin())
-        one.samples += 1
-        one.weight += sample.weight
-        one.events += sample.weight * (sample.label == 1)
+        self.total.add(sample.weight, local_label(sample, self.bits) == sample.label)
+        entry = self.bins.setdefault(sample.bin, Bin())
+        entry.samples += 1
+        entry.weight += sample.weight
+        entry.events += sample.weight * (sample.label == 1)
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON; docs/json.md says what each key means."""
-        whole = self.whole if max(self.labels, default=0) < 2 else Sum(self.whole.samples)
+        total = self.total if max(self.labels, default=0) < 2 else Sum(self.total.samples)
         return {
-            "samples": whole.samples, "first": round(self.first, 3), "last": round(self.last, 3), "explored": self.explored,
+            "samples": total.samples, "first": round(self.first, 3), "last": round(self.last, 3), "explored": self.explored,
             "bytes": self.bytes, "labels": {str(label): self.labels[label] for label in sorted(self.labels)},
-            "stand_for": round(self.whole.weight, 1), "accuracy": _rounded(whole.accuracy), "error": _rounded(whole.error),
+            "stand_for": round(self.total.weight, 1), "accuracy": _rounded(total.accuracy), "error": _rounded(total.error),
         }  # fmt: skip
 
 
 def local_label(sample: Sample, bits: int) -> int:
-    """What a local model of two classes said, by the bin of its score: class 1 from the middle on."""
+    """The decision of a local model of two classes, by the bin of its score: class 1 from the middle on."""
     return sample.bin >> (bits - 1)
 
 
 def by_device(samples: Iterable[Sample], bits: int) -> dict[str, Account]:
     """An account a device."""
-    made: dict[str, Account] = {}
+    accounts: dict[str, Account] = {}
     for sample in samples:
-        made.setdefault(sample.device, Account(bits)).add(sample)
-    return made
+        accounts.setdefault(sample.device, Account(bits)).add(sample)
+    return accounts
 
 
 def over_time(samples: Iterable[Sample], bits: int, first: float, last: float) -> list[dict[str, Any]]:
-    """[{"at", "accuracy", "error", "samples"}] of equal periods between the two, those without a sample left out."""
+    """[{"at", "accuracy", "error", "samples"}] of equal periods between first and last that have samples."""
     step = max((last - first) / PERIODS, 1.0)
     sums: dict[int, Sum] = {}
     for sample in samples:
@@ -118,14 +118,13 @@ def over_time(samples: Iterable[Sample], bits: int, first: float, last: float) -
 
 
 def reliability(samples: Iterable[Sample], bits: int) -> list[dict[str, Any]]:
-    """[{"score", "events", "samples"}] a bin of two classes' scores: its middle, and the share that the remote model calls
-    1."""
+    """[{"bin", "score", "events", "samples"}] of two classes: each bin's middle, and the share of class 1."""
     account = Account(bits)
     for sample in samples:
         account.add(sample)
     return [
-        {"bin": k, "score": (k + 0.5) / (1 << bits), "events": one.events / one.weight, "samples": one.samples}
-        for k, one in sorted(account.bins.items())
+        {"bin": k, "score": (k + 0.5) / (1 << bits), "events": entry.events / entry.weight, "samples": entry.samples}
+        for k, entry in sorted(account.bins.items())
     ]
 
 

@@ -23,8 +23,14 @@ SUFFIX = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
 
 
 def export(samples: Iterable[Sample], path: Path) -> int:
-    """Write them, by the path's suffix; how many. UserError where they are not of one kind, as .npz wants them, or no
-    pictures."""
+    """Write samples in the format of the path's suffix, or as pictures.
+
+    Returns:
+        The number of samples.
+
+    Raises:
+        UserError: the samples are of several kinds, which .npz cannot hold, or are no pictures.
+    """
     if path.suffix == ".npz":
         return _npz(list(samples), path)
     if path.suffix == ".csv":
@@ -44,8 +50,8 @@ def _about(sample: Sample) -> list[object]:
 
 
 def _cell(value: object) -> object:
-    """A value as a spreadsheet shows it: a text that would be a formula there gets an apostrophe, which makes it a text. A zero
-    byte, which no .csv can hold, becomes U+FFFD."""
+    """A value for a spreadsheet: a text that would be a formula there gets an apostrophe. A zero byte, which no .csv can hold,
+    becomes U+FFFD."""
     if not isinstance(value, str):
         return value
     value = value.replace("\0", "\ufffd")
@@ -53,11 +59,11 @@ def _cell(value: object) -> object:
 
 
 def _npz(samples: list[Sample], path: Path) -> int:
-    kinds = {(one.dtype, one.shape if one.dtype != wire.RAW else ()) for one in samples}
+    kinds = {(sample.dtype, sample.shape if sample.dtype != wire.RAW else ()) for sample in samples}
     if len(kinds) > 1:
         raise UserError(f"{path}: samples of {len(kinds)} shapes or types in one file; pick a device or a model")
-    columns: dict[str, Any] = {name: np.array([getattr(one, name) for one in samples]) for name in ABOUT}
-    data = [tensor(one) for one in samples]
+    columns: dict[str, Any] = {name: np.array([getattr(sample, name) for sample in samples]) for name in ABOUT}
+    data = [tensor(sample) for sample in samples]
     x = np.array(data, dtype=object) if kinds and next(iter(kinds))[0] == wire.RAW else np.array(data)
     if x.dtype == object:  # bytes of many lengths, without pickle: one after the other, and where each begins
         ends = np.cumsum([0, *map(len, data)])
