@@ -1,32 +1,40 @@
-"""The optimal rule for a calibrated model (Theorems 1 and 3 of the paper). It learns nothing and uses integers only."""
+"""The optimal rules for a calibrated model (Theorems 1 and 3 of the paper). They learn nothing and use integers only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
-from h2t2.core.adaptive_classes import checked_costs
 from h2t2.core.policy import OFFLOAD
 
-
-def expected_cost(costs, f, k):  # type: ignore[no-untyped-def]
-    """The expected cost of predicting class k, f^T C_k in Q29; the lab compiles it for arrays as well."""
-    total = 0
-    for i in range(len(costs)):
-        total += f[i] * costs[i][k]
-    return total
+Q14 = 16384
 
 
-class CalibratedRule:
-    """Predicts the class of the lowest expected cost, the first of equals; offloads if that cost is above beta.
+def decide_binary(scores: np.ndarray, betas: np.ndarray | int, delta_fp: int, delta_fn: int) -> np.ndarray:
+    """Apply Theorem 1: class 1 iff f >= delta_1 / (delta_1 + delta_-1); offload iff beta / delta_-1 <= f < 1 - beta / delta_1.
 
     Args:
-        costs: K rows of K Q15 integers, `costs[i][j]` for predicting j when the class is i, zero diagonal, 2 <= K <= 16.
+        scores: (T,) P(class 1), Q14.
+        betas: Cost of an offload, Q15, or one per sample, (T,).
+        delta_fp, delta_fn: Costs of the errors, Q15.
+
+    Returns:
+        (T,) the class, or OFFLOAD.
     """
+    zero, one = scores * delta_fn, (Q14 - scores) * delta_fp  # expected costs of the classes, Q29
+    offload = (betas * Q14 <= zero) & (betas * Q14 < one)
+    return np.where(offload, OFFLOAD, one <= zero)
 
-    def __init__(self, costs: list[list[int]]) -> None:
-        self.costs = checked_costs(costs)
 
-    def decide(self, f: Sequence[int], beta: int) -> int:
-        """The class, or OFFLOAD, for scores f: K integers in Q14 that sum to at most 32767 (16384 is 1); beta: Q15."""
-        expected = [expected_cost(self.costs, f, k) for k in range(len(self.costs))]
-        return OFFLOAD if min(expected) > beta << 14 else expected.index(min(expected))
+def decide_multiclass(scores: np.ndarray, betas: np.ndarray | int, costs: np.ndarray) -> np.ndarray:
+    """Apply Theorem 3: the class k of smallest f^T C_k; offload iff that cost is above beta.
+
+    Args:
+        scores: (T, K) Q14.
+        betas: Cost of an offload, Q15, or one per sample, (T,).
+        costs: (K, K) Q15, of answering the second class when the label is the first.
+
+    Returns:
+        (T,) the class, or OFFLOAD.
+    """
+    expected = scores @ costs
+    return np.where(expected.min(1) > betas * Q14, OFFLOAD, expected.argmin(1))

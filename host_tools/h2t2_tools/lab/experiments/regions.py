@@ -9,8 +9,8 @@ import numpy as np
 from h2t2.core.numbers import ONE
 
 from ...common import plots
+from ...common.calibrated import decide_multiclass
 from ..replay import write_csv
-from ..simulation.policies.calibrated import multiclass_rule
 from .setting import Setting
 
 BETA = 0.4
@@ -22,8 +22,7 @@ def perform(setting: Setting) -> list[Path]:
     matrix = np.round(np.array(COSTS) * ONE).astype(np.int64)
     f = [(a, b, steps - a - b) for a in range(steps + 1) for b in range(steps + 1 - a)]
     scores = np.round(np.array(f) / steps * 16384).astype(np.int64)
-    actions = np.zeros(len(f), np.int64)
-    multiclass_rule(scores, np.full(len(f), round(BETA * ONE)), matrix, actions)
+    actions = decide_multiclass(scores, round(BETA * ONE), matrix)
     rows = [{"f0": a / steps, "f1": b / steps, "action": int(at)} for (a, b, _), at in zip(f, actions)]
     write_csv(setting.out / "regions.csv", tuple(rows[0]), rows)
     figure = setting.out / "regions.png"

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from h2t2.core.adaptive_classes import checked_costs
 from h2t2.core.defaults import DELTA_FN, DELTA_FP
 from h2t2.core.policy import OFFLOAD
 from h2t2.units import matrix, q15
 
-from ....common.calibrated import CalibratedRule
+from ....common.calibrated import decide_multiclass
 from .source import Source
 from .tensors import Batch, Model
 
@@ -31,7 +32,7 @@ class Chain:
     def __init__(self, first: Model, second: Model, source: Source, log: Callable[[str], None]) -> None:
         """source: of the first model, with the costs of the second and of wrong answers."""
         costs = matrix(source.costs) if source.costs else [[0, DELTA_FP], [DELTA_FN, 0]]
-        self._rule, self._beta = CalibratedRule(costs), q15(source.second_beta, "then-beta")
+        self._costs, self._beta = np.array(checked_costs(costs)), q15(source.second_beta, "then-beta")
         self._first, self._second, self._log = first, second, log
         self.raw = first.raw and second.raw
         self.shape = first.shape
@@ -39,8 +40,8 @@ class Chain:
 
     def scores(self, batch: Batch) -> np.ndarray:
         scores = np.array(self._first.scores(batch), dtype=float)
-        if scores.ndim == 2 and scores.shape[1] != len(self._rule.costs):
-            raise ValueError(f"the first model has {scores.shape[1]} classes; costs are of {len(self._rule.costs)}")
+        if scores.ndim == 2 and scores.shape[1] != len(self._costs):
+            raise ValueError(f"the first model has {scores.shape[1]} classes; costs are of {len(self._costs)}")
         unsure = np.array([n for n in range(len(scores)) if self._unsure(scores[n])], int)
         if len(unsure):
             self.asked_count += len(unsure)
@@ -61,7 +62,8 @@ class Chain:
         if np.isnan(score).any():
             return True
         rows = np.atleast_1d(score) if score.ndim else np.array([1 - score, score])
-        return bool(self._rule.decide([round(float(p) * 16384) for p in np.clip(rows, 0, 1)], self._beta) == OFFLOAD)
+        q14 = np.round(np.clip(rows, 0, 1) * 16384).astype(int)
+        return bool(decide_multiclass(q14[None], self._beta, self._costs)[0] == OFFLOAD)
 
     def _log_failure(self, text: str) -> None:
         if self.failed_count < LOGGED_FAILURES:

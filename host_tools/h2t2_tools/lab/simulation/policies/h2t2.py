@@ -6,15 +6,20 @@ from h2t2 import units
 from h2t2.core.h2t2 import H2T2 as Device
 
 from ....common.corollary import optimal_rates
-from .. import twin
+from ..player import play
 from ..stream import Costs, Stream
 from .base import Policy
 
 
 @dataclass(frozen=True)
 class H2T2(Policy):
-    """The device's H2T2, compiled. epsilon 0: Corollary 1's for T and beta (epsilon_beta, where that is given); eta 0:
-    Corollary 1's too. Options: as the device's."""
+    """The device's H2T2, compiled. Options are the device's.
+
+    Attributes:
+        eta: 0: as Corollary 1.
+        epsilon: 0: as Corollary 1 for the length of the stream and beta, or epsilon_beta if that is not 0.
+        label: Name in tables; "": made of the options.
+    """
 
     bits: int = 4
     eta: float = 1.0
@@ -35,7 +40,7 @@ class H2T2(Policy):
         return self.label or " ".join(["H2T2", " + ".join(options)]).strip()
 
     def device(self, stream: Stream, costs: Costs, seed: int) -> Device:
-        """The device's own object, in its first state, for this run."""
+        """Return the device's policy in its first state."""
         epsilon, eta = optimal_rates(self.bits, len(stream), self.epsilon_beta or max(1e-3, costs.beta))
         arguments = units.policy(
             bits=self.bits,
@@ -55,25 +60,4 @@ class H2T2(Policy):
         return Device(**arguments)
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        made = self.device(stream, costs, seed)
-        actions = np.zeros(len(stream), np.int64)
-        trees = np.zeros(len(stream), np.int64)
-        rates = np.array(made.rates, np.int64).reshape(1, 2, 2)
-        late = twin.AT_ONCE if stream.delay is None else twin.arrivals(stream.delay)
-        twin.h2t2(
-            trees,
-            stream.bins(self.bits),
-            stream.label,
-            stream.beta_q15,
-            rates,
-            options(made),
-            twin.seeded(seed),
-            *late,
-            actions,
-        )
-        return twin.signed(actions)
-
-
-def options(made: Device) -> tuple[int, ...]:
-    """A device policy's options as the twin takes them."""
-    return made.bits, made.rate, int(made.all), int(made.anytime), made.epsilon, made.half_life, made.tickets.window
+        return play(self.device(stream, costs, seed), stream.bins(self.bits), stream)

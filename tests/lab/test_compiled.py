@@ -1,4 +1,4 @@
-"""The compiled learners are the device's own."""
+"""Compiled policies decide as the policies of the device."""
 
 import json
 import os
@@ -14,74 +14,69 @@ from support import ROOT
 
 from h2t2.core.h2t2 import H2T2 as Device
 from h2t2.core.rng import Rng
-from h2t2_tools.lab.simulation import adaptive_twin, class_twin, tree_twin, twin
-from h2t2_tools.lab.simulation.policies.h2t2 import H2T2, options
+from h2t2_tools.common.jit import njit
+from h2t2_tools.lab.simulation import player
+from h2t2_tools.lab.simulation.compiled import freeze
+from h2t2_tools.lab.simulation.policies.h2t2 import H2T2
 from h2t2_tools.lab.simulation.stream import Stream, draw
 
 LINES = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
 
 
+@njit
+def draw_bits(rng):
+    return rng.draw()
+
+
+@njit
+def counts_of(policy):
+    return policy.lessons, policy.tickets.refused, policy.tickets.lost
+
+
 def arrivals_of(actions, labels):
-    """The vector file's own schedule of labels (tests/portable/replay.py), as the twin takes it; sets the late ones' labels."""
+    """The schedule of labels in the vector file (tests/portable/replay.py), as the player takes it; sets late labels."""
     starts, rounds, costs, waiting = [0], [], [], None
     for n, action in enumerate(actions):
         if action == "-" and n % 7 == 3:
             waiting = n
         elif action == "-":
             rounds.append(n)
-            costs.append(twin.LOSE if n % 7 == 5 else twin.AS_CHARGED)
+            costs.append(player.LOST if n % 7 == 5 else player.AS_CHARGED)
             if n % 7 != 5 and waiting is not None:
                 rounds += [waiting, waiting]
                 costs += [16384, 16384]
                 labels[waiting] = labels[n]  # the file teaches a late ticket the label of the moment
                 waiting = None
         starts.append(len(rounds))
-    return tuple(np.array(part, np.int64) for part in (starts, rounds, costs))
+    return tuple(np.array(values, np.int64) for values in (starts, rounds, costs))
 
 
 @pytest.mark.parametrize("n", [n for n, (kind, *_) in enumerate(vectors.RUNS) if kind != "budget"])  # no learner
-def test_the_compiled_learners_are_the_devices_own_on_every_vector(n):
-    kind, rounds, _, given_options = vectors.RUNS[n]
+def test_compiled_policies_are_the_devices_own_on_every_vector(n):
+    kind, rounds, _, options = vectors.RUNS[n]
     want = LINES[n]
     if kind == "rng":
-        state = twin.seeded(given_options["seed"])
-        assert [int(tree_twin.draw(state)) for _ in range(rounds)] == want["draws"]
+        rng = freeze(Rng(options["seed"]))
+        assert [draw_bits(rng) for _ in range(rounds)] == want["draws"]
         return
     stream = Rng(7)
-    device = vectors.make(kind, rounds, given_options)
-    bits = given_options.get("bits", 4)
-    scores, bins, labels = [], [], []
+    device = vectors.make(kind, rounds, options)
+    cells, labels = [], []
     for _ in range(rounds):
         first = stream.draw()
         if device.classes > 2:
-            scores.append(vectors.scores(stream, 4))
+            cells.append(vectors.scores(stream, 4))
             labels.append(stream.draw() % 4)
         else:
-            bins.append(first << bits >> 15)
+            cells.append(first << options.get("bits", 4) >> 15)
             labels.append(1 if stream.draw() < first else 0)
-    betas = np.full(rounds, device.beta)
+    arrivals = arrivals_of(want["actions"], labels)
+    samples = (np.array(cells), np.array(labels), np.full(rounds, device.beta))
     actions = np.zeros(rounds, np.int64)
-    labels = np.array(labels)
-    late = arrivals_of(want["actions"], labels)
-    if kind in ("adaptive", "miss-limited"):
-        numbers = (bits, device.rate, 8, device.rdl_fp, device.rdl_fn, device.miss_limit)
-        deltas = device.delta_fp, device.delta_fn
-        rates, table = np.array(device.rates), np.array(device.forecaster.prior)
-        given = (labels, betas, deltas, rates, numbers, table, (0, 0, False), twin.seeded(rounds))
-        counts = adaptive_twin.play(np.array(bins), *given, *late, actions)
-        classes = actions
-    elif kind == "adaptive-classes":
-        given = (labels, betas, np.array(device.costs), bits, device.rate, 8, twin.seeded(rounds))
-        counts = class_twin.play(np.array(scores), *given, *late, actions)
-        classes = actions % class_twin.MOST
-        actions = actions // class_twin.MOST
-    else:
-        rates = np.array(device.rates).reshape(1, 2, 2)
-        trees = np.zeros(rounds, np.int64)
-        counts = twin.h2t2(trees, np.array(bins), labels, betas, rates, options(device), twin.seeded(rounds), *late, actions)
-        classes = actions
-    assert "".join("-" if x >= twin.ASKED else "0123"[c] for x, c in zip(actions, classes)) == want["actions"]
-    assert list(counts) == want["counts"]
+    policy = freeze(device)
+    player.play_compiled(policy, None, False, samples, arrivals, actions)
+    assert "".join("-" if action < 0 else "0123"[action] for action in actions) == want["actions"]
+    assert list(counts_of(policy)) == want["counts"]
 
 
 @pytest.mark.parametrize("feedback", ["explored", "all"])
