@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_ints import run_watched
 from support import ROOT
 
 FOLDER = ROOT / "firmware/h2t2/core"
@@ -37,61 +38,18 @@ CORE = (
 BINARY = ("defaults", "numbers", "rng", "experts", "tickets", "policy", "h2t2")  # what a board with H2T2 loads
 
 
-LOW, HIGH = -(2**30), 2**30 - 1
-
-
-class Watched(ast.NodeTransformer):
-    """Passes the result of every arithmetic operation through `_watch`, and turns x += y into x = _watch(x + y)."""
-
-    def _wrap(self, node):
-        return ast.copy_location(ast.Call(ast.Name("_watch", ast.Load()), [node], []), node)
-
-    def visit_BinOp(self, node):
-        self.generic_visit(node)
-        assert not isinstance(node.op, (ast.Div, ast.Pow)), "true division and powers are not for the core"
-        return node if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str) else self._wrap(node)
-
-    def visit_UnaryOp(self, node):
-        self.generic_visit(node)
-        return self._wrap(node) if isinstance(node.op, (ast.USub, ast.Invert)) else node
-
-    def visit_AugAssign(self, node):
-        self.generic_visit(node)
-        load = ast.parse(ast.unparse(node.target), mode="eval").body
-        value = self._wrap(ast.BinOp(load, node.op, node.value))
-        return ast.copy_location(ast.Assign([node.target], value), node)
-
-    def visit_Constant(self, node):
-        assert not isinstance(node.value, float), "floats are not for the core"
-        return self._wrap(node) if type(node.value) is int else node
-
-
 @pytest.fixture(scope="module")
 def watched():
     """The core, every integer it computes checked against the 31 bits of a small int."""
     package = types.ModuleType("watched")
     package.__path__ = [str(FOLDER)]
     sys.modules["watched"] = package
-    seen = {"count": 0, "low": 0, "high": 0}
-
-    def watch(value):
-        if type(value) is int:
-            assert LOW <= value <= HIGH, f"{value} does not fit a small int"
-            seen["count"] += 1
-            seen["low"], seen["high"] = min(seen["low"], value), max(seen["high"], value)
-        else:
-            assert not isinstance(value, float)
-        return value
-
     for name in CORE:
-        tree = ast.fix_missing_locations(Watched().visit(ast.parse((FOLDER / f"{name}.py").read_text())))
         module = types.ModuleType(f"watched.{name}")
         module.__package__ = "watched"
-        module._watch = watch
         sys.modules[module.__name__] = module
         setattr(package, name, module)
-        exec(compile(tree, f"watched/{name}.py", "exec"), module.__dict__)
-    package.seen = seen
+        run_watched((FOLDER / f"{name}.py").read_text(), module, f"watched/{name}.py")
     yield package
     for name in [n for n in sys.modules if n.split(".")[0] == "watched"]:
         del sys.modules[name]

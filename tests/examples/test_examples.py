@@ -26,8 +26,13 @@ def run(*command, status=0, **options):
 
 def test_every_example_has_a_readme_and_a_test():
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir() and not path.name.startswith("__")}
-    apps = {"app_csv", "app_temperature", "app_microphone", "app_images"}  # the first in tests/model/test_pair.py
-    assert folders == apps | {"policy_alone", "sensor_on_a_pi", "own_remote_model"}
+    apps = {
+        "app_csv",
+        "app_temperature",
+        "app_microphone",
+        "app_images",
+    }  # the first in tests/model/test_pair.py; one_page in test_one_page.py
+    assert folders == apps | {"one_page", "policy_alone", "sensor_on_a_pi", "own_remote_model"}
     listed = (EXAMPLES / "README.md").read_text()
     assert all((EXAMPLES / name / "README.md").is_file() and f"`{name}`" in listed for name in folders)
 
