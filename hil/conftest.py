@@ -115,8 +115,8 @@ def rdl(mosquitto):
 @pytest.fixture
 def material(tmp_path, mosquitto, board):
     """material(samples, **config) -> Material, pointed at the test's broker, with the policy that the board has room for."""
-    policy = "h2t2" if board.kind == "microbit" else "adaptive"
-    given = {"broker": board.broker(mosquitto.host), "port": mosquitto.port, "device": "hil", "policy": policy}
+    policy = {"policy": "h2t2", "exploration": "epsilon"} if board.kind == "microbit" else {"policy": "adaptive"}
+    given = {"broker": board.broker(mosquitto.host), "port": mosquitto.port, "device": "hil", **policy}
     return lambda samples, **config: Material(tmp_path, samples, {**given, **config})
 
 

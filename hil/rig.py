@@ -25,6 +25,7 @@ from h2t2_tools.boards.emulators import built, catalogue, drive, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
 from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
+from h2t2_tools.boards.microbit import page
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
@@ -75,6 +76,20 @@ class Material:
         """What of it goes onto a board at a gateway's line: nothing about the broker; the runtime compiled where it can be."""
         given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK))
         return Contents(self.model, NodeConfig(**given), self.records)
+
+    def replay_page(self, policy: Any = None) -> list[tuple[int, int, str]]:
+        """As replay(), by H2T2 on one page; policy: the page's, made from the configuration unless given."""
+        ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
+        if policy is None:
+            policy = page.load().H2T2(**page.arguments(self.board_config.model_dump()))
+        lines = []
+        for x, label in zip(self.local, self.labels):
+            k = ldl.bin(ldl.run(x))
+            action = policy.decide(k)
+            lines.append((k, label, "remote") if action == OFFLOAD else (k, action, "local"))
+            if action == OFFLOAD:
+                policy.learn(policy.ticket, label)
+        return lines
 
     def replay(self) -> list[tuple[int, int, str]]:
         """(bin, decision, source) of every sample as this host decides them, each label at once."""

@@ -162,7 +162,7 @@ def over(kind, board, made, seconds):
 @needs("serial")
 def test_noise_on_the_serial_line(board, material, rdl, figures):
     """Bytes turned and put in both ways: frames are lost, never believed; every sample is decided, in step afterwards."""
-    made = material(120, feedback="explored", exploration="epsilon", deadline_ms=400, device="noisy")
+    made = material(120, deadline_ms=400, device="noisy")
     noisy, outcome = over(NoisyLine, board, made, 15)
     counters = outcome.summary
     figures.update({k: counters[k] for k in ("decisions", "noise", "requests", "replies")}, put_in=noisy.put_in)
@@ -178,7 +178,7 @@ def test_noise_on_the_serial_line(board, material, rdl, figures):
 @needs("serial")
 def test_ctrl_c_in_a_late_reply_does_not_stop_the_program(board, material, rdl, figures):
     """No reply comes in time; what comes later holds the byte of Ctrl-C, as a frame may. Every sample is decided."""
-    made = material(60, feedback="explored", exploration="epsilon", deadline_ms=50, device="late")
+    made = material(60, deadline_ms=50, device="late")
     line, outcome = over(LateLine, board, made, 30)
     figures.update(put_in=line.put_in)
     assert line.put_in > 5 and exactly_once(outcome, 60), outcome.log

@@ -6,12 +6,13 @@ import pytest
 from marks import needs
 from portable.replay import RUNS
 from rig import ROOT, host_node
-from support import paper
 
 from h2t2_tools.boards.emulators import drive
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.kinds import KINDS, payload
+from h2t2_tools.boards.microbit import page
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.policies import DEFAULTS
 from h2t2_tools.proof.validate import samples
 
 
@@ -21,12 +22,14 @@ from h2t2_tools.proof.validate import samples
 def test_decisions_equal_the_hosts(board, material, rdl, figures, request):
     """200 real samples, 100 with --quick on a slow board: bins, decisions and where they came from, as this host decides them
     from the same seed."""
-    small = board.kind == "microbit"
     count = 100 if "slow" in board.features and request.config.getoption("--quick") else 200
-    made = material(count, **({"feedback": "explored", "exploration": "epsilon"} if small else {}))
+    made = material(count)
     outcome = board.run(made)
     figures.update(samples=len(outcome.decisions), offloads=sum(row["source"] == "remote" for row in outcome.decisions))
-    expected = host_node(made.board_config, count).lines() if board.kind == "pi" else made.replay()
+    if board.kind == "pi":
+        expected = host_node(made.board_config, count).lines()
+    else:
+        expected = made.replay_page() if board.kind == "microbit" else made.replay()
     assert outcome.lines() == expected, outcome.log
     assert 10 < figures["offloads"] < count - 10
     if board.relayed:
@@ -135,19 +138,17 @@ link.close()
 @pytest.mark.slow
 @needs("serial")
 def test_heap_is_flat_over_500_rounds(board, figures):
-    """The core on the micro:bit: 500 decisions and labels, the heap locked in each; what is in use is the same after them."""
+    """H2T2 on one page on the micro:bit: 500 decisions and labels, the heap locked in each; the heap in use stays the same."""
     if not board.emulator:
         pytest.skip("counts on the emulated board only")
-    policy = paper(window=1)
     bins, labels = (column.tolist() for column in samples(4, 500, 3))
     with Microbit() as repl:
         repl.prepare()
-        names = repl.load(ROOT / "firmware/h2t2", policy)
-        decide, learn, ticket = (names[name] for name in ("decide", "learn", "ticket"))
+        repl.load_policy(page.arguments({**DEFAULTS, "epsilon": 1 / 16}))
         heap = []
         for start in range(0, 500, 50):
             for k, label in zip(bins[start : start + 50], labels[start : start + 50]):
-                repl.run(f"L();a=p.{decide}({k});U()\nif a<0:L();p.{learn}(p.{ticket},{label},-1);U()")
+                repl.run(f"L();a=p.decide({k});U()\nif a<0:L();p.learn(p.ticket,{label});U()")
             heap.append(repl.heap())
     figures.update(heap_before=heap[0], heap_after=heap[-1], rounds=500)
     assert len(set(heap)) == 1

@@ -250,8 +250,8 @@ def test_bytes_that_cannot_be_are_refused(trained, tmp_path, capsys, more, why):
 
 
 def test_the_micro_bit_sends_int8():
-    given = config.load(ROOT / "models/digits/microbit.toml").model_copy(update={"remote_dtype": "uint8"})
-    folder = ROOT / "models/digits"
+    given = config.load(ROOT / "models/breast_cancer/microbit.toml").model_copy(update={"remote_dtype": "uint8"})
+    folder = ROOT / "models/breast_cancer"
     with pytest.raises(UserError, match="the micro:bit sends its recorded int8"):
         kinds.payload(kinds.KINDS["microbit"], kinds.Contents(folder / "ldl.h2m", given, folder / "samples.bin"))
 

@@ -420,7 +420,7 @@ def said_by(broker):
 def test_the_microbit_has_no_room_for_it(key):
     pair = pairs.load("breast_cancer")
     public = str(key.private.with_suffix(".pub"))
-    config = NodeConfig(remote_shape=[30], model_id=1, policy="h2t2", update_key=public)
+    config = NodeConfig(remote_shape=[30], model_id=1, policy="h2t2", exploration="epsilon", update_key=public)
     with pytest.raises(UserError, match="update_key: the micro:bit has no room for updates"):
         payload(KINDS["microbit"], Contents(pair.folder / "ldl.h2m", config, pair.folder / "samples.bin"))
     files = payload(KINDS["pico_w"], Contents(pair.folder / "ldl.h2m", config))

@@ -23,5 +23,5 @@ def test_bench_ldl_computes_the_same_everywhere(name, capsys):
     assert rows["TFLite reference"]["heap"] > 0 and rows["TFLite optimised"]["heap"] > 0  # whatever this process had free
     if UNIX.missing() is None:
         assert {"ours, MicroPython viper", "ours, MicroPython plain"} <= set(rows)
-    if MICROBIT.missing() is None:
-        assert rows["ours, emulated micro:bit"]["instructions"] > 1000
+    if MICROBIT.missing() is None and name == "breast_cancer":  # the other has a convolution
+        assert rows["bins, emulated micro:bit"]["instructions"] > 1000

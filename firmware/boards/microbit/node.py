@@ -1,29 +1,43 @@
-# The micro:bit's node: recorded samples, LDL, policy, offloads as frames over its UART. `h2t2 flash` makes this small and puts
-# it beside the core: p (the policy), ldl (int8 bytes to bin). Constants it adds: LOCAL and RECORD (bytes of a record's LDL
-# input, and of all of it), HEAD, LEFT and SHAPE (of a request), DEVICE, DEADLINE (ms). Frames: h2t2/link/frames.py, payloads:
-# h2t2/link/wire.py.
-# ruff: noqa: F821
+# The micro:bit's node: recorded samples, local model, policy, offloads as frames over its UART, a snapshot in its files.
+# `h2t2 flash` puts the values of a configuration in place of the constants. Frames are those of h2t2/link/frames.py, payloads
+# those of h2t2/link/wire.py.
+from array import array
+
 from microbit import uart
 from micropython import kbd_intr
 from utime import ticks_diff, ticks_ms
 
+LOCAL = 30  # bytes of a record that are the local model's input
+RECORD = 60  # bytes of a record: that input, and the remote model's
+DEADLINE = 2000  # ms until the node gives an answer up
+EVERY = 250  # labels between two snapshots; 0: no snapshot
+DEVICE = b"microbit"
+MODEL = b"\0\0\0\0"  # the local model's checksum: what was learned with another model is not used
+HEAD = b"\2\0\1\0"  # a request's first bytes: version, flags, model_id
+TIME = b"\xd0\7\0\0\0\0"  # its bytes after boot and ticket: the deadline, no chance
+SHAPE = b"\0\1\x1e\0"  # its bytes after the bin: dtype and shape of the tensor
 
-def crc16(data):
-    crc = 65535
+
+def word(x):
+    """16 bits, little-endian."""
+    return bytes([x & 255, x >> 8 & 255])
+
+
+def crc16(data, crc=65535):
     for byte in data:
         crc ^= byte << 8
         for _ in range(8):
             crc <<= 1
             if crc & 65536:
                 crc ^= 69665
-    return bytes([crc & 255, crc >> 8])
+    return crc
 
 
 def send(data):
-    data += crc16(data) + b"\0"
+    data += word(crc16(data)) + b"\0"
     uart.write(b"\0")
     start = 0
-    while start < len(data):  # COBS: the length of each run without zeros, one more, and the run
+    while start < len(data):  # COBS: the length of each run without zeros, plus one, then the run
         end = data.find(b"\0", start) + 1
         uart.write(bytes([end - start]))
         uart.write(data[start : end - 1])
@@ -32,9 +46,9 @@ def send(data):
 
 
 def reply(tag):
-    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 when none will come, or came in time.
+    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 where no label comes in time.
 
-    While a reply may come, Ctrl-C does not stop the program, for a frame may hold that byte: nineteen of it in a row do.
+    While a reply may come, Ctrl-C does not stop the program, since a frame may hold that byte: nineteen in a row do.
     """
     label = -1
     start = ticks_ms()
@@ -48,9 +62,9 @@ def reply(tag):
                     run = block[at]
                     block[at] = 0
                     at += run
-                if block[4:12] == tag and block[16:] == crc16(block[1:16]) and block[1:3] == b"A\2":
+                if block[4:12] == tag and block[16:] == word(crc16(block[1:16])) and block[1:3] == b"A\2":
                     kbd_intr(3)
-                    if block[3]:  # not answered: busy, failed, nobody there
+                    if block[3]:  # an error: busy, failed, no worker
                         break
                     if block[12] < 2:
                         label = block[12]
@@ -62,38 +76,76 @@ def reply(tag):
     return label
 
 
-def node():
+def start():
+    """Count this start in a file: four bytes that no other start has."""
+    try:
+        boot = int(open("boot").read()) + 1
+    except (OSError, ValueError):
+        boot = 1
+    with open("boot", "w") as file:
+        file.write(str(boot))
+    return word(boot) + word(boot >> 16)
+
+
+def write_snapshot(policy, number):
+    """Write snapshot `number` over the last but one; a power cut leaves the last one."""
+    state = bytes(policy.snapshot())
+    tail = MODEL + word(number)
+    with open("learned%d" % (number & 1), "wb") as file:
+        file.write(state)
+        file.write(tail + word(crc16(tail, crc16(state))))
+
+
+def read_snapshot(policy):
+    """Go on from the newer snapshot that was made with this model; its number, or 0."""
+    newest = 0
+    for name in ("learned0", "learned1"):
+        try:
+            with open(name, "rb") as file:
+                state = file.read(212)
+                tail = file.read(6)
+                check = file.read(2)
+            number = tail[4] | tail[5] << 8
+            if check == word(crc16(tail, crc16(state))) and tail[:4] == MODEL and not (newest and number - newest & 32768):
+                policy.restore(array("i", state))
+                newest = number
+        except (OSError, IndexError, ValueError):
+            pass
+    return newest
+
+
+def run(policy, classify, model):
+    boot = start()
+    number = read_snapshot(policy)
     send(b"H" + DEVICE)
     file = open("samples", "rb")
-    n = 0
+    n = labels = 0
+    due = 1  # labels until the next snapshot: after 1, 2, 4, 8 ... of them, then every EVERY
     while True:
         record = file.read(RECORD)
         if len(record) < RECORD:
             break
-        k = ldl(record[:LOCAL])
-        action = p.decide(k)
+        k = classify(model, record[:LOCAL])
+        action = policy.decide(k)
         source = 0
         if action < 0:
-            ticket = p.ticket
-            tag = BOOT + bytes([ticket & 255, ticket >> 8 & 255, ticket >> 16 & 255, ticket >> 24])
-            kbd_intr(-1)  # before it is sent: the reply may be here at once
-            send(b"Q" + HEAD + tag + LEFT + bytes([k]) + SHAPE + record[LOCAL:])
+            ticket = policy.ticket
+            tag = boot + word(ticket) + word(ticket >> 16)
+            kbd_intr(-1)  # before the request leaves: the reply may follow at once
+            send(b"Q" + HEAD + tag + TIME + bytes([k]) + SHAPE + record[LOCAL:])
             action = reply(tag)
             source = 1
             if action < 0:
-                action = p.local  # its ticket makes room for the next by itself
+                action = policy.local
                 source = 2
             else:
-                p.learn(ticket, action, -1)
-        send(b"D" + bytes([n & 255, n >> 8 & 255, k, action, source]))
+                policy.learn(ticket, action)
+                labels += 1
+        send(b"D" + word(n) + bytes([k, action, source]))
         n += 1
-
-
-# how often this board has started: never the same number twice. Runs before anything else is there
-try:
-    BOOT = int(open("boot").read()) + 1
-except (OSError, ValueError):
-    BOOT = 1
-with open("boot", "w") as file:
-    file.write(str(BOOT))
-BOOT = bytes([BOOT & 255, BOOT >> 8 & 255, BOOT >> 16, 0])
+        if EVERY and labels == due:
+            number = number % 65535 + 1
+            write_snapshot(policy, number)
+            due += min(due, EVERY)
+    if EVERY:
+        write_snapshot(policy, number % 65535 + 1)

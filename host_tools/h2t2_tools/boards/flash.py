@@ -21,6 +21,7 @@ from .emulators import session
 from .emulators.catalogue import ARM32, UNIX, Emulator
 from .emulators.lwip import Port
 from .kinds import ROM, Contents, Kind, payload
+from .microbit.program import PROGRAM
 from .repl import RawRepl
 from .targets import Folder, Found, Repl, Target, wait_hello
 
@@ -277,7 +278,7 @@ def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> No
     """Remove what would shadow the new files: the same modules in the other form, a micro:bit's older programs."""
     if kind.name == "microbit":
         assert isinstance(target, Repl)
-        target.remove([name for name in target.repl.files() if name.startswith("node-") and name not in files])
+        target.remove([name for name in target.repl.files() if PROGRAM.fullmatch(name) and name not in files])
         return
     other = {True: (".mpy", ".py"), False: (".py", ".mpy")}[mpy]
     old = [path.removesuffix(other[0]) + other[1] for path in files if path.startswith("h2t2/")]

@@ -137,9 +137,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     if kind.name == "microbit":
         if config.app or contents.own:
             raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
-        made = microbit_program.program(places.RUNTIME, places.boards() / "microbit", config, bundle)
-        name = "node-" + hashlib.sha256(made).hexdigest()[:4]  # another program, another file: the old one stays whole
-        return {**files, name: made, "main.py": microbit_program.main(name)}
+        return {**files, **microbit_program.files(config, bundle)}
     wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
     wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]

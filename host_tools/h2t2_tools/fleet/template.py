@@ -24,7 +24,7 @@ BOARD_ONLY = {name for name, field in NodeConfig.model_fields.items() if about(f
 EXAMPLE = {"event": 1, "remote_shape": [30], "model_id": 1, "beta": 0.2}  # breast_cancer's
 MICROBIT = (
     "device", "event", "remote_shape", "model_id", "records", "pair", "policy", "bits", "beta", "delta_fp", "delta_fn", "eta",
-    "epsilon", "feedback", "exploration", "seed", "deadline_ms",
+    "epsilon", "feedback", "exploration", "seed", "deadline_ms", "snapshot", "snapshot_every",
 )  # fmt: skip
 FLASHED = "`h2t2 flash` copies it to the board as config.json, in integers. Only remote_shape and model_id must stand here."
 
@@ -64,9 +64,12 @@ TEMPLATES = {
     ),
     "microbit": Template(
         "BBC micro:bit: `h2t2 flash` builds its program from this. It has no network; `h2t2 gateway` knows the broker.",
-        {"device": "microbit-1", "policy": "h2t2", "feedback": "explored", "exploration": "epsilon"},
+        {"device": "microbit-1", "policy": "h2t2", "exploration": "epsilon"},
         NodeConfig.model_fields.keys() - {*MICROBIT},
-        {"policy": "the only one that fits", "bits": "4 fit beside a model", "exploration": "the only one that fits"},
+        {
+            "policy": "the only one here", "bits": "the only number here", "exploration": "the only one here", "eta": "here 4",
+            "epsilon": "here from 1/128 on", "snapshot": "in two files here, learned0 and learned1",
+        },
     ),
     "pi": Template(
         "Raspberry Pi, or any computer: h2t2 node --config FILE. Options of that command override these entries.",

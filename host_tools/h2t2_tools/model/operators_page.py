@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-
-from h2t2.ldl import kernels
-
 from .footprint import MACHINE_CODE
 from .operators import INSTEAD, SUPPORTED
 from .plan import SIGNED
-from .variables import ACCESS
 
 OPENING = """# Operators
 
@@ -22,10 +16,10 @@ reference kernels, `h2t2 ldl-check MODEL --layers`; where those are wrong (SUM, 
 sums written otherwise.
 
 *machine code*: by MicroPython's viper emitter, where the port has one; else as bytecode ([what C would add](native.md)).
-*micro:bit*: among what its build can take along, room permitting.
+The micro:bit runs FULLY_CONNECTED layers, one after the other, and one LOGISTIC or SOFTMAX behind the last.
 
-| operator | of | types | machine code | micro:bit |
-|---|---|---|---|---|
+| operator | of | types | machine code |
+|---|---|---|---|
 """
 CLOSING = """
 Everything else is refused by name, all at once, when a bundle is made. What to do instead of some of them:
@@ -40,15 +34,13 @@ NO_STEP = dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _DILATED)
 
 def page() -> str:
     """The page."""
-    small = {node.name for node in ast.parse(inspect.getsource(kernels)).body if isinstance(node, ast.FunctionDef)}
     rows = []
     for name, each in sorted(SUPPORTED.items()):
         fast = "nothing to do" if not each.kernel else "yes" if each.kernel in MACHINE_CODE else "its sums"
         types = "int8" if name in SIGNED else "int8, uint8"
         of = f"one picture (height, width, channels): {each.of}" if each.picture else each.of
-        little = (not each.kernel or each.kernel in small) and name not in ACCESS  # it has no room for state
-        rows.append(f"| {name} | {of} | {types} | {fast} | {'yes' if little else 'no'} |\n")
-    rows += [f"| {name} | {of} | int8, uint8 | nothing to do | yes |\n" for name, of in NO_STEP.items()]
+        rows.append(f"| {name} | {of} | {types} | {fast} |\n")
+    rows += [f"| {name} | {of} | int8, uint8 | nothing to do |\n" for name, of in NO_STEP.items()]
     return (
         OPENING
         + "".join(sorted(rows))

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.ldl.bundle import Int8Model
+
+from ...boards.microbit.layers import dense_only
 from ...common import pairs, prior_file
 from ...common.pairs import Pair, PairInfo
 from ...common.policies import DEFAULTS
@@ -131,8 +134,9 @@ def _write_for_boards(pair: Pair, ldl: PairModel) -> list[str]:
         (folder / "samples.bin").write_bytes(pairs.board_samples(pair, ldl.input.scale, ldl.input.zero_point, RECORDS))
         files.append("samples.bin")
     entries = {"pair": "."} if about.costs else {"pair": ".", "prior": "prior.json"}
-    # the micro:bit decides between two classes only, and sends its recorded int8
-    for board in BOARDS if not about.costs and about.remote.dtype == "int8" else BOARDS[:-1]:
+    # the micro:bit decides between two classes, runs dense layers only, and sends its recorded int8
+    small = not about.costs and about.remote.dtype == "int8" and dense_only(Int8Model((folder / "ldl.h2m").read_bytes(), 0))
+    for board in BOARDS if small else BOARDS[:-1]:
         (folder / f"{board}.toml").write_text(template.render(board, about, entries))
         files.append(f"{board}.toml")
     return files

@@ -1,26 +1,19 @@
-"""`h2t2 bench device`: instructions and heap of the core on an emulated micro:bit, a Cortex-M0 with 16 KB of RAM; what single
-steps take on the other emulated boards."""
+"""`h2t2 bench device`: instructions and heap of H2T2 on one page on an emulated micro:bit, a Cortex-M0 with 16 KB of RAM; what
+single steps of the runtime take on the other emulated boards."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from h2t2.core.h2t2 import H2T2
-from h2t2.core.policy import OFFLOAD
-
 from ...boards.emulators.microbit import NANOSECONDS, Microbit
-from ...common import places, policies
+from ...boards.microbit import page
+from ...common.policies import DEFAULTS
 from ...common.report import Report
 from ..validate import samples
 from . import Progress, Row, cell, on_boards, table
 
 TITLE = "On the boards' processors"
-MODES: dict[str, dict[str, Any]] = {
-    "Algorithm 1": policies.PAPER,
-    "all + anytime": {},
-}
+MODES = {"Algorithm 1": "explored", "all": "all"}  # feedback
 
 
 def measure(progress: Progress, rounds: int = 100) -> dict[str, list[Row]]:
@@ -29,34 +22,33 @@ def measure(progress: Progress, rounds: int = 100) -> dict[str, list[Row]]:
 
 
 def _microbit(progress: Progress, rounds: int) -> list[Row]:
-    """A row for each mode: instructions per step and bytes of heap, window 1, b = 4; whether its actions equal the host's."""
+    """A row for each mode: instructions per step, bytes of heap, whether the actions of the page equal the host's."""
     rows = []
-    for mode, options in MODES.items():
+    reference = page.load()
+    for mode, feedback in MODES.items():
         progress(mode)
-        policy = H2T2(window=1, **options)
+        arguments = page.arguments({**DEFAULTS, "feedback": feedback, "epsilon": 1 / 16})
+        policy = reference.H2T2(**arguments)
         bins, labels = (column.tolist() for column in samples(4, rounds, 1))
         with Microbit(count=True) as board:
             board.prepare()
-            names = board.load(places.RUNTIME, policy)
+            board.load_policy(arguments)
             used = board.heap() - board.base
-            actions, instructions = [], []
-            decide, learn, ticket = (names[name] for name in ("decide", "learn", "ticket"))
+            actions, instructions, expected = [], [], []
             clock = 1000 / NANOSECONDS  # instructions a microsecond of the board's clock
             empty = min(int(board.run("L();t=T();t=T()-t;U();print(t)")) for _ in range(3)) * clock
             for k, label in zip(bins, labels):
                 # the heap is locked all through the step
-                printed = board.run(f"L();t=T();a=p.{decide}({k});t=T()-t;U();print(a,t)").split()
-                actions.append(int(printed[0]))
-                spent = int(printed[1]) * clock - empty
-                if actions[-1] == OFFLOAD:
-                    printed = board.run(f"L();t=T();p.{learn}(p.{ticket},{label},-1);t=T()-t;U();print(t)").split()
-                    spent += int(printed[0]) * clock - empty
+                action, duration = board.run(f"L();t=T();a=p.decide({k});t=T()-t;U();print(a,t)").split()
+                actions.append(int(action))
+                spent = int(duration) * clock - empty
+                if actions[-1] == reference.OFFLOAD:
+                    duration = board.run(f"L();t=T();p.learn(p.ticket,{label});t=T()-t;U();print(t)")
+                    spent += int(duration) * clock - empty
                 instructions.append(spent)
-        expected = []
-        for k, label in zip(bins, labels):
-            expected.append(policy.decide(k))
-            if expected[-1] == OFFLOAD:
-                policy.learn(policy.ticket, label)
+                expected.append(policy.decide(k))
+                if expected[-1] == reference.OFFLOAD:
+                    policy.learn(policy.ticket, label)
         rows.append(
             {
                 "mode": mode,

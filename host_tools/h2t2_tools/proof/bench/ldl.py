@@ -3,7 +3,6 @@ micro:bit, in one run."""
 
 from __future__ import annotations
 
-import ast
 import os
 import tempfile
 import time
@@ -24,7 +23,9 @@ from h2t2.ldl.bundle import Int8Model
 
 from ...boards.emulators.catalogue import MICROBIT, UNIX
 from ...boards.emulators.microbit import NANOSECONDS, Microbit
+from ...boards.microbit.layers import dense_only
 from ...common import places
+from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...model.bundle import from_tflite
 from ...model.exact import compiler, open_exact
@@ -76,11 +77,11 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
     if UNIX.missing() is None:
         progress("integer interpreter, MicroPython")
         rows += _on_micropython(board, runs)
-    if MICROBIT.missing() is None and len(blob) + len(board.arena) < MICROBIT_BYTES:
-        progress("integer interpreter, emulated micro:bit")
+    if MICROBIT.missing() is None and dense_only(board) and len(blob) < MICROBIT_BYTES:
+        progress("dense layers, emulated micro:bit")
         instructions, crc, used = _microbit(board, runs)
         counts = {"instructions": instructions, "per_mac": instructions / macs if macs else None}
-        rows.append({"what": "ours, emulated micro:bit", "us": None, "crc": crc, "heap": used, **counts})
+        rows.append({"what": "bins, emulated micro:bit", "us": None, "crc": crc, "heap": used, **counts})
     empty = dict.fromkeys(("heap", "instructions", "per_mac", "operators", "ratio"))
     return [{**empty, **row, "macs_per_second": macs / row["us"] * 1e6 if row["us"] else None} for row in rows]
 
@@ -131,24 +132,26 @@ def _on_micropython(board: Int8Model, runs: int) -> list[Row]:
     return rows
 
 
-MICROBIT_BYTES = 3500  # of bundle and arena: what an emulated micro:bit can hold beside the kernels
+MICROBIT_BYTES = 3500  # of a bundle: what an emulated micro:bit can hold beside the code
 
 
 def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
-    """(instructions per inference, CRC of the outputs, bytes of heap with the bundle) of an LDL alone, the heap locked."""
+    """(instructions per inference, CRC-32 of the bins, bytes of heap) of a local model alone. Failure where bins differ."""
     with Microbit(count=True) as board:
         board.prepare()
-        board.run("g=None")
-        run, arena = board.load_ldl(places.RUNTIME, model)
+        board.load_ldl(model)
         used = board.heap() - board.base
-        empty = min(int(board.run("L();t=T();t=T()-t;U();print(t)")) for _ in range(3))
-        spent = crc = 0
+        empty = min(int(board.run("t=T();t=T()-t;print(t)")) for _ in range(3))
+        spent, bins, expected = 0, bytearray(), bytearray()
         for x in _inputs(None, (model.input_size,), runs):
-            board.run(f"a={bytes((q + 256) % 256 for q in x)!r}")
-            spent += int(board.run(f"L();t=T();{run}(a);t=T()-t;U();print(t)")) - empty
-            outputs = board.run(f"print({arena}[{model.output}:{model.output + model.classes}])")
-            crc = crc32(ast.literal_eval(outputs.strip().removeprefix("bytearray(").removesuffix(")")), crc)
-    return spent * 1000 / NANOSECONDS / runs, crc, used
+            board.run(f"b={bytes(q & 255 for q in x)!r}")
+            k, duration = board.run("t=T();a=classify(m,b);t=T()-t;print(a,t)").split()
+            spent += int(duration) - empty
+            bins.append(int(k))
+            expected.append(model.bin(model.run(x)))
+    if bins != expected:
+        raise Failure("the bins of the emulated micro:bit differ from this machine's")
+    return spent * 1000 / NANOSECONDS / runs, crc32(bins), used
 
 
 def _growth(path: str, resolver: str) -> int | None:

@@ -1,0 +1,38 @@
+"""H2T2 on one page, which the micro:bit runs, as the host's reference for its decisions."""
+
+from __future__ import annotations
+
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any
+
+from h2t2 import units
+
+from ...common import places
+from ...common.errors import UserError
+
+SOURCE = places.examples() / "one_page/h2t2.py"
+FRACTIONS = ("beta", "delta_fp", "delta_fn", "epsilon")
+OPTIONS = (*FRACTIONS, "eta", "seed", "feedback")
+MAX_ETA, MIN_EPSILON = 4.0, 1 / 128
+
+
+def load() -> ModuleType:
+    """The page as a module of its own name, because `h2t2` is the runtime."""
+    spec = spec_from_file_location("h2t2_one_page", SOURCE)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """The integer arguments of the page; options: those of OPTIONS in people's numbers, and others, which it has no use for.
+
+    UserError for an eta or epsilon beyond the page's integers.
+    """
+    eta, epsilon = options["eta"], options["epsilon"]
+    if not (eta <= MAX_ETA and epsilon >= MIN_EPSILON):
+        raise UserError(f"eta = {eta}, epsilon = {epsilon}: H2T2 on one page takes eta up to 4 and epsilon from 1/128 on")
+    fractions = {name: units.q15(options[name], name) for name in FRACTIONS}
+    return {**fractions, "eta": max(1, round(eta * 1024)), "seed": options["seed"], "feedback": options["feedback"]}
