@@ -132,15 +132,15 @@ class Validate(Reporting):
     bits: list[Annotated[int, Field(ge=1, le=12)]] = option([4, 6, 8], "score bits", metavar="b")
     rounds: Count = option(10000, "rounds of each row")
     seed: Whole = option(1, "seed of the draws and the stream")
-    mode: list[Annotated[str, AfterValidator(_mode)]] = option(["paper"], "policy options; every: all of them")
+    mode: list[Annotated[str, AfterValidator(_mode)]] = option(["paper"], "policy options; one-page: H2T2 on one page, whose b is 4; every: all of them")
 
     def run(self) -> None:
         from ..proof import validate
 
         rows = []
         with progress() as bar:
-            for mode in validate.EVERY if "every" in self.mode else self.mode:
-                for bits in self.bits:
+            for mode in validate.chosen(self.mode):
+                for bits in [4] if mode in validate.ONE_PAGE else self.bits:
                     task = bar.add_task(f"b = {bits}, {mode}", total=self.rounds)
                     rows.append(validate.compare(bits, self.rounds, self.seed, mode, partial(bar.advance, task)))
         self.report(rows)
