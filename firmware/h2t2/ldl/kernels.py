@@ -7,8 +7,7 @@
 # input and output in the arena, their zero points, and the least and greatest byte of the output (its fused activation); the
 # seventh, if any, is the place of weights or of a table in the bundle, or of another input in the arena.
 #
-# No two values are assigned at once but from p and k: small ports make a tuple of them, and a step allocates nothing. What the
-# micro:bit's build asks of this file is written in core/__init__.py.
+# A step allocates nothing: more than three values are assigned at once from p and k alone, since MicroPython makes a tuple.
 from array import array
 
 
