@@ -188,7 +188,10 @@ def test_the_readme_example_runs():
 
 def test_the_reference_of_the_tests_is_algorithm_1():
     """By hand: one round of the dense matrix and of the page have the same masses."""
-    policy, reference = page.load().H2T2(**OPTIONS), DenseH2T2(4, 0.3, 0.7, 1.0, 1.0, 1 / 16)
+    policy, reference = (
+        page.load().H2T2(**OPTIONS),
+        DenseH2T2(bits=4, beta=0.3, delta_fp=0.7, delta_fn=1.0, eta=1.0, epsilon=1 / 16),
+    )
     for k in range(16):
         policy.weigh(k)
         zero, one, offload = policy.masses

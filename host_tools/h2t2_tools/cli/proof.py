@@ -132,7 +132,9 @@ class Validate(Reporting):
     bits: list[Annotated[int, Field(ge=1, le=12)]] = option([4, 6, 8], "score bits", metavar="b")
     rounds: Count = option(10000, "rounds of each row")
     seed: Whole = option(1, "seed of the draws and the stream")
-    mode: list[Annotated[str, AfterValidator(_mode)]] = option(["paper"], "policy options; one-page: H2T2 on one page, whose b is 4; every: all of them")
+    mode: list[Annotated[str, AfterValidator(_mode)]] = option(
+        ["paper"], "policy options; one-page: H2T2 on one page, whose b is 4; every: all of them"
+    )
 
     def run(self) -> None:
         from ..proof import validate

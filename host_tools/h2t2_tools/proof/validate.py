@@ -161,24 +161,25 @@ def _one_page(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tu
         return draws[-1]
 
     policy.draw = draw_and_note
-    beta, delta_fp, delta_fn, epsilon = (arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon"))
-    reference = DenseH2T2(bits, beta, delta_fp, delta_fn, arguments["eta"] / 1024, epsilon)
+    exact = {name: arguments[name] / ONE for name in page.FRACTIONS}
+    reference = DenseH2T2(bits=bits, eta=arguments["eta"] / 1024, **exact)
     differ, worst, margin, charged = 0, 0.0, 0.0, 0
     for k, label in _stream(bits, rounds, seed):
         draws.clear()
         action = policy.decide(k)
         zero, one, offload = policy.masses
         q, p = reference.regions(k)
-        worst = max(worst, *(abs(mass / (zero + one + offload) - exact) for mass, exact in ((offload, q), (one, p))))
+        total = zero + one + offload
+        worst = max(worst, abs(offload / total - q), abs(one / total - p))
         psi, explored = (draws[0] + 0.5) / ONE, draws[1] < arguments["epsilon"]
         if action != (OFFLOAD if psi < q or explored else int(psi < q + p)):
             differ += 1
             margin = max(margin, min(abs(psi - q), abs(psi - q - p)))
-        reference.charge(k, 0.0, beta, 0.0)
+        reference.charge(k, 0.0, exact["beta"], 0.0)
         if action == OFFLOAD:
-            chance = q + (1 - q) * epsilon if policy.all else epsilon
+            chance = q + (1 - q) * exact["epsilon"] if policy.all else exact["epsilon"]
             if policy.all or explored:
-                reference.charge(k, label * delta_fn / chance, 0.0, (1 - label) * delta_fp / chance)
+                reference.charge(k, label * exact["delta_fn"] / chance, 0.0, (1 - label) * exact["delta_fp"] / chance)
             policy.learn(policy.ticket, label)
         if sum(policy.losses) < charged:  # the page has halved its losses
             reference.forget()

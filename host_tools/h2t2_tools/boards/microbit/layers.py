@@ -22,7 +22,12 @@ def dense_only(model: Int8Model) -> bool:
     rows = all(p[8] == 1 for step, p, _ in model.steps if step.__name__ == "softmax")
     outputs = (1, 2) if last != "softmax" else (2,)
     return (
-        bool(names) and set(names) == {"fully_connected"} and chained and rows and not model.states and model.classes in outputs
+        bool(names)
+        and set(names) == {"fully_connected"}
+        and chained
+        and rows
+        and not model.variables
+        and model.classes in outputs
     )
 
 
