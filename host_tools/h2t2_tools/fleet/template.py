@@ -67,8 +67,8 @@ TEMPLATES = {
         {"device": "microbit-1", "policy": "h2t2", "exploration": "epsilon"},
         NodeConfig.model_fields.keys() - {*MICROBIT},
         {
-            "policy": "the only one here", "bits": "the only number here", "exploration": "the only one here", "eta": "here at most 4",
-            "epsilon": "here from 1/128 on", "snapshot": "in two files here, learned0 and learned1",
+            "policy": "the only one here", "bits": "the only number here", "exploration": "the only one here",
+            "eta": "here at most 4", "epsilon": "here from 1/128 on", "snapshot": "in two files here, learned0 and learned1",
         },
     ),
     "pi": Template(
