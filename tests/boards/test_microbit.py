@@ -17,6 +17,7 @@ from h2t2_tools.boards.kinds import KINDS, payload
 from h2t2_tools.boards.microbit import layers, page, program
 from h2t2_tools.boards.repl import RawRepl
 from h2t2_tools.common import pairs
+from h2t2_tools.common.dense import dense_only
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.policies import DEFAULTS
 from h2t2_tools.fleet.endpoint import Endpoint
@@ -126,7 +127,7 @@ def test_packed_layers_have_the_bins_of_the_interpreter(seed, event, tmp_path):
 def test_a_model_that_is_not_dense_is_refused(name):
     path = ROOT / f"models/{name}/ldl.tflite"
     model = Int8Model(bundle.from_tflite(path), 0)
-    if layers.dense_only(model):
+    if dense_only(model):
         pytest.skip(f"{name} is dense")
     with pytest.raises(UserError, match="the micro:bit runs FULLY_CONNECTED layers and a LOGISTIC or SOFTMAX"):
         layers.pack_model(model)

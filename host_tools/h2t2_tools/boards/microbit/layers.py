@@ -7,28 +7,12 @@ from struct import pack
 
 from h2t2.ldl.bundle import Int8Model
 
+from ...common.dense import dense_only
 from ...common.errors import UserError
 
 NO_CLASS = 255  # in place of the other class, where no softmax follows
 MAX_TOTAL = 1 << 29  # what a sum of products stays below
 DENSE = "FULLY_CONNECTED layers and a LOGISTIC or SOFTMAX behind the last"
-
-
-def dense_only(model: Int8Model) -> bool:
-    """Whether the micro:bit can run a model: dense layers, one after the other, and one function behind the last."""
-    names = [step.__name__ for step, _, _ in model.steps]
-    last = names.pop() if names and names[-1] in ("look_up", "softmax") else ""
-    chained = all(before[1][1] == after[1][0] for before, after in zip(model.steps, model.steps[1:]))
-    rows = all(p[8] == 1 for step, p, _ in model.steps if step.__name__ == "softmax")
-    outputs = (1, 2) if last != "softmax" else (2,)
-    return (
-        bool(names)
-        and set(names) == {"fully_connected"}
-        and chained
-        and rows
-        and not model.variables
-        and model.classes in outputs
-    )
 
 
 def pack_model(model: Int8Model) -> bytes:

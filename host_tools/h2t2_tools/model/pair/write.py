@@ -10,8 +10,8 @@ import numpy as np
 
 from h2t2.ldl.bundle import Int8Model
 
-from ...boards.microbit.layers import dense_only
 from ...common import pairs, prior_file
+from ...common.dense import dense_only
 from ...common.pairs import Pair, PairInfo
 from ...common.policies import DEFAULTS
 from ...fleet import template

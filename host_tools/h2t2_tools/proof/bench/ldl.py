@@ -23,8 +23,8 @@ from h2t2.ldl.bundle import Int8Model
 
 from ...boards.emulators.catalogue import MICROBIT, UNIX
 from ...boards.emulators.microbit import NANOSECONDS, Microbit
-from ...boards.microbit.layers import dense_only
 from ...common import places
+from ...common.dense import dense_only
 from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...model.bundle import from_tflite
