@@ -5,7 +5,8 @@ import subprocess
 import pytest
 from support import open_to_readers
 
-from h2t2.cpython.paho import PahoLink, make_client
+from h2t2.cpython.mqtt_session import make_client
+from h2t2.cpython.paho import PahoLink
 from h2t2.link import tls as secure
 from h2t2.link.mqtt import MqttLink
 from h2t2_tools.fleet import broker, broker_config, certs

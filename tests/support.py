@@ -13,7 +13,7 @@ import pytest
 
 import h2t2.ldl.ldl
 from h2t2.core.h2t2 import H2T2
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2_tools.common.policies import PAPER
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.usage import children

@@ -54,7 +54,7 @@ def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
     board = board_config.load(tmp_path / "c.toml").content()
     assert (
         len(board["offload_cost"]) == 4
-        and LinkCost(**board["offload_cost"]).paid(1000, 1024) > board["offload_cost"]["fixed"] > 0
+        and LinkCost(**board["offload_cost"]).beta_of(1000, 1024) > board["offload_cost"]["fixed"] > 0
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from states import state
 from support import mosquitto, until
 
-from h2t2.cpython.paho import make_client
+from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
 from h2t2_tools.cli.options import progress, show
 from h2t2_tools.common.report import Table

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from support import ROOT, mosquitto, until, worker
 
-from h2t2.cpython.paho import make_client
+from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.cli.main import main

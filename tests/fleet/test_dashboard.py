@@ -15,7 +15,7 @@ from pages import browser, dashboard, follow, narrow, no_sideways_scrolling, sho
 from states import state
 from support import mosquitto, until
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]

@@ -14,7 +14,7 @@ import pytest
 from command_line import h2t2
 from support import hears_ctrl_c, mosquitto, until, worker
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2_tools.common.places import models
 from h2t2_tools.fleet.endpoint import Endpoint

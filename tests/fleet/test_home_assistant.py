@@ -14,7 +14,7 @@ from pseudo_terminal import Pty
 from states import state
 from support import ROOT, mosquitto, retained, until, worker
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import frames, wire
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError

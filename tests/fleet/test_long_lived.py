@@ -8,7 +8,8 @@ import threading
 import pytest
 from support import mosquitto, until, worker
 
-from h2t2.cpython.paho import PahoLink, Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
+from h2t2.cpython.paho import PahoLink
 from h2t2_tools.fleet.rdl import watchdog
 from h2t2_tools.fleet.rdl.watchdog import HangWatch
 

@@ -279,7 +279,7 @@ def test_a_moment_in_which_the_machine_stands_still_says_nothing_about_the_model
 
     monkeypatch.setattr("h2t2_tools.fleet.rdl.worker.perf_counter", lambda: now[0])
     serving = Worker(Model(), 1)
-    request = wire.encode_request(1, 1, 1, (1,), b"\0", 1000)
+    request = wire.encode_request(1, 1, 1, (1,), b"\0", remaining_ms=1000)
     for _ in range(50):
         serving.answer([request])
     assert serving.each == pytest.approx(0.001, rel=0.1)

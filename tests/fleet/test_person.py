@@ -97,7 +97,9 @@ def test_at_a_terminal(tmp_path):
             link.open()
             pair = pairs.load("digits")
             for n in range(3):
-                link.send(wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), 1))  # of use for a millisecond
+                link.send(
+                    wire.encode_request(DIGITS, 5, n, (8, 8, 1), pair.test_payload(n), remaining_ms=1)
+                )  # of use for a millisecond
             got = []
             for key in "1", "s", "0":
                 while "waiting" not in person.stderr.readline():

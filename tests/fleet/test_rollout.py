@@ -14,7 +14,7 @@ from node_updates import Device, made_key, service, signed
 from states import Clock, say, state
 from support import mosquitto, retained, until, worker
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2_tools.boards.kinds import KINDS, Contents, payload
 from h2t2_tools.cli.main import main

@@ -33,7 +33,7 @@ def reply(sequence, label=1, status=wire.OK, boot=7):
 
 
 def request(sequence, chance=ONE, k=3, data=bytes(64), boot=7):
-    return wire.encode_request(2, boot, sequence, (8, 8, 1), data, 2000, chance, k)
+    return wire.encode_request(2, boot, sequence, (8, 8, 1), data, remaining_ms=2000, chance=chance, k=k)
 
 
 def kept(folder, rows, megabytes=100.0):

@@ -18,13 +18,13 @@ def test_secrets_are_absent_from_every_log_at_debug_level(fleet, tmp_path):
     script = """
 import logging, sys
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
-import h2t2.cpython.paho as link_paho
-make = link_paho.make_client
+from h2t2.cpython import mqtt_session
+make = mqtt_session.make_client
 def logged(*arguments, **options):
     client = make(*arguments, **options)
     client.enable_logger(logging.getLogger("paho"))
     return client
-link_paho.make_client = logged
+mqtt_session.make_client = logged
 from h2t2_tools.fleet import endpoint
 resolve = endpoint.resolve
 def shown(*arguments):

@@ -11,7 +11,8 @@ import pytest
 from support import ROOT, children, until, worker
 
 from h2t2.cpython import worker_wire
-from h2t2.cpython.paho import PahoLink, make_client
+from h2t2.cpython.mqtt_session import make_client
+from h2t2.cpython.paho import PahoLink
 from h2t2.link import wire
 from h2t2_tools.boards import kinds
 from h2t2_tools.boards.emulators.catalogue import UNIX

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from states import Clock, Followed, say, state
 from support import mosquitto, until
 
-from h2t2.cpython.paho import make_client
+from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.fleet.dashboard.watcher import Watcher

@@ -42,7 +42,7 @@ def url():
 
 
 def request(sequence, tensor=bytes(64), shape=(8, 8, 1), model=DIGITS, boot=5, left=0):
-    return wire.encode_request(model, boot, sequence, shape, tensor, left)
+    return wire.encode_request(model, boot, sequence, shape, tensor, remaining_ms=left)
 
 
 def opened(url, device="dev"):
@@ -77,7 +77,7 @@ def test_the_worker_answers_strangers_and_survives(broker_url):
         foreign = wire.encode_request(999, 5, 6, model.input_shape, tensor.tobytes())
         small = wire.encode_request(pair.info.model_id, 5, 6, (3,), b"abc")
         for payload in (b"", b"x", good[:-1], good + b"x", b"\xff" * 40, small, foreign, good):
-            link._session.publish(wire.topic("stranger", wire.request_leaf(DIGITS)), payload)  # on this model's topic
+            link.publish(wire.topic("stranger", wire.request_leaf(DIGITS)), payload)  # on this model's topic
             if len(payload) >= wire.REQUEST_HEADER:
                 statuses.append(wire.decode_reply(link.receive(5000))[0])
         malformed = wire.MALFORMED
@@ -219,7 +219,7 @@ def test_metrics_and_health(tmp_path):
         link = opened(one.url)
         for n in range(7):
             link.send(request(n))
-        link._session.publish(wire.topic("dev", wire.request_leaf(DIGITS)), request(9, model=9))
+        link.publish(wire.topic("dev", wire.request_leaf(DIGITS)), request(9, model=9))
         assert len(replies(link, 8)) == 8
         assert until(lambda: "h2t2_rdl_batch_size_sum 8.0" in get(port, "/metrics")[1])  # replies go out first, then count
         status, text = get(port, "/metrics")

@@ -26,7 +26,8 @@ from h2t2.cpython import tflite_check, worker_wire
 from h2t2.ldl.bounds import CHECKED
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import frames, names, wire
-from h2t2.link.mqtt import QUEUE, SUBSCRIBING, UP, MqttLink, packet, text
+from h2t2.link.link import QUEUE
+from h2t2.link.mqtt import SUBSCRIBING, UP, MqttLink, packet, text
 from h2t2.node import commands, package
 from h2t2.node.account import Account
 from h2t2.node.complaints import Complaints
@@ -50,9 +51,10 @@ def request(data):
     except ValueError:
         return
     again = wire.encode_request(
-        r.model, r.boot, r.sequence, r.shape, r.data, r.left, r.chance, r.k, r.dtype, r.media
+        r.model, r.boot, r.sequence, r.shape, r.data, remaining_ms=r.remaining_ms, chance=r.chance, k=r.k, dtype=r.dtype,
+        media=r.media,
     )  # fmt: skip
-    assert again == bytes(data) and wire.model_of(data) == r.model and worker_wire.left_of(data) == r.left
+    assert again == bytes(data) and wire.model_of(data) == r.model and worker_wire.remaining_ms_of(data) == r.remaining_ms
     assert worker_wire.peek_request(data) == (r.boot, r.sequence)
     return True
 
@@ -227,9 +229,9 @@ def broker(data):
             link._read()
     except OSError:
         return
-    assert len(link.queue) <= QUEUE and len(link.commands) <= QUEUE and link.have <= 64 == len(link.buffer)
-    assert all(len(payload) <= 64 for payload in link.queue)
-    return len(link.queue)
+    assert len(link.replies) <= QUEUE and len(link.commands) <= QUEUE and link.fill <= 64 == len(link.buffer)
+    assert all(len(payload) <= 64 for payload in link.replies)
+    return len(link.replies)
 
 
 QUERY = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x06broker\x03lan\0\0\x01\0\x01"
@@ -306,8 +308,8 @@ def seeds(name):
     if name == "request":
         return [
             wire.encode_request(1, 2, 3, (4,), b"abcd"),
-            wire.encode_request(9, 8, 7, (2, 1, 3), bytes(6), 1500, 32768, 15),
-            wire.encode_request(9, 8, 7, (5,), b"photo", 1500, 9, 15, wire.RAW, "image/jpeg"),
+            wire.encode_request(9, 8, 7, (2, 1, 3), bytes(6), remaining_ms=1500, chance=32768, k=15),
+            wire.encode_request(9, 8, 7, (5,), b"photo", remaining_ms=1500, chance=9, k=15, dtype=wire.RAW, media="image/jpeg"),
         ]
     if name == "reply":
         return [worker_wire.encode_reply(0, 1, 2, 1, 9), worker_wire.encode_reply(2, 1, 2, -1, 0)]

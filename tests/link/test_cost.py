@@ -14,7 +14,7 @@ RATES = st.integers(0, 32768000)
 @given(st.integers(0, 32768), RATES, RATES, st.integers(-(2**29), 2**29), st.integers(0, 2**20))
 def test_the_cost_is_small_integers_in_range_and_right(fixed, per_s, per_kb, ms, size):
     one = LinkCost(fixed, per_s, per_kb, 100)
-    beta = one.paid(ms, size)
+    beta = one.beta_of(ms, size)
     assert fixed <= beta <= 32768 and 0 <= one.expected <= 32768
     exact = fixed + per_s * max(0, ms) / 1000 + per_kb * (size >> 5) / 32
     assert beta == 32768 if exact >= 32770 else abs(beta - exact) <= 2

@@ -12,9 +12,11 @@ from support import children, until, worker
 
 import h2t2.clock
 import h2t2.link.mqtt
-from h2t2.cpython.paho import QUEUE, UNACKNOWLEDGED, PahoLink, make_client
+from h2t2.cpython.mqtt_session import make_client
+from h2t2.cpython.paho import UNACKNOWLEDGED, PahoLink
 from h2t2.link import wire
 from h2t2.link.backoff import FIRST_MS, LONGEST_MS, STEADY_MS, Backoff
+from h2t2.link.link import QUEUE
 from h2t2.link.mqtt import MqttLink
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import broker
@@ -189,11 +191,11 @@ def test_a_connection_that_ends_within_seconds_does_not_end_the_waits():
     waits = Backoff(1)
     for _ in range(5):
         waits.draw()
-        waits.ended(STEADY_MS - 1, False)
+        waits.after_connection(STEADY_MS - 1, False)
     assert waits.draw() >= 16 * FIRST_MS // 2
-    waits.ended(STEADY_MS, False)
+    waits.after_connection(STEADY_MS, False)
     assert waits.draw() <= FIRST_MS
-    waits.ended(STEADY_MS, True)
+    waits.after_connection(STEADY_MS, True)
     assert waits.draw() >= LONGEST_MS // 2
 
 
@@ -259,7 +261,7 @@ def test_workers_come_and_go(kind, mosquitto):
             for process in children(second.pid):
                 os.kill(process, signal.SIGKILL)
             assert count(1) and count(2)  # its parent starts another
-            announced = link.presence.announced
+            announced = link.presence.announcements
         assert count(1) and announced >= 3
         other.send_signal(signal.SIGTERM)
     assert count(0)
@@ -279,7 +281,7 @@ def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
     def both_know():
         for link in links:
             link.receive(5)
-        return all(link.namesakes.found() for link in links)
+        return all(link.namesakes.exist() for link in links)
 
     assert until(both_know, 40)
     before = [link.connections for link in links]
@@ -294,7 +296,7 @@ def test_two_devices_of_one_name_are_noticed_on_both_sides(kind, mosquitto):
     alone.open()
     for _ in range(20):
         alone.receive(10)
-    assert not alone.namesakes.found()  # what a former start has left is no namesake
+    assert not alone.namesakes.exist()  # what a former start has left is no namesake
     alone.close()
 
 
@@ -306,17 +308,17 @@ def test_packet_ids_wrap_at_65535(kind, mosquitto, publish):
     if kind is MqttLink:
         link.packet_id = 65530
     else:
-        link._session.client._last_mid = 65530
+        link.client._last_mid = 65530
     for _ in range(12):
         assert link.send(b"x")
         link.receive(5)
 
     def unacknowledged():
         link.receive(10)
-        return link.unacknowledged if kind is MqttLink else link._session.unacknowledged()
+        return link.unacknowledged if kind is MqttLink else link.unacknowledged()
 
     assert until(lambda: unacknowledged() <= 0)
-    last = link.packet_id if kind is MqttLink else link._session.client._last_mid
+    last = link.packet_id if kind is MqttLink else link.client._last_mid
     assert 1 <= last < 20
     link.close()
 

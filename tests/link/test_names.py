@@ -79,7 +79,7 @@ def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_pat
         link = names.MqttLink("broker.test", broker.port, "d", 1, 1, deadline_ms=100)
         link.backoff.draw = lambda: 1
         link.open(5000)
-        assert server.asked == 1 and link.known[-1] == ("127.0.0.1", broker.port)
+        assert server.asked == 1 and link.last_address[-1] == ("127.0.0.1", broker.port)
         server.silent = True
         broker.stop(kill=True)
         assert until(lambda: link.receive(1) is None and server.asked > 1)
@@ -102,7 +102,7 @@ def test_a_name_server_with_an_ipv6_address_is_left_to_the_system(monkeypatch, t
     with mosquitto(tmp_path_factory.mktemp("mosquitto")) as broker:
         link = names.MqttLink("localhost", broker.port, "d", 1, 1)
         link.open(5000)
-        assert link.is_connected() and link.known is None
+        assert link.is_connected() and link.last_address is None
         link.close()
 
 

@@ -247,7 +247,7 @@ def radio(monkeypatch, tmp_path, chip=RP2040, tls=False, **options):
     world, server, new, _ = time_server(monkeypatch, tmp_path, chip)
     for name, value in options.items():
         setattr(world, name, value)
-    from h2t2.link.wifi import Station, over
+    from h2t2.link.wifi import Station, radio_class
 
     class Tls:
         def wrap_socket(self, sock, **_):
@@ -255,7 +255,7 @@ def radio(monkeypatch, tmp_path, chip=RP2040, tls=False, **options):
 
     broker = Broker(world).install(monkeypatch)
     station = Station("home", "secret", 1, log=lambda _: None)
-    link = broker.link = over(MqttLink)(station, new, "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
+    link = broker.link = radio_class(MqttLink)(station, new, "b", 1883, "dev", 1, 9, tls=Tls() if tls else None)
     return world, broker, server, link
 
 

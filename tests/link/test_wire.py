@@ -19,8 +19,10 @@ u16, u32 = st.integers(0, 65535), st.integers(0, 2**32 - 1)
 def test_requests_round_trip(model, boot, sequence, shape, left, chance, k, dtype, data):
     size = wire.size_of(dtype, shape)
     tensor = data.draw(st.binary(min_size=size, max_size=size))
-    got = worker_wire.decode_request(wire.encode_request(model, boot, sequence, shape, tensor, left, chance, k, dtype))
-    assert (got.model, got.boot, got.sequence, got.left, got.chance, got.k) == (model, boot, sequence, left, chance, k)
+    got = worker_wire.decode_request(
+        wire.encode_request(model, boot, sequence, shape, tensor, remaining_ms=left, chance=chance, k=k, dtype=dtype)
+    )
+    assert (got.model, got.boot, got.sequence, got.remaining_ms, got.chance, got.k) == (model, boot, sequence, left, chance, k)
     assert list(got.shape) == shape and bytes(got.data) == tensor and got.dtype == dtype and got.media == ""
 
 
@@ -42,9 +44,9 @@ def test_replies_round_trip(boot, sequence, label, score):
 
 
 def test_exact_bytes():
-    made = wire.encode_request(2, 3, 4, (1, 2), b"\x05\xff", 1500, 32768, 7)
+    made = wire.encode_request(2, 3, 4, (1, 2), b"\x05\xff", remaining_ms=1500, chance=32768, k=7)
     assert made == bytes.fromhex("02000200 03000000 04000000 dc050000 0080 07 00 02 0100 0200 05ff")
-    raw = wire.encode_request(2, 3, 4, (2,), b"\x05\xff", 1500, 0, 7, wire.RAW, "a/b")
+    raw = wire.encode_request(2, 3, 4, (2,), b"\x05\xff", remaining_ms=1500, k=7, dtype=wire.RAW, media="a/b")
     assert raw == bytes.fromhex("02000200 03000000 04000000 dc050000 0000 07 03 01 02000000 03612f62 05ff")
     assert worker_wire.encode_reply(wire.OK, 3, 4, 1, 32768) == bytes.fromhex("0200 03000000 04000000 0100 0080")
 

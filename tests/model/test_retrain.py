@@ -36,7 +36,8 @@ def kept(pair, folder, x, y, model=None):
         chance = ONE // 10 if abs(score[n] - 0.5) > 0.35 else ONE
         if rng.random() < chance / ONE:
             data = pair.remote_payload(x[n])
-            request = wire.encode_request(model or pair.info.model_id, 1, n, remote.shape, data, 0, chance, int(score[n] * 15))
+            number = model or pair.info.model_id
+            request = wire.encode_request(number, 1, n, remote.shape, data, chance=chance, k=int(score[n] * 15))
             keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
     keeper.close()
     assert not said

@@ -49,7 +49,7 @@ for payload in PAYLOADS:
     except ValueError:
         print("refused")
 one = LinkCost(5, 32768000, 32768000, 9)
-print([one.paid(ms, size) for ms in (0, 1, 7, 500, 2**29) for size in (0, 31, 32, 64, 2**20)], one.expected)
+print([one.beta_of(ms, size) for ms in (0, 1, 7, 500, 2**29) for size in (0, 31, 32, 64, 2**20)], one.expected)
 """
 
 

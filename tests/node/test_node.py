@@ -115,7 +115,7 @@ def test_the_deadline_counts_from_when_the_sample_was_due(setup, monkeypatch):
     now = ticks_ms()
     set_clock(monkeypatch, lambda: now)
     node.step(5, (1,), b"x", "late", ticks_add(now, -600))
-    assert worker_wire.decode_request(link.sent[-1]).left == 275 and node.slack_ms() == 275
+    assert worker_wire.decode_request(link.sent[-1]).remaining_ms == 275 and node.slack_ms() == 275
     node.step(5, (1,), b"x", "too late", ticks_add(now, -900))
     assert [tag for tag, *_ in decisions] == ["too late"] and node.crowded == 1
     set_clock(monkeypatch, lambda: ticks_add(now, 275))

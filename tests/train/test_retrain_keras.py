@@ -27,7 +27,7 @@ def test_a_shipped_recipe_of_an_installed_wheel(tmp_path):
     labels, remote = models.labels(models.answers(pair)), pair.info.remote
     keeper, order = Keeper(tmp_path / "kept", 100.0, print), np.random.default_rng(2).permutation(len(pair.x))
     for n, index in enumerate(order):
-        request = wire.encode_request(pair.info.model_id, 1, n, remote.shape, pair.test_payload(index), 0, ONE, 7)
+        request = wire.encode_request(pair.info.model_id, 1, n, remote.shape, pair.test_payload(index), chance=ONE, k=7)
         keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(labels[index]), ONE))
     keeper.close()
     site = tmp_path / "site"

@@ -1,4 +1,5 @@
-# The side of the wire format that only a worker has: what a request says, and its reply. Boards go without it.
+# The worker's side of the wire format: it reads requests and writes replies.
+from dataclasses import dataclass
 from struct import pack, unpack_from
 
 from ..link.wire import (
@@ -18,50 +19,61 @@ from ..link.wire import (
 
 
 def looks_like_request(payload: bytes) -> bool:
-    """Whether a payload is of this version and as long as a request's header: enough to look into it with *_of()."""
+    """Whether a payload has this version and the length of a request's header, which *_of() read."""
     return len(payload) >= REQUEST_HEADER and payload[0] == VERSION
 
 
-def left_of(payload: bytes) -> int:
-    """Milliseconds an answer to a request is of use, 0: it does not say."""
-    return unpack_from("<I", payload, 12)[0]
+def remaining_ms_of(payload: bytes) -> int:
+    """For how many milliseconds an answer to a request is of use; 0: not told."""
+    return int(unpack_from("<I", payload, 12)[0])
 
 
+@dataclass(slots=True)
 class Request:
-    """What a request says. data: a view of the bytes after the header; media: of RAW data, else "". left: ms; chance: Q15."""
+    """The content of a request.
 
-    def __init__(self, model, boot, sequence, left, chance, k, dtype, shape, media, data):
-        self.model = model
-        self.boot = boot
-        self.sequence = sequence
-        self.left = left
-        self.chance = chance
-        self.k = k
-        self.dtype = dtype
-        self.shape = shape
-        self.media = media
-        self.data = data
+    Attributes:
+        model, boot, sequence: number of the model, of the device's start, of the request.
+        remaining_ms: for which an answer is of use; 0: not told.
+        chance: probability of this offload, Q15; 0: not told.
+        k: the bin.
+        dtype, shape: of the tensor; of RAW data the shape is their length.
+        media: type of RAW data, else "".
+        data: a view of the bytes after the header.
+    """
+
+    model: int
+    boot: int
+    sequence: int
+    remaining_ms: int
+    chance: int
+    k: int
+    dtype: int
+    shape: tuple[int, ...]
+    media: str
+    data: memoryview
 
 
 def refusal(payload: bytes) -> int:
-    """The status for bytes that are no request: OTHER_VERSION where they begin with one, else MALFORMED."""
+    """The status for bytes that are no request: OTHER_VERSION or MALFORMED."""
     return OTHER_VERSION if payload and payload[0] != VERSION else MALFORMED
 
 
-def peek_request(payload: bytes) -> tuple | None:
-    """(boot, sequence) of a payload long enough to hold them, else None: enough to answer a malformed request."""
+def peek_request(payload: bytes) -> tuple[int, int] | None:
+    """(boot, sequence) of a payload that is long enough, else None: a reply to a malformed request needs no more."""
     if len(payload) < 12:
         return None
-    return unpack_from("<II", payload, 4)
+    boot, sequence = unpack_from("<II", payload, 4)
+    return boot, sequence
 
 
 def decode_request(payload: bytes) -> Request:
-    """The Request in a payload. ValueError, saying what is wrong, for anything else."""
+    """The Request in a payload. ValueError, with the reason, for bytes that are no request."""
     if len(payload) < 1 or payload[0] != VERSION:
         raise ValueError("request version %s, this one reads %d" % (payload[0] if payload else "of nothing", VERSION))
     if len(payload) < REQUEST_HEADER:
         raise ValueError("request of %d bytes is shorter than its header" % len(payload))
-    _, flags, model, boot, sequence, left, chance, k, dtype, dimensions = unpack_from(REQUEST, payload, 0)
+    _, flags, model, boot, sequence, remaining_ms, chance, k, dtype, dimensions = unpack_from(REQUEST, payload, 0)
     if flags or chance > 32768:
         raise ValueError("request with flags %d, chance %d" % (flags, chance))
     if dtype >= len(ITEM):
@@ -86,9 +98,9 @@ def decode_request(payload: bytes) -> Request:
         media = name.decode()
     if len(payload) != at + size:
         raise ValueError("request of %d bytes, want %d for shape %s" % (len(payload), at + size, shape))
-    return Request(model, boot, sequence, left, chance, k, dtype, shape, media, memoryview(payload)[at:])
+    return Request(model, boot, sequence, remaining_ms, chance, k, dtype, shape, media, memoryview(payload)[at:])
 
 
 def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) -> bytes:
-    """Reply payload; label: the class, -1 for none; score: Q15, 0..32768."""
+    """The payload of a reply. label: the class, -1 for none. score: Q15, 0..32768."""
     return pack(REPLY, VERSION, status, boot, sequence, label, score)

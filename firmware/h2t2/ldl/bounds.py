@@ -68,7 +68,7 @@ def read_step(blob, at: int, arena: int) -> tuple:
     p = array("i", bytes(blob[at : at + 4 * count]))
     triples = (shifts - limbs) // 6 if limbs else 0
     size = check_step(name, p, channels if bias else 0, triples, arena, blob)
-    k = None  # type: tuple | None
+    k: "tuple | None" = None
     if limbs:
         check_inside(shifts, 2 * triples, len(blob))
         biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * triples]

@@ -42,8 +42,8 @@ class Int8Model(Ldl):
         self.table_at = table
         self.table = blob[table : table + 256]
         self.arena = take(size)
-        self.steps = []  # type: list[tuple]
-        self.variables = []  # type: list
+        self.steps: "list[tuple]" = []
+        self.variables: "list" = []
         at = HEADER_SIZE
         total = 0
         for _ in range(steps):

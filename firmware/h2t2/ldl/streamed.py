@@ -28,7 +28,7 @@ class StreamedModel(Int8Model):
 
     def __init__(self, file, event: int = 1, bits: int = 4) -> None:
         # of each step: where its weights begin in the file, and how many bytes there are
-        self.places = []  # type: list[tuple[int, int]]
+        self.places: "list[tuple[int, int]]" = []
         Int8Model.__init__(self, FileBytes(file), event, bits)
         self.file = file
         self.weights = memoryview(take(max([0] + [size for _, size in self.places])))

@@ -6,25 +6,25 @@ STEADY_MS = 10000  # a connection that ends sooner did not work
 
 
 class Backoff:
-    """Waits double from .5 to 30 s; each is drawn from its upper half by the core's generator, so that a fleet spreads out."""
+    """Waits double from .5 to 30 s. Each is drawn at random from its upper half, so that the devices of a fleet spread out."""
 
-    def __init__(self, seed, first_ms=FIRST_MS, longest_ms=LONGEST_MS):
-        """seed: 0 <= seed < 2^28; different on every device. first_ms, longest_ms: other bounds than those."""
+    def __init__(self, seed: int, first_ms: int = FIRST_MS, longest_ms: int = LONGEST_MS) -> None:
+        """seed: 0 <= seed < 2^28, different on every device. first_ms, longest_ms: other bounds."""
         self.rng = Rng(seed)
         self.first_ms = first_ms
         self.longest_ms = longest_ms
         self.reset()
 
     def reset(self) -> None:
-        """After an attempt that worked: the next wait is the first one again."""
+        """Begin with the first wait again, after an attempt that worked."""
         self.wait_ms = self.first_ms
 
-    def ended(self, lasted_ms, taken) -> None:
-        """A connection has ended after so long. taken: another device of this name took it, as it takes every one.
+    def after_connection(self, lasted_ms: int, contested: bool) -> None:
+        """Adapt to the end of a connection: to the first wait after a steady one, to the longest after a contested one.
 
-        After a steady connection the next wait is the first one again; after one that was taken it is the longest.
+        contested: another device of this name takes every connection.
         """
-        if taken:
+        if contested:
             self.wait_ms = self.longest_ms
         elif lasted_ms >= STEADY_MS:
             self.reset()

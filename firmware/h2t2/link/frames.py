@@ -2,8 +2,8 @@
 # zeros out, a zero ends each. After noise the next zero puts both ends back in step.
 REQUEST, REPLY, STATE, COMMAND, ANSWER, HELLO, ASK = 81, 65, 83, 67, 82, 72, 63  # the letters Q A S C R H ?
 DECISION = 68  # D: number u16, bin, decision, source (0 local, 1 remote, 2 fallback), a byte each
-END = 69  # E: a node has come to its end; its summary, JSON text
-LONGEST = 65536  # bytes of a frame on the line, unless its reader says less
+END = 69  # E: the summary of a node that has ended, JSON text
+LONGEST = 65536  # bytes of a frame, unless its reader sets a lower limit
 
 
 def crc16(data: bytes | memoryview, crc: int = 65535) -> int:
@@ -16,7 +16,7 @@ def crc16(data: bytes | memoryview, crc: int = 65535) -> int:
 
 
 def encode(kind: int, payload: bytes) -> bytes:
-    """The bytes of a frame: zero, COBS block, zero. The zero before it ends whatever noise came first."""
+    """The bytes of a frame: zero, COBS block, zero. The first zero ends any noise before it."""
     data = bytes([kind]) + bytes(payload)
     crc = crc16(data)
     data += bytes([crc & 255, crc >> 8])
@@ -40,39 +40,42 @@ def encode(kind: int, payload: bytes) -> bytes:
 
 
 class Decoder:
-    """Bytes in, frames out. limit: bytes a frame may have; a longer one is passed over, no memory taken for it.
+    """Bytes in, frames out.
 
-    Counters: `frames`, `noise` (blocks that were none: bad code, bad checksum, too long).
+    Attributes:
+        frames: how many frames came.
+        noise: how many blocks were no frame: a bad code, a bad checksum, too long.
     """
 
-    def __init__(self, limit=LONGEST):
+    def __init__(self, limit: int = LONGEST) -> None:
+        """limit: bytes of a frame; the decoder skips a longer one and takes no memory for it."""
         self.limit = limit
         self.block = bytearray()
-        self.over = False
+        self.overflow = False
         self.frames = self.noise = 0
 
-    def feed(self, data: bytes) -> list:
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
         """[(kind, payload)] of the frames that end in these bytes."""
-        found = []
+        frames = []
         for byte in data:
             if byte:
                 if len(self.block) < self.limit:
                     self.block.append(byte)
                 else:
-                    self.over = True
+                    self.overflow = True
             elif self.block:
-                frame = None if self.over else decode(self.block)
+                frame = None if self.overflow else decode(self.block)
                 if frame:
                     self.frames += 1
-                    found.append(frame)
+                    frames.append(frame)
                 else:
                     self.noise += 1
                 self.block = bytearray()
-                self.over = False
-        return found
+                self.overflow = False
+        return frames
 
 
-def decode(block) -> tuple | None:
+def decode(block: bytearray) -> tuple[int, bytes] | None:
     """(kind, payload) of a COBS block without its zeros, or None for noise."""
     out = bytearray()
     at = 0

@@ -2,38 +2,50 @@
 from ..clock import FAR_MS
 from .presence import Namesakes, Presence
 
+QUEUE = 16  # replies, and commands, that wait to be taken; one more drops the oldest
+
 
 class Link:
     """Requests out, replies in, for one device.
 
-    boot: the number of this start. workers: how many remote workers `presence` remembers at most.
-    A link of your own overrides send() and receive() at least; every other member has the answer of a line that is always up.
-    No member may wait, but receive() for at most its argument, open() and close().
+    A link of your own overrides send() and receive() at least; every other member behaves as on a line that is always up.
+    Only open(), close() and receive(), for at most its argument, may wait.
 
-    presence: what is known of the workers. namesakes: whether another device bears this name. trouble: why there is no
-    connection, in words. outlives_ms: the longest light sleep that the connection outlives; before a longer one it is closed.
-    lead_ms: what connecting anew takes then. Counters: `connections`; `oversize`, messages too large; `dropped`, replies never
-    taken; `refused`, sends while down or full.
+    Attributes:
+        boot: the number of this start.
+        presence: the workers that announced themselves.
+        namesakes: whether another device has the same name.
+        trouble: why there is no connection, in words.
+        outlives_ms: the longest light sleep that the connection survives; before a longer one it is closed.
+        lead_ms: how long reconnecting takes after a longer sleep.
+        connections: connections so far.
+        oversize: messages that were too large.
+        dropped: messages that nobody took in time.
+        refused: requests that send() refused.
+        replies, commands: payloads that wait to be taken.
     """
 
     trouble = ""
     outlives_ms = FAR_MS
     lead_ms = connections = oversize = dropped = refused = 0
 
-    def __init__(self, boot, workers=32):
+    def __init__(self, boot: int, workers: int = 32) -> None:
+        """boot: the number of this start. workers: how many remote workers `presence` remembers at most."""
         self.boot = boot
         self.presence = Presence(workers)
         self.namesakes = Namesakes(boot)
+        self.replies: "list[bytes]" = []
+        self.commands: "list[bytes]" = []
 
     def open(self, wait_ms: int = 0) -> None:
-        """Wait for the first connection, at most wait_ms (0: a time of its own). OSError, saying why, without one."""
+        """Wait for the first connection, at most wait_ms (0: the link's default). OSError, with the reason, without one."""
 
     def is_connected(self) -> bool:
         """Whether a request can be sent now."""
         return True
 
     def is_connecting(self) -> bool:
-        """Whether an attempt to connect is under way: a device that sleeps now would never end it."""
+        """Whether an attempt to connect is under way, which a sleep would interrupt."""
         return False
 
     def workers(self) -> int:
@@ -41,7 +53,7 @@ class Link:
         return 1
 
     def send(self, payload: bytes) -> bool:
-        """Send a request (wire.encode_request). False where it cannot be sent; nothing is queued then."""
+        """Send a request (wire.encode_request). False where it cannot be sent; the link does not queue it then."""
         raise NotImplementedError
 
     def receive(self, wait_ms: int) -> bytes | None:
@@ -50,12 +62,13 @@ class Link:
 
     def command(self) -> bytes | None:
         """The next command's payload (JSON, not checked), or None."""
+        return self.commands.pop(0) if self.commands else None
 
     def report(self, message: str) -> None:
-        """Publish the device's state (JSON text), retained; left out where it cannot be published."""
+        """Publish the device's state (JSON text), retained; skip it where that is not possible now."""
 
     def answer(self, message: str) -> None:
-        """Publish the answer to a command (JSON text); left out where it cannot be published."""
+        """Publish the answer to a command (JSON text); skip it where that is not possible now."""
 
     def hold(self) -> None:
         """Begin no attempt to connect for half a minute: a device that sleeps at once again saves its battery."""
@@ -64,4 +77,11 @@ class Link:
         """End the connection and make another."""
 
     def close(self) -> None:
-        """Say farewell and end it for good."""
+        """End the connection for good."""
+
+    def _enqueue(self, waiting: list[bytes], payload: bytes) -> None:
+        """Append a payload to `replies` or `commands`; of more than QUEUE the oldest is dropped."""
+        if len(waiting) >= QUEUE:
+            waiting.pop(0)
+            self.dropped += 1
+        waiting.append(payload)

@@ -1,5 +1,5 @@
-# A link to a broker named by a name, which is looked up in DNS without waiting for the answer where the port tells of its
-# name server: getaddrinfo() of lwIP waits 7 s for each name server that is silent, two of them longer than a watchdog allows.
+# A link to a broker with a name. It looks the name up in DNS without waiting for the answer where the port reveals its name
+# server: getaddrinfo() of lwIP waits 7 s for each silent name server, and two of them take longer than a watchdog allows.
 import errno
 import os
 import select
@@ -8,18 +8,25 @@ import socket
 from ..clock import ticks_diff, ticks_ms
 from . import mqtt
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 PORT = 53
-AGAIN_MS = 1000  # between two questions
+AGAIN_MS = 1000  # between two queries
 
 
 class Lookup:
-    """Asks the network's name server for the IPv4 address of a host, until it answers.
+    """Asks the network's name server for the IPv4 address of a host, until it answers."""
 
-    ImportError or AttributeError where the port tells of no name server that has an IPv4 address, OSError where nothing can be
-    sent, ValueError for what can be no name.
-    """
+    def __init__(self, host: str) -> None:
+        """Send the first query.
 
-    def __init__(self, host):
+        Raises:
+            ImportError, AttributeError: the port reveals no name server with an IPv4 address.
+            OSError: nothing can be sent.
+            ValueError: the host can be no name.
+        """
         import network
 
         server = network.ipconfig("dns")
@@ -34,51 +41,53 @@ class Lookup:
         self.poller.register(self.sock, select.POLLIN)
         self._ask()
 
-    def _ask(self):
-        self.asked = ticks_ms()
+    def _ask(self) -> None:
+        self.asked_at = ticks_ms()
         self.sock.sendto(self.query, self.server)
 
     def address(self, wait_ms: int) -> str | None:
-        """The host's address, None where no answer has come after wait_ms. OSError where there is no such host."""
+        """The host's address, or None when no answer has come after wait_ms. OSError where there is no such host."""
         self.poller.poll(wait_ms)
         try:
             return answer(self.sock.recv(512), self.query)
         except OSError as error:
             if error.args[0] != errno.EAGAIN:
                 raise
-        if not 0 <= ticks_diff(ticks_ms(), self.asked) < AGAIN_MS:
+        if not 0 <= ticks_diff(ticks_ms(), self.asked_at) < AGAIN_MS:
             self._ask()
         return None
 
 
 def answer(data: bytes, query: bytes) -> str | None:
-    """The first address that an answer holds, None for what is no answer to the query. OSError where it holds none."""
+    """The first address in an answer, None for data that do not answer the query. OSError where there is no address."""
     end = len(query)
     if data[:2] != query[:2] or data[12:end] != query[12:] or not data[2] & 0x80:
         return None
     try:
         at = end
         for _ in range(data[6] << 8 | data[7]):
-            while 0 < data[at] < 192:  # a name, or where it stands
+            while 0 < data[at] < 192:  # a name, or a pointer to one
                 at += data[at] + 1
             at += 2 if data[at] else 1
             size = data[at + 8] << 8 | data[at + 9]
             if data[at + 1] == 1 and size == 4:
                 return "%d.%d.%d.%d" % tuple(data[at + 10 : at + 14])
             at += size + 10
-    except (IndexError, TypeError, ValueError):  # it ends too soon
+    except (IndexError, TypeError, ValueError):  # the answer ends too soon
         pass
     raise OSError("the name server knows no address of that name")
 
 
 class MqttLink(mqtt.MqttLink):
-    """The MqttLink that looks up its broker's name without blocking, where the port lets it. Without an answer it goes on with
-    the address that it had. Names that end in .local are left to getaddrinfo()."""
+    """The MqttLink that looks up its broker's name without blocking, where the port permits that.
 
-    lookup = None
-    known = None  # the address that was found last
+    Without an answer it uses the last address again. getaddrinfo() looks up names that end in .local.
+    """
 
-    def _start(self):
+    lookup: "Lookup | None" = None
+    last_address: "Any" = None
+
+    def _start(self) -> None:
         if self.address or ":" in self.host or self.host[-6:] == ".local":
             mqtt.MqttLink._start(self)
             return
@@ -92,7 +101,7 @@ class MqttLink(mqtt.MqttLink):
         except (OSError, ValueError) as error:
             self._drop(str(error))
 
-    def _advance(self, wait_ms):
+    def _advance(self, wait_ms: int) -> None:
         if not self.lookup:
             mqtt.MqttLink._advance(self, wait_ms)
             return
@@ -101,16 +110,16 @@ class MqttLink(mqtt.MqttLink):
             if address:
                 self.lookup.sock.close()
                 self.lookup = None
-                self.known = self.address = socket.getaddrinfo(address, self.port, 0, socket.SOCK_STREAM)[0]
+                self.last_address = self.address = socket.getaddrinfo(address, self.port, 0, socket.SOCK_STREAM)[0]
                 mqtt.MqttLink._start(self)
             elif ticks_diff(ticks_ms(), self.since) > self.deadline_ms:
                 raise OSError("no answer from the name server in %d ms" % self.deadline_ms)
         except OSError as error:
             self._drop(str(error))
 
-    def _drop(self, why):
-        failed = self.lookup
+    def _drop(self, reason: str) -> None:
+        was_looking_up = self.lookup
         self.lookup = None
-        mqtt.MqttLink._drop(self, why)
-        if failed:
-            self.address = self.known
+        mqtt.MqttLink._drop(self, reason)
+        if was_looking_up:
+            self.address = self.last_address

@@ -1,5 +1,5 @@
-# Sets a board's clock from a time server (SNTP, RFC 5905), and keeps asking until it is set: a certificate can be judged only
-# then. Nothing here waits, but the look-up of a name on a port that tells of no name server.
+# Sets a board's clock from a time server (SNTP, RFC 5905), and asks until it is set: TLS cannot check a certificate before.
+# Nothing here waits, except the look-up of a name on a port that reveals no name server.
 import errno
 import os
 import socket
@@ -8,40 +8,65 @@ from struct import unpack
 from ..clock import SET, remaining, ticks_add, ticks_ms, unix_now
 from .backoff import Backoff
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 PORT = 123
-FIRST_MS, LONGEST_MS = 30000, 900000  # bounds of the waits between two questions, of which each is at least half
+FIRST_MS, LONGEST_MS = 30000, 900000  # bounds of the waits between two queries; each wait is at least half of its bound
 ANSWER_MS = 3000
-HOLD_S = 21600  # a clock that was set is right for so long
+HOLD_S = 21600  # a clock is right for so long after it was set
 TO_1970 = 2208988800  # seconds from 1900, where NTP begins
-KEPT = "h2t2.clock"  # file: Unix seconds when the clock was set last
+LAST_SET = "h2t2.clock"  # file: Unix seconds when the clock was set last
 
 
 class TimeServer:
-    """host: of the server. seed: of the waits. woken: this start ends a deep sleep, in which a clock may have run on. feed: a
-    watchdog's, called before a name is looked up. `trouble`: why the clock is not set, "" while it may be soon. `hold_ms`: how
-    long the clock will be right, 0 until it was set."""
+    """A client of a time server.
 
-    def __init__(self, host, seed, woken=False, feed=lambda: None, log=print):
+    Attributes:
+        trouble: why the clock is not set, "" while it may be set soon.
+        hold_ms: how long the clock will be right; 0: it is not set.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        seed: int,
+        after_sleep: bool = False,
+        feed: "Callable[[], object]" = lambda: None,
+        log: "Callable[[str], object]" = print
+    ) -> None:  # fmt: skip
+        """Begin to ask.
+
+        Args:
+            host: of the server.
+            seed: of the waits between queries.
+            after_sleep: whether this start ends a deep sleep, during which the clock may have kept the time.
+            feed: feeds a watchdog; called before a look-up that blocks.
+            log: takes each new reason why the clock is not set.
+        """
         self.host = host
         self.feed = feed
         self.log = log
         self.backoff = Backoff(seed, FIRST_MS, LONGEST_MS)
         self.trouble = ""
-        self.sock = self.lookup = None
+        self.sock: "Any" = None
+        self.lookup: "Any" = None
         self.nonce = b""
-        self.wait_ms = 0  # until the next question, or for an answer
+        self.wait_ms = 0  # until the next query, or for an answer
         self.due = ticks_ms()
         self.hold_ms = 0
         self.is_set = unix_now() > 0
-        if woken and self.is_set:
-            self._hold(unix_now() - kept())
+        if after_sleep and self.is_set:
+            self._hold(unix_now() - last_set())
 
     def is_asking(self) -> bool:
         """Whether an answer may come soon."""
         return bool(self.sock or self.lookup) or not (self.is_set or self.trouble)
 
     def advance(self) -> bool:
-        """Do what is due, while there is a network. Whether the clock is set."""
+        """Do what is due, while there is a network. Returns whether the clock is set."""
         try:
             if self.sock:
                 self._answer(self.sock.recv(64))
@@ -58,11 +83,11 @@ class TimeServer:
             self._fail("no answer")
         return self.is_set
 
-    def _ask(self):
-        """Ask for the server's address where it has a name, without waiting if the board has names.py; else for the time."""
+    def _ask(self) -> None:
+        """Query the server's address where it has a name, without waiting if the board has names.py; else the time."""
         if self.host > ":":  # it does not begin with a digit
             try:
-                from .names import Lookup  # type: ignore[import-not-found, unused-ignore]
+                from .names import Lookup
 
                 self.lookup = Lookup(self.host)
                 self._wait(ANSWER_MS)
@@ -71,7 +96,7 @@ class TimeServer:
                 self.feed()
         self._send(self.host)
 
-    def _send(self, host):
+    def _send(self, host: str) -> None:
         self._close()
         address = socket.getaddrinfo(host, PORT, 0, socket.SOCK_DGRAM)[0]
         self.sock = socket.socket(address[0], socket.SOCK_DGRAM)
@@ -81,16 +106,16 @@ class TimeServer:
         self.sock.send(b"\x23" + bytes(39) + self.nonce)  # version 4, a client's; the server sends our time back
         self._wait(ANSWER_MS)
 
-    def _wait(self, ms):
+    def _wait(self, ms: int) -> None:
         self.wait_ms = ms
         self.due = ticks_add(ticks_ms(), ms)
 
-    def _answer(self, data):
-        """Set the clock by an answer. One that is another's, or of a server that is not right itself, counts as none."""
+    def _answer(self, data: bytes) -> None:
+        """Set the clock from an answer, unless it belongs to another query or its server is not synchronised."""
         if len(data) < 48 or data[24:32] != self.nonce:
             return
         seconds = unpack("!I", data[40:44])[0]
-        seconds += (1 << 32 if seconds < 1 << 31 else 0) - TO_1970  # its 32 bits began anew in 2036
+        seconds += (1 << 32 if seconds < 1 << 31 else 0) - TO_1970  # the 32 bits overflow in 2036
         if data[0] & 7 != 4 or data[0] >> 6 == 3 or not 0 < data[1] < 16 or seconds < SET:
             self._fail("it has no time to give")
             return
@@ -100,43 +125,43 @@ class TimeServer:
         self.trouble = ""
         self.backoff.reset()
         try:
-            with open(KEPT, "w") as file:
+            with open(LAST_SET, "w") as file:
                 file.write(str(seconds))
-        except OSError:  # a full flash: it is asked again after the next sleep
+        except OSError:  # a full flash: the board asks again after the next sleep
             pass
         self._hold(0)
 
-    def _hold(self, age_s):
-        """Ask again when the clock is no longer right."""
+    def _hold(self, age_s: int) -> None:
+        """Wait until the clock is no longer right; age_s: since it was set."""
         if 0 <= age_s < HOLD_S:
             self.hold_ms = (HOLD_S - age_s) * 1000
             self._wait(self.hold_ms)
 
-    def _fail(self, why):
+    def _fail(self, reason: "str | OSError") -> None:
         self._close()
         self._wait(self.backoff.draw())
         if not self.is_set:
             if not self.trouble:
-                self.log("the clock is not set: %s: %s; asking again" % (self.host, why))
-            self.trouble = "the clock is not set: %s: %s" % (self.host, why)
+                self.log("the clock is not set: %s: %s; asking again" % (self.host, reason))
+            self.trouble = "the clock is not set: %s: %s" % (self.host, reason)
 
-    def _close(self):
+    def _close(self) -> None:
         for sock in (self.sock, self.lookup and self.lookup.sock):
             if sock:
                 sock.close()
         self.sock = self.lookup = None
 
 
-def kept() -> int:
-    """Unix seconds when the clock was set last, as far as a file says; 0: never."""
+def last_set() -> int:
+    """Unix seconds when the clock was set last, from the file LAST_SET; 0: never."""
     try:
-        with open(KEPT) as file:
+        with open(LAST_SET) as file:
             return int(file.read())
     except (OSError, ValueError):
         return 0
 
 
-def set_clock(seconds) -> None:
+def set_clock(seconds: int) -> None:
     """Set the machine's clock, Unix seconds."""
     from time import gmtime
 

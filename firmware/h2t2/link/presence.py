@@ -1,58 +1,59 @@
-# Who else is on the broker, from what it retains. Workers: each says on wire.presence() that it serves a model, and one that
-# goes leaves that empty. Namesakes: another device of the same name has left its own start in wire.status().
+# Who else is on the broker, from retained messages. Workers: each says on wire.presence() that it serves a model; one that
+# leaves clears that message. Namesakes: another device of the same name has left its own start in wire.status().
 from . import wire
 
-CERTAIN = 2  # signs of a namesake before it is believed: a broker that was restarted may tell of long ago, once
+CERTAIN = 2  # signs of a namesake that prove one: a broker that was restarted may repeat an old status once
 
 
 class Presence:
-    """What a link knows of the workers. clear() at each new connection: the broker tells it all again.
+    """The workers that a link knows.
 
-    most: workers remembered. `announced`: workers that came, or said something new, while the link listened.
+    Attributes:
+        announcements: of workers that came or changed while the link listened.
     """
 
-    def __init__(self, most=32):
-        self.most = most
-        self.there = []  # topics
-        self.announced = 0
+    def __init__(self, capacity: int = 32) -> None:
+        """capacity: how many workers it remembers."""
+        self.capacity = capacity
+        self.topics: "list[str]" = []
+        self.announcements = 0
 
     def clear(self) -> None:
-        self.there = []
+        """Forget every worker: at a new connection the broker sends all retained messages again."""
+        self.topics = []
 
-    def take(self, topic: str, payload, retained) -> bool:
-        """A message: False where its topic is none of presence."""
+    def take(self, topic: str, payload: bytes, retained: int | bool) -> bool:
+        """Process a message. False where its topic is not one of presence."""
         if not topic.startswith(wire.PRESENCE):
             return False
         if not payload:
-            if topic in self.there:
-                self.there.remove(topic)
+            if topic in self.topics:
+                self.topics.remove(topic)
             return True
-        if topic not in self.there and len(self.there) < self.most:
-            self.there.append(topic)
+        if topic not in self.topics and len(self.topics) < self.capacity:
+            self.topics.append(topic)
         if not retained:
-            self.announced += 1
+            self.announcements += 1
         return True
 
-    def count(self, model) -> int:
-        """Workers that serve a model."""
+    def count(self, model: int | str | None) -> int:
+        """How many workers serve a model."""
         start = wire.presence(model, "")
-        return len([topic for topic in self.there if topic.startswith(start)])
+        return len([topic for topic in self.topics if topic.startswith(start)])
 
 
 class Namesakes:
-    """Whether another device bears this name: the broker then ends our connection for its, and its for ours.
+    """Whether another device has this name: the broker then ends our connection for its, and its for ours."""
 
-    boot: the number of our start.
-    """
-
-    def __init__(self, boot):
+    def __init__(self, boot: int) -> None:
+        """boot: the number of our start."""
         self.boot = boot
         self.signs = 0
 
-    def take(self, status, earlier) -> None:
-        """A status of our name, at or after our connection to the broker; earlier: whether this start had another before."""
-        if earlier and wire.boot_of(status) not in (self.boot, -1):
+    def take(self, status: bytes, reconnected: bool) -> None:
+        """Process a status of our name. reconnected: whether this start has had an earlier connection."""
+        if reconnected and wire.boot_of(status) not in (self.boot, -1):
             self.signs += 1
 
-    def found(self) -> bool:
+    def exist(self) -> bool:
         return self.signs >= CERTAIN

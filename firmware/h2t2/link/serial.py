@@ -1,32 +1,44 @@
-# Serial link: the node's requests, replies and decisions as frames over a line, for a board without a network; `h2t2 gateway`
-# is at the other end. The interface of the other links.
+# Serial link: the node's requests, replies and decisions as frames over a line, for a board without a network. The other end
+# is `h2t2 gateway`.
 from struct import pack
 
 from ..clock import remaining, ticks_add, ticks_ms
 from . import frames
 from .link import Link
 
-QUEUE = 16
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Stream(Protocol):
+        """A line of bytes."""
+
+        def read(self) -> bytes | None:
+            """The bytes that have come, without waiting."""
+
+        def wait(self, ms: int) -> object:
+            """Wait for more bytes, at most so long."""
+
+        def write(self, data: bytes) -> object:
+            """Send bytes."""
+
+        def close(self) -> None:
+            """End the use of the line."""
 
 
 class SerialLink(Link):
-    """stream: `read()` gives what has come (bytes, or None), without waiting; `wait(ms)` waits for more, so long at most;
-    `write(bytes)` sends; `close()` ends its use. device: told in hello. boot: this start's number.
+    """A link over a Stream. The gateway knows which workers there are: it answers wire.NOBODY at once where there is none."""
 
-    Who serves the model, the gateway knows: it answers wire.NOBODY at once where it is nobody.
-    """
-
-    def __init__(self, stream, device, boot=0, limit=256):
+    def __init__(self, stream: "Stream", device: str, boot: int = 0, limit: int = 256) -> None:
+        """device: its name, which HELLO carries. boot: the number of this start. limit: bytes of a frame."""
         Link.__init__(self, boot)
         self.stream = stream
         self.device = device
         self.decoder = frames.Decoder(limit)
-        self.queue = []
-        self.commands = []
         self.connections = 1
         self._send(frames.HELLO, device.encode())
 
-    def _send(self, kind, payload):
+    def _send(self, kind: int, payload: bytes) -> bool:
         try:
             self.stream.write(frames.encode(kind, payload))
         except OSError:
@@ -38,43 +50,34 @@ class SerialLink(Link):
         return self._send(frames.REQUEST, payload)
 
     def receive(self, wait_ms: int) -> bytes | None:
-        """The next reply payload, or None when none has come after wait_ms milliseconds (0: do not wait)."""
         end = ticks_add(ticks_ms(), wait_ms)
         while True:
             for kind, payload in self.decoder.feed(self.stream.read() or b""):
                 if kind == frames.ASK:
                     self._send(frames.HELLO, self.device.encode())
-                elif kind in (frames.REPLY, frames.COMMAND):
-                    waiting = self.queue if kind == frames.REPLY else self.commands
-                    if len(waiting) >= QUEUE:
-                        waiting.pop(0)
-                        self.dropped += 1
-                    waiting.append(payload)
-            if self.queue:
-                return self.queue.pop(0)
-            left = remaining(end, wait_ms)
-            if not left:
+                elif kind == frames.REPLY:
+                    self._enqueue(self.replies, payload)
+                elif kind == frames.COMMAND:
+                    self._enqueue(self.commands, payload)
+            if self.replies:
+                return self.replies.pop(0)
+            left_ms = remaining(end, wait_ms)
+            if not left_ms:
                 return None
-            self.stream.wait(left)
-
-    def command(self) -> bytes | None:
-        """The next command payload (JSON, not checked), or None."""
-        return self.commands.pop(0) if self.commands else None
+            self.stream.wait(left_ms)
 
     def report(self, message: str) -> None:
-        """Send telemetry (JSON text)."""
         self._send(frames.STATE, message.encode())
 
     def answer(self, message: str) -> None:
-        """Send the answer to a command (JSON text)."""
         self._send(frames.ANSWER, message.encode())
 
-    def show(self, n: int, k: int, decision: int, source: int) -> None:
-        """Tell of the n-th decision; its bin k is 255 where the local model failed."""
+    def send_decision(self, n: int, k: int, decision: int, source: int) -> None:
+        """Send the n-th decision; its bin k is 255 where the local model failed."""
         self._send(frames.DECISION, pack("<HBBB", n & 65535, k & 255, decision, source))
 
-    def ended(self, message: str) -> None:
-        """Tell that the node has come to its end, with its summary (JSON text)."""
+    def send_summary(self, message: str) -> None:
+        """Send the node's summary (JSON text) at its end."""
         self._send(frames.END, message.encode())
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-# The radio of a board with Wi-Fi: one supervisor joins the network, sets the clock, then lets MqttLink connect, and has the
-# radio off while the board sleeps. Nothing here waits: every call does what can be done now. Ports that have one: esp32, rp2.
+# The radio of a board with Wi-Fi: a supervisor joins the network, sets the clock, lets MqttLink connect, and switches the radio
+# off while the board sleeps. Nothing here waits: every call does only what is possible now. Ports with Wi-Fi: esp32, rp2.
 from time import sleep
 
 import network
@@ -9,23 +9,41 @@ from ..modules import forget
 from .backoff import LONGEST_MS, Backoff
 from .mqtt import DOWN, UP
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .mqtt import MqttLink
+    from .ntp import TimeServer
+
 OFF, RESTING, JOINING, JOINED = 0, 1, 2, 3
 JOIN_MS = 20000  # for one attempt
-SETTLE_MS = 200  # between disconnect() and connect(), which an ESP32 refuses while it still ends the connection before
-STALE_MS = 8000  # an ESP32 tells the status of the attempt before, until this one has an end; it has one by then
+SETTLE_MS = 200  # between disconnect() and connect(): an ESP32 refuses to connect while it still ends the last connection
+STALE_MS = 8000  # until an attempt ends an ESP32 reports the status of the last one; it has ended by then
 LOOK_MS = 100  # between two looks at the station
-CONNECT_MS = 4000  # what joining and connecting take, before it was ever measured
-SPARE_MS = 1000  # a sleeping board wakes so much sooner: joining may take longer, and workers tell of themselves last
+CONNECT_MS = 4000  # how long joining and connecting take, before the first measurement
+SPARE_MS = 1000  # a sleeping board wakes so much earlier: joining may take longer, and the workers' presence comes last
 
 
 class Station:
-    """One wireless network, joined again whenever it is lost: no port does that by itself as it should.
+    """One wireless network, which it joins again whenever the connection is lost: no port does that reliably.
 
-    power: network.WLAN's number for its power saving, None: as the port has it. seed: of the waits between attempts. log: told
-    of each new reason. `trouble`: why the last attempt failed or the connection ended, "" before that and while joined.
+    Attributes:
+        trouble: why the last attempt failed or the connection ended, "" before that and while joined.
     """
 
-    def __init__(self, name, password, seed, power=None, log=print):
+    def __init__(
+        self, name: str, password: str, seed: int, power: int | None = None, log: "Callable[[str], object]" = print
+    ) -> None:
+        """Leave the radio off until advance().
+
+        Args:
+            name, password: of the network.
+            seed: of the waits between attempts.
+            power: network.WLAN's number of a power saving mode, None: the port's default.
+            log: takes each new reason why there is no connection.
+        """
         self.network = name, password
         self.power = power
         self.log = log
@@ -34,26 +52,26 @@ class Station:
         self.state = OFF
         self.trouble = ""
         self.since = ticks_ms()  # when the state began; of OFF and RESTING: when it ends
-        self.looked = self.since
-        self.stale = None
+        self.looked_at = self.since
+        self.stale: "int | None" = None  # status of the attempt before
 
     def is_joining(self) -> bool:
         """Whether an attempt is under way or about to begin: a device that sleeps now would never end it."""
         return self.state == JOINING or (self.state < JOINING and ticks_diff(self.since, ticks_ms()) <= SETTLE_MS)
 
     def advance(self) -> bool:
-        """Do what is due. Whether there is a connection and an address."""
+        """Do what is due. Returns whether there is a connection and an address."""
         now = ticks_ms()
         try:
             if self.state < JOINING:
-                left = ticks_diff(self.since, now)
-                if left <= 0 or left > LONGEST_MS:  # longer than any wait: the clock has jumped
+                left_ms = ticks_diff(self.since, now)
+                if left_ms <= 0 or left_ms > LONGEST_MS:  # longer than any wait: the clock has jumped
                     self._begin(now)
-            elif not 0 <= ticks_diff(now, self.looked) < LOOK_MS:
-                self.looked = now
+            elif not 0 <= ticks_diff(now, self.looked_at) < LOOK_MS:
+                self.looked_at = now
                 self._look(now)
         except (OSError, RuntimeError) as error:  # of an ESP32's radio, in words
-            self._end(now, error)
+            self._end(now, str(error))
         return self.state == JOINED
 
     def hold(self) -> None:
@@ -68,30 +86,30 @@ class Station:
         self._tell("disconnect")
         self._tell("active", False)
         self._tell("deinit")  # cyw43: the chip itself
-        if self.state != RESTING:  # else the next attempt is due when it was
+        if self.state != RESTING:  # otherwise the next attempt stays due when it was
             self.since = ticks_ms()
             self.trouble = ""
         self.state = OFF
 
-    def _begin(self, now):
+    def _begin(self, now: int) -> None:
         """Switch the radio on, or begin an attempt."""
         wlan = self.wlan
         if self.state == OFF:
             wlan.active(True)
             self._tell("config", pm=self.power)
-            self._tell("config", reconnects=0)  # an ESP32 would go on by itself, and refuse to begin anew
-            self._tell("disconnect")  # what a soft reset has left
+            self._tell("config", reconnects=0)  # an ESP32 would try again by itself, and refuse connect()
+            self._tell("disconnect")  # a connection from before a soft reset
             self.state = RESTING
             self.since = ticks_add(now, SETTLE_MS)
             return
         wlan.connect(*self.network)
         self.state = JOINING
-        self.since = self.looked = now
+        self.since = self.looked_at = now
         self.stale = wlan.status()
 
-    def _look(self, now):
-        """See what became of the attempt or the connection."""
-        passed = ticks_diff(now, self.since)
+    def _look(self, now: int) -> None:
+        """Check whether the attempt or the connection has ended."""
+        elapsed = ticks_diff(now, self.since)
         if self.wlan.isconnected():
             if self.state == JOINING:
                 self.state = JOINED
@@ -106,15 +124,15 @@ class Station:
         else:
             reason = "status %d" % status
         if self.state == JOINED:
-            self.backoff.ended(passed, False)
+            self.backoff.after_connection(elapsed, False)
             self._end(now, "the connection is lost (%s)" % reason)
-        elif status < network.STAT_IDLE and (status != self.stale or passed > STALE_MS):  # cyw43's IDLE is 0, an ESP32's 1000
+        elif status < network.STAT_IDLE and (status != self.stale or elapsed > STALE_MS):  # cyw43's IDLE is 0, an ESP32's 1000
             self._end(now, reason)
-        elif not 0 <= passed < JOIN_MS:
+        elif not 0 <= elapsed < JOIN_MS:
             self._end(now, "no answer in %d s" % (JOIN_MS // 1000))
 
-    def _end(self, now, reason):
-        """No connection: the next attempt is due after a wait that doubles."""
+    def _end(self, now: int, reason: str) -> None:
+        """Log the reason. The next attempt is due after a wait that doubles."""
         trouble = "Wi-Fi %s: %s" % (self.network[0], reason)
         if trouble != self.trouble:
             self.log(trouble)
@@ -124,33 +142,37 @@ class Station:
             self.state = RESTING
         self.since = ticks_add(now, max(SETTLE_MS, self.backoff.draw()))
 
-    def _tell(self, call, *arguments, **options):
-        """Call a member of the station's that a port may lack or refuse."""
+    def _tell(self, call: str, *arguments: "Any", **options: "Any") -> None:
+        """Call a member of network.WLAN that a port may lack or refuse."""
         try:
             getattr(self.wlan, call)(*arguments, **options)
         except (AttributeError, OSError, RuntimeError, TypeError, ValueError):
             pass
 
 
-def over(MqttLink):
-    """The Radio that has this MqttLink, mqtt's or one that adds to it, connect."""
+def radio_class(base: "type[MqttLink]") -> "type":
+    """The Radio that connects by `base`: mqtt.MqttLink, or the one of names."""
 
-    class Radio(MqttLink):  # type: ignore[valid-type, misc]
-        """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
+    class Radio(base):  # type: ignore[valid-type, misc]
+        """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set."""
 
-        station: a Station. open_server: gives the TimeServer, or None; its module is in memory only while the clock is set.
-        """
-
-        def __init__(self, station, open_server, *arguments, **options):
-            MqttLink.__init__(self, *arguments, **options)
+        def __init__(
+            self,
+            station: Station,
+            open_server: "Callable[[], TimeServer | None]",
+            *arguments: "Any",
+            **options: "Any"
+        ) -> None:  # fmt: skip
+            """open_server: opens the TimeServer, whose module is in memory only while the clock is set. Others: MqttLink's."""
+            base.__init__(self, *arguments, **options)
             self.station = station
             self.open_server = open_server
             self.time_server = open_server()
-            self.hold_ms = self.right_until = 0  # how long the clock is right
+            self.hold_ms = self.right_until = 0  # how long, and until when, the clock is right
             self.outlives_ms = self.keep_ms >> 1
             self.connect_ms = CONNECT_MS
             self.lead_ms = CONNECT_MS + SPARE_MS
-            self.began = None  # when the radio was switched on; None: it is off, or what it took is measured
+            self.began: "int | None" = None  # when the radio was switched on; None: it is off, or its time is measured
             self.joined = False
 
         def is_connecting(self) -> bool:
@@ -163,15 +185,15 @@ def over(MqttLink):
 
         def close(self) -> None:
             """Say farewell, and switch the radio off. The next call of another member switches it on again."""
-            MqttLink.close(self)
+            base.close(self)
             self.station.off()
             self.joined = False
             self.began = None
             self.trouble = self.station.trouble
 
-        def _advance(self, wait_ms):
+        def _advance(self, wait_ms: int) -> None:
             if self._is_ready():
-                MqttLink._advance(self, wait_ms)
+                base._advance(self, wait_ms)
                 if self.state == UP and self.began is not None:
                     self.connect_ms = longest(self.connect_ms, self.began)
                     self.lead_ms = self.connect_ms + SPARE_MS
@@ -182,8 +204,8 @@ def over(MqttLink):
             if wait_ms:
                 sleep(min(wait_ms, 20) / 1000)
 
-        def _is_ready(self):
-            """Whether MqttLink may go on: else `trouble` says why not, "" while it may come yet."""
+        def _is_ready(self) -> bool:
+            """Whether MqttLink may connect. Otherwise `trouble` is the reason, "" while that may still change."""
             station = self.station
             if self.began is None and station.state == OFF:
                 self.began = ticks_ms()
@@ -216,17 +238,34 @@ def over(MqttLink):
     return Radio
 
 
-def radio(MqttLink, config, woken, feed, log, arguments, options):
-    """The Radio of a configuration. woken: this start ends a deep sleep. arguments, options: MqttLink's."""
+def open_radio(
+    base: "type[MqttLink]",
+    config: "dict[str, Any]",
+    arguments: "tuple[Any, ...]",
+    options: "dict[str, Any]",
+    *,
+    after_sleep: bool,
+    feed: "Callable[[], object]",
+    log: "Callable[[str], object]"
+) -> "MqttLink":  # fmt: skip
+    """The Radio of a configuration.
+
+    Args:
+        base: as radio_class's.
+        config: of the node.
+        arguments, options: of MqttLink, by position and by name.
+        after_sleep, feed, log: as TimeServer's.
+    """
     seed = options["seed"]
     power = getattr(network.WLAN, "PM_" + config.get("wifi_power_save", "none").upper(), None)
     station = Station(config["wifi_name"], config.get("wifi_password", ""), seed >> 1, power, log)
 
-    def open_server():
+    def open_server() -> "TimeServer | None":
         if not config.get("ntp"):
             return None
         from .ntp import TimeServer
 
-        return TimeServer(config["ntp"], seed >> 2, woken, feed, log)
+        return TimeServer(config["ntp"], seed >> 2, after_sleep, feed, log)
 
-    return over(MqttLink)(station, open_server, *arguments, **options)
+    link: "MqttLink" = radio_class(base)(station, open_server, *arguments, **options)
+    return link

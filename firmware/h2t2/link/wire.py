@@ -1,16 +1,22 @@
-# The wire format, version 2: request and reply payloads and topics, both directions, CPython and MicroPython. No sockets, no
-# policy. All little-endian. What only a worker reads and writes is in cpython/worker_wire.py.
+# The wire format, version 2: payloads of requests and replies, and topics. All little-endian. The functions that only a worker
+# needs are in cpython/worker_wire.py.
 #
-# Request: version u8, flags u8, model u16, boot u32, sequence u32, left u32 (milliseconds an answer is of use), chance u16
-# (Q15, the probability it was asked with; 0: not told), bin u8, dtype u8, dimensions u8, a u16 a dimension, then the data.
-# Data of dtype RAW have a media type before them: its length u8, then so many bytes of ASCII.
+# Request: version u8, flags u8, model u16, boot u32, sequence u32, remaining time u32 (milliseconds for which an answer is of
+# use), chance u16 (probability of the offload,
+# Q15; 0: not told), bin u8, dtype u8, dimensions u8, a u16 per dimension, then the data.
+# A media type precedes data of dtype RAW: its length u8, then so many bytes of ASCII.
 # Reply: version u8, status u8, boot u32, sequence u32, label i16 (-1: none), score u16 (Q15).
 from struct import calcsize, pack, unpack_from
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Shape = Sequence[int]
 VERSION = 2
-INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; others are refused
+INT8, UINT8, FLOAT32, RAW = 0, 1, 2, 3  # dtypes; workers refuse others
 DTYPES = ("int8", "uint8", "float32", "raw")  # their names in a configuration and in pair.json
-ITEM = (1, 1, 4, 1)  # bytes a number of each
+ITEM = (1, 1, 4, 1)  # bytes per number of each
 OK, MALFORMED, WRONG_MODEL, FAILED, BUSY, REFUSED, NOBODY, TOO_LARGE, OTHER_VERSION = 0, 1, 2, 3, 4, 5, 6, 7, 8  # reply status
 STATUS = (
     "ok", "malformed request", "model not served here", "the remote model failed", "busy", "refused: it hung the model before",
@@ -34,8 +40,8 @@ def topic(device: str, leaf: str) -> str:
     return "h2t2/2/" + device + "/" + leaf
 
 
-def request_leaf(model) -> str:
-    """The leaf of requests for a model, so that they reach that model's workers only; '+' for any model."""
+def request_leaf(model: int | str) -> str:
+    """The leaf of requests for a model, to which that model's workers subscribe; '+' for any model."""
     return "request/%s" % model
 
 
@@ -44,30 +50,30 @@ def model_of(payload: bytes) -> int:
     return unpack_from("<H", payload, 2)[0] if len(payload) >= 4 else 0
 
 
-def presence(model, worker: str) -> str:
-    """The topic on which a worker says, retained, that it serves a model. '+' for any model or worker."""
+def presence(model: int | str | None, worker: str) -> str:
+    """The topic of a worker's retained message that it serves a model. '+' for any model or worker."""
     return "%s%s/%s" % (PRESENCE, model, worker)
 
 
 def status(word: str, boot: int) -> bytes:
-    """A device's retained status: "online" or "offline", and the number of the start that says so."""
+    """A device's retained status: "online" or "offline", and the number of its start."""
     return b"%s %d" % (word.encode(), boot)
 
 
 def boot_of(status: bytes) -> int:
-    """The number of the start that a status() is of, -1 where it names none."""
-    parts = bytes(status[:32]).split(b" ")
-    return int(parts[1]) if len(parts) == 2 and parts[1].isdigit() else -1
+    """The number of the start in a status(), -1 where there is none."""
+    words = bytes(status[:32]).split(b" ")
+    return int(words[1]) if len(words) == 2 and words[1].isdigit() else -1
 
 
 def device_of(name: str) -> str | None:
-    """The device in a topic as topic() makes it, or None where it is no such topic."""
-    parts = name.split("/", 3)
-    return parts[2] if len(parts) == 4 and is_device(parts[2]) and name == topic(parts[2], parts[3]) else None
+    """The device in a topic(), or None for another topic."""
+    levels = name.split("/", 3)
+    return levels[2] if len(levels) == 4 and is_device(levels[2]) and name == topic(levels[2], levels[3]) else None
 
 
 def is_device(name: str) -> bool:
-    """Whether a device may be called so: 1 to MAX_DEVICE bytes of UTF-8 without what means something in a topic."""
+    """Whether a device may have this name: 1 to MAX_DEVICE bytes of UTF-8 without the special characters of topics."""
     return 0 < len(name.encode()) <= MAX_DEVICE and not [c for c in name if c in "/+#\0"]
 
 
@@ -78,7 +84,7 @@ def checked_device(name: str) -> str:
     return name
 
 
-def size_of(dtype: int, shape) -> int:
+def size_of(dtype: int, shape: tuple[int, ...] | list[int]) -> int:
     """Bytes of a tensor, or -1 for one that is empty or above MAX_DATA."""
     size = ITEM[dtype]
     for n in shape:
@@ -88,24 +94,45 @@ def size_of(dtype: int, shape) -> int:
     return size
 
 
-def checked_shape(shape, dtype: int = INT8):
-    """A tensor's shape, or ValueError where no request can say it."""
+def checked_shape(shape: tuple[int, ...], dtype: int = INT8) -> tuple[int, ...]:
+    """A tensor's shape, or ValueError where no request can hold it."""
     if not 0 < len(shape) <= MAX_DIMENSIONS or size_of(dtype, shape) < 0 or (dtype != RAW and max(shape) > MAX_LENGTH):
         raise ValueError("shape %s does not fit a request" % (shape,))
     return shape
 
 
 def encode_request(
-    model: int, boot: int, sequence: int, shape, data, left: int = 0, chance: int = 0, k: int = 0, dtype: int = INT8, media=""
-) -> bytes:
-    """Request payload for a tensor (bytes-like, as long as dtype and shape say; RAW: shape is its length).
+    model: int,
+    boot: int,
+    sequence: int,
+    shape: tuple[int, ...],
+    data: bytes,
+    *,
+    remaining_ms: int = 0,
+    chance: int = 0,
+    k: int = 0,
+    dtype: int = INT8,
+    media: str = ""
+) -> bytes:  # fmt: skip
+    """The payload of a request.
 
-    ValueError where they do not fit.
+    Args:
+        model, boot, sequence: number of the model, of the device's start, of the request.
+        shape: of the tensor; of RAW data their length, (n,).
+        data: bytes-like, as long as dtype and shape say.
+        remaining_ms: for which an answer is of use; 0: not told.
+        chance: probability of this offload, Q15; 0: not told.
+        k: the bin, 0..255.
+        dtype: INT8, UINT8, FLOAT32 or RAW.
+        media: type of RAW data.
+
+    Raises:
+        ValueError: data, dtype and shape do not match.
     """
     checked_shape(shape, dtype)
     if size_of(dtype, shape) != len(data) or len(media) > MAX_MEDIA or k > 255:
         raise ValueError("%d bytes do not fit dtype %d and shape %s" % (len(data), dtype, shape))
-    head = pack(REQUEST, VERSION, 0, model, boot, sequence, left, min(chance, 32768), k, dtype, len(shape))
+    head = pack(REQUEST, VERSION, 0, model, boot, sequence, remaining_ms, min(chance, 32768), k, dtype, len(shape))
     for n in shape:
         head += pack("<H", n) if dtype != RAW else pack("<HH", n & 65535, n >> 16)
     if dtype == RAW:
@@ -113,14 +140,14 @@ def encode_request(
     return head + bytes(data)
 
 
-def request_size(shape, dtype: int = INT8, media="") -> int:
-    """Bytes of a request with a tensor of this shape; RAW: with so many bytes, (n,), of that media type."""
+def request_size(shape: tuple[int, ...] | list[int], dtype: int = INT8, media: str = "") -> int:
+    """Bytes of a request with a tensor of this shape; RAW: with n bytes, (n,), of that media type."""
     size = REQUEST_HEADER + 2 * len(shape) + size_of(dtype, shape)
     return size + 3 + len(media) if dtype == RAW else size
 
 
-def decode_reply(payload: bytes) -> tuple:
-    """(status, boot, sequence, label, score) of a reply. ValueError for anything that is not one."""
+def decode_reply(payload: bytes) -> tuple[int, int, int, int, int]:
+    """(status, boot, sequence, label, score) of a reply. ValueError for bytes that are no reply."""
     if len(payload) != REPLY_SIZE:
         raise ValueError("reply of %d bytes, want %d" % (len(payload), REPLY_SIZE))
     version, status, boot, sequence, label, score = unpack_from(REPLY, payload, 0)

@@ -207,7 +207,7 @@ class Node:
         if standing != SILENT:
             return standing == UP
         waited = ticks_diff(now, self.probed_at)
-        return waited >= self.retry_ms or waited < 0 or self.announced != self.link.presence.announced
+        return waited >= self.retry_ms or waited < 0 or self.announced != self.link.presence.announcements
 
     def _may_decide(self, reachable: bool, time_left: int, shape: "tuple[int, ...]") -> bool:
         """Return whether the policy decides this sample; count why not."""
@@ -251,9 +251,17 @@ class Node:
                 if len(remote) > self.data_limit:
                     raise ValueError("%d bytes of data, the model takes %d" % (len(remote), self.data_limit))
                 request = wire.encode_request(
-                    self.model_id, self.boot, ticket, shape, remote, time_left, policy.offload_chance(), sample[1], self.dtype,
-                    self.media,
-                )  # fmt: skip
+                    self.model_id,
+                    self.boot,
+                    ticket,
+                    shape,
+                    remote,
+                    remaining_ms=time_left,
+                    chance=policy.offload_chance(),
+                    k=sample[1],
+                    dtype=self.dtype,
+                    media=self.media,
+                )
             except Exception as error:  # the sensor's data do not fit, or the heap has no room for a copy
                 self.complain("request", error)
         now = ticks_ms()
@@ -270,7 +278,7 @@ class Node:
 
     def _note_probe(self, now: int) -> None:
         self.probed_at = now
-        self.announced = self.link.presence.announced
+        self.announced = self.link.presence.announcements
 
     def poll(self, wait_ms: int = 0) -> None:
         """Take replies, waiting at most wait_ms for the first; decide offloads past their deadline locally."""
@@ -318,8 +326,8 @@ class Node:
         """Return the cost of a finished offload, Q15, for learn(), and let beta follow it; -1 without a LinkCost."""
         if not self.cost:
             return -1
-        beta = self.cost.paid(waited_ms, size)
-        self.policy.set_beta(self.cost.next(self.policy.beta, beta))
+        beta = self.cost.beta_of(waited_ms, size)
+        self.policy.set_beta(self.cost.average(self.policy.beta, beta))
         return beta
 
     def _take_reply(self, payload: bytes) -> None:

@@ -211,18 +211,23 @@ def mqtt_link(config, feed=lambda: None, log=print, cause=""):
         from ..link.tls import context
 
         tls = context(config["ca"], config.get("cert"), config.get("key"))
-    login = config.get("user"), config.get("password"), entry(config, "keep_alive")
-    arguments = (config["broker"], config["port"], config["device"], config["model_id"], boot_number()) + login
-    options = {"seed": boot_number() >> 2, "tls": tls}
+    arguments = config["broker"], config["port"], config["device"], config["model_id"], boot_number()
+    options = {
+        "user": config.get("user"),
+        "password": config.get("password"),
+        "keep_alive": entry(config, "keep_alive"),
+        "seed": boot_number() >> 2,
+        "tls": tls,
+    }
     if config["broker"] < ":":  # an address begins with a digit
         from ..link.mqtt import MqttLink
     else:
         from ..link.names import MqttLink
 
     if config.get("wifi_name"):
-        from ..link.wifi import radio
+        from ..link.wifi import open_radio
 
-        return radio(MqttLink, config, cause == board.WOKEN, feed, log, arguments, options)
+        return open_radio(MqttLink, config, arguments, options, after_sleep=cause == board.WOKEN, feed=feed, log=log)
     return MqttLink(*arguments, **options)
 
 
@@ -237,7 +242,7 @@ def open_link(config, feed=lambda: None, log=print, cause=""):
     from ..link.stdio import Stdio
 
     link = SerialLink(Stdio(), config["device"], boot_number())
-    return link, link.show, link.ended
+    return link, link.send_decision, link.send_summary
 
 
 def _print_summary(message):

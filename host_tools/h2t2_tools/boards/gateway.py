@@ -130,7 +130,7 @@ class Line:
                     self._down(frames.COMMAND, command)
                 if not self.counters.states and self._last and self._state_is_due(self._last[1]):
                     self._tell()
-                if self._link.namesakes.found() and not self._namesake:
+                if self._link.namesakes.exist() and not self._namesake:
                     self._namesake = True
                     self.out.log(f"{self.device}: another device of this name is on the broker; rename one")
             except (serial.SerialException, OSError) as error:

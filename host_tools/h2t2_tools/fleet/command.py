@@ -9,7 +9,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2.node import commands
 

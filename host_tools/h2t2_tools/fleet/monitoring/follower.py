@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 
 from ...common.errors import Failure
@@ -37,7 +37,9 @@ class Follower:
         self._lock = threading.Lock()
         self._to = to
         topics = [*Fleet.topics(), *self._handlers]
-        self._session = Session(to.host, to.port, self._client, topics, KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS)
+        self._session = Session(
+            to.host, to.port, self._client, topics, keep_alive=KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS
+        )
 
     def start(self) -> Follower:
         """Failure, saying why, where the broker cannot be had."""

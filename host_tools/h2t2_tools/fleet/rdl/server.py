@@ -20,7 +20,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from h2t2.cpython import worker_wire
-from h2t2.cpython.paho import IDLE_MS, Client, Session, make_client
+from h2t2.cpython.mqtt_session import IDLE_MS, Client, Session, make_client
 from h2t2.link import wire
 
 from ...common.errors import UserError, is_deliberate
@@ -220,7 +220,7 @@ class Server:
             clock_s = time.perf_counter()
             if not self._inbox:
                 self._due = clock_s + self.options.wait_ms / 1000
-            left_ms = 0 if self._desk else worker_wire.left_of(payload)  # a person's answer teaches, however late
+            left_ms = 0 if self._desk else worker_wire.remaining_ms_of(payload)  # a person's answer teaches, however late
             item = Item(
                 device, wire.topic(device, "reply"), payload, clock_s + left_ms / 1000 if left_ms else float("inf"), clock_s
             )
@@ -297,12 +297,12 @@ class Server:
             self._refuse(item.device, item.payload, wire.BUSY)
         together = len(batch) + len(late) > 1  # a single reply goes out at once
         if together:
-            self.session.hold(True)
+            self.session.cork(True)
         if batch:
             self._answer(batch)
         self._acknowledge()
         if together:
-            self.session.hold(False)
+            self.session.cork(False)
         if len(self._inbox) >= UNACKNOWLEDGED:
             self.session.drain()
         if batch and self._inbox:

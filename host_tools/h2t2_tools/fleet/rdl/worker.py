@@ -123,7 +123,7 @@ class Worker:
 
     def _answer_batch(self, requests: list[worker_wire.Request], kind: Kind) -> list[tuple[int, int, int]]:
         """(status, label, Q15 score) of requests of one kind. The batch is noted for the parent."""
-        data = [request.data for request in requests]
+        data: list[bytes | memoryview] = [request.data for request in requests]
         self.note.begin_batch(data, len(requests) * self.seconds_each)
         try:
             return self._run_model(as_batch(data, *kind))

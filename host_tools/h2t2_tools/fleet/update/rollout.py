@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 
 from ...common.errors import Failure, UserError

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from subprocess import DEVNULL, PIPE
 from typing import Any
 
-from h2t2.cpython.paho import Session, make_client
+from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
 

@@ -6,7 +6,7 @@ import sys
 
 import paho.mqtt.client as mqtt
 
-from h2t2.cpython.paho import make_client
+from h2t2.cpython.mqtt_session import make_client
 
 
 def main(host: str, port: int) -> None:

@@ -107,7 +107,8 @@ class _Requests:
         self._shape = rdl.input_shape[1:]
 
     def encode(self, number: int) -> bytes:
-        return wire.encode_request(MODEL, 9, number, self._shape, self._tensors[number % len(self._tensors)], DEADLINE_MS)
+        tensor = self._tensors[number % len(self._tensors)]
+        return wire.encode_request(MODEL, 9, number, self._shape, tensor, remaining_ms=DEADLINE_MS)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.cpython.paho import PahoLink, make_client
+from h2t2.cpython.mqtt_session import make_client
+from h2t2.cpython.paho import PahoLink
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import wire
 from h2t2.link.mqtt import MqttLink
@@ -72,7 +73,7 @@ class _Bench:
         self._shape = rdl.input_shape[1:]
 
     def request(self, n: int, boot: int) -> bytes:
-        return wire.encode_request(MODEL, boot, n, self._shape, self._tensors[n % len(self._tensors)], 5000)
+        return wire.encode_request(MODEL, boot, n, self._shape, self._tensors[n % len(self._tensors)], remaining_ms=5000)
 
     def rows_of_clients(self, progress: Progress) -> list[Row]:
         """Rows of the echo, and of one device with window 1 and 8, in turns with one worker."""

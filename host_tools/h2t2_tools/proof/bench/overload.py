@@ -144,7 +144,7 @@ class _Fleet:
                 if asking and (at >= due[n] if rate else not sent[n]):
                     due[n] += 1 / rate if rate else 0.0
                     self._sequence += 1
-                    payload = wire.encode_request(MODEL, n + 1, self._sequence, (SIZE,), bytes(SIZE), DEADLINE_MS)
+                    payload = wire.encode_request(MODEL, n + 1, self._sequence, (SIZE,), bytes(SIZE), remaining_ms=DEADLINE_MS)
                     if self._links[n].send(payload):
                         sent[n][self._sequence] = at
                         counts[n]["offered"] += at - began >= warm

@@ -27,8 +27,8 @@ class VirtualTime:
 
     def install(self) -> None:
         h2t2.clock.monotonic_ns = lambda: self._ns
-        mqtt.select = SimpleNamespace(**{**vars(select), "poll": lambda: _Poller(self)})  # type: ignore[assignment]
-        mqtt.sleep = self._sleep  # type: ignore[assignment]
+        mqtt.select = SimpleNamespace(**{**vars(select), "poll": lambda: _Poller(self)})  # type: ignore[assignment, attr-defined]
+        mqtt.sleep = self._sleep  # type: ignore[assignment, attr-defined]
 
     def _sleep(self, seconds: float) -> None:
         self.wait(round(seconds * 1000))

@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from h2t2.cpython.paho import make_client
+from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
 
 from ...fleet.broker import Mosquitto, free_port

@@ -16,7 +16,7 @@ link.open()
 def trip(n):
     at = n * SIZE % len(tensors)
     began = ticks_us()
-    if not link.send(wire.encode_request(MODEL, 7, n, SHAPE, tensors[at : at + SIZE], 5000)):
+    if not link.send(wire.encode_request(MODEL, 7, n, SHAPE, tensors[at : at + SIZE], remaining_ms=5000)):
         raise OSError("refused: %s" % link.trouble)
     reply = link.receive(5000)
     if reply is None:
