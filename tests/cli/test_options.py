@@ -38,7 +38,7 @@ def test_a_number_out_of_range_is_refused_by_the_option_s_name(name, key, capsys
     model, _ = command(name)
     field = model.model_fields[key]
     for text in OUT_OF_RANGE:
-        values = [text] * domain(field).many if isinstance(domain(field).many, int) and domain(field).many > 1 else [text]
+        values = [text] * domain(field).count if isinstance(domain(field).count, int) and domain(field).count > 1 else [text]
         line = [*name.split(), flag(key, field), *values] if len(values) > 1 else [*name.split(), f"{flag(key, field)}={text}"]
         assert main([*line, *required_words(model, key)]) == 2, text
         error = capsys.readouterr().err

@@ -20,8 +20,8 @@ class Benchmark(Reporting):
 
     module: ClassVar[str]
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
         cls.examples = cls.__dict__.get("examples") or (f"h2t2 bench {cls.module} --json {cls.module}.json",)
 
     def run(self) -> None:
@@ -141,7 +141,7 @@ class Fleet(Benchmark):
         self.measure({"seconds": self.seconds, "nodes": nodes, "workers": workers}, {})
 
 
-class All(Reporting):
+class Everything(Reporting):
     examples = ("h2t2 bench all --out docs/benchmarks.md --readme README.md",)
 
     readme: str | None = file(None, "a README whose table of figures is written anew")

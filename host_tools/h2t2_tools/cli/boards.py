@@ -242,8 +242,8 @@ class Gateway(Connected, Reporting, Daemon):
             print(json.dumps(line), flush=True)
 
         out = gateway.Out(logging.getLogger(gateway.__name__).info, show_line, show_line)
-        how = gateway.How(self.baud, not self.fast, self.restart)
-        counters = gateway.relay(self.port, self.connection(), how, self.seconds, out)
+        settings = gateway.How(self.baud, not self.fast, self.restart)
+        counters = gateway.relay(self.port, self.connection(), settings, self.seconds, out)
         for device, counts in counters.items():
             out.log(f"{device}: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
         self.report(counters)

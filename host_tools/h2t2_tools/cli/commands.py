@@ -198,7 +198,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "More and more nodes and workers at one Mosquitto: answers per second, latency, CPU per request, memory.",
     ),
     "bench all": (
-        "bench:All", "Run every benchmark and write the page docs/benchmarks.md. Takes some ten minutes.",
+        "bench:Everything", "Run every benchmark and write the page docs/benchmarks.md. Takes some ten minutes.",
     ),
 }  # fmt: skip
 

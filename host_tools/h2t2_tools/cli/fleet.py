@@ -90,7 +90,9 @@ class Node(PolicyChoice, NodeConfig, Connected, Daemon):
             )
             samples = node.Samples(pair, stream)
         with node.output(self.out) as out:
-            runner = node.Runner(config, self.ldl or str(pair.ldl), self.resolver, samples, out, _opener(self.resolver))
+            runner = node.Runner(
+                config, self.ldl or str(pair.ldl), self.resolver, samples=samples, out=out, opener=_opener(self.resolver)
+            )
             print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
 
 
@@ -98,10 +100,10 @@ def _opener(resolver: str) -> Callable[..., Any]:
     """The function that opens a node's local model."""
     from h2t2.ldl.open import open_ldl
 
-    def open_integer(model: str, event: int, bits: int, *more: Any) -> Any:
+    def open_integer(model: str, event: int, bits: int, *options: Any) -> Any:
         from ..model.exact import open_exact
 
-        return open_exact(Path(model), event, bits) if model.endswith(".tflite") else open_ldl(model, event, bits, *more)
+        return open_exact(Path(model), event, bits) if model.endswith(".tflite") else open_ldl(model, event, bits, *options)
 
     return open_integer if resolver == "exact" else open_ldl
 
@@ -227,12 +229,12 @@ class Rdl(Connected, Reporting, Daemon):
         return server.serve(source, model_id, self.connection(), options, LOG.info)
 
 
-def class_cost(true: str, said: str, cost: str) -> list[int]:
+def class_cost(true: str, decision: str, cost: str) -> list[int]:
     """A cell of the cost matrix, as a command to a device carries it."""
     try:
-        return [int(true), -1 if said == "any" else int(said), q15(float(cost), "cost")]
+        return [int(true), -1 if decision == "any" else int(decision), q15(float(cost), "cost")]
     except ValueError as error:
-        raise UserError(f"--class-cost {true} {said} {cost}: {error}; want a class, a class or any, and a cost") from None
+        raise UserError(f"--class-cost {true} {decision} {cost}: {error}; want a class, a class or any, and a cost") from None
 
 
 class Tell(Connected, Reporting):

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ..common import matrices, prior_file
 from ..common.errors import UserError
-from ..common.fields import Bits, Count, OneOf, Share, Whole, file, option
+from ..common.fields import Bits, Count, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..lab.experiments.names import NAMES as EXPERIMENTS
@@ -54,7 +54,7 @@ class Replay(Reporting):
         _range("0.05:0.6:0.05"), "costs of an offload: numbers, or first:last:step", unset="0.05:0.6:0.05"
     )
     ordered: bool = option(False, "take the samples in their order, in place of drawing them at random")
-    delay: Whole = option(0, "labels come up to N rounds late", metavar="N")
+    delay: NotNegative = option(0, "labels come up to N rounds late", metavar="N")
     lost: Share = option(0.0, "share of the labels that never come", metavar="S")
     rdl_fp: Share = option(0.0, "what policies know of a remote model that says 1 for 0")
     rdl_fn: Share = option(0.0, "what policies know of a remote model that says 0 for 1")
@@ -70,10 +70,10 @@ class Replay(Reporting):
     delta_fn: Share = option(DEFAULTS["delta_fn"], "cost of a missed event")
     bits: list[FineBits] = option([DEFAULTS["bits"]], "score bits; several: each policy with each", metavar="b")
     policy: list[Annotated[str, AfterValidator(OneOf(("all", *POLICIES)))]] = option(["all"], "policies to replay", metavar="P")
-    half_life: Whole = option(0, "rounds after which losses count half, of the policies that forget; 0: always in full")
+    half_life: NotNegative = option(0, "rounds after which losses count half, of the policies that forget; 0: always in full")
     runs: Count = option(25, "runs of each policy")
     samples: Count = option(10000, "samples of a run, drawn uniformly from the trace")
-    seed: Whole = option(0, "seed of the first run")
+    seed: NotNegative = option(0, "seed of the first run")
     out: str = option("results/replay", "folder for the picture and the CSV")
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ class Score(Reporting):
     event: Annotated[int, Field(ge=0, le=65535)] | None = option(
         None, "output index of class 1", unset="of two outputs the last; more: all are kept"
     )
-    columns: list[Whole] | None = option(None, "features that the model reads", unset="all")
+    columns: list[NotNegative] | None = option(None, "features that the model reads", unset="all")
     scale: Annotated[float, Field(gt=0, le=10**9)] | None = option(
         None, "divide the inputs by this", unset="images 255, else 1"
     )
@@ -211,7 +211,7 @@ class Recommend(Reporting):
     rdl_fp: Share = option(0.0, "how often the remote model says 1 for 0")
     rdl_fn: Share = option(0.0, "how often the remote model says 0 for 1")
     miss_rate: Share = option(DEFAULTS["miss_rate"], "largest share of events that may be missed; 0: no limit", metavar="M")
-    horizon: Whole = option(0, "samples that the device will see", unset="those of the trace", metavar="N")
+    horizon: NotNegative = option(0, "samples that the device will see", unset="those of the trace", metavar="N")
     ordered: bool = option(False, "the trace's order is the device's: it decides, in place of shuffled samples")
     bits: list[Bits] = option([3, 4, 5, 6, 8], "score bits to try", metavar="b")
     runs: Count = option(10, "runs of each policy")

@@ -54,9 +54,9 @@ def parsed(words: list[str]) -> Command:
     from .options import parser
 
     model, summary = command(name)
-    given = vars(parser(name, model, summary).parse_args(line[len(name.split()) :]))
-    given.pop("debug", None)
-    return model.parsed(given)
+    options = vars(parser(name, model, summary).parse_args(line[len(name.split()) :]))
+    options.pop("debug", None)
+    return model.parsed(options)
 
 
 def command(name: str) -> tuple[type[Command], str]:

@@ -11,7 +11,7 @@ from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
 from ..common.errors import Failure, UserError
-from ..common.fields import Count, ModelNumber, OneOf, Share, Whole, file, option
+from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..common.untrusted import parse_integer
@@ -114,8 +114,12 @@ class MakePair(Reporting):
     calibration: str | None = file(None, ".npz or .npy of x, to quantise by", unset="the test samples")
     out: str = option("pair", "the pair's folder, new or empty", metavar="DIR")
     force: bool = option(False, "overwrite files of the same names in the folder")
-    ldl_columns: list[Whole] | None = option(None, "which numbers of a sample the local model reads", unset="all", metavar="N")
-    rdl_columns: list[Whole] | None = option(None, "which numbers of a sample the remote model reads", unset="all", metavar="N")
+    ldl_columns: list[NotNegative] | None = option(
+        None, "which numbers of a sample the local model reads", unset="all", metavar="N"
+    )
+    rdl_columns: list[NotNegative] | None = option(
+        None, "which numbers of a sample the remote model reads", unset="all", metavar="N"
+    )
     event: Event | None = option(None, "the class that is the event", unset="the last", metavar="CLASS")
     classes: Annotated[int, Field(ge=3, le=16)] | None = option(
         None, "decide between K classes, in place of one event", metavar="K"
@@ -233,7 +237,7 @@ class MakePair(Reporting):
 
 
 def _sizes(name: str, text: str, count: int) -> list[int]:
-    """Whole numbers with an x between them. UserError, naming the option, unless there are `count`."""
+    """NotNegative numbers with an x between them. UserError, naming the option, unless there are `count`."""
     words = text.split("x")
     if len(words) != count or not all(parse_integer(word, 65535) for word in words):
         raise UserError(f"{name} {text}: want {'WxHxC, such as 64x48x3' if count == 3 else 'WxH, such as 16x16'}")

@@ -86,19 +86,21 @@ def visible(model: type[Command]) -> dict[str, FieldInfo]:
 
 def parser(name: str, model: type[Command], summary: str) -> Parser:
     """The command line of a command."""
-    shown = "examples:\n" + "\n".join("  " + line for line in model.examples)
-    made = Parser(f"h2t2 {name}", description=summary, epilog=shown, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # see main()
-    groups: dict[str, Any] = {"": made}
+    examples = "examples:\n" + "\n".join("  " + line for line in model.examples)
+    command_line = Parser(
+        f"h2t2 {name}", description=summary, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command_line.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # see main()
+    groups: dict[str, Any] = {"": command_line}
     for field_name, field in visible(model).items():
         title = about(field, "group") or ""
         if title not in groups:
-            groups[title] = made.add_argument_group(title, GROUPS.get(title))
+            groups[title] = command_line.add_argument_group(title, GROUPS.get(title))
         names, settings = argument(field_name, field)
         groups[title].add_argument(*names, **settings)
     for old, new in model.renamed.items():
-        made.add_argument(old, nargs="*", action=_Renamed, const=new, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    return made
+        command_line.add_argument(old, nargs="*", action=_Renamed, const=new, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    return command_line
 
 
 def argument(name: str, field: FieldInfo) -> tuple[list[str], dict[str, Any]]:
@@ -115,8 +117,8 @@ def argument(name: str, field: FieldInfo) -> tuple[list[str], dict[str, Any]]:
         settings["action"] = "append"
     if about(field, "const") is not None:
         settings.update(nargs="?", const=about(field, "const"))
-    elif accepted.many != 1:
-        settings["nargs"] = "*" if positional and not required else accepted.many
+    elif accepted.count != 1:
+        settings["nargs"] = "*" if positional and not required else accepted.count
     elif positional and not required:
         settings["nargs"] = "?"
     if required and not positional:
@@ -252,9 +254,9 @@ class Working:
         """Show what is done now."""
         self.bar.update(self.task, description=text)
 
-    def count(self, done: int, total: int) -> None:
+    def count(self, completed: int, total: int) -> None:
         """Show how much is done."""
-        self.bar.update(self.task, completed=done, total=total)
+        self.bar.update(self.task, completed=completed, total=total)
 
 
 @contextmanager
@@ -344,9 +346,10 @@ class PolicyChoice(PolicyConfig, Command):
         for name in (*PolicyConfig.model_fields.keys() - {"policy", "in_flight", "beta"}, "corollary"):
             needed = {"corollary": "eta", "class_costs": "costs"}.get(name, name)
             field = type(self).model_fields[name]
+            option_flag = flag(name, field)
             if needed in available or getattr(self, name) == field.default:
                 continue
             if classes > 2 or name in ("class_costs", "rdl_confusion"):
-                raise UserError(f"{flag(name, field)}: not of a pair of {classes} classes, as {self._pair.info.name} is")
-            other = next(known for known in policies.NAMES if needed in policies.option_names(known))
-            raise UserError(f"{flag(name, field)} is an option of --policy {other}, not of {self.policy}")
+                raise UserError(f"{option_flag}: not of a pair of {classes} classes, as {self._pair.info.name} is")
+            policy = next(name for name in policies.NAMES if needed in policies.option_names(name))
+            raise UserError(f"{option_flag} is an option of --policy {policy}, not of {self.policy}")

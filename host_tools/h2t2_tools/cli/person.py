@@ -26,7 +26,7 @@ WAIT_S = 0.2
 
 
 def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) -> None:
-    """Show what waits, one after the other, and take a key for each, until `q` or the end of the input."""
+    """Show waiting samples one after the other, and read a key for each, until `q` or the end of the input."""
     from rich.console import Console
 
     from ..fleet.rdl.preview import preview_of
@@ -34,41 +34,41 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
     console = Console(stderr=True)
     keys = ", ".join(f"{KEYS[k]}: {name}" for k, name in enumerate(names))
     say(f"{keys}; {SKIP}: nobody can tell; {QUIT}: end")
-    at = -1
-    with _keys() as pressed:
-        for key in pressed:
+    current = -1
+    with _keys() as keys_pressed:
+        for key in keys_pressed:
             waiting = desk.first()
             if key == QUIT:
                 return
-            if waiting and waiting.number == at and key and (key == SKIP or key in KEYS[: len(names)]):
-                desk.answer(at, None if key == SKIP else KEYS.index(key))
+            if waiting and waiting.number == current and key and (key == SKIP or key in KEYS[: len(names)]):
+                desk.answer(current, None if key == SKIP else KEYS.index(key))
                 waiting = desk.first()
-            if waiting and waiting.number != at:
-                at = waiting.number
+            if waiting and waiting.number != current:
+                current = waiting.number
                 console.print(drawing(preview_of(pair, waiting.request)))
                 line = f"{printable(waiting.item.device)}, {desk.size} waiting, {desk.label_count} answered. {keys}"
                 console.print(line, highlight=False, markup=False)
 
 
-def drawing(what: Preview) -> Any:
-    """A sample as a terminal shows it: two pixels a character, a curve of bars, numbers, or words."""
+def drawing(preview: Preview) -> Any:
+    """A sample as a terminal shows it: two pixels per character, a curve of bars, numbers, or text."""
     from rich.text import Text
 
-    if what.pixels is not None:
-        return _pixels(what.pixels)
-    if what.curve is not None:
-        channels = what.curve[:, None] if what.curve.ndim == 1 else what.curve
+    if preview.pixels is not None:
+        return _pixels(preview.pixels)
+    if preview.curve is not None:
+        channels = preview.curve[:, None] if preview.curve.ndim == 1 else preview.curve
         return Text("\n".join(bars(channels[:, c]) for c in range(channels.shape[1])))
-    if what.numbers is not None:
-        return Text("  ".join(f"{n}: {value:.4g}" for n, value in enumerate(what.numbers)))
-    return Text(printable(what.words, "\n"))
+    if preview.numbers is not None:
+        return Text("  ".join(f"{n}: {value:.4g}" for n, value in enumerate(preview.numbers)))
+    return Text(printable(preview.words, "\n"))
 
 
 def bars(values: np.ndarray) -> str:
     """A curve in one line."""
-    picked = values[np.linspace(0, len(values) - 1, min(len(values), 2 * WIDE)).astype(int)]
-    low, high = float(picked.min()), float(picked.max())
-    steps = ((picked - low) / max(high - low, 1e-12) * (len(BARS) - 1)).round().astype(int)
+    samples = values[np.linspace(0, len(values) - 1, min(len(values), 2 * WIDE)).astype(int)]
+    low, high = float(samples.min()), float(samples.max())
+    steps = ((samples - low) / max(high - low, 1e-12) * (len(BARS) - 1)).round().astype(int)
     return "".join(BARS[step] for step in steps) + f"  {low:.4g} to {high:.4g}"
 
 
@@ -80,12 +80,12 @@ def _pixels(pixels: np.ndarray) -> Any:
     x = x[::factor, ::factor]
     if len(x) % 2:
         x = np.concatenate([x, np.zeros_like(x[:1])])
-    made = Text()
+    picture = Text()
     for upper, lower in zip(x[::2], x[1::2]):
         for (r, g, b), (r2, g2, b2) in zip(upper.tolist(), lower.tolist()):
-            made.append("▀", f"rgb({r},{g},{b}) on rgb({r2},{g2},{b2})")
-        made.append("\n")
-    return made
+            picture.append("▀", f"rgb({r},{g},{b}) on rgb({r2},{g2},{b2})")
+        picture.append("\n")
+    return picture
 
 
 @contextmanager

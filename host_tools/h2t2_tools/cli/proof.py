@@ -15,12 +15,12 @@ from pydantic import AfterValidator, Field
 
 from ..boards.kinds import KINDS
 from ..common.errors import Failure, UserError
-from ..common.fields import Count, OneOf, Seconds, Share, Whole, file, option
+from ..common.fields import Count, NotNegative, OneOf, Seconds, Share, file, option
 from ..common.report import Table
 from .options import PolicyChoice, Reporting, progress, show, working
 
-ANY = "any"  # heap: no board's
-HEAPS = (*(kind.name for kind in KINDS.values() if kind.chip), ANY)
+UNLIMITED = "any"  # --heap: not that of a board
+HEAPS = (*(kind.name for kind in KINDS.values() if kind.chip), UNLIMITED)
 LocalPort = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -92,7 +92,9 @@ class Run(Reporting):
     broker: str = option("", "a broker that a remote model serves", unset="both are started here", metavar="URL")
     fresh: bool = option(False, "delete what the board learned and wrote in earlier runs")
     heap: Annotated[str, AfterValidator(OneOf(HEAPS))] = option(
-        "pico_w", f"give unix or arm32 the heap that such a board usually has free; {ANY}: all that it takes", metavar="KIND"
+        "pico_w",
+        f"give unix or arm32 the heap that such a board usually has free; {UNLIMITED}: all that it takes",
+        metavar="KIND",
     )
 
     def run(self) -> None:
@@ -103,7 +105,7 @@ class Run(Reporting):
             if not self.quiet:
                 print(json.dumps(line), flush=True)
 
-        heap = 0 if self.heap == ANY else KINDS[self.heap].heap
+        heap = 0 if self.heap == UNLIMITED else KINDS[self.heap].heap
         report = run.run(project.load(Path(self.project)), self.board, self.broker, self.fresh, show_line, heap)
         self.report(report)
         if not self.quiet:
@@ -131,7 +133,7 @@ class Validate(Reporting):
 
     bits: list[Annotated[int, Field(ge=1, le=12)]] = option([4, 6, 8], "score bits", metavar="b")
     rounds: Count = option(10000, "rounds of each row")
-    seed: Whole = option(1, "seed of the draws and the stream")
+    seed: NotNegative = option(1, "seed of the draws and the stream")
     mode: list[Annotated[str, AfterValidator(_mode)]] = option(
         ["paper"], "policy options; one-page: H2T2 on one page, whose b is 4; every: all of them"
     )
@@ -172,7 +174,7 @@ class LdlCheck(Reporting):
     samples: Count = option(100, "random inputs")
     inputs: str | None = file(None, "an .npz whose x holds int8 inputs, instead of random ones")
     layers: bool = option(False, "compare every step's output, and name the first that differs")
-    seed: Whole = option(1, "seed of the random inputs")
+    seed: NotNegative = option(1, "seed of the random inputs")
 
     def run(self) -> None:
         from ..proof import ldl_check
@@ -219,12 +221,12 @@ class Hil(Reporting):
         status, rows = hil.run_tests(Path(self.hil), boards, self.port, self.pytest, out)
         self.report(rows)
         if not self.quiet:
-            left, right = ("board", "firmware"), ("passed", "failed", "skipped", "seconds")
+            texts, counts = ("board", "firmware"), ("passed", "failed", "skipped", "seconds")
             body = [
-                [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in (*left[1:], *right))]
+                [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in (*texts[1:], *counts))]
                 for row in hil.summary(rows)
             ]
-            show([Table("hardware in the loop", dict.fromkeys(left, "left") | dict.fromkeys(right, "right"), body)])
+            show([Table("hardware in the loop", dict.fromkeys(texts, "left") | dict.fromkeys(counts, "right"), body)])
             print(out / "hil.html")
         if status:
             raise Failure("some tests failed")
@@ -239,7 +241,7 @@ class Chaos(Reporting):
     node: list[Literal["pi", "unix"]] = option(["pi", "unix"], "which nodes")
     samples: Count = option(10000, "samples through each node")
     deadline_ms: Annotated[int, Field(ge=10, le=3600000)] = option(2000, "reply deadline of the nodes", metavar="MS")
-    seed: Whole = option(1, "seed of the faults")
+    seed: NotNegative = option(1, "seed of the faults")
     hours: Annotated[float, Field(ge=0, le=8760)] = option(
         0.0, "a soak: so long, instead of so many samples", unset="no soak", metavar="H"
     )
@@ -251,10 +253,10 @@ class Chaos(Reporting):
         with progress() as bar:
             tasks: dict[str, Any] = {}
 
-            def advance(name: str, done: int, total: int, doing: str) -> None:
+            def advance(name: str, completed: int, total: int, doing: str) -> None:
                 if name not in tasks:
                     tasks[name] = bar.add_task(name, total=total)
-                bar.update(tasks[name], completed=done, description=f"{name}: {doing}")
+                bar.update(tasks[name], completed=completed, description=f"{name}: {doing}")
 
             report = chaos.unleash([*self.node], self.samples, self.deadline_ms, self.seed, advance, self.hours)
             report["field"] = [] if self.hours else chaos.field.go_through(lambda text: advance("field", 0, 1, text))
@@ -298,7 +300,7 @@ class Proxy(Reporting):
     )
     late: Share = option(0.0, "chance that a message comes up to 30 s later")
     both: bool = option(False, "messages to the broker as well")
-    seed: Whole = option(1, "seed of the chances")
+    seed: NotNegative = option(1, "seed of the chances")
     seconds: Seconds | None = option(None, "stop after so long", unset="never")
 
     def run(self) -> None:

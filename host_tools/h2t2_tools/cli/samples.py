@@ -79,7 +79,7 @@ class Samples(Reporting):
 
 
 def _table(summary: dict[str, Any]) -> Table:
-    left = dict.fromkeys(("device", "from", "to", "labels"), "left")
+    sides = dict.fromkeys(("device", "from", "to", "labels"), "left")
     names = ("device", "samples", "explored", "from", "to", "labels", "accuracy")
     rows = []
     for name, device in summary["devices"].items():
@@ -88,7 +88,7 @@ def _table(summary: dict[str, Any]) -> Table:
         days = _day(device["first"]), _day(device["last"])
         rows.append([name, f"{device['samples']:,}", f"{device['explored']:,}", *days, labels, accuracy])
     title = "kept samples; accuracy: how often the local model agrees with the remote one"
-    return Table(title, {name: left.get(name, "right") for name in names}, rows)
+    return Table(title, {name: sides.get(name, "right") for name in names}, rows)
 
 
 def _day(at: float) -> str:

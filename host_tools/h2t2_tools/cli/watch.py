@@ -44,18 +44,18 @@ class Fleet(Connected, Reporting):
             raise UserError("--remove: name the device")
         follower = Follower(self.connection()).start()
 
-        def seen() -> dict[str, Any]:
+        def snapshot() -> dict[str, Any]:
             with follower.fleet() as fleet:
-                whole = report.of_fleet(fleet, time.time())
-            return _device(whole, self.device) if self.device else whole
+                content = report.of_fleet(fleet, time.time())
+            return _device(content, self.device) if self.device else content
 
         with ExitStack() as stack:
             stack.callback(follower.close)
             stack.enter_context(suppress(KeyboardInterrupt))
             if not (self.remove or self.json_file or self.once) and sys.stdout.isatty():
-                self._live(follower, seen)
+                self._live(follower, snapshot)
             time.sleep(self.listen)
-            content = seen()
+            content = snapshot()
             if self.remove and self.device:
                 follower.remove(self.device)
                 print(f"{self.device} is removed", file=sys.stderr)
@@ -68,7 +68,7 @@ class Fleet(Connected, Reporting):
 
         return report.details(content, time.time()) if self.device else report.table(content, time.time())
 
-    def _live(self, follower: Any, seen: Callable[[], dict[str, Any]]) -> None:
+    def _live(self, follower: Any, snapshot: Callable[[], dict[str, Any]]) -> None:
         """Draw the table again and again, until Ctrl-C."""
         from rich.console import Group
         from rich.live import Live
@@ -77,7 +77,7 @@ class Fleet(Connected, Reporting):
         with Live(refresh_per_second=1 / REDRAWN_S, screen=True) as live:
             while True:
                 lines = [f"the broker: {follower.trouble}; connecting again"] if follower.trouble else []
-                live.update(Group(*map(renderable, [*self._tables(seen()), *lines])))
+                live.update(Group(*map(renderable, [*self._tables(snapshot()), *lines])))
                 time.sleep(REDRAWN_S)
 
 
@@ -85,8 +85,8 @@ def _device(fleet: dict[str, Any], name: str) -> dict[str, Any]:
     for device in fleet["devices"]:
         if device["device"] == name:
             return dict(device)
-    known = ", ".join(sorted(device["device"] for device in fleet["devices"])[:20]) or "none"
-    raise Failure(f"{name}: no such device has ever been on this broker; there are: {known}")
+    names = ", ".join(sorted(device["device"] for device in fleet["devices"])[:20]) or "none"
+    raise Failure(f"{name}: no such device has ever been on this broker; there are: {names}")
 
 
 class Dashboard(Connected, Daemon):

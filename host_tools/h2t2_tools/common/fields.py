@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -36,7 +36,9 @@ class OneOf:
         return value
 
 
-def option(default: Any, text: str, *, unset: str = "", group: str = "", metavar: str = "", flag: str = "", **more: Any) -> Any:
+def option(
+    default: Any, text: str, *, unset: str = "", group: str = "", metavar: str = "", flag: str = "", **settings: Any
+) -> Any:
     """Declare an option.
 
     Args:
@@ -46,12 +48,12 @@ def option(default: Any, text: str, *, unset: str = "", group: str = "", metavar
         group: heading under which `--help` and config.toml list it.
         metavar: name of its value in `--help`.
         flag: its name on the command line, if another than the field's; "" for a positional argument.
-        more: `positional`, `repeat` (may be given several times), `const` (value of a bare flag), `hidden` (not on the command
-            line), `example` (value in a commented config.toml), and pydantic's constraints.
+        settings: `positional`, `repeat` (may be given several times), `const` (value of a bare flag), `hidden` (not on the
+            command line), `example` (value in a commented config.toml), and pydantic's constraints.
     """
     extra: dict[str, Any] = {"unset": unset, "group": group, "metavar": metavar, "flag": flag}
-    extra |= {name: more.pop(name) for name in ("positional", "repeat", "const", "hidden", "example") if name in more}
-    return Field(default, description=text, json_schema_extra=extra, **more)
+    extra |= {name: settings.pop(name) for name in ("positional", "repeat", "const", "hidden", "example") if name in settings}
+    return Field(default, description=text, json_schema_extra=extra, **settings)
 
 
 def about(field: FieldInfo, name: str) -> Any:
@@ -60,14 +62,14 @@ def about(field: FieldInfo, name: str) -> Any:
     return extra.get(name) if isinstance(extra, dict) else None
 
 
-def file(default: Any, text: str, **more: Any) -> Any:
+def file(default: Any, text: str, **settings: Any) -> Any:
     """Declare an option that names a file."""
-    return option(default, text, metavar="FILE", **more)
+    return option(default, text, metavar="FILE", **settings)
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=UNBOUNDED)]
-Whole = Annotated[int, Field(ge=0, le=UNBOUNDED)]
+NotNegative = Annotated[int, Field(ge=0, le=UNBOUNDED)]
 Bits = Annotated[int, Field(ge=1, le=8)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=UNBOUNDED)]
@@ -84,7 +86,7 @@ class Domain:
         kind: type of one value.
         choices: the accepted names, if they are listed.
         low, high: bounds; None where there is none. open_low, open_high: the bound itself is refused.
-        many: how many values it takes: 1, "+" for one or more, or their number.
+        count: how many values it takes: 1, "+" for one or more, or their number.
     """
 
     kind: type
@@ -93,7 +95,7 @@ class Domain:
     high: float | None = None
     open_low: bool = False
     open_high: bool = False
-    many: int | str = 1
+    count: int | str = 1
 
     @property
     def text(self) -> str:
@@ -131,7 +133,7 @@ def _domain(annotation: Any, metadata: list[Any]) -> Domain:
         elements = get_args(annotation)
         element = _domain(elements[0], [])
         count = len(elements) if get_origin(annotation) is tuple and elements[-1] is not Ellipsis else "+"
-        return Domain(element.kind, element.choices, element.low, element.high, element.open_low, element.open_high, count)
+        return replace(element, count=count)
     bounds: dict[str, Any] = {}
     for mark in metadata:
         for name in ("ge", "gt", "le", "lt"):
@@ -180,9 +182,9 @@ def reason(error: ErrorDetails, model: type[BaseModel]) -> str:
     field = model.model_fields.get(str(error["loc"][0])) if error["loc"] else None
     if field is not None and error["type"].startswith(("greater", "less", "int_", "float_", "finite", "literal")):
         accepted = domain(field)
-        whole = "a whole number, " if accepted.kind is int else "a number, " if accepted.kind is float else ""
+        kind = "a whole number, " if accepted.kind is int else "a number, " if accepted.kind is float else ""
         if accepted.text:
-            return f"want {whole}{accepted.text}"
-        if whole:
-            return f"want {whole.rstrip(', ')}"
+            return f"want {kind}{accepted.text}"
+        if kind:
+            return f"want {kind.rstrip(', ')}"
     return error["msg"].removeprefix("Value error, ")

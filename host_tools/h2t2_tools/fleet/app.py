@@ -42,19 +42,19 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
     sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
     ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
     names = {"ldl": "local", "rdl": "remote"}
-    made: dict[str, Any] = {names[name]: fixed(pair.info, name, sizes[name], *ends[name]) for name in names}
+    measured: dict[str, Any] = {names[name]: fixed(pair.info, name, sizes[name], *ends[name]) for name in names}
     if pair.info.window:
-        made["window"] = pair.info.window.model_dump()
+        measured["window"] = pair.info.window.model_dump()
     if pair.info.picture:
-        made["picture"] = pair.info.picture.model_dump()
-    return made
+        measured["picture"] = pair.info.picture.model_dump()
+    return measured
 
 
 def fixed(about: pairs.PairInfo, model: str, size: int, scale: float, zero_point: int) -> dict[str, Any]:
     """The arguments of Measured: `size` numbers as int8 of that scale and zero point."""
-    done = about.prepared.get(model)
-    factor = np.array(done.factor if done else [1.0] * size) / scale
-    offset = np.array(done.offset if done else [0.0] * size) / scale + zero_point
+    preparation = about.prepared.get(model)
+    factor = np.array(preparation.factor if preparation else [1.0] * size) / scale
+    offset = np.array(preparation.offset if preparation else [0.0] * size) / scale + zero_point
     if len(factor) != size:
         raise UserError(f"pair.json: prepared.{model}: {len(factor)} numbers, the model takes {size}")
     shifts = [max(14, 15 - math.frexp(f)[1]) for f in factor.tolist()]

@@ -21,7 +21,7 @@ from ..common import budget, cost_table, durations, matrices, policies, prior_fi
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
-from ..common.fields import Bits, Count, Device, ModelNumber, OneOf, Options, Port, Seed, Share, Whole, file, option
+from ..common.fields import Bits, Count, Device, ModelNumber, NotNegative, OneOf, Options, Port, Seed, Share, file, option
 from .endpoint import PASSWORD, secret
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class PolicyConfig(Options):
     exploration: Annotated[str, AfterValidator(OneOf(policies.EXPLORATION))] = option(
         DEFAULTS["exploration"], "h2t2: anytime falls with the rounds, epsilon is fixed", group=POLICY
     )
-    half_life: Whole = option(
+    half_life: NotNegative = option(
         DEFAULTS["half_life"], "h2t2: rounds after which losses count half; 0: always in full", group=POLICY
     )
     seed: Seed = option(DEFAULTS["seed"], "seed of the policy's draws", group=POLICY)
@@ -280,10 +280,10 @@ class NodeConfig(PolicyConfig):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
         if prior is not None and len(prior) != 2**self.bits:
             raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
-        made = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
+        arguments = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
         if costs is not None:
-            policies.core.make(self.policy, made)  # refuses an impossible matrix
-        return made
+            policies.core.make(self.policy, arguments)  # refuses an impossible matrix
+        return arguments
 
     def content(self) -> dict[str, Any]:
         """What the runtime starts from; on a board config.json. Entries that are empty, false or the default are left out."""
@@ -433,9 +433,9 @@ def certificate(path: Path, key: bool) -> bytes:
     pem = content.lstrip().startswith(b"-----")
     try:
         if key:
-            made = form.load_pem_private_key(content, None) if pem else form.load_der_private_key(content, None)
-            return made.private_bytes(form.Encoding.DER, form.PrivateFormat.TraditionalOpenSSL, form.NoEncryption())
-        found = x509.load_pem_x509_certificate(content) if pem else x509.load_der_x509_certificate(content)
-        return found.public_bytes(form.Encoding.DER)
+            private = form.load_pem_private_key(content, None) if pem else form.load_der_private_key(content, None)
+            return private.private_bytes(form.Encoding.DER, form.PrivateFormat.TraditionalOpenSSL, form.NoEncryption())
+        loaded = x509.load_pem_x509_certificate(content) if pem else x509.load_der_x509_certificate(content)
+        return loaded.public_bytes(form.Encoding.DER)
     except (ValueError, TypeError):
         raise UserError(f"{path}: not a {'private key' if key else 'certificate'} in PEM or DER, without a password") from None

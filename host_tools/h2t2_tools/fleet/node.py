@@ -34,21 +34,30 @@ Tag = tuple[int, int]  # the number of a sample in the stream, and in the test p
 
 @dataclass(frozen=True)
 class Samples:
-    """What a node is fed. order: test samples by number, one after the other."""
+    """Test samples of a pair for a node. order: their numbers, one after the other."""
 
     pair: pairs.Pair
     order: list[int]
 
 
 class Runner:
-    """A node of a configuration, an LDL file and TFLite's kernels, or a bundle, on a stream of test samples; or, where the
-    configuration has an app, on what that measures (samples: None)."""
+    """Runs a node of a configuration on this machine, on test samples or on what an app measures.
+
+    Args:
+        config: the node's configuration.
+        ldl: path of the local model.
+        resolver: the kernels that run it.
+        samples: test samples; None where the configuration has an app.
+        out: where the JSON lines go.
+        opener: opens the local model, as open_ldl().
+    """
 
     def __init__(
         self,
         config: NodeConfig,
         ldl: str,
         resolver: str,
+        *,
         samples: Samples | None,
         out: TextIO,
         opener: Callable[..., Any] = open_ldl,
@@ -56,40 +65,44 @@ class Runner:
         self.config, self.out, self._opener = config, out, opener
         self._content = {**config.content(), "ldl": ldl, "resolver": resolver}
         self._due: dict[int, int] = {}  # sample -> when it was due, ticks
-        self._decided: Callable[..., None] = self._show
+        self._act: Callable[..., None] = self._show_decision
         self._sensor: Callable[[], tuple[Any, bytes, Tag]] | None = None  # an app measures and acts itself
         if samples is not None:
-            self._decided, self._sensor = self._act, self._sense
+            self._act, self._sensor = self._show_sample, self._sense
             self.samples, self._stream = samples, enumerate(samples.order)
             self._content["patient"] = True
         else:
-            config.program()  # refused here, with its reason, where it is none
+            config.program()  # refuses a file that is no app
             path = config.folder / config.app
-            folders = path.parent, Path(config.snapshot).parent  # an update's is beside the snapshot
+            folders = path.parent, Path(config.snapshot).parent  # an update's app lies beside the snapshot
             sys.path[:0] = [str(folder.resolve()) for folder in folders]
             self._content["app"] = path.stem
         self._service: Service | None = None
-        self._ended = False
+        self._stopped = False
 
     def stream(self, to: Endpoint) -> dict[str, Any]:
-        """Stream the samples, one JSON line each to `out` as decided; the summary. SIGTERM and SIGINT end it, nothing lost.
+        """Stream the samples, and write a JSON line for each decision. SIGTERM and SIGINT end the stream in order.
 
-        ValueError where a snapshot does not fit, and it was to stop then.
+        Returns:
+            The summary.
+
+        Raises:
+            ValueError: a snapshot does not fit, and the configuration says to stop then.
         """
         signals.on_stop(self._stop)
         while True:
-            made, again = self._once(to)
-            if not again or self._ended:
-                return made
+            report, restart = self._start(to)
+            if not restart or self._stopped:
+                return report
 
     def _stop(self) -> None:
-        """By a signal, which may come between two starts."""
-        self._ended = True
+        """Stop the node. A signal calls this, maybe between two starts."""
+        self._stopped = True
         if self._service:
             self._service.stop()
 
-    def _once(self, to: Endpoint) -> tuple[dict[str, Any], bool]:
-        """One start: its summary, and whether an update wants another."""
+    def _start(self, to: Endpoint) -> tuple[dict[str, Any], bool]:
+        """Start the node and run it to its end: its summary, and whether an update wants a restart."""
         content, updates = start.active_config(self._content, _say)
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
@@ -99,7 +112,7 @@ class Runner:
                 running = start.service(
                     content,
                     link,
-                    self._decided,
+                    self._act,
                     sensor=self._sensor,
                     watchdog=guard.feed,
                     log=_say,
@@ -111,7 +124,7 @@ class Runner:
                     return {}, True
                 raise
             self._service = running
-            if self._ended:
+            if self._stopped:
                 running.stop()
             try:
                 link.open(self.config.deadline_ms)
@@ -135,7 +148,7 @@ class Runner:
         local = local_input(self._service.node.ldl, pair.model_input(x, "ldl"))
         return local.ravel().data, pair.test_payload(index), (n, index)
 
-    def _act(self, tag: Tag, k: int, decision: int, source: int) -> None:
+    def _show_sample(self, tag: Tag, k: int, decision: int, source: int) -> None:
         assert self._service
         n, index = tag
         node = self._service.node
@@ -146,7 +159,7 @@ class Runner:
             line["thresholds"] = policies.thresholds(node.policy)
         self._print(line)
 
-    def _show(self, n: int, k: int, decision: int, source: int) -> None:
+    def _show_decision(self, n: int, k: int, decision: int, source: int) -> None:
         self._print({"n": n, "bin": k, "decision": decision, "source": SOURCES[source]})
 
     def _print(self, line: dict[str, Any]) -> None:
@@ -154,7 +167,7 @@ class Runner:
 
 
 def order(path: Path, samples: int) -> list[int]:
-    """The numbers in a file, one a line, each 0..samples - 1. UserError, naming the line, for anything else."""
+    """The numbers in a file, one per line, each 0..samples - 1. UserError, naming the line, for other text."""
     numbers = []
     for n, line in enumerate(path.read_text().split(), 1):
         if parse_integer(line, samples - 1) is None:
@@ -164,8 +177,7 @@ def order(path: Path, samples: int) -> list[int]:
 
 
 def _say(text: str) -> None:
-    """Log what a node says. Where it says it about an exception that nobody has foreseen, the user's program's for example, the
-    traceback says where."""
+    """Log a message of the node; with a traceback while an unforeseen exception is handled, such as one of the user's app."""
     error = sys.exc_info()[1]
     if error is None:
         LOG.info("%s", text)
@@ -177,7 +189,7 @@ def _say(text: str) -> None:
 
 @contextmanager
 def output(path: str) -> Iterator[TextIO]:
-    """Standard output for "-", else the file, new."""
+    """Standard output for "-", else a new file."""
     if path == "-":
         yield sys.stdout
     else:
