@@ -119,3 +119,9 @@ def test_commented_configurations_are_as_declared(name):
 
 def test_the_page_of_the_configuration_is_as_declared():
     assert (ROOT / "docs/configuration.md").read_text() == reference.configuration(), "run: make pages"
+
+
+def test_a_worker_gets_an_option_of_zero():
+    """0 is no default of --then-beta, although it equals False."""
+    rdl = parsed(["rdl", "--then", "n.onnx", "--then-beta", "0"])
+    assert "--then-beta=0.0" in words(rdl)

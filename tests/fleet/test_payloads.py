@@ -282,10 +282,10 @@ def test_a_moment_in_which_the_machine_stands_still_says_nothing_about_the_model
     request = wire.encode_request(1, 1, 1, (1,), b"\0", remaining_ms=1000)
     for _ in range(50):
         serving.answer([request])
-    assert serving.each == pytest.approx(0.001, rel=0.1)
+    assert serving.seconds_each == pytest.approx(0.001, rel=0.1)
     took[0] = 1.0
     serving.answer([request])
-    assert serving.each < 0.002
+    assert serving.seconds_each < 0.002
     for _ in range(60):
         serving.answer([request])
-    assert serving.each > 0.9
+    assert serving.seconds_each > 0.9

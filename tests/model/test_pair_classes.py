@@ -92,7 +92,7 @@ def test_one_output_tells_no_classes_apart():
     said = []
     worker = Worker(models.load(models.Source(str(ROOT / "tests/material/mean.onnx"), None)), 1, said.append)
     (reply,) = worker.answer([wire.encode_request(1, 5, 1, (4,), b"abcd")])
-    assert wire.decode_reply(reply)[0] == wire.FAILED and "nor as many rows of them, one a class" in said[0]
+    assert wire.decode_reply(reply)[0] == wire.FAILED and "or as many rows of them, one a class" in said[0]
 
 
 class Odd:

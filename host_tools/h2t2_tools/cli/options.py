@@ -139,7 +139,7 @@ def words(command: Command, *without: str) -> list[str]:
     line: list[str] = []
     for name, field in visible(type(command)).items():
         value = getattr(command, name)
-        if name in without or about(field, "positional") or value in (None, False) or value == field.get_default():
+        if name in without or about(field, "positional") or value is None or value is False or value == field.get_default():
             continue
         if value is True:
             line.append(flag(name, field))
