@@ -69,7 +69,7 @@ class Maker(Builder):
             if t.data is None:
                 return x
             scale = np.array([self.scale(x)], np.float32)
-            self.tensors[other] = Tensor(other, t.name, t.shape, t.dtype, t.data, scale, np.array([self.zero(x)]), 0)
+            self.tensors[other] = Tensor(other, t.name, t.shape, t.dtype, t.data, scale, np.array([self.zero(x)]))
             return self.operator(name, pair, self.tensor(self.shape(x), self.scale(x), self.zero(x)))
         large = self.scale(x) * self.scale(other) * 40 if name == "MUL" else max(self.scale(x), self.scale(other))
         y = self.tensor(self.shape(x), large * rng.uniform(0.7, 2), int(rng.integers(-100, 100)))
@@ -248,9 +248,7 @@ class Maker(Builder):
         """A handle of a new variable that holds random numbers, or one number, at first."""
         data = self.rng.integers(-128, 128, shape if self.rng.random() < 0.5 else ()).astype(np.int8)
         data = np.broadcast_to(data, shape).copy()
-        self.begun.append(
-            Tensor(0, "", tuple(shape), "int8", data, np.array([self.scale(like)]), np.array([self.zero(like)]), 0)
-        )
+        self.begun.append(Tensor(0, "", tuple(shape), "int8", data, np.array([self.scale(like)]), np.array([self.zero(like)])))
         handle = self.tensor((), dtype="resource")
         return self.operator("VAR_HANDLE", (), handle, name=f"v{len(self.begun)}")
 
@@ -351,7 +349,7 @@ class Maker(Builder):
         tensors, operators = [], []
         for n, first in enumerate(self.begun):
             handle, given = 2 * n, 2 * n + 1
-            tensors.append(Tensor(handle, f"handle{n}", (), "resource", None, np.zeros(0), np.zeros(0), 0))
+            tensors.append(Tensor(handle, f"handle{n}", (), "resource"))
             tensors.append(replace(first, index=given, name=f"first{n}"))
             operators.append(Operator("VAR_HANDLE", 1, (), (handle,), {"name": f"v{n + 1}"}))
             operators.append(Operator("ASSIGN_VARIABLE", 1, (handle, given), (), {}))

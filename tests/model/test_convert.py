@@ -21,7 +21,7 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import prior_file
 from h2t2_tools.model import tflite_write
-from h2t2_tools.model.convert import from_tflite, judge
+from h2t2_tools.model.convert import compare, from_tflite
 from h2t2_tools.model.convert.quiet import quiet
 from h2t2_tools.model.tflite import load
 from h2t2_tools.proof import ldl_check, oracle
@@ -221,8 +221,8 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
     """No such file; int8 already; not a classifier; outputs that are no scores; TensorFlow missing; labels that do not fit."""
     data = ("--calibration", cancer / "train.npz", "--out", tmp_path / "out")
     assert "no such file" in refused(tmp_path / "none.keras", *data, capsys=capsys)
-    (tmp_path / "m.onnx").write_bytes(b"x")
-    assert "export" in refused(tmp_path / "m.onnx", *data, capsys=capsys)
+    (tmp_path / "m.pt").write_bytes(b"x")
+    assert "export" in refused(tmp_path / "m.pt", *data, capsys=capsys)
     assert "is int8 already; `h2t2 inspect`" in refused(ROOT / "models/digits/ldl.tflite", *data, capsys=capsys)
     (tmp_path / "cut.tflite").write_bytes(CNN.read_bytes()[:1000])
     assert "cut.tflite" in refused(tmp_path / "cut.tflite", *data, capsys=capsys)
@@ -245,7 +245,7 @@ def test_a_users_likely_mistakes(cancer, tmp_path, capsys, monkeypatch):
     np.savez(tmp_path / "odd.npz", x=x, y=y + 3)
     labels = ("--calibration", tmp_path / "odd.npz", "--out", tmp_path / "out")
     assert "labels 3..4; the model has 2 classes" in refused(cancer / "lr.joblib", *labels, capsys=capsys)
-    assert "want a number above 0" in refused(cancer / "lr.joblib", *data, "--scale", "-1", capsys=capsys)
+    assert "want a number, above 0" in refused(cancer / "lr.joblib", *data, "--scale", "-1", capsys=capsys)
     monkeypatch.setitem(sys.modules, "tensorflow", None)
     (tmp_path / "m.keras").write_bytes(b"x")
     assert "pip install 'h2t2-edge[train]'" in refused(tmp_path / "m.keras", *data, capsys=capsys)
@@ -259,11 +259,10 @@ def test_logits_are_no_scores(tmp_path, capsys):
     from h2t2_tools.model.tflite import Graph, Operator, Tensor
     from h2t2_tools.model.tflite_write import write
 
-    none = np.zeros(0), np.zeros(0, np.int64), 0
     w = np.random.default_rng(1).normal(size=(2, 5)).astype(np.float32)
     tensors = (
-        Tensor(0, "x", (1, 5), "float32", None, *none), Tensor(1, "w", (2, 5), "float32", w, *none),
-        Tensor(2, "y", (1, 2), "float32", None, *none),
+        Tensor(0, "x", (1, 5), "float32"), Tensor(1, "w", (2, 5), "float32", w),
+        Tensor(2, "y", (1, 2), "float32"),
     )  # fmt: skip
     layer = Operator("FULLY_CONNECTED", 1, (0, 1, -1), (2,), {"fused": random_models.NONE})
     (tmp_path / "logits.tflite").write_bytes(write(Graph("logits", 0, tensors, (layer,), (0,), (2,))))
@@ -277,11 +276,11 @@ def test_calibration_error_and_decisions():
     rng = np.random.default_rng(4)
     score = rng.random(20000)
     label = (rng.random(20000) < score).astype(int)
-    assert judge.errors(score, label)["ece"] < 0.02
-    assert judge.errors(np.where(label == 1, 0.9, 0.1), label)["ece"] == pytest.approx(0.1)
-    report = judge.decisions(score[:500], score[:500], label[:500])
+    assert compare.errors(score, label)["ece"] < 0.02
+    assert compare.errors(np.where(label == 1, 0.9, 0.1), label)["ece"] == pytest.approx(0.1)
+    report = compare.decisions(score[:500], score[:500], label[:500])
     assert report["decisions_differ"] == 0 and 0 < report["offloads"][0] < 1
-    assert judge.decisions(score[:500], 1 - score[:500], label[:500])["decisions_differ"] > 500
+    assert compare.decisions(score[:500], 1 - score[:500], label[:500])["decisions_differ"] > 500
 
 
 @pytest.mark.slow
@@ -293,7 +292,7 @@ def test_a_float_model_without_a_signature_or_names(tmp_path, capsys):
     for tensor in model.subgraphs[0].tensors:
         tensor.name = b""
     bare = tmp_path / "bare.tflite"
-    bare.write_bytes(tflite_write._packed(model))
+    bare.write_bytes(tflite_write._pack(model))
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
     np.savez(tmp_path / "images.npz", x=images)
     for path in (bare, CNN):
@@ -311,7 +310,7 @@ def test_a_file_of_an_older_converter(tmp_path, capsys):
         assert 0 < code.builtinCode < 127
         code.deprecatedBuiltinCode, code.builtinCode = code.builtinCode, 0
     older = tmp_path / "cnn.tflite"
-    older.write_bytes(tflite_write._packed(model))
+    older.write_bytes(tflite_write._pack(model))
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
     np.savez(tmp_path / "images.npz", x=images)
     for name, path in (("older", older), ("newer", CNN)):
@@ -320,7 +319,7 @@ def test_a_file_of_an_older_converter(tmp_path, capsys):
 
 
 def test_an_error_leaves_no_file(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(from_tflite, "quantised", lambda content, *_: content)
+    monkeypatch.setattr(from_tflite, "quantise", lambda content, *_: content)
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
     np.savez(tmp_path / "images.npz", x=images)
     said = refused(CNN, "--calibration", tmp_path / "images.npz", "--out", tmp_path / "out", capsys=capsys)

@@ -14,7 +14,7 @@ CNN = ROOT / "models/digits/ldl.tflite"
 def changed(content, change):
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     change(model)
-    return tflite_write._packed(model)
+    return tflite_write._pack(model)
 
 
 def constants_behind(content):
@@ -46,7 +46,7 @@ def test_constants_behind_the_flatbuffer_are_read_and_brought_in(tmp_path):
     path, original = tmp_path / "m.tflite", CNN.read_bytes()
     path.write_bytes(content := constants_behind(original))
     assert same(tflite.load(path), tflite.load(CNN))
-    path.write_bytes(tflite_write.plain(content))
+    path.write_bytes(tflite_write.normalise(content))
     assert same(tflite.load(path), tflite.load(CNN))
     assert not [b for b in schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0).buffers if b.offset or b.size]
     path.write_bytes(content[:-5])
@@ -71,10 +71,10 @@ def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
         for tensor in model.subgraphs[0].tensors:
             tensor.name = b"same"
 
-    made = schema.ModelT.InitFromPackedBuf(tflite_write.plain(changed(CNN.read_bytes(), strip)), 0)
+    made = schema.ModelT.InitFromPackedBuf(tflite_write.normalise(changed(CNN.read_bytes(), strip)), 0)
     names = [tensor.name for tensor in made.subgraphs[0].tensors]
     assert len(set(names)) == len(names)
     (signature,) = made.signatureDefs
     assert [end.name for end in signature.inputs] == [names[made.subgraphs[0].inputs[0]]]
-    content = tflite_write.plain(changed(CNN.read_bytes(), strip))
-    assert tflite_write.plain(content) is content
+    content = tflite_write.normalise(changed(CNN.read_bytes(), strip))
+    assert tflite_write.normalise(content) is content

@@ -55,7 +55,7 @@ def test_float_ends_are_left_to_the_host(seed, tmp_path):
     graph = tflite.load(path)
     n = len(graph.tensors)
     ends = [graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]]
-    real = [Tensor(n + at, f"real{at}", t.shape, "float32", None, np.zeros(0), np.zeros(0), 0) for at, t in enumerate(ends)]
+    real = [Tensor(n + at, f"real{at}", t.shape, "float32") for at, t in enumerate(ends)]
     first = Operator("QUANTIZE", 1, (n,), graph.inputs, {})
     last = Operator("DEQUANTIZE", 2, graph.outputs, (n + 1,), {})
     operators = (first, *graph.operators, last)

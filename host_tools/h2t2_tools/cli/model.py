@@ -68,21 +68,28 @@ class Convert(Reporting):
     no_bundle: bool = option(False, "for a Pi alone: make no bundle; without this, a model without one ends in exit status 1")
 
     def run(self) -> None:
-        from ..model.convert.convert import Job, convert
+        from ..model.convert.convert import convert
         from ..model.convert.report import markdown
 
-        test = Path(self.test) if self.test else None
-        job = Job(Path(self.model), Path(self.calibration), Path(self.out), test, self.event, self.scale, not self.no_bundle)
         with working("converting") as bar:
-            report = convert(job, bar.describe)
+            report = convert(
+                Path(self.model),
+                Path(self.calibration),
+                Path(self.out),
+                test=Path(self.test) if self.test else None,
+                event=self.event,
+                scale=self.scale,
+                with_bundle=not self.no_bundle,
+                progress=bar.describe,
+            )
         self.report(report)
         if not self.quiet:
             _show_markdown(markdown(report).partition("![")[0])
             print("\n".join(report["files"].values()))
-        if job.bundle and "bundle" not in report["files"]:
+        if not self.no_bundle and "bundle" not in report["files"]:
             raise Failure(
-                f"{job.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 "
-                f"model and its report are in {job.out}: a Pi runs it; --no-bundle asks for no bundle"
+                f"{self.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 "
+                f"model and its report are in {self.out}: a Pi runs it; --no-bundle asks for no bundle"
             )
 
 

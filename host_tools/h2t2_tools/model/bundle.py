@@ -14,7 +14,8 @@ from h2t2.ldl.bundle import ENDS, Int8Model
 
 from ..common.errors import UserError
 from .operators.step import SEVENTH
-from .plan import CODES, Plan, place, plan
+from .plan import CODES, Plan, place
+from .plan import plan as plan_steps
 from .tflite import load
 
 
@@ -25,8 +26,8 @@ def scores(scale: float, zero: int) -> bytes:
 
 
 def from_tflite(path: Path) -> bytes:
-    """The bundle of an int8 .tflite. UserError, saying why, for one that no board can run, or would open."""
-    content = write(plan(load(path)))
+    """The bundle of an int8 .tflite. UserError with the reason for a model that no board can run or open."""
+    content = write(plan_steps(load(path)))
     try:
         Int8Model(content, 0)
     except ValueError as error:
@@ -34,16 +35,16 @@ def from_tflite(path: Path) -> bytes:
     return content
 
 
-def write(made: Plan) -> bytes:
+def write(plan: Plan) -> bytes:
     """The bundle of a plan."""
-    graph = made.graph
+    graph = plan.graph
     x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
-    lengths = [len(step.p) for step in made.steps] + [PARAMETERS["variable"]] * len(made.states)
+    lengths = [len(step.p) for step in plan.steps] + [PARAMETERS["variable"]] * len(plan.states)
     start = HEADER_SIZE + sum(STEP_SIZE + 4 * length for length in lengths)
     constants = bytearray(scores(float(y.scale[0]), int(y.zero[0])))
 
-    def put(data: bytes) -> int:
-        """Where the data begins in the bundle; 0 for none."""
+    def append(data: bytes) -> int:
+        """Append constants; their offset in the bundle, 0 for none."""
         if not data:
             return 0
         constants.extend(bytes(-len(constants) % 4))
@@ -51,27 +52,27 @@ def write(made: Plan) -> bytes:
         return start + len(constants) - len(data)
 
     table = b""
-    for step in made.steps:
-        p = place(made, step)
+    for step in plan.steps:
+        p = place(plan, step)
         if step.weights:
-            p[SEVENTH] = put(step.weights)
-        bias = put(step.bias.astype("<i4").tobytes()) if step.bias is not None else 0
+            p[SEVENTH] = append(step.weights)
+        bias = append(step.bias.astype("<i4").tobytes()) if step.bias is not None else 0
         limbs, shifts = b"", b""
         for m, exponent in step.multipliers:
-            if exponent < -30:  # what it gives is 0 for every accumulator a board may have, and 2^30 is no small int
+            if exponent < -30:  # it gives 0 for every accumulator of a board, and 2^30 is no small int
                 m = exponent = 0
             limbs += pack("<HHH", m >> 20, m >> 10 & 1023, m & 1023)
             shifts += bytes([max(0, exponent), max(0, -exponent)])
-        at = put(limbs + shifts)
+        at = append(limbs + shifts)
         channels = len(step.bias) if step.bias is not None else 0
         after = at + len(limbs) if at else 0
         table += pack(STEP, CODES[step.kernel], len(p), bias, at, after, channels) + pack(f"<{len(p)}i", *p)
-    for tensor, first in made.states.items():
-        size = len(first) if len(set(first)) > 1 else 1  # one number may stand for all
-        p = [0, made.offsets[tensor], 0, 0, 0, 255, put(first[:size]), size, len(first) // size]
+    for tensor, first in plan.states.items():
+        size = len(first) if len(set(first)) > 1 else 1  # one byte stands for equal ones
+        p = [0, plan.offsets[tensor], 0, 0, 0, 255, append(first[:size]), size, len(first) // size]
         table += pack(STEP, CODES["variable"], len(p), 0, 0, 0, 0) + pack(f"<{len(p)}i", *p)
-    offsets = made.offsets
-    body = pack("<IIIIII", made.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
+    offsets = plan.offsets
+    body = pack("<IIIIII", plan.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
     body += pack(ENDS, float(x.scale[0]), int(x.zero[0]))
     body += table + bytes(constants)
     size = CHECKED + len(body)

@@ -20,10 +20,10 @@ Kernel = Callable[..., None]
 
 
 class _ForNumba(ast.NodeTransformer):
-    """Two things that numba has otherwise.
+    """Adapts a kernel to numba.
 
-    `_product(x, y)` leaves its two halves in a global array, so that a board allocates nothing; compiled code may not write to
-    globals: there the halves are a local pair. A byte that is shifted becomes unsigned: there each number is read as int64.
+    `_product(x, y)` leaves its two halves in a global array, so that a board allocates nothing. Compiled code may not write to
+    globals: it gets the halves as a local pair. A byte that is shifted would become unsigned: every number is read as int64.
     """
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
@@ -41,26 +41,25 @@ class _ForNumba(ast.NodeTransformer):
 
 
 def _compiled(function: Any, names: dict[str, Any]) -> Any:
-    """A kernel, or a function that it calls, compiled in its own place (numba's cache asks for one); names: its globals."""
+    """Compile a kernel, or a function that it calls, under its own path, which numba's cache needs; names: its globals."""
     lines, first = inspect.getsourcelines(function)
     tree = _ForNumba().visit(ast.parse(textwrap.dedent("".join(lines))))
     tree = ast.increment_lineno(ast.fix_missing_locations(tree), first - 1)
-    made = {**function.__globals__, **names}
-    exec(compile(tree, inspect.getfile(function), "exec"), made)
-    names[function.__name__] = njit(made[function.__name__])
+    namespace = {**function.__globals__, **names}
+    exec(compile(tree, inspect.getfile(function), "exec"), namespace)
+    names[function.__name__] = njit(namespace[function.__name__])
     return names[function.__name__]
 
 
-@njit
-def _product(x: int, y: int) -> tuple[int, int]:
+def _wide_product(x: int, y: int) -> tuple[int, int]:
     """As kernels._product, which splits its factors because a board's small ints have 31 bits."""
     return x * y >> 30, x * y & (1 << 30) - 1
 
 
 @cache
 def _names() -> dict[str, Any]:
-    """What the kernels call, by its name there."""
-    names: dict[str, Any] = {"_product": _product, "_int64": np.int64}
+    """The functions that kernels call, by name."""
+    names: dict[str, Any] = {"_product": njit(_wide_product), "_int64": np.int64}
     for function in (kernels.requantise, kernels._put, kernels._high, kernels.reciprocal, kernels.share):
         _compiled(function, names)
     for name in ("_dot", "_fits", "_mul", "_exp", "_newton", "sigmoid", "tanh", "_rounded", "_gate", "_scaled"):
@@ -73,4 +72,5 @@ def kernel(code: int) -> Kernel:
     """The kernel of a step's code. It takes (arena, blob, p, k): two arrays of uint8, a tuple of int, three arrays of int64."""
     name = name_of(code)
     module = next(module for module in (kernels, kernels_rare, lstm) if hasattr(module, name))
-    return _compiled(getattr(module, name), _names())
+    compiled: Kernel = _compiled(getattr(module, name), _names())
+    return compiled

@@ -11,8 +11,8 @@ from .tflite import Graph, Operator
 CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 
 
-def joined(graph: Graph) -> Graph:
-    """The graph with each such three as one dilated convolution: the same sums, since what is padded counts nothing."""
+def merge_dilated(graph: Graph) -> Graph:
+    """The graph with each such triple as one dilated convolution. The sums are the same, since padding adds nothing."""
     operators = list(graph.operators)
     for before in (o for o in graph.operators if o.name == "SPACE_TO_BATCH_ND"):
         conv, after = _only_user(graph, before.outputs[0], CONVOLUTIONS), None
@@ -20,25 +20,25 @@ def joined(graph: Graph) -> Graph:
             after = _only_user(graph, conv.outputs[0], ("BATCH_TO_SPACE_ND",))
         if not conv or not after:
             continue
-        one = _one(graph, before, conv, after)
-        if one:
-            operators[operators.index(conv)] = one
+        dilated = _dilated(graph, before, conv, after)
+        if dilated:
+            operators[operators.index(conv)] = dilated
             operators = [o for o in operators if o is not before and o is not after]
     return replace(graph, operators=tuple(operators))
 
 
 def _only_user(graph: Graph, tensor: int, names: tuple[str, ...]) -> Operator | None:
-    """The operator that reads a tensor first, where no other does, nobody outside does, and it is of these names."""
+    """The operator that reads a tensor as its first input, where it is the only reader and has one of these names."""
     users = [o for o in graph.operators if tensor in o.inputs]
-    alone = len(users) == 1 and users[0].inputs[0] == tensor and users[0].name in names and tensor not in graph.outputs
-    return users[0] if alone else None
+    only = len(users) == 1 and users[0].inputs[0] == tensor and users[0].name in names and tensor not in graph.outputs
+    return users[0] if only else None
 
 
-def _one(graph: Graph, before: Operator, conv: Operator, after: Operator) -> Operator | None:
-    """The dilated convolution, or None where they are none: a stride, a dilation of its own, other blocks, padding inside."""
+def _dilated(graph: Graph, before: Operator, conv: Operator, after: Operator) -> Operator | None:
+    """The dilated convolution; None where a stride, a dilation of its own, other blocks or inner padding prevent it."""
     x = graph.tensors[before.inputs[0]]
-    given = [graph.tensors[n].data for n in (*before.inputs[1:3], *after.inputs[1:3])]
-    data = [d for d in given if d is not None and d.shape in ((2,), (2, 2))]
+    constants = [graph.tensors[n].data for n in (*before.inputs[1:3], *after.inputs[1:3])]
+    data = [d for d in constants if d is not None and d.shape in ((2,), (2, 2))]
     if len(data) < 4 or len(x.shape) != 4 or x.shape[0] != 1:
         return None
     o = conv.options

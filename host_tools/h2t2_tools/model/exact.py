@@ -16,71 +16,67 @@ from h2t2.ldl.bundle import Int8Model
 from ..common.errors import UserError
 from ..common.extras import install_hint
 from . import bundle
-from .plan import Plan, plan
+from .plan import CODES, Plan, plan
 from .tflite import load
 
 
 class ExactModel(Int8Model):
     """One int8 classifier, bit for bit as boards run it, on every Python.
 
-    made: its plan. event: index of class 1 in the output (of one output: 0). bits: of a bin. ValueError as Int8Model's.
+    Args:
+        steps: Its plan.
+        event: Index of class 1 in the output (of one output: 0).
+        bits: Of a bin.
+
+    Raises:
+        ValueError: Int8Model refuses the bundle.
     """
 
-    def __init__(self, made: Plan, event: int = 0, bits: int = 4) -> None:
-        graph = made.graph
+    def __init__(self, steps: Plan, event: int = 0, bits: int = 4) -> None:
+        graph = steps.graph
         self.input_shape = tuple(graph.tensors[graph.inputs[0]].shape)
         output = graph.tensors[graph.outputs[0]]
         self.output_scale, self.output_zero_point = float(output.scale[0]), int(output.zero[0])
-        super().__init__(bytearray(bundle.write(made)), event, bits)
-        codes = [bundle.CODES[step.kernel] for step in made.steps]
-        self._run_steps: list[Any] = []
+        super().__init__(bytearray(bundle.write(steps)), event, bits)
+        codes = [CODES[step.kernel] for step in steps.steps]
+        self._calls: list[tuple[Any, ...]] = [(step, self.arena, self.blob, p, k) for step, p, k in self.steps]
         if compiler():
             arrays = np.frombuffer(self.arena, np.uint8), np.frombuffer(self.blob, np.uint8)
-            self._run_steps = [self._compiled(code, *arrays, p, k) for code, (_, p, k) in zip(codes, self.steps)]
-            self._infer()  # compiled here, not while a first sample waits
+            self._calls = [_compiled_call(code, p, k, *arrays) for code, (_, p, k) in zip(codes, self.steps)]
+            self._infer()  # compile here: the first sample must not wait
             self.reset()
 
-    def _compiled(self, code: int, arena: np.ndarray, blob: np.ndarray, p: Any, k: Any) -> Any:
-        from .compiled import kernel
-
-        bias, limbs, shifts = k or (None, None, b"")
-        constants = [np.array([] if values is None else values, np.int64) for values in (bias, limbs, list(shifts))]
-        return kernel(code), arena, blob, tuple(p), tuple(constants)
-
     def run_step(self, n: int) -> None:
-        """Step n alone, on what is in the arena."""
-        if self._run_steps:
-            run, arena, blob, p, k = self._run_steps[n]
-            run(arena, blob, p, k)
-        else:
-            step, p, k = self.steps[n]
-            step(self.arena, self.blob, p, k)
+        """Run step n alone on the arena."""
+        run, *arguments = self._calls[n]
+        run(*arguments)
 
     def _infer(self) -> None:
         for n in range(len(self.steps)):
             self.run_step(n)
 
-    def put(self, x: np.ndarray) -> None:
-        """int8 input tensor, (input_size,) in any shape, into the arena. ValueError for another size or type."""
+    def write_input(self, x: np.ndarray) -> None:
+        """Write an int8 input tensor, (input_size,) in any shape, to the arena. ValueError for another size or type."""
         if x.dtype != np.int8 or x.size != self.input_size:
             raise ValueError(f"sample {x.dtype} {x.shape}: the model takes int8 {self.input_shape}")
         self.arena[self.input : self.input + self.input_size] = (x.ravel().view(np.uint8) ^ 128).tobytes()
 
     def run(self, x: Any) -> int:
-        """int8 input tensor (array, or a buffer of int8) to the event's int8 output, -128..127."""
-        self.put(np.asarray(x))
+        """Run an int8 input tensor (array, or a buffer of int8): the event's int8 output, -128..127."""
+        self.write_input(np.asarray(x))
         self._infer()
-        return self.arena[self.output + self.event] - 128
+        return int(self.arena[self.output + self.event]) - 128
 
     def outputs(self, x: Any) -> np.ndarray:
-        """int8 input tensor to all int8 outputs, (classes,)."""
+        """Run an int8 input tensor: all int8 outputs, (classes,)."""
         self.run(x)
-        made = np.frombuffer(bytes(self.arena[self.output : self.output + self.classes]), np.uint8)
-        return (made ^ 128).view(np.int8)
+        stored = np.frombuffer(bytes(self.arena[self.output : self.output + self.classes]), np.uint8)
+        return (stored ^ 128).view(np.int8)
 
     def scores(self, x: Any) -> np.ndarray:
-        """int8 input tensor to all outputs' scores in [0, 1], float64 (classes,)."""
-        return np.clip(self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point), 0.0, 1.0)
+        """Run an int8 input tensor: all outputs' scores in [0, 1], float64 (classes,)."""
+        real = self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point)
+        return np.asarray(np.clip(real, 0.0, 1.0))
 
     def score(self, q: int) -> float:
         """The score in [0, 1] that an int8 output stands for."""
@@ -91,9 +87,18 @@ class ExactModel(Int8Model):
         return local_input(self, x)
 
 
+def _compiled_call(code: int, p: Any, k: Any, arena: np.ndarray, blob: np.ndarray) -> tuple[Any, ...]:
+    """A compiled kernel and its arguments; k: the constants of the step."""
+    from .compiled import kernel
+
+    bias, limbs, shifts = k or (None, None, b"")
+    constants = [np.array([] if values is None else values, np.int64) for values in (bias, limbs, list(shifts))]
+    return kernel(code), arena, blob, tuple(p), tuple(constants)
+
+
 @cache
 def compiler() -> bool:
-    """Whether numba is installed. Where it is not, says once on standard error that plain Python is slow."""
+    """Whether numba is installed. Without it, one line on standard error says that plain Python is slow."""
     try:
         import numba  # noqa: F401
     except ModuleNotFoundError:
@@ -105,9 +110,9 @@ def compiler() -> bool:
 
 
 def open_exact(path: Path, event: int = 0, bits: int = 4) -> ExactModel:
-    """An int8 .tflite by the integer interpreter.
+    """Open an int8 .tflite in the integer interpreter.
 
-    Raises UserError, saying why, for one that no board can run, or that lacks the output `event`.
+    Raises UserError with the reason for a model that no board can run, or that lacks the output `event`.
     """
     try:
         return ExactModel(plan(load(path)), event, bits)
@@ -116,7 +121,7 @@ def open_exact(path: Path, event: int = 0, bits: int = 4) -> ExactModel:
 
 
 def open_local(path: Path, event: int = 0, bits: int = 4) -> ExactModel | TFLiteModel:
-    """A local model as scores, traces and pairs have it: by the integer interpreter; by TFLite where no board can run it.
+    """Open a local model for scores, traces and pairs: in the integer interpreter, or in TFLite where no board can run it.
 
     Raises ValueError for a file that is no full-int8 classifier.
     """

@@ -65,11 +65,11 @@ def on_a_board(content: bytes) -> dict[str, int]:
 
 
 def in_words(needs: dict[str, int]) -> str:
-    """on_a_board() in a sentence."""
-    kept = f", {needs['state_bytes']:,} of them kept from one sample to the next" if needs["state_bytes"] else ""
+    """The figures of on_a_board() in a sentence."""
+    state = f", {needs['state_bytes']:,} of them kept from one sample to the next" if needs["state_bytes"] else ""
     return (
         f"{needs['bundle_bytes']:,} bytes of flash, {needs['ram_bytes']:,} of RAM ({needs['ram_bytes_mapped']:,} from ROMFS, "
-        f"{needs['ram_bytes_streamed']:,} streamed), of which {needs['arena_bytes']:,} for activations{kept} and "
+        f"{needs['ram_bytes_streamed']:,} streamed), of which {needs['arena_bytes']:,} for activations{state} and "
         f"{needs['copied_bytes']:,} for constants copied out of the bundle"
     )
 

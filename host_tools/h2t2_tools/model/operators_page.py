@@ -27,7 +27,7 @@ Everything else is refused by name, all at once, when a bundle is made. What to 
 | operator | instead |
 |---|---|
 """
-# what becomes of operators that are no steps of their own
+# operators that are no steps of their own
 _DILATED = "around one convolution, which becomes a dilated one"
 NO_STEP = dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _DILATED)
 
@@ -35,18 +35,14 @@ NO_STEP = dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _DILATED)
 def page() -> str:
     """The page."""
     rows = []
-    for name, each in sorted(SUPPORTED.items()):
-        fast = "nothing to do" if not each.kernel else "yes" if each.kernel in MACHINE_CODE else "its sums"
+    for name, supported in sorted(SUPPORTED.items()):
+        fast = "nothing to do" if not supported.kernel else "yes" if supported.kernel in MACHINE_CODE else "its sums"
         types = "int8" if name in SIGNED else "int8, uint8"
-        of = f"one picture (height, width, channels): {each.of}" if each.picture else each.of
-        rows.append(f"| {name} | {of} | {types} | {fast} |\n")
-    rows += [f"| {name} | {of} | int8, uint8 | nothing to do |\n" for name, of in NO_STEP.items()]
-    return (
-        OPENING
-        + "".join(sorted(rows))
-        + CLOSING
-        + "".join(f"| {name} | {what} |\n" for name, what in sorted(INSTEAD.items()) if name not in SUPPORTED)
-    )
+        inputs = f"one picture (height, width, channels): {supported.inputs}" if supported.picture else supported.inputs
+        rows.append(f"| {name} | {inputs} | {types} | {fast} |\n")
+    rows += [f"| {name} | {inputs} | int8, uint8 | nothing to do |\n" for name, inputs in NO_STEP.items()]
+    advice = [f"| {name} | {instead} |\n" for name, instead in sorted(INSTEAD.items()) if name not in SUPPORTED]
+    return "".join([OPENING, *sorted(rows), CLOSING, *advice])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from .pair.samples import load_samples
 
 def write_pair(
     folder: Path,
-    about: dict[str, Any],
+    description: dict[str, Any],
     models: dict[str, Any],
     columns: dict[str, list[int] | None],
     train: np.ndarray,
@@ -33,13 +33,13 @@ def write_pair(
 
     Args:
         folder: The folder; files of the same names are replaced.
-        about: event, model_id, beta, costs (of many classes), and further lines of the README.
+        description: event, model_id, beta, costs (of many classes), and further lines of the README.
         models: "ldl" and "rdl".
         columns: "ldl" and "rdl" -> the features of x that the model reads, None: all.
         train: Samples that set the quantisation ranges, (n, ...).
         test: Samples (n, ...) and labels (n,).
     """
-    card = dict(about)
+    card = dict(description)
     costs = card.pop("costs", None)
     with TemporaryDirectory() as temporary:
         files = {name: Path(temporary) / f"{name}.keras" for name in models}
@@ -65,9 +65,9 @@ def write_pair(
         )
 
 
-def arguments(about: str, folder: Path, epochs: int) -> argparse.Namespace:
+def arguments(description: str, folder: Path, epochs: int) -> argparse.Namespace:
     """A recipe's command line: data (a folder, or None), out (a folder), epochs."""
-    parser = argparse.ArgumentParser(description=about)
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path, help="folder of the data set as published (looked for when not given)")
     parser.add_argument("--out", type=Path, default=folder, help="where the files go (%(default)s)")
     parser.add_argument("--epochs", type=int, default=epochs, help="(%(default)s)")
@@ -82,46 +82,56 @@ def scored(model: Path, x: np.ndarray, event: int) -> np.ndarray:
 
 def write_ldl(
     out: Path,
-    about: dict[str, Any],
+    description: dict[str, Any],
     keras_model: Any,
     calibration: np.ndarray,
     test: tuple[np.ndarray, np.ndarray],
     event: int,
     ship: bool,
 ) -> Path:
-    """Quantise an LDL and write what it leaves: trace.npz (scores and labels of the test part), README.md, ldl.tflite.
+    """Quantise an LDL and write ldl.tflite, trace.npz (scores and labels of the test part) and README.md.
 
-    about: title, event, data, licence, ldl, paper (accuracy, FP, FN of its row, or None). ship: whether the licence of the
-    data lets the model be committed; else ldl.tflite is there to use and .gitignore keeps it out. Returns its path.
+    Args:
+        out: Their folder.
+        description: title, event, data, licence, ldl, paper (accuracy, FP, FN of its row, or None).
+        keras_model: The trained model.
+        calibration: Samples that set the quantisation ranges, float32 (n, ...).
+        test: Samples (n, ...) and labels (n,).
+        event: The output that is class 1.
+        ship: The data's licence allows the model in the repository; otherwise .gitignore excludes it.
+
+    Returns:
+        The path of ldl.tflite.
     """
     out.mkdir(parents=True, exist_ok=True)
     path = out / "ldl.tflite"
     path.write_bytes(to_int8(keras_model, calibration))
     x, y = test
     scores = scored(path, x, event)
-    traces.save(out / "trace.npz", traces.Trace(about["title"], scores, y.astype(np.int64)))
+    traces.save(out / "trace.npz", traces.Trace(description["title"], scores, y.astype(np.int64)))
     if not ship:
         (out / ".gitignore").write_text("ldl.tflite\n")
     exact = np.asarray(keras_model.predict(x, verbose=0, batch_size=64))[:, event]
     rows = {"float": confusion(exact, y), "int8": confusion(scores, y)}
-    (out / "README.md").write_text(_ldl_card(out.name, about, keras_model.count_params(), path.stat().st_size, len(y), rows))
+    model = f"{description['ldl']}; {keras_model.count_params()} parameters, {path.stat().st_size} bytes as int8 .tflite"
+    (out / "README.md").write_text(_ldl_card(out.name, {**description, "ldl": model}, len(y), rows))
     return path
 
 
-def _ldl_card(name: str, about: dict[str, Any], parameters: int, size: int, count: int, rows: dict[str, Any]) -> str:
+def _ldl_card(name: str, description: dict[str, Any], samples: int, rows: dict[str, Any]) -> str:
     lines = [
-        f"# {name}: {about['title']}",
+        f"# {name}: {description['title']}",
         "",
-        f"- Event (class 1): {about['event']}",
-        f"- Data: {about['data']}",
-        f"- Licence: {about['licence']}",
-        f"- LDL: {about['ldl']}; {parameters} parameters, {size} bytes as int8 .tflite",
-        f"- Test part: {count} samples; `trace.npz` holds the int8 model's scores of them and the labels",
+        f"- Event (class 1): {description['event']}",
+        f"- Data: {description['data']}",
+        f"- Licence: {description['licence']}",
+        f"- LDL: {description['ldl']}",
+        f"- Test part: {samples} samples; `trace.npz` holds the int8 model's scores of them and the labels",
         "",
         "| | accuracy | FP | FN |",
         "|---|---|---|---|",
     ]
-    paper = [("the paper's", about["paper"])] if about["paper"] else []
+    paper = [("the paper's", description["paper"])] if description["paper"] else []
     for kind, row in [*rows.items(), *paper]:
         lines.append(f"| {kind} | {row['accuracy']:.1%} | {row['fp']:.1%} | {row['fn']:.1%} |")
     return "\n".join([*lines, "", "FP and FN are shares of all test samples, decision at score 0.5.", ""])

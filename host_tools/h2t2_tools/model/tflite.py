@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from struct import error as StructError
 from struct import unpack_from
@@ -15,6 +15,7 @@ from h2t2.cpython.tflite_flat import FlatFile
 
 from ..common.errors import UserError
 from .operator_names import NAMES
+from .tflite_options import OPTIONS, TEXT
 
 TYPES = {
     0: "float32",
@@ -31,58 +32,34 @@ TYPES = {
 BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "int8": 1, "float64": 8}
 FUSED = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
 
-# option name -> (field, struct code, default), by operator
-_WINDOW = {"padding": (0, "<b", 0), "stride_w": (1, "<i", 1), "stride_h": (2, "<i", 1)}
-_TEXT = "text"  # instead of a struct code
-_OPTIONS: dict[str, dict[str, tuple[int, str, Any]]] = {
-    "CONV_2D": {**_WINDOW, "fused": (3, "<b", 0), "dilation_w": (4, "<i", 1), "dilation_h": (5, "<i", 1)},
-    "DEPTHWISE_CONV_2D": {
-        **_WINDOW, "multiplier": (3, "<i", 1), "fused": (4, "<b", 0), "dilation_w": (5, "<i", 1), "dilation_h": (6, "<i", 1),
-    },
-    "AVERAGE_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
-    "MAX_POOL_2D": {**_WINDOW, "filter_w": (3, "<i", 1), "filter_h": (4, "<i", 1), "fused": (5, "<b", 0)},
-    "FULLY_CONNECTED": {"fused": (0, "<b", 0), "keep_num_dims": (2, "<b", 0)},
-    **dict.fromkeys(("ADD", "SUB", "MUL"), {"fused": (0, "<b", 0)}),
-    "CONCATENATION": {"axis": (0, "<i", 0), "fused": (1, "<b", 0)},
-    **dict.fromkeys(("MEAN", "SUM"), {"keep_dims": (0, "<b", 0)}),
-    "SOFTMAX": {"beta": (0, "<f", 0)},
-    "LEAKY_RELU": {"alpha": (0, "<f", 0)},
-    "PACK": {"values": (0, "<i", 0), "axis": (1, "<i", 0)},
-    "UNPACK": {"values": (0, "<i", 0), "axis": (1, "<i", 0)},
-    "SPLIT": {"splits": (0, "<i", 0)},
-    "SPLIT_V": {"splits": (0, "<i", 0)},
-    "STRIDED_SLICE": {
-        "begin_mask": (0, "<i", 0), "end_mask": (1, "<i", 0), "ellipsis_mask": (2, "<i", 0), "new_axis_mask": (3, "<i", 0),
-        "shrink_mask": (4, "<i", 0), "offset": (5, "<b", 0),
-    },
-    "DEPTH_TO_SPACE": {"block": (0, "<i", 0)},
-    "SPACE_TO_DEPTH": {"block": (0, "<i", 0)},
-    "RESIZE_BILINEAR": {"align_corners": (2, "<b", 0), "half_pixel_centers": (3, "<b", 0)},
-    "RESIZE_NEAREST_NEIGHBOR": {"align_corners": (0, "<b", 0), "half_pixel_centers": (1, "<b", 0)},
-    "SHAPE": {"out_type": (0, "<b", 0)},
-    "BATCH_MATMUL": {"adjoint_x": (0, "<b", 0), "adjoint_y": (1, "<b", 0)},
-    "VAR_HANDLE": {"name": (1, _TEXT, "")},
-    "CALL_ONCE": {"graph": (0, "<i", 0)},
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": {"fused": (0, "<b", 0), "cell_clip": (1, "<f", 0), "time_major": (3, "<b", 0)},
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Tensor:
-    """shape: as stored (batch first); data: a constant's array, or None; scale, zero: (channels,) or (1,), empty: none.
+    """A tensor of a graph.
 
-    variable: it keeps its numbers from one inference to the next, as the state of an LSTM does.
+    Attributes:
+        shape: As stored, batch first.
+        data: A constant's numbers, or None.
+        scale, zero: Quantisation, (channels,) or (1,); empty where there is none.
+        axis: The axis of the channels.
+        variable: It keeps its numbers from one inference to the next, as the state of an LSTM does.
     """
 
     index: int
     name: str
     shape: tuple[int, ...]
     dtype: str
-    data: np.ndarray | None
-    scale: np.ndarray
-    zero: np.ndarray
-    axis: int
+    data: np.ndarray | None = None
+    scale: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    zero: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    _: KW_ONLY
+    axis: int = 0
     variable: bool = False
+
+    @property
+    def quantisation(self) -> tuple[float, int]:
+        """Its first scale and zero point."""
+        return float(self.scale[0]), int(self.zero[0])
 
     @property
     def size(self) -> int:
@@ -95,7 +72,13 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Operator:
-    """inputs, outputs: tensor indices, -1 for one left out; options: by name, see _OPTIONS; intermediates: of an LSTM."""
+    """An operator of a graph.
+
+    Attributes:
+        inputs, outputs: Tensor indices; -1 for an input that is absent.
+        options: By name, see tflite_options.
+        intermediates: Tensor indices, of an LSTM.
+    """
 
     name: str
     version: int
@@ -107,7 +90,13 @@ class Operator:
 
 @dataclass(frozen=True)
 class Graph:
-    """others: the model's graphs after the first, which a CALL_ONCE calls by their number, 1 and on."""
+    """A model's first graph.
+
+    Attributes:
+        path: What messages call the model.
+        inputs, outputs: Tensor indices.
+        subgraphs: The model's other graphs, which a CALL_ONCE calls by their number from 1 on.
+    """
 
     path: str
     file_bytes: int
@@ -115,11 +104,11 @@ class Graph:
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    others: tuple[Graph, ...] = ()
+    subgraphs: tuple[Graph, ...] = ()
 
 
 def load(path: Path) -> Graph:
-    """The model's graph, and with it any others. UserError for a file that is none, or is damaged."""
+    """Read a model. UserError for a file that is missing, damaged or of another kind."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -130,7 +119,7 @@ def load(path: Path) -> Graph:
 
 
 def read(content: bytes, path: str = "model") -> Graph:
-    """load() of bytes; path: what the model is called in messages."""
+    """Read a model from its bytes; path: what messages call it."""
     try:
         check(content)
         return _Reader(content).graph(path)
@@ -159,18 +148,18 @@ class _Reader:
         if not at:
             return []
         start, count = self.raw.vector(at, 4)
-        return [part + self.raw.number(part) for part in range(start, start + 4 * count, 4)]
+        return [at + self.raw.number(at) for at in range(start, start + 4 * count, 4)]
 
     def graph(self, path: str) -> Graph:
         model = self.raw.number(0)
         codes = [self.code(table) for table in self.tables(model, 1)]
         buffers = self.tables(model, 4)
-        first, *others = (self.subgraph(path, table, codes, buffers) for table in self.tables(model, 2))
-        return replace(first, others=tuple(others))
+        first, *subgraphs = (self.subgraph(path, table, codes, buffers) for table in self.tables(model, 2))
+        return replace(first, subgraphs=tuple(subgraphs))
 
     def subgraph(self, path: str, table: int, codes: list[tuple[str, int]], buffers: list[int]) -> Graph:
-        tensors = tuple(self.tensor(n, each, buffers) for n, each in enumerate(self.tables(table, 0)))
-        operators = tuple(self.operator(each, codes) for each in self.tables(table, 3))
+        tensors = tuple(self.tensor(n, entry, buffers) for n, entry in enumerate(self.tables(table, 0)))
+        operators = tuple(self.operator(entry, codes) for entry in self.tables(table, 3))
         ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2)]
         return Graph(path, len(self.content), tensors, operators, ends[0], ends[1])
 
@@ -196,7 +185,7 @@ class _Reader:
             quantization = at + self.raw.number(at)
             scale, zero = self.vector(quantization, 2, "<f4"), self.vector(quantization, 3, "<i8")
             axis = self.value(quantization, 6, "<i", 0)
-        return Tensor(index, name, shape, dtype, data, scale, zero, axis, bool(self.value(table, 5, "<b", 0)))
+        return Tensor(index, name, shape, dtype, data, scale, zero, axis=axis, variable=bool(self.value(table, 5, "<b", 0)))
 
     def buffer(self, table: int) -> np.ndarray:
         start, size = self.raw.outside(table)
@@ -206,12 +195,12 @@ class _Reader:
         name, version = codes[self.value(table, 0, "<I", 0)]
         ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2, 8)]
         at = self.raw.field(table, 4)
-        options = {}
-        for option, (field, code, default) in _OPTIONS.get(name, {}).items():
-            if not at:
-                options[option] = default
-            elif code == _TEXT:
-                options[option] = bytes(self.vector(at + self.raw.number(at), field, "u1")).decode("utf-8", "replace")
+        _, declared = OPTIONS.get(name, ("", {}))
+        options: dict[str, Any] = {option: entry.default for option, entry in declared.items()}
+        for option, entry in declared.items() if at else ():
+            table = at + self.raw.number(at)
+            if entry.code == TEXT:
+                options[option] = bytes(self.vector(table, entry.field, "u1")).decode("utf-8", "replace")
             else:
-                options[option] = self.value(at + self.raw.number(at), field, code, default)
+                options[option] = self.value(table, entry.field, entry.code, entry.default)
         return Operator(name, version, ends[0], ends[1], options, ends[2])

@@ -11,23 +11,25 @@ from .operators.step import as_bytes
 from .tflite import Graph, Operator
 
 ACCESS = ("READ_VARIABLE", "ASSIGN_VARIABLE")
-BESIDE = ("VAR_HANDLE", "CALL_ONCE")  # they name a variable and begin it: nothing to do at an inference
+SET_UP = ("VAR_HANDLE", "CALL_ONCE")  # they name a variable and begin it: an inference skips them
 
 
-def resolved(graph: Graph) -> tuple[Graph, dict[int, bytes]]:
-    """The graph with a tensor in the place of every variable, and what the board's bytes of that tensor are at first.
+def with_state(graph: Graph) -> tuple[Graph, dict[int, bytes]]:
+    """Replace every variable by a tensor.
 
-    A variable that nothing begins stays as it is: a board cannot run it. A read of one that is not written before the last
-    use of what was read becomes a RESHAPE, which takes no copy.
+    A variable that nothing begins stays: a board cannot run it. A read becomes a RESHAPE, which copies nothing, where the
+    variable is written only after the last use of the value.
+
+    Returns: (the graph, tensor -> the board's bytes of it at first).
     """
-    first = _first(graph)
+    first = _initial_values(graph)
     names = {o.outputs[0]: o.options["name"] for o in graph.operators if o.name == "VAR_HANDLE"}
     tensors, operators = list(graph.tensors), []
     places: dict[str, int] = {}
     states: dict[int, bytes] = {}
     for n, operator in enumerate(graph.operators):
         name = names.get(operator.inputs[0]) if operator.name in ACCESS else None
-        if operator.name in BESIDE:
+        if operator.name in SET_UP:
             continue
         if name is None or name not in first:
             operators.append(operator)
@@ -46,32 +48,32 @@ def resolved(graph: Graph) -> tuple[Graph, dict[int, bytes]]:
     return replace(graph, tensors=tuple(tensors), operators=tuple(operators)), states
 
 
-def _first(graph: Graph) -> dict[str, np.ndarray]:
-    """What a CALL_ONCE puts into each variable, by its name: constants of int8 or uint8."""
-    found = {}
+def _initial_values(graph: Graph) -> dict[str, np.ndarray]:
+    """Variable -> the constant of int8 or uint8 that a CALL_ONCE assigns to it."""
+    values = {}
     for call in (o for o in graph.operators if o.name == "CALL_ONCE"):
         number = call.options["graph"]
-        if not 1 <= number <= len(graph.others):
-            raise ValueError(f"CALL_ONCE of graph {number}: there are {1 + len(graph.others)}")
-        begin = graph.others[number - 1]
+        if not 1 <= number <= len(graph.subgraphs):
+            raise ValueError(f"CALL_ONCE of graph {number}: there are {1 + len(graph.subgraphs)}")
+        begin = graph.subgraphs[number - 1]
         names = {o.outputs[0]: o.options["name"] for o in begin.operators if o.name == "VAR_HANDLE"}
         for operator in (o for o in begin.operators if o.name == "ASSIGN_VARIABLE"):
-            given = begin.tensors[operator.inputs[1]]
-            if given.data is not None and given.dtype in ("int8", "uint8") and operator.inputs[0] in names:
-                found[names[operator.inputs[0]]] = given.data
-    return found
+            value = begin.tensors[operator.inputs[1]]
+            if value.data is not None and value.dtype in ("int8", "uint8") and operator.inputs[0] in names:
+                values[names[operator.inputs[0]]] = value.data
+    return values
 
 
 def _unwritten(graph: Graph, at: int) -> bool:
-    """Whether the variable that operator `at` reads is written only after the last use of what was read."""
-    handle, seen = graph.operators[at].inputs[0], {graph.operators[at].outputs[0]}
+    """Whether operator `at` reads a variable that is written only after the last use of the value."""
+    handle, aliases = graph.operators[at].inputs[0], {graph.operators[at].outputs[0]}
     names = {o.outputs[0]: o.options["name"] for o in graph.operators if o.name == "VAR_HANDLE"}
     writes, last = [], at
     for n, operator in enumerate(graph.operators[at + 1 :], at + 1):
         if operator.name == "ASSIGN_VARIABLE" and names.get(operator.inputs[0]) == names[handle]:
             writes.append(n)
-        if seen & set(operator.inputs):
+        if aliases & set(operator.inputs):
             last = n
             if operator.name in SAME_BYTES:
-                seen.update(operator.outputs)
-    return not seen & set(graph.outputs) and not any(n < last for n in writes)
+                aliases.update(operator.outputs)
+    return not aliases & set(graph.outputs) and not any(n < last for n in writes)

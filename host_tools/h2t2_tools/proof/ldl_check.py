@@ -46,7 +46,7 @@ def compare(
     event = model.classes - 1
     for n, x in enumerate(samples_in):
         _ask(interpreter, model_graph, graph, x, path)
-        model.put(x)
+        model.write_input(x)
         for number in range(len(board_plan.steps)):
             model.run_step(number)
             if number in steps:

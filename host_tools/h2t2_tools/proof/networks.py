@@ -35,7 +35,7 @@ class Builder:
         scales = np.zeros(0) if scale is None else np.atleast_1d(np.asarray(scale, np.float32))
         zeros = np.zeros(len(scales), np.int64) + zero
         shape = tuple(int(size) for size in shape)
-        self.tensors.append(Tensor(n, f"t{n}", shape, dtype, data, scales, zeros, axis))
+        self.tensors.append(Tensor(n, f"t{n}", shape, dtype, data, scales, zeros, axis=axis))
         return n
 
     def operator(self, name: str, inputs: Any, output: Output, /, **options: Any) -> Output:

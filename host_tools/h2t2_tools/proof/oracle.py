@@ -77,7 +77,7 @@ class _Rewritten:
 
     def constant(self, data: np.ndarray, scale: np.ndarray) -> int:
         zero = np.zeros(len(scale), np.int64)
-        return self.add(Tensor(0, "", data.shape, data.dtype.name, data, scale, zero, 0))
+        return self.add(Tensor(0, "", data.shape, data.dtype.name, data, scale, zero))
 
     def add_convolution(
         self, name: str, ends: tuple[Tensor, Tensor], shapes: Any, weights: tuple[int, int], **options: int

@@ -13,7 +13,7 @@ from ..tflite_write import with_constants
 GREATEST_BIAS = 2**27  # with the products of a layer it stays within a board's accumulator, plan.LIMIT
 
 
-def bounded(content: bytes, original: bytes) -> bytes:
+def bound_biases(content: bytes, original: bytes) -> bytes:
     """The int8 .tflite with every bias within +-GREATEST_BIAS; original: the float .tflite it was quantised from.
 
     Of a channel whose weights vanish the quantizer makes their scale so small that the bias, in steps of that scale and the
@@ -49,11 +49,11 @@ def _rescaled(graph: Graph, operator: Operator, real: Graph, source: Operator) -
         return {}
     scale = np.maximum(weights.scale.astype(np.float64), smallest).astype(np.float32)
     along = [-1 if n == axis else 1 for n in range(len(weights.shape))]
-    kept = (weights.scale >= smallest).reshape(along if len(scale) > 1 else [1] * len(along))
-    rounded = np.clip(np.round(real_weights / scale.reshape(kept.shape)), -127, 127).astype(np.int8)
+    unchanged = (weights.scale >= smallest).reshape(along if len(scale) > 1 else [1] * len(along))
+    rounded = np.clip(np.round(real_weights / scale.reshape(unchanged.shape)), -127, 127).astype(np.int8)
     steps = np.round(real_bias.ravel() / (step * scale.astype(np.float64))).astype(np.int32)
-    whole = np.where(kept.ravel(), bias.data.ravel(), steps) if bias.data is not None else steps
+    biases = np.where(unchanged.ravel(), bias.data.ravel(), steps) if bias.data is not None else steps
     return {
-        weights.index: (np.where(kept, weights.data, rounded), scale),
-        bias.index: (whole.astype(np.int32), (np.float32(step) * scale).astype(np.float32)),
+        weights.index: (np.where(unchanged, weights.data, rounded), scale),
+        bias.index: (biases.astype(np.int32), (np.float32(step) * scale).astype(np.float32)),
     }

@@ -1,4 +1,4 @@
-"""Calibration and test data: read from .npy, .npz or a folder of images, and refused where a model cannot be judged by it."""
+"""Reads calibration and test data from .npy, .npz or a folder of images, and checks that a model can be evaluated by it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...common.finite import check_finite
 from ...lab.datasets import images
 from ...lab.datasets.data import arrays
 
-FEWEST = 10  # samples: of fewer, the extremes say nothing
+FEWEST = 10  # samples that give a range
 
 
 @dataclass(frozen=True)
 class Samples:
-    """x: (n, *shape) float32; y: (n,) class numbers, or None."""
+    """Samples of a file: x, float32 (n, *shape); y, class numbers (n,), or None."""
 
     path: Path
     x: np.ndarray
@@ -25,19 +25,22 @@ class Samples:
 
 
 def load(path: Path, shape: tuple[int, ...] | None, scale: float | None) -> Samples:
-    """Samples for a model of that input shape (None: of any); scale: what x is divided by (None: 255 for bytes, else 1).
+    """Read samples.
 
-    .npy: x; .npz: x and, if there, y; a folder: images, the class being the folder's place in alphabetical order.
-    UserError, naming the reason, for data that is missing, has the wrong shape, holds NaN, is constant or too little.
+    Args:
+        path: .npy of x, .npz of x and perhaps y, or a folder of images, whose class is their folder's alphabetical place.
+        shape: The model's input shape, or None for any.
+        scale: Divisor of x (None: 255 for bytes, else 1).
+
+    Raises:
+        UserError: The data is missing, has the wrong shape, holds NaN, is constant or too little. The error names the reason.
     """
-    if scale is not None and not scale > 0:
-        raise UserError(f"--scale {scale:g}: want a number above 0")
     x, y = _read(path, shape)
     if x.dtype.kind not in "fiub":
         raise UserError(f"{path}: x is {x.dtype}, want numbers")
     if x.ndim < 2 or (shape is not None and int(np.prod(x.shape[1:])) != int(np.prod(shape))):
-        wanted = f"the model takes {shape}" if shape else "want numbers (n, ...)"
-        raise UserError(f"{path}: samples of shape {x.shape[1:]}; {wanted}")
+        expected = f"the model takes {shape}" if shape else "want numbers (n, ...)"
+        raise UserError(f"{path}: samples of shape {x.shape[1:]}; {expected}")
     if len(x) < FEWEST:
         raise UserError(f"{path}: {len(x)} samples; at least {FEWEST} are needed, a hundred or more are better")
     if y is not None and len(y) != len(x):
@@ -46,8 +49,8 @@ def load(path: Path, shape: tuple[int, ...] | None, scale: float | None) -> Samp
     x = (x.reshape(len(x), *(shape or x.shape[1:])) / divisor).astype(np.float32)
     check_finite(x, path)
     if (x == x[0]).all():
-        what = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
-        raise UserError(f"{path}: {what}: ranges cannot be learned from constant data")
+        problem = "every number is the same" if (x == x.ravel()[0]).all() else "all samples are the same"
+        raise UserError(f"{path}: {problem}: ranges cannot be learned from constant data")
     return Samples(path, x, None if y is None else y.ravel().astype(np.int64))
 
 
@@ -57,7 +60,7 @@ def _read(path: Path, shape: tuple[int, ...] | None) -> tuple[np.ndarray, np.nda
             raise UserError(f"{path}: a folder holds images; the model takes {shape}")
         if shape[0] != shape[1]:
             raise UserError(f"{path}: images are scaled to squares; the model takes {shape}: give an .npz instead")
-        names = sorted({part.parts[0] for part in (p.relative_to(path) for p in path.rglob("*.*")) if len(part.parts) > 1})
+        names = sorted({parts[0] for parts in (p.relative_to(path).parts for p in path.rglob("*.*")) if len(parts) > 1})
         classes = {name: n for n, name in enumerate(names)}
         x, y = images.read(path, lambda parts: classes[parts[0]] if len(parts) > 1 else 0, shape[0], shape[2:] == (3,))
         return x, y if len(names) > 1 else None

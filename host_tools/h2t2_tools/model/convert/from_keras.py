@@ -41,9 +41,9 @@ def keras_file(path: Path) -> Source:
     def scores(x: np.ndarray) -> np.ndarray:
         return np.asarray(model.predict(x, verbose=0, batch_size=64), float).reshape(len(x), -1)
 
-    rest, factor, offset = _without_scaling(tf, model, shape)
-    quantise = lambda x: to_int8(rest, x)  # noqa: E731
-    return Source("Keras model", path, shape, path.stat().st_size, scores, quantise, factor, offset)
+    unscaled, factor, offset = _without_scaling(tf, model, shape)
+    size = path.stat().st_size
+    return Source("Keras model", path, shape, size, scores, lambda x: to_int8(unscaled, x), factor=factor, offset=offset)
 
 
 def _without_scaling(tf: Any, model: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
@@ -91,18 +91,15 @@ def saved_model(path: Path) -> Source:
     shape = _shape(path, [spec for _, spec in inputs], list(signature.structured_outputs.values()))
 
     def scores(x: np.ndarray) -> np.ndarray:
-        parts = [signature(**{inputs[0][0]: tf.constant(part)}) for part in np.array_split(x, -(-len(x) // 64))]
-        return np.concatenate([np.asarray(next(iter(part.values())), float).reshape(-1, _width(part)) for part in parts])
+        batches = [signature(**{inputs[0][0]: tf.constant(batch)}) for batch in np.array_split(x, -(-len(x) // 64))]
+        outputs = [np.asarray(next(iter(batch.values())), float) for batch in batches]
+        return np.concatenate([output.reshape(len(output), -1) for output in outputs])
 
     def quantise(x: np.ndarray) -> bytes:
         return _converted(tf, tf.lite.TFLiteConverter.from_saved_model(str(path)), x)
 
-    size = sum(part.stat().st_size for part in path.rglob("*") if part.is_file())
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return Source("SavedModel", path, shape, size, scores, quantise)
-
-
-def _width(part: dict[str, Any]) -> int:
-    return int(np.prod(next(iter(part.values())).shape[1:]))
 
 
 def _shape(path: Path, inputs: list[Any], outputs: list[Any]) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ Scalers stay outside the int8 model: inside, one int8 scale would have to serve 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,20 @@ import numpy as np
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
 from ..tflite_write import write
-from .from_tflite import quantised
+from .from_tflite import quantise
 from .quiet import quiet
 from .source import Source
 
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda z: np.maximum(z, 0),
+    "logistic": lambda z: np.asarray(1 / (1 + np.exp(-z))),
+    "": lambda z: z,
+}  # of hidden units
 SUPPORTED = "LogisticRegression or MLPClassifier, alone or in a Pipeline behind StandardScaler, MinMaxScaler or MaxAbsScaler"
 
 
 def joblib_file(path: Path) -> Source:
-    """A model saved by joblib or pickle. Loading one runs what is in it: only from where you trust."""
+    """Open a model that joblib or pickle saved. Loading runs code from the file: load only files that you trust."""
     try:
         import joblib
         import sklearn  # noqa: F401
@@ -30,13 +36,13 @@ def joblib_file(path: Path) -> Source:
     try:
         with quiet():
             model = joblib.load(path)
-    except Exception as error:  # a pickle can raise anything
+    except Exception as error:  # a pickle raises any error
         raise UserError(f"{path}: not a model saved by joblib: {type(error).__name__}: {error}") from None
     return from_object(model, path)
 
 
 def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
-    """The source of a fitted estimator; path: what it is called in messages."""
+    """The source of a fitted estimator; path: what messages call it."""
     factor, offset, layers = _layers(model, path)
     content = _tflite(layers)
     shape = (layers[0][0].shape[1],)
@@ -47,8 +53,8 @@ def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
 
     size = path.stat().st_size if path.exists() else len(content)
     return Source(
-        f"scikit-learn {_steps(model)[-1].__class__.__name__}", path, shape, size, scores,
-        lambda x: quantised(content, x, path), factor, offset,
+        f"scikit-learn {type(_steps(model)[-1]).__name__}", path, shape, size, scores,
+        lambda x: quantise(content, x, path), factor=factor, offset=offset,
     )  # fmt: skip
 
 
@@ -72,8 +78,8 @@ def _layers(model: Any, path: Path) -> tuple[Any, Any, list[tuple[np.ndarray, np
             raise UserError(f"{path}: one-versus-rest logistic regression has no softmax; fit it as multinomial")
         layers = [(last.coef_, last.intercept_, "logistic" if len(last.classes_) == 2 else "softmax")]
     elif type(last).__name__ == "MLPClassifier":
-        hidden = {"relu": "relu", "identity": "", "logistic": "logistic"}.get(last.activation)
-        if hidden is None:
+        hidden = "" if last.activation == "identity" else last.activation
+        if hidden not in ACTIVATIONS:
             raise UserError(
                 f"{path}: MLPClassifier with {last.activation} hidden units; relu, logistic and identity are supported"
             )
@@ -85,21 +91,20 @@ def _layers(model: Any, path: Path) -> tuple[Any, Any, list[tuple[np.ndarray, np
 
 
 def _without_dead_units(layers: list[tuple[np.ndarray, np.ndarray, str]]) -> list[tuple[np.ndarray, np.ndarray, str]]:
-    """Hidden units that training switched off (all weights vanish) are constants: into the next layer's bias with them.
+    """Move hidden units that training switched off (all their weights vanish) into the next layer's bias: they are constants.
 
-    Left in, their weights' scale would be so small that their bias leaves int32.
+    Otherwise their weights' scale would be so small that their bias leaves int32.
     """
-    made = [layers[0]]
+    live_layers = [layers[0]]
     for w, b, name in layers[1:]:
-        before, bias, activation = made[-1]
+        before, bias, activation = live_layers[-1]
         dead = np.abs(before).max(1) < 1e-6 * np.abs(before).max()
         if dead.any() and not dead.all():
-            act = {"relu": lambda z: np.maximum(z, 0), "logistic": lambda z: 1 / (1 + np.exp(-z))}.get(activation, lambda z: z)
-            b = b + w[:, dead] @ act(bias[dead])
+            b = b + w[:, dead] @ ACTIVATIONS[activation](bias[dead])
             w = w[:, ~dead]
-            made[-1] = (before[~dead], bias[~dead], activation)
-        made.append((w, b, name))
-    return made
+            live_layers[-1] = (before[~dead], bias[~dead], activation)
+        live_layers.append((w, b, name))
+    return live_layers
 
 
 def _scaler(step: Any, path: Path) -> tuple[Any, Any]:
@@ -121,7 +126,7 @@ def _tflite(layers: list[tuple[np.ndarray, np.ndarray, str]]) -> bytes:
 
     def tensor(name: str, shape: tuple[int, ...], data: np.ndarray | None = None) -> int:
         stored = None if data is None else np.ascontiguousarray(data, np.float32)
-        tensors.append(Tensor(len(tensors), name, shape, "float32", stored, np.zeros(0), np.zeros(0, np.int64), 0))
+        tensors.append(Tensor(len(tensors), name, shape, "float32", stored))
         return len(tensors) - 1
 
     x = first = tensor("x", (1, layers[0][0].shape[1]))

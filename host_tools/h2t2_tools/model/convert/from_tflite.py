@@ -11,14 +11,14 @@ from h2t2.cpython.tflite_trial import open_interpreter, try_first
 
 from ...common.errors import UserError
 from ..tflite import load
-from ..tflite_write import plain
-from .biases import bounded
+from ..tflite_write import normalise
+from .biases import bound_biases
 from .quiet import quiet
 from .source import Source
 
 
 def tflite_file(path: Path) -> Source:
-    """The source of a file. UserError for one that is damaged, is int8 already, or has not one input and one output."""
+    """Open a float .tflite. UserError for a file that is damaged, is int8 already, or has not one input and one output."""
     graph = load(path)
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise UserError(
@@ -31,11 +31,11 @@ def tflite_file(path: Path) -> Source:
         raise UserError(f"{path}: its input is {end.dtype}, want a float32 model")
     if any(size < 1 for size in end.shape):
         raise UserError(f"{path}: its input has the shape {end.shape}: fix every size before exporting")
-    return from_bytes("float .tflite", path, path.read_bytes(), path.stat().st_size)
+    return from_bytes("float .tflite", path, path.read_bytes(), graph.file_bytes)
 
 
 def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source:
-    """The source of a float .tflite in memory."""
+    """Open a float .tflite in memory; path: the file that it comes from, of that size."""
     with quiet():
         try:
             try_first(content, "AUTO")
@@ -47,7 +47,7 @@ def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source
     def scores(x: np.ndarray) -> np.ndarray:
         return np.stack([_run(interpreter, row) for row in x])
 
-    return Source(kind, path, shape, file_bytes, scores, lambda calibration: quantised(content, calibration, path))
+    return Source(kind, path, shape, file_bytes, scores, lambda calibration: quantise(content, calibration, path))
 
 
 def _run(interpreter: Any, x: np.ndarray) -> np.ndarray:
@@ -56,33 +56,36 @@ def _run(interpreter: Any, x: np.ndarray) -> np.ndarray:
     return np.asarray(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), float).ravel()
 
 
-def quantised(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
-    """A float .tflite as full int8. Ranges are the extremes seen: the quantizer's own default, a moving average of each
-    sample's extremes, collapses for a tensor of one number such as a binary classifier's logit."""
+def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
+    """Quantise a float .tflite to full int8.
+
+    Ranges span the extremes of all samples. The quantizer's default, a moving average of each sample's extremes, collapses for
+    a tensor of one number such as a binary classifier's logit.
+    """
     try:
         with quiet():
             from ai_edge_quantizer import calibrator, quantizer, recipe, recipe_manager
             from ai_edge_quantizer.utils import qsv_utils, tfl_interpreter_utils
     except ImportError:
         raise UserError("quantising without TensorFlow needs the extra `convert`: pip install 'h2t2-edge[convert]'") from None
-    content = plain(content)
+    content = normalise(content)
     with quiet():
         try:
             interpreter = tfl_interpreter_utils.create_tfl_interpreter(content)
             signatures = interpreter.get_signature_list()
             key = next(iter(signatures))
             name = signatures[key]["inputs"][0]
-            chosen = recipe.static_wi8_ai8()
+            method = recipe.static_wi8_ai8()
             manager = recipe_manager.RecipeManager()
-            manager.load_quantization_recipe(chosen)
-            watched = calibrator.Calibrator(
+            manager.load_quantization_recipe(method)
+            ranges = calibrator.Calibrator(
                 content,
                 mode=calibrator.CalibrationMode.CALIBRATION_PRESERVE_ALL_TENSORS,
                 num_threads=1,
                 qsv_update_func=qsv_utils.min_max_update,
             )
-            watched.calibrate({key: [{name: row[None].astype(np.float32)} for row in calibration]}, manager)
-            made = quantizer.Quantizer(content, chosen).quantize(watched.get_model_qsvs())
+            ranges.calibrate({key: [{name: row[None].astype(np.float32)} for row in calibration]}, manager)
+            result = quantizer.Quantizer(content, method).quantize(ranges.get_model_qsvs())
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
             raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
-    return plain(bounded(bytes(made.quantized_model), content))
+    return normalise(bound_biases(bytes(result.quantized_model), content))

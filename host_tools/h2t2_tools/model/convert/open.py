@@ -1,41 +1,35 @@
-"""Which reader a model to convert belongs to, by its path."""
+"""Opens a model to convert with the reader of its kind."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 from ...common.errors import UserError
 from .source import Source
 
+# kind of file -> (module, function); a module is imported when it is needed, for its libraries are optional
+READERS = {
+    **dict.fromkeys((".keras", ".h5"), ("from_keras", "keras_file")),
+    **dict.fromkeys((".joblib", ".pkl", ".pickle"), ("from_scikit", "joblib_file")),
+    ".onnx": ("from_onnx.source", "onnx_file"),
+    ".tflite": ("from_tflite", "tflite_file"),
+    "folder": ("from_keras", "saved_model"),
+}
+
 
 def open_source(path: Path) -> Source:
-    """The model at a path. UserError for one that is not there, of no known kind, or whose extra is not installed."""
+    """Open the model at a path. UserError where it is missing, of an unknown kind, or needs an extra that is not installed."""
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
-    if path.is_dir():
-        if not (path / "saved_model.pb").exists():
-            raise UserError(f"{path}: a folder without saved_model.pb is no SavedModel")
-        from . import from_keras as keras_source
-
-        return keras_source.saved_model(path)
-    suffix = path.suffix.lower()
-    if suffix in (".keras", ".h5"):
-        from . import from_keras as keras_source
-
-        return keras_source.keras_file(path)
-    if suffix in (".joblib", ".pkl", ".pickle"):
-        from . import from_scikit as scikit_source
-
-        return scikit_source.joblib_file(path)
-    if suffix == ".tflite":
-        from . import from_tflite as tflite_source
-
-        return tflite_source.tflite_file(path)
-    if suffix == ".onnx":
-        from .from_onnx.source import onnx_file
-
-        return onnx_file(path)
-    raise UserError(
-        f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn), .onnx (PyTorch and others) or a "
-        "float .tflite; export other frameworks' models to one of these"
-    )
+    if path.is_dir() and not (path / "saved_model.pb").exists():
+        raise UserError(f"{path}: a folder without saved_model.pb is no SavedModel")
+    kind = "folder" if path.is_dir() else path.suffix.lower()
+    if kind not in READERS:
+        raise UserError(
+            f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn), .onnx (PyTorch and others) "
+            "or a float .tflite; export other frameworks' models to one of these"
+        )
+    module, reader = READERS[kind]
+    source: Source = getattr(import_module(f".{module}", __package__), reader)(path)
+    return source

@@ -1,4 +1,4 @@
-"""Keeps converters' own chatter, from Python and from C++, off the user's terminal."""
+"""Keeps the messages of converters, from Python and from C++, off the user's terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Standard output and error go to a temporary file, also those of native code."""
+    """Send standard output and error to a temporary file, also those of native code."""
     sys.stdout.flush()
     sys.stderr.flush()
-    kept = [os.dup(1), os.dup(2)]
+    streams = [os.dup(1), os.dup(2)]
     with tempfile.TemporaryFile() as sink, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -27,6 +27,6 @@ def quiet() -> Iterator[None]:
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-            for number, old in zip((1, 2), kept):
+            for number, old in zip((1, 2), streams):
                 os.dup2(old, number)
                 os.close(old)

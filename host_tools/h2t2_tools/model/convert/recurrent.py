@@ -1,4 +1,4 @@
-"""Keras 3's LSTM layers for TensorFlow's converter, which makes one operator of each if it is told what they are."""
+"""Keras 3's LSTM layers for TensorFlow's converter, which makes one operator of each layer that it recognises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one_operator_each(tf: Any, model: Any) -> Iterator[None]:
                 "an LSTM with Keras' own activations and no state to give back or keep, or unroll=True"
             )
     for layer in layers:
-        layer.call = _known(tf, layer)
+        layer.call = _recognised_call(tf, layer)
     try:
         yield
     finally:
@@ -51,7 +51,7 @@ def _plain(tf: Any, layer: Any) -> bool:
     return layer.activation is keras.activations.tanh and layer.recurrent_activation is keras.activations.sigmoid
 
 
-def _known(tf: Any, layer: Any) -> Callable[..., Any]:
+def _recognised_call(tf: Any, layer: Any) -> Callable[..., Any]:
     """The layer's call, its arithmetic in a function of the name and the arguments that the converter looks for."""
 
     def steps(inputs: Any, h: Any, c: Any, kernel: Any, recurrent: Any, bias: Any) -> tuple[Any, ...]:
@@ -72,7 +72,7 @@ def _known(tf: Any, layer: Any) -> Callable[..., Any]:
         first = tf.zeros([sequences.shape[0], layer.units])
         bias = tf.convert_to_tensor(cell.bias) if layer.use_bias else tf.zeros([4 * layer.units])
         weights = tf.convert_to_tensor(cell.kernel), tf.convert_to_tensor(cell.recurrent_kernel), bias
-        last, every, *_rest = run(sequences, first, first, *weights)
+        last, every, *_ = run(sequences, first, first, *weights)
         return every if layer.return_sequences else last
 
     return call

@@ -1,4 +1,4 @@
-"""The report of a conversion as people read it: a page and a picture."""
+"""The report of a conversion as a page and a picture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(out: Path, report: dict[str, Any], name: str, exact: np.ndarray, round
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """The report as people read it."""
+    """The report as a page."""
     size, policy, test = report["bytes"], report["policy"], report["test"]
     lines = [
         f"# {report['model']}: int8",
@@ -36,15 +36,15 @@ def markdown(report: dict[str, Any]) -> str:
     if "input" in report:
         lines += ["The source's scaler stays outside: the int8 model takes x * factor + offset (`input` in report.json).", ""]
     lines += [f"No bundle for a board: {problem}." for problem in report["not_for_a_board"]]
-    what = f"{test['samples']} samples of {test['path']}" + (" (the calibration data itself)" if test["is_calibration"] else "")
+    data = f"{test['samples']} samples of {test['path']}" + (" (the calibration data itself)" if test["is_calibration"] else "")
     if "float" in report:
-        lines += [f"On {what}:", "", "| | accuracy | FP | FN | ECE |", "|---|---|---|---|---|"]
+        lines += [f"On {data}:", "", "| | accuracy | FP | FN | ECE |", "|---|---|---|---|---|"]
         for kind in ("float", "int8"):
             m = report[kind]
             lines.append(f"| {kind} | {m['accuracy']:.2%} | {m['fp']:.2%} | {m['fn']:.2%} | {m['ece']:.4f} |")
         lines += ["", "FP and FN are shares of all samples, decision at score 0.5; ECE over ten bins.", ""]
     else:
-        lines += [f"On {what}, which has no labels: accuracy and calibration are not known.", ""]
+        lines += [f"On {data}, which has no labels: accuracy and calibration are not known.", ""]
     lines += [
         f"Scores differ by {report['worst_score_difference']:.4f} at most; {policy['bins_differ']} of {policy['samples']} "
         "samples fall into another policy bin (b = 4).",

@@ -1,9 +1,9 @@
-"""What a model to convert is, whatever it comes from."""
+"""A trained model to convert, of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,17 @@ from ...common.errors import UserError
 
 @dataclass(frozen=True)
 class Source:
-    """kind: in words; shape: of one sample; file_bytes: of the file or folder.
+    """A trained model of any kind.
 
-    scores: (n, *shape) float32 -> (n, classes) float, the model's own outputs. quantise: calibration samples
-    (n, *shape) float32 -> the bytes of a full-int8 .tflite. factor, offset: *shape or 1, 0: what the int8 model takes is
-    x * factor + offset (a scaler of the source that stays outside: one int8 scale cannot serve unlike features).
+    Attributes:
+        kind: The kind, in words.
+        path: Its file or folder.
+        shape: Shape of one sample.
+        file_bytes: Size of the file or folder.
+        scores: Samples, float32 (n, *shape) -> the model's outputs (n, classes).
+        quantise: Calibration samples, float32 (n, *shape) -> the bytes of a full-int8 .tflite.
+        factor, offset: Of shape *shape, or 1 and 0. The int8 model takes x * factor + offset: a scaler of the source stays
+            outside, since one int8 scale cannot serve features of unlike ranges.
     """
 
     kind: str
@@ -26,22 +32,23 @@ class Source:
     file_bytes: int
     scores: Callable[[np.ndarray], np.ndarray]
     quantise: Callable[[np.ndarray], bytes]
+    _: KW_ONLY
     factor: np.ndarray | float = 1.0
     offset: np.ndarray | float = 0.0
 
     def prepared(self, x: np.ndarray) -> np.ndarray:
-        """(n, *shape) float32: samples as the int8 model takes them, before quantising."""
+        """Samples as the int8 model takes them before quantising, float32 (n, *shape)."""
         return (x * self.factor + self.offset).astype(np.float32)
 
     def checked_scores(self, x: np.ndarray) -> np.ndarray:
-        """(n, classes): scores(x). UserError where they are no scores from 0 to 1."""
-        made = self.scores(x)
-        if not np.isfinite(made).all():
+        """The scores (n, classes). UserError where they are not within [0, 1]."""
+        scores = self.scores(x)
+        if not np.isfinite(scores).all():
             raise UserError(f"{self.path}: the float model itself gives NaN or infinity on this data")
-        low, high = float(made.min()), float(made.max())
+        low, high = float(scores.min()), float(scores.max())
         if low < -0.01 or high > 1.01:
             raise UserError(
                 f"{self.path}: its outputs span {low:.3g} to {high:.3g}; the policy needs scores from 0 to 1: end the model "
                 "with a softmax or a sigmoid, and give it the samples as it was trained (--scale)"
             )
-        return made
+        return scores

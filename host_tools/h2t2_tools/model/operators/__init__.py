@@ -8,24 +8,28 @@ from dataclasses import dataclass
 from ..tflite import Graph, Operator
 from .activations import rescale, softmax
 from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
-from .pairs import arithmetic, batch_matmul, extreme, prelu
 from .recurrent import lstm
 from .step import Step
-from .views import bilinear, blocks, concatenate, copied, nearest, part, split, strided_slice, tile, transpose
+from .two_inputs import arithmetic, batch_matmul, extreme, prelu
+from .views import bilinear, blocks, concatenate, copied, nearest, slice_view, split, strided_slice, tile, transpose
 from .weighted import convolution, fully_connected
 from .windows import mean, pad, pool
 
 
 @dataclass(frozen=True)
 class Supported:
-    """make: the steps of one operator. kernel: what does them on the board, "" for none. of: of what it may be, in words.
+    """How a board runs an operator.
 
-    picture: only of one picture, (1, height, width, channels): a batch of more would be read as one.
+    Attributes:
+        steps: Makes the steps of one operator. UserError where a board cannot run it.
+        kernel: The function that runs them on the board, "" where there are none.
+        inputs: What the operator may have as inputs, in words.
+        picture: It reads one picture, (1, height, width, channels): a batch of more would be read as one.
     """
 
-    make: Callable[[Graph, Operator], list[Step]]
+    steps: Callable[[Graph, Operator], list[Step]]
     kernel: str
-    of: str
+    inputs: str
     picture: bool = False
 
 
@@ -53,7 +57,7 @@ SUPPORTED = {
     "PAD": Supported(pad, "pad", "one axis, or two that lie together: height and width, or time"),
     **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
     "TRANSPOSE": Supported(transpose, "view", _SAME),
-    "SLICE": Supported(part, "view", _SAME),
+    "SLICE": Supported(slice_view, "view", _SAME),
     "STRIDED_SLICE": Supported(strided_slice, "view", f"{_SAME}; forwards, without ellipsis and new axes"),
     **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), Supported(split, "view", _SAME)),
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _SAME, picture=True)),

@@ -13,8 +13,8 @@ from .step import Step, bytes_of, parameters
 
 # places among the operator's inputs
 GATES, RECURRENT, BIASES, STATE, CELL = slice(1, 5), slice(5, 9), slice(12, 16), 18, 19
-LEFT_OUT = (9, 10, 11, 16, 17, 20, 21, 22, 23)  # peepholes, projection, normalisation: of other forms
-HIDDEN = 4  # of the intermediates: what comes out, before a projection
+ABSENT = (9, 10, 11, 16, 17, 20, 21, 22, 23)  # peepholes, projection, normalisation: other forms of LSTM have them
+HIDDEN = 4  # among the intermediates: the output before a projection
 TANH = 4
 
 
@@ -24,7 +24,7 @@ def lstm(graph: Graph, operator: Operator) -> list[Step]:
     x, y = graph.tensors[inputs[0]], graph.tensors[operator.outputs[0]]
     state, cell = graph.tensors[inputs[STATE]], graph.tensors[inputs[CELL]]
     named = [*inputs[GATES], *inputs[RECURRENT], *inputs[BIASES]]
-    if any(inputs[n] >= 0 for n in LEFT_OUT) or min(named) < 0 or operator.options["fused"] != TANH:
+    if any(inputs[n] >= 0 for n in ABSENT) or min(named) < 0 or operator.options["fused"] != TANH:
         raise UserError(
             f"{graph.path}: {operator.name}: only as Keras' LSTM: no peephole, projection or normalisation, by tanh"
         )
@@ -40,18 +40,18 @@ def lstm(graph: Graph, operator: Operator) -> list[Step]:
         raise UserError(f"{graph.path}: {operator.name}: only of one sequence, its output quantised as its state")
     clip = min(int(operator.options["cell_clip"] / float(cell.scale[0])), 32767)
     p = parameters("lstm", x, y, 0, times=times, inputs=width, cells=cells, cell=0, bits=15 + round(power), clip=clip)
-    scales = [_of_a_gate(w, x if n < 4 else state) for n, w in enumerate(weights)]
+    scales = [_gate_factor(w, x if n < 4 else state) for n, w in enumerate(weights)]
     hidden = graph.tensors[operator.intermediates[HIDDEN]]
     scales.append(float(np.float32(2.0**-15 / float(hidden.scale[0]) * 2.0**-15)))
-    made = Step("lstm", p, y.index, b"".join(bytes_of(w) for w in weights), scratch=("cell", cell.index))
-    made.bias = np.concatenate([np.zeros(cells, np.int64) if b is None else b.ravel().astype(np.int64) for b in biases])
-    made.multipliers = [multiplier(scale) for scale in scales]
-    if not -30 <= made.multipliers[-1][1] <= 0:
+    step = Step("lstm", p, y.index, b"".join(bytes_of(w) for w in weights), scratch=("cell", cell.index))
+    step.bias = np.concatenate([np.zeros(cells, np.int64) if b is None else b.ravel().astype(np.int64) for b in biases])
+    step.multipliers = [multiplier(scale) for scale in scales]
+    if not -30 <= step.multipliers[-1][1] <= 0:
         raise UserError(f"{graph.path}: {operator.name}: its output in steps of {y.scale[0]:g}, of what is -1 to 1")
-    gates = np.split(np.abs(made.bias), 4)
+    gates = np.split(np.abs(step.bias), 4)
     added = [int(bias.max()) for bias in gates] + [0] * 4
-    made.reach = [255 * int(np.abs(_numbers(w)).sum(axis=1).max()) + most for w, most in zip(weights, added)] + [0]
-    return [made]
+    step.reach = [255 * int(np.abs(_numbers(w)).sum(axis=1).max()) + bias for w, bias in zip(weights, added)] + [0]
+    return [step]
 
 
 def _numbers(weights: Tensor) -> np.ndarray:
@@ -59,6 +59,6 @@ def _numbers(weights: Tensor) -> np.ndarray:
     return weights.data.astype(np.int64)
 
 
-def _of_a_gate(weights: Tensor, given: Tensor) -> float:
-    """What a sum of products is in a gate's Q3.12; TFLite computes it in float32."""
-    return float(np.float32(weights.scale[0]) * np.float32(given.scale[0]) / np.float32(2.0**-12))
+def _gate_factor(weights: Tensor, x: Tensor) -> float:
+    """The factor from a sum of products to a gate's Q3.12; TFLite computes it in float32."""
+    return float(np.float32(weights.scale[0]) * np.float32(x.scale[0]) / np.float32(2.0**-12))

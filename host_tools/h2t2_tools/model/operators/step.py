@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
@@ -13,18 +13,19 @@ from h2t2.ldl import kernels, kernels_rare, lstm
 from ..tflite import FUSED, Graph, Operator, Tensor
 from .fixed_point import rounded
 
-# what the first parameters of every step are: see h2t2/ldl/kernels.py
-INPUT, OUTPUT, X_ZERO, Y_ZERO, LEAST, GREATEST, SEVENTH, FIRST_OWN = range(8)
+# the first parameters of every step, as h2t2/ldl/kernels.py describes them
+INPUT, OUTPUT, X_ZERO, Y_ZERO, LOW, HIGH, SEVENTH, FIRST_OWN = range(8)
 
 
 def _layouts() -> dict[str, list[str]]:
-    """The names of every kernel's parameters in their order, as the kernel itself unpacks them from p."""
-    made = {}
-    for function in (part for module in (kernels, kernels_rare, lstm) for part in ast.parse(inspect.getsource(module)).body):
-        for part in getattr(function, "body", []):
-            if isinstance(part, ast.Assign) and ast.unparse(part.value) == "p" and isinstance(part.targets[0], ast.Tuple):
-                made[function.name] = [name.id for name in part.targets[0].elts]  # type: ignore[attr-defined]
-    return made
+    """Kernel -> the names of its parameters in their order, as the kernel unpacks them from p."""
+    layouts = {}
+    for module in (kernels, kernels_rare, lstm):
+        for function in ast.parse(inspect.getsource(module)).body:
+            for line in getattr(function, "body", []):
+                if isinstance(line, ast.Assign) and ast.unparse(line.value) == "p" and isinstance(line.targets[0], ast.Tuple):
+                    layouts[function.name] = [name.id for name in line.targets[0].elts]  # type: ignore[attr-defined]
+    return layouts
 
 
 LAYOUTS = _layouts()
@@ -32,28 +33,46 @@ LAYOUTS = _layouts()
 
 @dataclass
 class Step:
-    """kernel: its name; p: parameters. Those that are places in the arena are tensors until place() is called."""
+    """One step of a plan.
+
+    Attributes:
+        kernel: Name of the function that runs it.
+        p: Its parameters. Those that are places in the arena are tensors until plan.place().
+        tensor: The tensor that it writes.
+        weights: Weights as bytes u = q + 128, or a table.
+        bias: Bias of each output channel, int64.
+        multipliers: (m, exponent) of 31 bits; each stands for m 2^(exponent - 31).
+        second: The tensor of a second input, whose place is the seventh parameter.
+        scratch: (the parameter that is the place of a tensor of its own, that tensor).
+        start: Where in its output it writes: an input of a CONCATENATION.
+        reach: The largest number that enters its multipliers, or each of them; layers compute it from their weights.
+    """
 
     kernel: str
     p: list[int]
-    tensor: int  # what it writes
-    weights: bytes = b""  # u = q + 128, or a table
+    tensor: int
+    weights: bytes = b""
     bias: np.ndarray | None = None
-    multipliers: list[tuple[int, int]] = field(default_factory=list)  # (31-bit, exponent), value m 2^(exponent - 31)
-    other: int | None = None  # the tensor of a second input, whose place is the seventh parameter
-    scratch: tuple[str, int] | None = None  # the parameter that is the place of a tensor of its own, and that tensor
-    start: int = 0  # where in its output it writes: an input of a CONCATENATION
-    reach: int | list[int] = 0  # the most that goes into its multipliers, or into each, where no weights of a layer say so
+    multipliers: list[tuple[int, int]] = field(default_factory=list)
+    _: KW_ONLY
+    second: int | None = None
+    scratch: tuple[str, int] | None = None
+    start: int = 0
+    reach: int | list[int] = 0
 
     @property
     def reads(self) -> list[int]:
-        """The tensors it reads."""
-        return [self.p[INPUT], *([] if self.other is None else [self.other])]
+        """The tensors that it reads."""
+        return [self.p[INPUT], *([] if self.second is None else [self.second])]
 
     @property
     def holds(self) -> list[int]:
-        """The tensors that need a place while it runs, beside its output."""
+        """The tensors that need a place while it runs, except its output."""
         return [*self.reads, *([] if self.scratch is None else [self.scratch[1]])]
+
+    def parameter(self, name: str) -> int:
+        """The index of a parameter in p."""
+        return LAYOUTS[self.kernel].index(name)
 
 
 def zero_byte(tensor: Tensor) -> int:
@@ -61,13 +80,13 @@ def zero_byte(tensor: Tensor) -> int:
 
 
 def bytes_of(tensor: Tensor) -> bytes:
-    """A constant's numbers as the board has them: u = q + 128."""
+    """A constant's numbers as u = q + 128, the board's form."""
     assert tensor.data is not None
     return as_bytes(tensor.data)
 
 
 def as_bytes(data: np.ndarray) -> bytes:
-    """The same of int8 numbers, or uint8 ones, which are u already."""
+    """int8 numbers as u = q + 128; uint8 numbers are u already."""
     return (data.astype(np.int16) + (0 if data.dtype == np.uint8 else 128)).astype(np.uint8).tobytes()
 
 
@@ -83,7 +102,7 @@ def bounds(tensor: Tensor, fused: int) -> tuple[int, int]:
 
 
 def parameters(kernel: str, x: Tensor, y: Tensor, fused: int, **own: int) -> list[int]:
-    """A step's parameters: those that all have, then its own, by the names and in the order its kernel unpacks them."""
+    """A step's parameters: the common ones, then its own by name, in the order in which its kernel unpacks them."""
     names = LAYOUTS[kernel]
     if set(own) != set(names[FIRST_OWN:]):
         raise ValueError(f"{kernel}: parameters {sorted(own)}, want {sorted(names[FIRST_OWN:])}")

@@ -16,7 +16,7 @@ AXES = 5  # that the kernel has
 
 
 def _same(graph: Graph, operator: Operator, x: Tensor, y: Tensor) -> None:
-    if x.data is not None or x.scale[0] != y.scale[0] or x.zero[0] != y.zero[0]:
+    if x.data is not None or x.quantisation != y.quantisation:
         raise UserError(f"{graph.path}: {operator.name}: only of activations with the output's quantisation")
 
 
@@ -35,19 +35,19 @@ def _strides(shape: Sequence[int]) -> list[int]:
 def _view(graph: Graph, operator: Operator, x: Tensor, y: Tensor, start: int, axes: list[tuple[int, int]]) -> list[Step]:
     """axes: of each axis of the output, how many and how far apart in the input."""
     _same(graph, operator, x, y)
-    joined: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for n, stride in axes:
         if n == 1:
             continue
-        if joined and joined[-1][1] == n * stride:  # goes on where the axis before left off
-            joined[-1] = (joined[-1][0] * n, stride)
+        if merged and merged[-1][1] == n * stride:  # goes on where the axis before left off
+            merged[-1] = (merged[-1][0] * n, stride)
         else:
-            joined.append((n, stride))
-    if len(joined) > AXES or any(stride < 0 for _, stride in joined):
+            merged.append((n, stride))
+    if len(merged) > AXES or any(stride < 0 for _, stride in merged):
         raise UserError(f"{graph.path}: {operator.name}: of {x.shape} to {y.shape}: more than {AXES} axes, or backwards")
-    joined = [(1, 0)] * (AXES - len(joined)) + joined
-    own = {f"n{i}": n for i, (n, _) in enumerate(joined)} | {f"s{i}": stride for i, (_, stride) in enumerate(joined)}
-    if math.prod(n for n, _ in joined) != y.size:
+    merged = [(1, 0)] * (AXES - len(merged)) + merged
+    own = {f"n{i}": n for i, (n, _) in enumerate(merged)} | {f"s{i}": stride for i, (_, stride) in enumerate(merged)}
+    if math.prod(n for n, _ in merged) != y.size:
         raise ValueError(f"{operator.name} of {x.shape} gives {y.shape}")
     return [Step("view", parameters("view", x, y, 0, start=start, **own), y.index)]
 
@@ -58,19 +58,15 @@ def transpose(graph: Graph, operator: Operator) -> list[Step]:
     return _view(graph, operator, x, y, 0, [(x.shape[n], strides[n]) for n in _constant(graph, operator, 1)])
 
 
-def part(graph: Graph, operator: Operator) -> list[Step]:
+def slice_view(graph: Graph, operator: Operator) -> list[Step]:
     """SLICE."""
     x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
     begin, size = _constant(graph, operator, 1), _constant(graph, operator, 2)
     counts = [full - at if n < 0 else n for n, at, full in zip(size, begin, x.shape)]
     strides = _strides(x.shape)
-    _inside(x, begin, [at + n - 1 for at, n in zip(begin, counts)])
-    return _view(graph, operator, x, y, sum(a * s for a, s in zip(begin, strides)), list(zip(counts, strides)))
-
-
-def _inside(x: Tensor, *places: list[int]) -> None:
-    if any(not 0 <= at < size for each in places for at, size in zip(each, x.shape)):
+    if any(not 0 <= at < size or not 0 <= at + n - 1 < size for at, n, size in zip(begin, counts, x.shape)):
         raise ValueError(f"a slice outside {x.shape}")
+    return _view(graph, operator, x, y, sum(a * s for a, s in zip(begin, strides)), list(zip(counts, strides)))
 
 
 def strided_slice(graph: Graph, operator: Operator) -> list[Step]:
@@ -83,19 +79,19 @@ def strided_slice(graph: Graph, operator: Operator) -> list[Step]:
         raise UserError(f"{graph.path}: STRIDED_SLICE whose ends count from its beginnings: write the ends out")
     axes, start, strides = [], 0, _strides(x.shape)
     for n, size in enumerate(x.shape):
-        taken = range(size)
+        places = range(size)
         if n < len(begin):
             if o["shrink_mask"] >> n & 1:  # one place: the first, where begin is masked
                 at = 0 if o["begin_mask"] >> n & 1 else begin[n] + size * (begin[n] < 0)
                 if not 0 <= at < size:
                     raise ValueError(f"place {begin[n]} of {size} along axis {n}")
-                taken = range(at, at + 1)
+                places = range(at, at + 1)
             else:
                 first = None if o["begin_mask"] >> n & 1 else begin[n]
                 last = None if o["end_mask"] >> n & 1 else end[n]
-                taken = range(size)[first : last : step[n]]
-        start += taken[0] * strides[n]
-        axes.append((len(taken), taken.step * strides[n]))
+                places = range(size)[first : last : step[n]]
+        start += places[0] * strides[n]
+        axes.append((len(places), places.step * strides[n]))
     return _view(graph, operator, x, y, start, axes)
 
 
@@ -124,8 +120,8 @@ def blocks(graph: Graph, operator: Operator) -> list[Step]:
     _, height, width, depth = x.shape
     row, column, _ = _strides(x.shape)[1:]
     if operator.name == "DEPTH_TO_SPACE":
-        least = depth // size**2
-        axes = [(height, row), (size, size * least), (width, column), (size, least), (least, 1)]
+        n = depth // size**2
+        axes = [(height, row), (size, size * n), (width, column), (size, n), (n, 1)]
     else:
         axes = [(height // size, size * row), (width // size, size * column), (size, row), (size, column), (depth, 1)]
     return _view(graph, operator, x, y, 0, axes)

@@ -25,17 +25,17 @@ def fully_connected(graph: Graph, operator: Operator) -> list[Step]:
         real = [scale_product(x, w) / float(y.scale[0])] * outputs
     else:
         real = [float(x.scale[0]) * float(s) / float(y.scale[0]) for s in w.scale]
-    rows, rest = divmod(x.size, inputs)
-    if rest or y.size != rows * outputs:
+    rows, remainder = divmod(x.size, inputs)
+    if remainder or y.size != rows * outputs:
         raise ValueError(f"FULLY_CONNECTED of {x.shape} by {w.shape} gives {y.shape}")
     if rows == 1:
         p = parameters("fully_connected", x, y, fused, inputs=inputs, outputs=outputs, w_zero=zero_byte(w))
         kernel = "fully_connected"
     else:  # of a sequence: the same as a convolution of one pixel over a picture of one row
-        one = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
-        one |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1)
-        one |= {"pad_y": 0, "pad_x": 0, "w_zero": zero_byte(w)}
-        p = parameters("conv_2d", x, y, fused, **one, width=rows, depth=inputs, out_width=rows, channels=outputs)
+        own = dict.fromkeys(("height", "out_height", "kernel_height", "kernel_width"), 1)
+        own |= dict.fromkeys(("stride_y", "stride_x", "dilation_y", "dilation_x"), 1)
+        own |= {"pad_y": 0, "pad_x": 0, "w_zero": zero_byte(w)}
+        p = parameters("conv_2d", x, y, fused, **own, width=rows, depth=inputs, out_width=rows, channels=outputs)
         kernel = "conv_2d"
     return [Step(kernel, p, y.index, bytes_of(w), biases(graph, operator, outputs), [multiplier(r) for r in real])]
 

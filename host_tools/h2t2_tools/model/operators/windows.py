@@ -54,13 +54,14 @@ def mean(graph: Graph, operator: Operator) -> list[Step]:
 
 
 def reduced(graph: Graph, operator: Operator) -> tuple[int, int, int]:
-    """Of a MEAN or SUM: how many rows, numbers that become one, and of these how many side by side."""
+    """(rows, numbers that become one, channels) of a MEAN or SUM."""
     x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
     axes = graph.tensors[operator.inputs[1]].data
-    over = [] if axes is None else sorted({int(a) % len(x.shape) for a in axes.ravel()})
-    if not over or over != list(range(over[0], over[-1] + 1)):
+    reduced_axes = [] if axes is None else sorted({int(a) % len(x.shape) for a in axes.ravel()})
+    if not reduced_axes or reduced_axes != list(range(reduced_axes[0], reduced_axes[-1] + 1)):
         raise UserError(f"{graph.path}: {operator.name}: only over axes that lie together")
-    rows, count = math.prod(x.shape[: over[0]]), math.prod(x.shape[over[0] : over[-1] + 1])
+    first, last = reduced_axes[0], reduced_axes[-1] + 1
+    rows, count = math.prod(x.shape[:first]), math.prod(x.shape[first:last])
     if y.size * count != x.size:
         raise ValueError(f"{operator.name} of {x.shape} gives {y.shape}")
     return rows, count, x.size // (rows * count)

@@ -69,7 +69,7 @@ def build_pair(
         remote = _remote_model(rdl, folder, samples.columns(columns["rdl"], "--rdl-columns"), sent)
         progress("writing the rest")
         name = pair_name(folder)
-        about = PairInfo(
+        info = PairInfo(
             name=name,
             model_id=zlib.crc32(name.encode()) & 65535 if model_id is None else model_id,
             event=title,
@@ -82,7 +82,7 @@ def build_pair(
             window=samples.source if isinstance(samples.source, WindowSpec) else None,
             picture=samples.source if isinstance(samples.source, PictureSpec) else None,
         )
-        return write_pair(folder, out, about, samples, local, remote, card or {})
+        return write_pair(folder, out, info, samples, local, remote, card or {})
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ class PairSamples:
     fit: np.ndarray
     event: int | None
     classes: int
+    _: KW_ONLY
     raw: np.ndarray | None = None
     source: WindowSpec | PictureSpec | None = None
 
@@ -87,7 +88,7 @@ def load_samples(
     raw = _raw(tested, source)
     x = _numbers(raw, source)
     fit_x = x if fitted is tested else _numbers(_raw(fitted, source), source)
-    return PairSamples(test, x, y, fit_x, event, classes, raw, source)
+    return PairSamples(test, x, y, fit_x, event, classes, raw=raw, source=source)
 
 
 def _labels(samples: calibration.Samples, event: int | None, classes: int | None) -> tuple[np.ndarray, int | None, int]:

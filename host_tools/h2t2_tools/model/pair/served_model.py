@@ -114,7 +114,7 @@ def _scores(model: models.Model, x: models.Batch, name: str, shape: tuple[int, .
         expected = "one score" if len(shape) == 1 else f"{shape[1]} scores"
         span = f"{scores.shape}, {scores.min():.3g} to {scores.max():.3g}"
         raise UserError(f"{name}: want {expected} from 0 to 1 a sample, {shape}; it gave {span}")
-    return np.clip(scores, 0, 1)
+    return np.asarray(np.clip(scores, 0, 1))
 
 
 def _ranges(fit: np.ndarray) -> Int8Input:

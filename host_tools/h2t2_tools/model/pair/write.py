@@ -30,14 +30,14 @@ INPUT, RAW = ("model", "floats", "shape", "scale", "zero_point"), ("dtype", "med
 
 
 def write_pair(
-    folder: Path, place: Path, about: PairInfo, samples: PairSamples, ldl: PairModel, rdl: PairModel, card: dict[str, str]
+    folder: Path, place: Path, info: PairInfo, samples: PairSamples, ldl: PairModel, rdl: PairModel, card: dict[str, str]
 ) -> dict[str, Any]:
     """Complete a folder that holds both models.
 
     Args:
         folder: The folder to write to.
         place: Where it will be, for the report and the README.
-        about: The pair's description.
+        info: The pair's description.
         samples: Its test samples.
         ldl: The local model.
         rdl: The remote model.
@@ -49,28 +49,28 @@ def write_pair(
     figures = {"ldl": _figures(folder, ldl, samples.y), "rdl": _figures(folder, rdl, samples.y)}
     rates = _rates(samples, rdl.labels)
     problems = inspect(folder / "ldl.tflite")["problems"]
-    description = _description(about, card, rates, figures, len(samples.y))
+    description = _description(info, card, rates, figures, len(samples.y))
     (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
-    pair = Pair(folder, about, samples.x, samples.y, samples.raw)
+    pair = Pair(folder, info, samples.x, samples.y, samples.raw)
     files = ["pair.json", "ldl.tflite", *rdl.files, *_write_samples(pair, ldl, rdl)]
-    if not about.costs:
+    if not info.costs:
         table = prior.table(ldl.scores, rdl.labels, DEFAULTS["bits"])
         prior_file.write(folder / "prior.json", str(samples.path), len(rdl.labels), table)
         files.append("prior.json")
     if not problems:
         files += _write_for_boards(pair, ldl)
     report = {
-        "name": about.name,
+        "name": info.name,
         "folder": str(place),
         "samples": len(samples.y),
-        "beta": about.beta,
+        "beta": info.beta,
         **figures,
-        "card": {"event": about.event, **card},
+        "card": {"event": info.event, **card},
         "agreement": float((ldl.labels == rdl.labels).mean()),
         "rates": rates,
         "not_for_a_board": problems,
         "files": files,
-        "model_id": about.model_id,
+        "model_id": info.model_id,
     }
     (folder / "README.md").write_text(markdown(report))
     return report
@@ -96,18 +96,18 @@ def _rates(samples: PairSamples, labels: np.ndarray) -> dict[str, Any]:
 
 
 def _description(
-    about: PairInfo, card: dict[str, str], rates: dict[str, Any], figures: dict[str, Any], test_samples: int
+    info: PairInfo, card: dict[str, str], rates: dict[str, Any], figures: dict[str, Any], test_samples: int
 ) -> dict[str, Any]:
     """pair.json."""
-    entries = about.model_dump()
-    remote_keys = (*INPUT, *RAW) if about.remote.dtype == "raw" else INPUT
+    entries = info.model_dump()
+    remote_keys = (*INPUT, *RAW) if info.remote.dtype == "raw" else INPUT
     return {
-        **{key: entries[key] for key in ("name", "model_id", "event", "costs" if about.costs else "event_index", "beta")},
+        **{key: entries[key] for key in ("name", "model_id", "event", "costs" if info.costs else "event_index", "beta")},
         "card": card,
         **{key: entries[key] for key in ("columns", "prepared")},
         "remote": {
             **{key: entries["remote"][key] for key in remote_keys},
-            **about.remote.model_dump(exclude=set(INPUT), exclude_defaults=True),
+            **info.remote.model_dump(exclude=set(INPUT), exclude_defaults=True),
         },
         **{key: entries[key] for key in ("window", "picture")},
         "rates": rates,
@@ -127,16 +127,16 @@ def _write_samples(pair: Pair, ldl: PairModel, rdl: PairModel) -> list[str]:
 
 def _write_for_boards(pair: Pair, ldl: PairModel) -> list[str]:
     """The bundle, recorded samples and a configuration a board: names of the files."""
-    folder, about = pair.folder, pair.info
+    folder, info = pair.folder, pair.info
     (folder / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
     files = ["ldl.h2m"]
-    if about.remote.dtype != "raw":  # records are all of one size
+    if info.remote.dtype != "raw":  # records are all of one size
         (folder / "samples.bin").write_bytes(pairs.board_samples(pair, ldl.input.scale, ldl.input.zero_point, RECORDS))
         files.append("samples.bin")
-    entries = {"pair": "."} if about.costs else {"pair": ".", "prior": "prior.json"}
+    entries = {"pair": "."} if info.costs else {"pair": ".", "prior": "prior.json"}
     # the micro:bit decides between two classes, runs dense layers only, and sends its recorded int8
-    small = not about.costs and about.remote.dtype == "int8" and dense_only(Int8Model((folder / "ldl.h2m").read_bytes(), 0))
+    small = not info.costs and info.remote.dtype == "int8" and dense_only(Int8Model((folder / "ldl.h2m").read_bytes(), 0))
     for board in BOARDS if small else BOARDS[:-1]:
-        (folder / f"{board}.toml").write_text(template.render(board, about, entries))
+        (folder / f"{board}.toml").write_text(template.render(board, info, entries))
         files.append(f"{board}.toml")
     return files

@@ -52,18 +52,18 @@ def scores(pair: Pair, x: np.ndarray) -> np.ndarray:
 
 def evaluate(pair: Pair, samples: FieldSamples, seed: int = 0) -> Evaluation:
     """Evaluate a pair's local model. Replays draw samples in proportion to their weights."""
-    about, output = pair.info, scores(pair, samples.x)
+    info, output = pair.info, scores(pair, samples.x)
     p = samples.weight / samples.weight.sum()
     correct = models.labels(output) == samples.y
     truth = np.eye(output.shape[1])[samples.y] if output.ndim == 2 else samples.y
     squared_error = ((output - truth) ** 2).reshape(len(output), -1).sum(1)
     drawn = np.random.default_rng(seed).choice(len(samples), SAMPLES, p=p)
-    trace = Trace(about.name, output[drawn], samples.y[drawn])
+    trace = Trace(info.name, output[drawn], samples.y[drawn])
     policy: Policy
-    if about.costs:
-        policy, costs = AdaptiveClasses(), Costs.of(about.beta, about.costs)
+    if info.costs:
+        policy, costs = AdaptiveClasses(), Costs.of(info.beta, info.costs)
     else:
-        policy, costs = Adaptive(), Costs.binary(about.beta, DEFAULTS["delta_fp"], DEFAULTS["delta_fn"])
+        policy, costs = Adaptive(), Costs.binary(info.beta, DEFAULTS["delta_fp"], DEFAULTS["delta_fn"])
     (result,) = sweep([Job(policy, trace, costs, SAMPLES, seed, RUNS)])
     return Evaluation(float(p @ correct), float(p @ squared_error), float(result.mean("cost")), result.deviation("cost"))
 

@@ -69,14 +69,14 @@ def load(pair: Pair, folder: Path, device: str | None) -> FieldSamples:
 
 def _check_offloads(pair: Pair) -> None:
     """UserError for a pair whose offloads lack numbers that the local model reads."""
-    about = pair.info
-    remote, local = about.columns["rdl"], about.columns["ldl"]
+    info = pair.info
+    remote, local = info.columns["rdl"], info.columns["ldl"]
     if remote is not None and (local is None or not set(local) <= set(remote)):
         raise UserError(
             f"{pair.folder}: offloads hold the columns {remote}: too few to train the local model, which reads others"
         )
-    if about.remote.dtype == "raw" and about.picture is None:
-        raise UserError(f"{pair.folder}: offloads are {about.remote.media} bytes, not numbers; only pictures are read back")
+    if info.remote.dtype == "raw" and info.picture is None:
+        raise UserError(f"{pair.folder}: offloads are {info.remote.media} bytes, not numbers; only pictures are read back")
 
 
 def _matches(pair: Pair, sample: Sample) -> bool:
@@ -91,12 +91,12 @@ def _matches(pair: Pair, sample: Sample) -> bool:
 
 def _numbers(pair: Pair, sample: Sample) -> np.ndarray:
     """A sample's numbers in the shape of the pair's samples."""
-    about = pair.info
+    info = pair.info
     if sample.dtype == wire.RAW:
         return _picture(pair, sample)
-    batch = models.as_batch([sample.data], sample.dtype, tuple(about.remote.shape))
-    values = models.floats(batch, models.of_pair(pair))[0]
-    columns = about.columns["rdl"]
+    batch = models.as_batch([sample.data], sample.dtype, tuple(info.remote.shape))
+    values = np.asarray(models.floats(batch, models.of_pair(pair))[0])
+    columns = info.columns["rdl"]
     if columns is None:
         return values.reshape(pair.x.shape[1:])
     numbers = np.full(pair.x.shape[1:], np.nan, np.float32)

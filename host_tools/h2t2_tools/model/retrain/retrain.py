@@ -148,7 +148,7 @@ def _save(model: Any, folder: Path, recipe: Path) -> Path:
 
 def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path, out: Path) -> list[str]:
     """Write the pair with another local model; its files."""
-    about, remote = pair.info, pair.info.remote
+    info, remote = pair.info, pair.info.remote
     copies = {recipe: RECIPE}
     for name in (remote.model, remote.encode):
         if name and not models.is_url(name):
@@ -156,15 +156,15 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
             copies[pair.folder / file] = file
     for path, file in copies.items():
         shutil.copyfile(path, folder / file)
-    event = None if about.costs else 1
-    source = about.window or about.picture
-    samples = PairSamples(pair.folder / "test.npz", pair.x, pair.y, fit, event, about.classes, pair.raw, source)
-    local = int8_model(model, folder / "ldl.tflite", samples.columns(about.columns["ldl"], "--ldl-columns"), open_local)
+    event = None if info.costs else 1
+    source = info.window or info.picture
+    samples = PairSamples(pair.folder / "test.npz", pair.x, pair.y, fit, event, info.classes, raw=pair.raw, source=source)
+    local = int8_model(model, folder / "ldl.tflite", samples.columns(info.columns["ldl"], "--ldl-columns"), open_local)
     unchanged = PairModel(
         kind="as it was",
         file=remote.model,
-        input=Int8Input(tuple(remote.shape), remote.scale, remote.zero_point, about.prepared.get("rdl")),
-        event=None if about.costs else about.event_output("rdl"),
+        input=Int8Input(tuple(remote.shape), remote.scale, remote.zero_point, info.prepared.get("rdl")),
+        event=None if info.costs else info.event_output("rdl"),
         scores=models.answers(pair),
         float_scores=None,
         floats=remote.floats,
@@ -175,7 +175,7 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
         "prepared": {"ldl": local.input.prepared, "rdl": unchanged.input.prepared},
     }
     card = json.loads((pair.folder / "pair.json").read_text()).get("card", {})
-    report = write_pair(folder, out, about.model_copy(update=changes), samples, local, unchanged, card)
+    report = write_pair(folder, out, info.model_copy(update=changes), samples, local, unchanged, card)
     return list(report["files"])
 
 

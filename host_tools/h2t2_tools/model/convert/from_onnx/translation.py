@@ -153,8 +153,7 @@ class Translation:
     def _tensor(self, name: str, shape: tuple[int, ...], data: np.ndarray | None) -> int:
         index = len(self._tensors)
         kind = "int32" if data is not None and data.dtype == np.int32 else "float32"
-        empty = np.array([], np.float32)
-        self._tensors.append(Tensor(index, f"{name}:{index}", tuple(shape), kind, data, empty, np.array([], np.int64), 0))
+        self._tensors.append(Tensor(index, f"{name}:{index}", tuple(shape), kind, data))
         return index
 
 

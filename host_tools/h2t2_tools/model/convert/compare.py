@@ -1,4 +1,4 @@
-"""Float model against int8 model: errors, calibration, and what the policy would have done differently."""
+"""Compares the float and the int8 model: errors, calibration, and the policy's decisions."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def decisions(exact: np.ndarray, rounded: np.ndarray, label: np.ndarray) -> dict
     bins = [np.minimum((score * 16).astype(int), 15) for score in (exact, rounded)]
     for k in bins:
         policy = policies.make("h2t2", NUMBERS)
-        taken = []
+        sequence = []
         for n in order:
             action = policy.decide(int(k[n]))
-            taken.append(action)
+            sequence.append(action)
             if action < 0:
                 policy.learn(policy.ticket, int(label[n]))
-        actions.append(np.array(taken))
+        actions.append(np.array(sequence))
     return {
         "rounds": ROUNDS,
         "decisions_differ": int((actions[0] != actions[1]).sum()),
