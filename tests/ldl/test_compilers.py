@@ -1,5 +1,6 @@
 """Compilers of machine code: which MicroPython makes ours, and what a node logs where its own cannot."""
 
+import cross_compilers as compilers
 import pytest
 from interpreters import need
 from scripted import Link
@@ -14,7 +15,6 @@ from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
 from h2t2_tools.model import bundle
-from h2t2_tools.proof import compilers
 
 CONFIG = {
     "policy": "adaptive", "arguments": {"bits": 4}, "ldl": Ldl(), "event": 1, "model_id": 1, "in_flight": 1,

@@ -1,4 +1,4 @@
-"""`h2t2 run`: a project on an emulated board, flashed as onto a real one, against a real broker and remote model."""
+"""`h2t2 run`: flash a project onto an emulated board and run it against a real broker and remote model."""
 
 from __future__ import annotations
 
@@ -29,20 +29,30 @@ from .verdict import AGAIN, Verdict
 PROGRAMS = {"unix": catalogue.UNIX, "arm32": catalogue.ARM32}
 EMULATED: dict[str, Any] = {**PROGRAMS, "pico": built.PICO, "microbit": catalogue.MICROBIT}
 FLASH = "flash.bin"  # the content of an emulated Pico's flash
-SILENT_S = 120  # a board at a gateway's line that says nothing for so long has ended
-RESTARTS = 3  # of a board without a decision: so many are enough to see
-HOPELESS = 4  # a board says the 1st, 2nd, 4th and 8th failure of its sensor, some 25 s in all
+SILENT_S = 120  # a board on a gateway's line that sends nothing for so long has ended
+RESTARTS = 3  # without a decision between them: the run is given up
+HOPELESS = 4  # logged failures of the sensor in a row (the 1st, 2nd, 4th and 8th; some 25 s): the run is given up
 Show = Callable[[dict[str, Any]], None]
 Hear = Callable[[str], None]
 
 
 def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: int = KINDS["pico_w"].heap) -> dict[str, Any]:
-    """Run it to the end of its samples (Ctrl-C ends it); the report, with `trouble`, what went wrong on the board, in words.
+    """Run a project to the end of its samples, or to Ctrl-C.
 
-    board: of EMULATED. url: a broker with a remote model behind it, "": both are started. fresh: forget earlier runs, which a
-    board otherwise remembers. heap: bytes that are free on the board when its program begins, 0: as many as it takes; of unix
-    and arm32, the others have their own. show: called with every decision, as the board says it. UserError where the emulator
-    is missing, saying how to get it.
+    Args:
+        project: to run.
+        board: of EMULATED.
+        url: a broker with a remote model behind it; "": both are started.
+        fresh: delete the files of earlier runs, which a board otherwise finds.
+        show: called with every decision, as the board reports it.
+        heap: bytes that are free on unix and arm32 when the program begins, 0: no limit. Other boards have their own heap.
+
+    Returns:
+        The report that docs/json.md describes; `trouble`: a sentence for each thing that went wrong on the board.
+
+    Raises:
+        UserError: the emulator is missing; the text says how to get it.
+        Failure: the board does not come to the end of its samples.
     """
     config = project.contents.config
     if board == "microbit" and project.contents.records is None:
@@ -93,8 +103,8 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Ver
     emulator = PROGRAMS[board]
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
-    failed = 0  # times in a row that the board said its sensor had
-    reason = ""  # what the board said before it started again
+    failed = 0  # failures of the sensor in a row
+    reason = ""  # the last line before the board started again
     command, environment = _command(emulator, Path("main.py"), heap), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -123,36 +133,71 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Ver
     return summary
 
 
-def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: Hear) -> dict[str, Any]:
-    """On the emulated Pico, its flash in a file, to the end that its program comes to."""
-    summaries: list[dict[str, Any]] = []
+def _relay(
+    port: str, device: str, to: Endpoint, options: gateway.How, out: gateway.Out, *, is_over: Callable[[], bool]
+) -> dict[str, Any]:
+    """Relay between a board on a line and the broker until the board is done; the gateway's counters.
+
+    Raises:
+        Failure: the board has sent nothing for SILENT_S.
+    """
     last = time.monotonic()
 
     def on_decision(line: dict[str, Any]) -> None:
         nonlocal last
         last = time.monotonic()
-        show(line)
+        out.decision(line)
 
+    line = gateway.Line(port, device, to, options, replace(out, decision=on_decision))
+    try:
+        while not is_over():
+            if time.monotonic() - last > SILENT_S:
+                raise Failure(f"the board has said nothing for {SILENT_S} s; its last words may stand above")
+            time.sleep(0.05)
+    finally:
+        counters = vars(line.stop())
+    return dict(counters)
+
+
+def _print_gateway(text: str) -> None:
+    print(f"gateway: {text}", file=sys.stderr, flush=True)
+
+
+def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: Hear) -> dict[str, Any]:
+    """Run an emulated Pico, its flash in a file, until its program ends; its summary."""
+    summaries: list[dict[str, Any]] = []
     flash_file.parent.mkdir(exist_ok=True)
     if not flash_file.exists():
         drive.runtime_on_a_pico(flash_file)
+
+    def log(text: str) -> None:
+        _print_gateway(text)
+        hear(text)
+
+    out = gateway.Out(log, show, lambda line: summaries.append(line["summary"]))
     with Pico(flash_file) as emulated:
         flash.flash(KINDS["pico"], emulated.port, contents, False, lambda *_: None, start=False, replace_app=True)
-
-        def say(text: str) -> None:
-            print(f"gateway: {text}", file=sys.stderr, flush=True)
-            hear(text)
-
-        out = gateway.Out(say, on_decision, lambda line: summaries.append(line["summary"]))
-        line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(pace=False, restart=True), out)
-        try:
-            while not summaries:
-                if time.monotonic() - last > SILENT_S:
-                    raise Failure(f"the Pico has said nothing for {SILENT_S} s; its last words may stand above")
-                time.sleep(0.05)
-        finally:
-            line.stop()
+        options = gateway.How(pace=False, restart=True)
+        _relay(emulated.port, contents.config.device, to, options, out, is_over=lambda: bool(summaries))
     return summaries[0]
+
+
+def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
+    """Run an emulated micro:bit until it has decided every recorded sample; the gateway's counters, for it has no summary."""
+    assert contents.records is not None
+    remaining = contents.records.stat().st_size // contents.record_size
+
+    def on_decision(line: dict[str, Any]) -> None:
+        nonlocal remaining
+        remaining -= 1 + line["missed"]
+        show(line)
+
+    out = gateway.Out(_print_gateway, on_decision)
+    with Microbit() as emulated:
+        emulated.close()
+        flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
+        options = gateway.How(restart=True)
+        return _relay(emulated.port, contents.config.device, to, options, out, is_over=lambda: remaining <= 0)
 
 
 def _command(emulator: catalogue.Emulator, script: Path, heap: int) -> list[str]:
@@ -160,34 +205,9 @@ def _command(emulator: catalogue.Emulator, script: Path, heap: int) -> list[str]
 
 
 def _row(text: str) -> dict[str, Any]:
-    """A JSON line of a node's; {} for whatever else a program prints."""
+    """A JSON line of a node; {} for any other line that a program prints."""
     try:
         row = json.loads(text)
     except ValueError:
         return {}
     return row if isinstance(row, dict) else {}
-
-
-def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
-    assert contents.records is not None
-    remaining = contents.records.stat().st_size // contents.record_size
-    last = time.monotonic()
-
-    def on_decision(line: dict[str, Any]) -> None:
-        nonlocal last, remaining
-        last, remaining = time.monotonic(), remaining - 1 - line["missed"]
-        show(line)
-
-    with Microbit() as emulated:
-        emulated.close()
-        flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
-        out = gateway.Out(lambda text: print(f"gateway: {text}", file=sys.stderr, flush=True), on_decision)
-        line = gateway.Line(emulated.port, contents.config.device, to, gateway.How(restart=True), out)
-        try:
-            while remaining > 0:
-                if time.monotonic() - last > SILENT_S:
-                    raise Failure(f"the micro:bit has said nothing for {SILENT_S} s, {remaining} samples before the end")
-                time.sleep(0.05)
-        finally:
-            counters = vars(line.stop())
-    return dict(counters)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import resource
-import select
 import tempfile
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,28 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.cpython.tflite import TFLiteModel
-from h2t2.link import wire
-from h2t2.link.mqtt import MqttLink
-
-from ...common import pairs
 from ...common.errors import Failure
 from ...common.report import Report, Table
 from ...fleet import broker
 from .. import usage
 from ..children import serving
 from . import Cell, Progress, Row, cell, table, with_goals
+from .nodes import PAIR, Nodes, Requests
 
 TITLE = "Fleets"
-PAIR, MODEL = "breast_cancer", 1
 NODES, WORKERS = (10, 100, 1000), (1, 2, 4)
 RATE = 500.0  # requests a second of all nodes together
 IN_FLIGHT = 64  # unanswered requests of all nodes together, under the load in which each answer makes room for a request
 WINDOW = 8  # unanswered requests of a node, at most
-DEADLINE_MS = 5000
 ROUNDS = 8
 WARM_S = 0.3  # a load runs for so long before it is measured
-KEEP_ALIVE_S = 5.0  # every link is read at this interval, so that it can send its keep-alive
 GROWTH = 1.2  # the goal: CPU per request with most nodes, as a multiple of that with fewest
 LARGER, EACH_S, SHARE, STATE_S = (1_000, 10_000, 100_000), 10, 0.2, 60
 LOADS = {
@@ -69,7 +59,7 @@ def measure(
         larger number of workers, what a request costs the fewest workers at the rate of one of those: "rate", "workers_ms".
     """
     _allow_files(max(nodes) + FILES)
-    requests = _Requests()
+    requests = Requests()
     rows: dict[tuple[int, int], Row] = {
         (count, n): {"nodes": n, "workers": count, "turns": {load: [] for load in LOADS}} for count in workers for n in nodes
     }
@@ -80,7 +70,7 @@ def measure(
         empty_mb = usage.rss_mb(served[fewest].broker.pid)
         for turn, n, count in itertools.product(range(ROUNDS), nodes, workers):
             progress(f"{n} nodes, {count} worker{'s' * (count > 1)}, {turn + 1} of {ROUNDS}")
-            with _Nodes(served[count].broker, n, requests) as fleet:
+            with Nodes(served[count].address, n, requests, in_flight=IN_FLIGHT, window=WINDOW) as fleet:
                 _turn(fleet, rows[count, n], seconds / ROUNDS, served[count])
                 for row in alone if (count, n) == (fewest, nodes[0]) else ():
                     row["turns"].append(_watch(fleet, row["rate"], seconds / ROUNDS, served[count]))
@@ -97,26 +87,16 @@ def measure(
     }
 
 
-class _Requests:
-    """Requests with samples of the pair."""
-
-    def __init__(self) -> None:
-        pair = pairs.load(PAIR)
-        rdl = TFLiteModel(str(pair.rdl))
-        self._tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
-        self._shape = rdl.input_shape[1:]
-
-    def encode(self, number: int) -> bytes:
-        tensor = self._tensors[number % len(self._tensors)]
-        return wire.encode_request(MODEL, 9, number, self._shape, tensor, remaining_ms=DEADLINE_MS)
-
-
 @dataclass(frozen=True)
 class _Served:
     """A broker, and the processes of its workers."""
 
     broker: broker.Mosquitto
     pids: list[int]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.broker.host, self.broker.port
 
 
 @contextmanager
@@ -132,7 +112,7 @@ def _served(workers: int) -> Iterator[_Served]:
             mosquitto.stop()
 
 
-def _turn(fleet: _Nodes, row: Row, seconds: float, served: _Served) -> None:
+def _turn(fleet: Nodes, row: Row, seconds: float, served: _Served) -> None:
     """Measure the loads of a row. Its best turn is the one in which a request cost least."""
     for load, rate in (("even", RATE), ("full", 0.0)):
         fleet.ask(rate, WARM_S)
@@ -142,7 +122,7 @@ def _turn(fleet: _Nodes, row: Row, seconds: float, served: _Served) -> None:
     row.setdefault("broker_mb", usage.rss_mb(served.broker.pid))  # measured before more nodes connect
 
 
-def _watch(fleet: _Nodes, rate: float, seconds: float, served: _Served) -> dict[str, float]:
+def _watch(fleet: Nodes, rate: float, seconds: float, served: _Served) -> dict[str, float]:
     """Answers per second, latencies and CPU per request under a load."""
 
     def cpu_seconds() -> tuple[float, float]:
@@ -168,99 +148,6 @@ def _allow_files(count: int) -> None:
         if hard != resource.RLIM_INFINITY and hard < count:
             raise Failure(f"{count} open files are needed, this system allows {hard}: see ulimit -Hn")
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
-
-
-class _Nodes:
-    """Nodes with the link of a board and a connection each, driven by one thread."""
-
-    def __init__(self, mosquitto: broker.Mosquitto, nodes: int, requests: _Requests) -> None:
-        address = mosquitto.host, mosquitto.port
-        self._links = [MqttLink(*address, f"fleet-{n}", MODEL, 9, deadline_ms=10000) for n in range(nodes)]
-        self._requests = requests
-        self._number = itertools.count(1)
-        self._poll = select.epoll()
-        self._link_of: dict[int, MqttLink] = {}  # descriptor -> link
-        self._waiting: deque[int] = deque(range(nodes))  # nodes that may send, in their order
-        self._unanswered = [0] * nodes  # requests of each node
-        self._node_of: dict[int, int] = {}  # number of a request -> node
-        self._read_all = 0.0
-
-    def __enter__(self) -> _Nodes:
-        for link in self._links:
-            link.open()
-            assert link.sock
-            self._poll.register(link.sock, select.EPOLLIN)
-            self._link_of[link.sock.fileno()] = link
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._poll.close()
-        for link in self._links:
-            link.close()
-
-    def ask(self, rate: float, seconds: float) -> tuple[list[float], float]:
-        """Send requests for so many seconds, the nodes in turn, and wait for the answers.
-
-        Args:
-            rate: requests per second of all nodes together; 0: IN_FLIGHT at first, then one for each that is answered.
-            seconds: of sending.
-
-        Returns:
-            (the seconds that each answer took, the duration in seconds).
-        """
-        sent: dict[int, float] = {}
-        times: list[float] = []
-        began = last = time.perf_counter()
-        count = 0
-        while True:
-            time_s = time.perf_counter()
-            running = time_s - began < seconds
-            if not running and not sent:
-                if not times:
-                    raise Failure("the workers are too busy to answer anything")
-                return times, time_s - began
-            if sent and time_s - last > DEADLINE_MS / 1000:
-                raise Failure(f"no reply within {DEADLINE_MS / 1000:g} s")
-            while running and (count < (time_s - began) * rate if rate else len(sent) < IN_FLIGHT) and self._waiting:
-                self._send(sent)
-                count += 1
-            wait = max(0.0, began + (count + 1) / rate - time_s) if rate and running else 0.1
-            for link in self._ready(wait):
-                while (payload := link.receive(0)) is not None:
-                    last = time.perf_counter()
-                    status, _, number, _, _ = wire.decode_reply(payload)
-                    at = sent.pop(number)
-                    self._end(number)
-                    if status == wire.OK:
-                        times.append(last - at)
-                    elif status != wire.BUSY:
-                        raise Failure(f"the worker answers: {wire.STATUS[status]}")
-
-    def _send(self, sent: dict[int, float]) -> None:
-        number, n = next(self._number), self._waiting.popleft()
-        self._node_of[number] = n
-        self._unanswered[n] += 1
-        if self._unanswered[n] < WINDOW:
-            self._waiting.append(n)
-        link = self._links[n]
-        payload = self._requests.encode(number)
-        sent[number] = time.perf_counter()
-        if not link.send(payload):
-            raise Failure(f"a link refused a request: {link.trouble or 'busy'}")
-
-    def _end(self, number: int) -> None:
-        n = self._node_of.pop(number)
-        self._unanswered[n] -= 1
-        if self._unanswered[n] == WINDOW - 1:
-            self._waiting.append(n)
-
-    def _ready(self, wait_s: float) -> list[MqttLink]:
-        """The links that have something to read; all links every KEEP_ALIVE_S."""
-        time_s = time.perf_counter()
-        if time_s - self._read_all > KEEP_ALIVE_S:
-            self._read_all = time_s
-            return self._links
-        return [self._link_of[number] for number, _ in self._poll.poll(wait_s)]
 
 
 def broken(measured: dict[str, Any]) -> list[str]:

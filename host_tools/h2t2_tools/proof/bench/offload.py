@@ -14,20 +14,18 @@ import numpy as np
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.cpython.paho import PahoLink
-from h2t2.cpython.tflite import TFLiteModel
 from h2t2.link import wire
-from h2t2.link.mqtt import MqttLink
 
 from ...boards.emulators import drive, lwip
-from ...common import pairs, places
+from ...common import places
 from ...common.errors import Failure
 from ...common.report import Report
 from ...fleet import broker
 from ..children import ready, serving
 from . import Progress, Row, cell, table, with_goals
+from .nodes import MODEL, PAIR, Nodes, Requests
 
 TITLE = "Round trips"
-PAIR, MODEL = "breast_cancer", 1
 TURNS, ROUNDS = 4, 3  # a round measures all clients; the report shows the best of the rounds
 LWIP = "one device (board link) on lwIP, a Pico W's network stack, window 1"
 GOALS = {1: 0.7, 3: 1.2}  # row -> share of the echo's round trips
@@ -58,7 +56,7 @@ def measure(progress: Progress, seconds: float = 4.0, devices: int = 50) -> dict
             rows += bench.rows_of_fleets(progress_of, rows[0]["rate"])
             rounds.append(rows)
     best = [max(rows, key=lambda row: row["ratio"]) for rows in zip(*rounds)]
-    return {"pair": PAIR, "payload": len(bench.request(1, 1)), "devices": devices, "rounds": ROUNDS, "rows": best}
+    return {"pair": PAIR, "payload": len(bench.requests.encode(1)), "devices": devices, "rounds": ROUNDS, "rows": best}
 
 
 class _Bench:
@@ -67,13 +65,7 @@ class _Bench:
     def __init__(self, url: str, devices: int, seconds: float) -> None:
         self.url, self.devices, self.seconds = url, devices, seconds
         self.host, self.port = broker.parse(url)
-        pair = pairs.load(PAIR)
-        rdl = TFLiteModel(str(pair.rdl))
-        self._tensors = [rdl.quantise(x).tobytes() for x in pair.x[:64]]
-        self._shape = rdl.input_shape[1:]
-
-    def request(self, n: int, boot: int) -> bytes:
-        return wire.encode_request(MODEL, boot, n, self._shape, self._tensors[n % len(self._tensors)], remaining_ms=5000)
+        self.requests = Requests()
 
     def rows_of_clients(self, progress: Progress) -> list[Row]:
         """Rows of the echo, and of one device with window 1 and 8, in turns with one worker."""
@@ -82,7 +74,7 @@ class _Bench:
             serving(["--pair", PAIR, "--broker", self.url]),
             ExitStack() as stack,
         ):
-            echo = stack.enter_context(_echo(self.host, self.port, self.request(1, 1)))
+            echo = stack.enter_context(_echo(self.host, self.port, self.requests.encode(1, boot=1)))
             clients = {"raw paho echo, one client": echo}
             for window in (1, 8):
                 device = stack.enter_context(_device(self, window))
@@ -100,19 +92,20 @@ class _Bench:
             with serving(["--pair", PAIR, "--broker", self.url, f"--workers={workers}"]):
                 name = f"{self.devices} devices (board link), {workers} worker{'s' if workers > 1 else ''}"
                 progress(name)
-                rows.append(_row(name, *_fleet(self), echo_rate))
+                with Nodes((self.host, self.port), self.devices, self.requests, in_flight=self.devices, window=1) as fleet:
+                    rows.append(_row(name, *fleet.ask(0, self.seconds), echo_rate))
                 if workers == 1 and not lwip.LWIP.missing():
                     progress(LWIP)
-                    trips = _on_lwip(self.port, self._shape, b"".join(self._tensors), self.seconds)
+                    trips = _on_lwip(self.port, self.requests, self.seconds)
                     on_lwip = [_row(LWIP, *trips, echo_rate)]
         return rows + on_lwip
 
 
-def _on_lwip(port: int, shape: tuple[int, ...], tensors: bytes, seconds: float) -> tuple[list[float], float]:
+def _on_lwip(port: int, requests: Requests, seconds: float) -> tuple[list[float], float]:
     """One device on the lwIP port, with one offload in flight: (times, duration in seconds)."""
-    names = f"HOST, PORT, MODEL, SHAPE, MS = {lwip.HOST!r}, {port}, {MODEL}, {tuple(shape)}, {round(1000 * seconds)}\n"
+    names = f"HOST, PORT, MODEL, SHAPE, MS = {lwip.HOST!r}, {port}, {MODEL}, {tuple(requests.shape)}, {round(1000 * seconds)}\n"
     source = names + (places.on_device() / "offload_trips.py").read_text()
-    *times, duration = drive.run(lwip.LWIP, source, {"tensors": tensors}, 60 + seconds).splitlines()
+    *times, duration = drive.run(lwip.LWIP, source, {"tensors": b"".join(requests.tensors)}, 60 + seconds).splitlines()
     return [int(time) / 1e6 for time in times], int(duration.split()[1]) / 1e6
 
 
@@ -201,7 +194,7 @@ def _device(bench: _Bench, window: int) -> Iterator[Trips]:
             while len(sent) < window and time.perf_counter() < end:
                 n = next(numbers)
                 sent[n] = time.perf_counter()
-                if not link.send(bench.request(n, 7)):
+                if not link.send(bench.requests.encode(n, boot=7)):
                     raise Failure(f"window {window}: the link refused a request: {link.trouble or 'busy'}")
             times.append(_round_trip(link.receive(5000), sent))
         return times
@@ -221,37 +214,3 @@ def _round_trip(payload: bytes | None, sent: dict[int, float]) -> float:
     if status != wire.OK:
         raise Failure(f"the worker answers: {wire.STATUS[status]}")
     return time.perf_counter() - sent.pop(sequence)
-
-
-def _fleet(bench: _Bench) -> tuple[list[float], float]:
-    """Devices with one offload in flight and a connection each, driven by one thread: (times, duration in seconds)."""
-    links = [MqttLink(bench.host, bench.port, f"fleet-{n}", MODEL, 9, deadline_ms=10000) for n in range(bench.devices)]
-    sent: list[dict[int, float]] = [{} for _ in links]
-    times: list[float] = []
-    try:
-        for link in links:
-            link.open()
-        n = 0
-        began = time.perf_counter()
-        last = began
-        while True:
-            time_s = time.perf_counter()
-            running = time_s - began < bench.seconds
-            if not running and not any(sent):
-                return times, time_s - began
-            if time_s - last > 5:
-                raise Failure("no reply within 5 s")
-            for link, out in zip(links, sent):
-                if not out:
-                    if running:
-                        n += 1
-                        out[n] = time.perf_counter()
-                        link.send(bench.request(n, 9))
-                    continue
-                payload = link.receive(0)
-                if payload is not None:
-                    times.append(_round_trip(payload, out))
-                    last = time.perf_counter()
-    finally:
-        for link in links:
-            link.close()

