@@ -1,4 +1,4 @@
-"""`h2t2 demo --fleet N`: a broker, a worker and N nodes on this machine, three of them in trouble, and what shows it."""
+"""`h2t2 demo --fleet N`: a broker, a worker and N nodes on this machine, three of which raise an alarm."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .proxy import Faults, Proxy
 EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
 WELL = "100ms"  # between two samples of any other
 ENDLESS = 1_000_000  # samples: they go on until they are ended
-CUT_S = 10.0  # after which one that was online loses its link
+CUT_S = 10.0  # online for so long, the node 'cut-off' loses its link
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
 FACTOR = 10  # as if millimetres were taken for centimetres
 APP = """# measures in another unit than the models were trained with
@@ -52,8 +52,19 @@ def act(decision):
 def demonstrate(
     pair: pairs.Pair, nodes: int, kind: str, page: int, seconds: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Run them for so many seconds, 0: until Ctrl-C; what `h2t2 fleet --json` says at the end, and `alarms_s`, after how many
-    seconds each of the three was first seen with its alarm. page: the dashboard's port, 0 for none."""
+    """Run a fleet.
+
+    Args:
+        pair: two classes.
+        nodes: how many, 4 at least: three in trouble, and one that is well.
+        kind: of the broker, as broker.running() takes it.
+        page: port of a dashboard, 0 for none.
+        seconds: until the end, 0: until Ctrl-C.
+        say: called with a sentence for each thing that happens.
+
+    Returns:
+        The report of `h2t2 fleet --json` at the end; and `alarms_s`, after how many seconds each of the three raised its alarm.
+    """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-fleet-")))
         if kind == "amqtt" and broker.mosquitto():
@@ -79,7 +90,7 @@ def demonstrate(
         stack.callback(_stop, running)
         say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
         alarms: dict[str, float] = {}
-        online: float | None = None  # since when the one that will lose its link has been
+        online: float | None = None  # since when the node 'cut-off' has been online
         try:
             while not seconds or time.monotonic() < began + seconds:
                 time.sleep(0.5)
@@ -106,13 +117,13 @@ def _end(links: list[Proxy]) -> None:
 
 
 def _stop(running: list[subprocess.Popen[str]]) -> None:
-    """All at once: one after the other they would take their time each."""
+    """End the nodes all at once, because each needs some time."""
     for process in running:
         process.terminate()
 
 
 def _note(follower: Follower, alarms: dict[str, float], began: float, say: Callable[[str], None]) -> None:
-    """Which of the three have their alarm by now."""
+    """Record the nodes in trouble whose alarm is raised by now."""
     unix_s = time.time()
     with follower.fleet() as fleet:
         devices = {name: report.of_device(fleet.devices[name], unix_s) for name in EXPECTED if name in fleet.devices}
@@ -142,7 +153,7 @@ def _own(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
 
 
 def _drifting(pair: pairs.Pair) -> list[int]:
-    """Samples as they come, and from the moment on that what is usual is known, events only."""
+    """Random samples until the follower knows what is usual, then events only."""
     rng = np.random.default_rng(1)
     usual = rng.integers(0, len(pair.y), USUAL + SPAN)
     events = np.flatnonzero(np.asarray(pair.y) == 1)
@@ -150,7 +161,7 @@ def _drifting(pair: pairs.Pair) -> list[int]:
 
 
 def _open_page(stack: ExitStack, url: str, page: int, folder: Path, say: Callable[[str], None]) -> None:
-    """The dashboard beside it."""
+    """Start the dashboard."""
     arguments = ["dashboard", "--broker", url, "--port", str(page), "--history", str(folder / "history.db")]
     process = stack.enter_context(child(arguments, stdout=subprocess.PIPE))
     assert process.stdout is not None

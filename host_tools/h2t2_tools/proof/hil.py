@@ -1,4 +1,4 @@
-"""`h2t2 hil`: runs the HIL tests with pytest and shows what they wrote, a board a row; and as an HTML page."""
+"""`h2t2 hil`: runs the HIL tests with pytest and shows their report, a row for each board, also as an HTML page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..common.toml_file import tomllib
 def run_tests(
     folder: Path, boards: list[str], port: str | None, extra: list[str], out: Path
 ) -> tuple[int, list[dict[str, Any]]]:
-    """(pytest's exit status, one row a test). folder: hil/ of a source tree; out: for hil.jsonl and hil.html."""
+    """(pytest's exit status, a row for each test). folder: hil/ of a source tree; out: for hil.jsonl and hil.html."""
     if not (folder / "boards.toml").is_file():
         raise UserError(f"{folder}: no boards.toml; run this in a source tree, or name its hil folder with --hil")
     out.mkdir(parents=True, exist_ok=True)
@@ -37,18 +37,18 @@ def run_tests(
 
 
 def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) -> None:
-    """Fetch or build what emulates these boards, where it is missing; what cannot be had, the tests say."""
+    """Fetch or build the missing emulators of these boards. Tests report those that this machine cannot have."""
     try:
         entries = tomllib.loads((folder / "boards.toml").read_text())["board"]
     except OSError:
-        return  # run_tests() says it
+        return  # run_tests() reports it
     emulators = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}
     missing = [board for board in catalogue.ALL if board.name in emulators and board.missing()]
     catalogue.install(missing, progress)
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A board a row: {"board", "firmware", "emulated", "passed", "failed", "skipped", "seconds"}."""
+    """A row for each board: {"board", "firmware", "emulated", "passed", "failed", "skipped", "seconds"}."""
     summaries = []
     for board in dict.fromkeys(row["board"] for row in rows):
         mine = [row for row in rows if row["board"] == board]

@@ -23,14 +23,23 @@ from . import oracle
 def compare(
     path: Path, inputs: np.ndarray | None, samples: int, seed: int, layers: bool, progress: Callable[[int, int], None]
 ) -> dict[str, Any]:
-    """{"samples", "bytes", "differ", "first", "bins", "oracle", ..}.
+    """Compare the integer interpreter with the oracle on some samples.
 
-    inputs: (n, ...) int8 of the model's own input, or None: all least, all greatest, the rest random. A sample fills the whole
-    input, whatever its batch; a model that keeps state sees them as a sequence.
+    Args:
+        path: a full-int8 .tflite.
+        inputs: (n, ...) int8 for the model's own input; None: one of the lowest value, one of the highest, random ones. A
+            sample fills the whole input, whatever its batch. A model that keeps state sees a sequence.
+        samples: how many, where `inputs` is None.
+        seed: of the random ones.
+        layers: compare the output of every step, not only the last.
+        progress: called with the number of samples compared, and of all.
 
-    differ: output bytes unlike the oracle's; with layers, of every step, and `first` names the first that differs. bins:
-    samples whose 4-bit policy bin is another with the optimised kernels a Pi runs. Raises UserError for a model that no board
-    or no interpreter runs, and for samples of another size.
+    Returns:
+        {"samples", "bytes", "differ", "first", "bins", "oracle", ...}. differ: bytes that differ from the oracle's; first: the
+        first step that differs; bins: samples whose 4-bit bin changes with the optimised kernels of a Pi.
+
+    Raises:
+        UserError: no board or no interpreter runs the model, or the samples have another size.
     """
     model_graph = load(path)
     board_plan = plan(model_graph)
@@ -77,7 +86,7 @@ def compare(
 
 
 def _judged(model_graph: Graph, board_plan: Plan) -> dict[int, Step]:
-    """The steps after which a tensor is whole, by number: of a CONCATENATION the last. Variables are no tensors."""
+    """The steps that complete a tensor, by number: the last one of a CONCATENATION. Variables are no tensors."""
     last = {step.tensor: number for number, step in enumerate(board_plan.steps)}
     computed = {n for operator in model_graph.operators for n in operator.outputs}
     return {number: board_plan.steps[number] for n, number in last.items() if n in computed and n not in board_plan.states}
@@ -96,7 +105,7 @@ def _samples(inputs: np.ndarray | None, samples: int, seed: int, size: int, path
 
 
 def _ask(interpreter: Any, model_graph: Graph, graph: Graph, x: np.ndarray, path: Path) -> None:
-    """The oracle's inference on x, (size,) int8, given to the model's own input: of float32 it is the same numbers."""
+    """Run the oracle on x, (size,) int8, converted to the type of the model's own input."""
     end, board = model_graph.tensors[model_graph.inputs[0]], graph.tensors[graph.inputs[0]]
     tensor = x
     if end.dtype == "float32":
@@ -112,7 +121,7 @@ def _ask(interpreter: Any, model_graph: Graph, graph: Graph, x: np.ndarray, path
 
 
 def _on_a_pi(path: Path, model_graph: Graph, event: int) -> TFLiteModel:
-    """The model by the optimised kernels, with the int8 ends of a board where its own are float."""
+    """The model with the optimised kernels; float inputs and outputs become int8, as on a board."""
     if not {model_graph.tensors[n].dtype for n in (model_graph.inputs[0], model_graph.outputs[0])} & {"float32"}:
         return TFLiteModel(str(path), event, "optimised")
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +131,7 @@ def _on_a_pi(path: Path, model_graph: Graph, event: int) -> TFLiteModel:
 
 
 def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor: Any) -> tuple[int, int]:
-    """(bytes unlike the oracle's, how many) of a tensor that was just written."""
+    """(bytes that differ from the oracle's, bytes in all) of a tensor that was just written."""
     at = offsets[tensor.index]
     mine = np.frombuffer(bytes(arena[at : at + tensor.size]), np.uint8).astype(np.int16) - 128
     theirs = interpreter.get_tensor(tensor.index).ravel()

@@ -1,4 +1,4 @@
-"""TFLite's reference kernels as the oracle of the integer interpreter, and the places where they are wrong."""
+"""TFLite's reference kernels, the oracle of the integer interpreter; corrected where they are wrong."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ from ..model.tflite_write import write
 
 
 def name() -> str:
-    """Which library's reference kernels are the oracle here."""
+    """The library whose reference kernels are the oracle on this machine."""
     return str(Interpreter.__module__).split(".")[0]
 
 
 def interpreter(path: Path, judged: list[int]) -> Any:
-    """The oracle on a model, ready to be asked; judged: tensors that can be read after an inference.
+    """Open the oracle on a model.
 
-    They become outputs of the model: the memory of any other tensor may hold a later one's numbers (ADD, SOFTMAX and others are
-    computed in place, also behind a RESHAPE). UserError where it cannot open the file.
+    Args:
+        path: the .tflite.
+        judged: tensors to read after an inference. They become outputs of the model, because the memory of any other tensor may
+            be overwritten (ADD, SOFTMAX and others work in place, also behind a RESHAPE).
+
+    Raises:
+        UserError: the library cannot open the file.
     """
     graph = load(path)
     rewritten = stepwise(graph)

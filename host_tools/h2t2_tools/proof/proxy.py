@@ -1,4 +1,4 @@
-"""`h2t2 proxy`: stands between MQTT clients and a broker and makes the link bad: drops, doubles, delays, corrupts, stalls."""
+"""`h2t2 proxy`: a bad link between MQTT clients and a broker, which drops, doubles, delays, corrupts and stalls packets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PUBLISH = 3
 
 @dataclass(kw_only=True)
 class Faults:
-    """Chances (0 to 1) for each PUBLISH packet; delay_ms: (least, most), which also reorders; late: chance of up to late_ms
-    more; stall: nothing passes either way.
+    """What a proxy does to PUBLISH packets, and how many it did it to. The faults may change while the proxy runs.
 
-    May be changed while the proxy runs. Counters: what was done to how many packets.
+    drop, double, corrupt, late: the chance of each packet, 0 to 1. delay_ms: (shortest, longest), which also reorders packets;
+    a late one takes up to late_ms more. stall: nothing passes in either direction.
     """
 
     drop: float = 0.0
@@ -37,7 +37,7 @@ class Faults:
     seed: int = field(default=1)
 
     def check(self) -> Faults:
-        """UserError, naming it, for a chance outside 0 to 1 or a delay that runs backwards."""
+        """Return the faults. UserError names a chance outside 0 to 1, or a delay whose first number is the larger."""
         for name in ("drop", "double", "corrupt", "late"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"--{name} {getattr(self, name):g} is not between 0 and 1")
@@ -47,7 +47,7 @@ class Faults:
 
 
 class Proxy:
-    """Listens on a local port until stop(); `port`: which one."""
+    """Listens on a local port, `port`, until stop()."""
 
     def __init__(self, host: str, port: int, faults: Faults, listen: int = 0) -> None:
         self.host, self.broker_port, self.faults = host, port, faults.check()
@@ -149,7 +149,7 @@ def _write(writer: asyncio.StreamWriter, packet: bytes) -> None:
 
 
 async def _packet(reader: asyncio.StreamReader) -> bytes:
-    """One whole MQTT control packet."""
+    """Read an MQTT control packet."""
     head = await reader.readexactly(2)
     size, shift = head[1] & 127, 7
     while head[-1] & 128:

@@ -126,9 +126,9 @@ def _log_sum(logarithms: np.ndarray) -> float:
 
 
 class FloatAdaptive(FactoredH2T2):
-    """The adaptive policy as docs/algorithm.md says it, in float64: h2t2.core.adaptive.Adaptive's reference.
+    """The adaptive policy of docs/algorithm.md in float64, the reference of h2t2.core.adaptive.Adaptive.
 
-    Only what forgets is rounded as the device rounds it: counts in quarters, histograms in 64ths.
+    It rounds only what the device halves: counts to quarters, histograms to 64ths.
     """
 
     HALF_LIVES = (0, 4000, 1000, 250)

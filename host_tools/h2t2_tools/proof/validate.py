@@ -41,11 +41,11 @@ def chosen(modes: list[str]) -> list[str]:
     return EVERY if "every" in modes else [mode for mode in EVERY if mode in names]
 
 
-NEAR = 2e-2  # two sides of a comparison: closer, and integers may be on either side of it
+NEAR = 2e-2  # where the sides of a comparison are closer than this, integers may decide either way
 
 
 class _Draws(Rng):
-    """The core's generator with its last draws kept, so that the reference can be given the same."""
+    """The core's generator, which also stores its last draws for the reference."""
 
     def __init__(self, rng: Rng) -> None:
         self.x, self.y, self.z = rng.x, rng.y, rng.z
@@ -58,7 +58,7 @@ class _Draws(Rng):
 
 
 def samples(bits: int, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A made-up stream: (bins, labels), scores of an overlapping, badly calibrated classifier, 40 % events."""
+    """A synthetic stream (bins, labels): scores of an overlapping, badly calibrated classifier, 40 % events."""
     rng = np.random.default_rng(seed)
     labels = (rng.random(rounds) < 0.4).astype(int)
     scores = np.clip(rng.normal(np.where(labels == 1, 0.62, 0.4), 0.2), 0, 1 - 1e-9)

@@ -1,4 +1,4 @@
-"""What `h2t2 run` says of a run at its end: what went wrong on the board, and, of labelled samples, accuracy and cost."""
+"""The verdict of `h2t2 run`: what went wrong on the board; accuracy and cost on labelled samples."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ COUNTERS = {
 
 
 class Verdict:
-    """Takes a board's decisions as they come, and what it prints beside them.
+    """Collects a board's decisions, and the other lines that it prints.
 
-    labels: of its samples, in their order; None where nobody knows them.
+    labels: of the board's samples, in their order; None where they are unknown.
     """
 
     def __init__(self, config: NodeConfig, labels: Sequence[int] | None = None) -> None:
@@ -35,18 +35,18 @@ class Verdict:
         self.fruitless = 0  # restarts since the last decision
 
     def take(self, line: dict[str, Any]) -> None:
-        """A decision: {"n", "bin", "decision", "source"}."""
+        """Record a decision: {"n", "bin", "decision", "source"}."""
         self.decided.append(line)
         self.fruitless = 0
 
     def hear(self, text: str) -> None:
-        """A line that is no decision."""
+        """Record a line that is no decision."""
         self.tracebacks += "Traceback (most recent call last)" in text
         self.restarts += AGAIN in text
         self.fruitless += AGAIN in text
 
     def trouble(self, summary: dict[str, Any]) -> list[str]:
-        """What went wrong, in words; nothing for a run in order."""
+        """A sentence for each thing that went wrong."""
         words = []
         start = str(summary.get("start", ""))
         if self.restarts or start not in ORDERLY:

@@ -1,4 +1,4 @@
-"""docs/five-commands.md: from two trained models to a device that acts, as a user types it, with what the commands really say.
+"""Writes docs/five-commands.md: from two trained models to a device that acts, with the real output of each command.
 
 python -m h2t2_tools.proof.walkthrough > docs/five-commands.md (needs scikit-learn, MicroPython's unix port and a broker)
 """
@@ -83,7 +83,7 @@ def page() -> str:
 
 
 def _transcript(command: str, folder: Path, head: int = MAX_LINES // 2) -> str:
-    """A command and what it said: the first `head` lines, dots, and the last ones."""
+    """Run a command: it, the first `head` lines of its output, dots, and the last lines."""
     words = [sys.executable, "-m", "h2t2_tools", *command.split()[1:]]
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment, check=True)

@@ -1,8 +1,8 @@
-"""`h2t2 chaos`: what goes wrong in the field, on purpose, to real processes.
+"""`h2t2 chaos`: faults of the field, injected into real processes.
 
-subjects: the nodes; storm: what happens to them; account: what a node did, as an oracle inside it saw it; report: what is
-counted, and what must be true; soak: what a long run uses; model: what the workers serve. field: a quiet hour and an update
-whose sensor dies, in the time of virtual."""
+subjects: the nodes; storm: the faults; account: what a node did, recorded by an oracle in its process; report: the counters,
+and the ones that must be 0; soak: memory and latency of a long run; model: the remote model. field: a quiet hour, and an
+update whose sensor dies, in the virtual time of virtual.py."""
 
 from . import field
 from .report import FIGURES, broken

@@ -1,4 +1,4 @@
-"""What a node did over all its lives: from its own lines, and from what the oracle beside it has seen."""
+"""What a node did over all its lives, from its own lines and from those of the oracle in its process."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class Account:
     unreadable: int = 0  # snapshots that were not used
 
     def begin(self, row: dict[str, Any], saved: int | None) -> None:
-        """A life begins. saved: the lessons that its snapshot must know, None where it may know fewer."""
+        """A life begins. saved: how many lessons its snapshot must hold, None where it may hold fewer."""
         self.restored += row["restored"]
         self.miscounted += max(0, row["taught"] - len(self.lessons))
         if saved is not None:
             self.unlearned += max(0, saved - row["taught"])
 
     def lesson(self, n: int, label: int) -> None:
-        """The oracle has seen a label of sample n teach."""
+        """The oracle reports that a label of sample n taught the policy."""
         self.taught_twice += n in self.lessons or n < 0
         self.late += n in self.decided
         self.lessons[n] = label
         self.wrong_label += label != self.labels[n]
 
     def record_decision(self, n: int, row: dict[str, Any]) -> None:
-        """The oracle has seen a decision about sample n, and its lesson, where it came with one."""
+        """The oracle reports a decision about sample n, and its lesson, if it brought one."""
         if row["lesson"] >= 0:
             self.lesson(n, row["lesson"])
         self.twice += n in self.decided

@@ -1,4 +1,4 @@
-"""Two devices in the field, in virtual time: an hour in which their sensors see nothing, then an update whose sensor dies.
+"""Two devices in virtual time: for an hour their sensors deliver nothing, then an update brings a sensor that dies.
 
 The broker, the worker, the package, its signature and the rollout are real; the devices' hours last seconds (virtual.py)."""
 
@@ -57,7 +57,7 @@ def act(decision):
 
 
 class _Device:
-    """A node's process, and what it has said on its standard output: its summary, at its end."""
+    """The process of a node, and its standard output, on which it prints a summary at its end."""
 
     def __init__(self, folder: Path, name: str, broker: Mosquitto, public: Path, program: str) -> None:
         self.name, self._folder = name, folder
@@ -76,12 +76,12 @@ class _Device:
             self._process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
 
     def last_log_lines(self) -> str:
-        """The last of what its log says."""
+        """The last lines of its log."""
         log = self._folder / "log"
         return " / ".join(log.read_text().splitlines()[-3:]) if log.exists() else ""
 
     def ended(self) -> dict[str, Any]:
-        """Its summary, after an orderly end. Failure where it does not come to one."""
+        """Stop it; its summary. Failure where it does not end in order."""
         (self._folder / "stop").touch()
         try:
             self._process.wait(PATIENCE_S)
@@ -104,7 +104,7 @@ def _program(rows: list[Any]) -> str:
 
 
 def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """What became of each device: rows {"node", "quiet": {...}, "update": {...}}; broken() says what must not be.
+    """What each device did: rows {"node", "quiet": {...}, "update": {...}}, which broken() checks.
 
     say: told what happens now. Failure where a device does not come so far.
     """
@@ -162,7 +162,7 @@ def _hour_and_update(
 
 
 def _afterwards(follower: Follower, device: _Device, program: str, quiet: State) -> dict[str, Any]:
-    """What a device does after the update, until it is told to end. quiet: its state before."""
+    """What a device does after the update, until it is stopped. quiet: its state before."""
     digest = hashlib.sha256(program.encode()).hexdigest()[:16]
     started = _when(follower, device, lambda state: state.program == digest and state.samples > 0)
 
@@ -181,7 +181,7 @@ def _afterwards(follower: Follower, device: _Device, program: str, quiet: State)
 
 
 def _when(follower: Follower, device: _Device, condition: Callable[[State], bool]) -> State:
-    """The state of a device once it is so. Failure where that does not come."""
+    """The state of a device once it meets a condition. Failure where it does not within PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         with follower.fleet() as fleet:
@@ -194,7 +194,7 @@ def _when(follower: Follower, device: _Device, condition: Callable[[State], bool
 
 
 def broken(rows: list[dict[str, Any]]) -> list[str]:
-    """What in go_through()'s rows must not be, in words."""
+    """A sentence for each requirement that the rows of go_through() violate."""
     trouble = []
     for n, row in enumerate(rows):
         name, quiet, update = row["node"], row["quiet"], row["update"]

@@ -1,4 +1,4 @@
-"""The remote model that the storm's workers serve: the pair's own, which hangs when it is told to.
+"""The remote model of the storm's workers: that of the pair, which hangs while a file exists.
 
 `h2t2 rdl --remote .../model.py:scores`. In the environment: H2T2_CHAOS_MODEL, the .tflite; H2T2_CHAOS_EVENT, its event;
 H2T2_CHAOS_HANG, a file that makes it hang for as long as it is there.

@@ -1,4 +1,4 @@
-"""What `h2t2 chaos` counts, and what must be true of it."""
+"""The counters of `h2t2 chaos`, and the requirements that they must meet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FIGURES = (
 
 
 def figures(subject: Subject) -> dict[str, Any]:
-    """A node's row."""
+    """The row of a node."""
     a = subject.account
     sources = list(a.decided.values())
     row = {
@@ -43,7 +43,7 @@ def figures(subject: Subject) -> dict[str, Any]:
 
 
 def broken(report: dict[str, Any]) -> list[str]:
-    """What in a report must not be, in words; empty when all is well."""
+    """A sentence for each requirement that a report violates."""
     trouble = []
     for row in report["nodes"]:
         name = row["node"]
@@ -60,11 +60,11 @@ def broken(report: dict[str, Any]) -> list[str]:
                 trouble.append(f"{name}: no {figure}: not all that was to happen did")
         if not row["labels taught"] or not row["by fallback"]:
             trouble.append(f"{name}: nothing was taught, or nothing went wrong")
-    return trouble + _blind(report.get("watch"))
+    return trouble + _broken_dashboard(report.get("watch"))
 
 
-def _blind(watch: dict[str, Any] | None) -> list[str]:
-    """What must not be of the dashboard that watched; None: there was none."""
+def _broken_dashboard(watch: dict[str, Any] | None) -> list[str]:
+    """The same for the dashboard that watched; None: there was none."""
     if watch is None:
         return []
     trouble = [f"dashboard: {watch[figure]} {figure}" for figure in ("ended by itself", "tracebacks") if watch[figure]]

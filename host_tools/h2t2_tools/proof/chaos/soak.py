@@ -18,7 +18,7 @@ EVERY_S = 20.0
 class Soak:
     """`rows`: hours, process, life, memory_mb, descriptors, threads; of a node p99_ms, worst_ms; a process each EVERY_S.
 
-    workers: gives the remote model's processes of this moment.
+    workers: returns the current processes of the remote model.
     """
 
     def __init__(self, workers: Callable[[], Sequence[Popen[bytes]]], subjects: Sequence[Subject], hours: float) -> None:
@@ -27,11 +27,11 @@ class Soak:
         self._began = self._last = time.monotonic()
 
     def share(self) -> float:
-        """How much of the time is over."""
+        """The share of the time that has passed."""
         return (time.monotonic() - self._began) / 3600 / self._hours
 
     def look(self) -> None:
-        """Measure, when it is time to."""
+        """Measure, if EVERY_S have passed."""
         time_s = time.monotonic()
         if time_s - self._last < EVERY_S:
             return

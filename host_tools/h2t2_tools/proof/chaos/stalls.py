@@ -1,4 +1,4 @@
-"""How long the machine itself keeps a process from running: a busy one is late with everything, a deadline included."""
+"""Measures for how long the machine keeps a process from running: a busy machine delays every deadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PAUSE_S = 0.005
 
 
 class Stalls:
-    """Measures for as long as the context lasts. `worst_ms`: the most by which a short sleep of this process was too long."""
+    """Measures during the context. worst_ms: the longest excess of a short sleep of this process."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0

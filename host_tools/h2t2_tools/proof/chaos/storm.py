@@ -1,4 +1,4 @@
-"""What happens to the nodes: broker, workers, link, disks and lives, at shares of the way through the samples."""
+"""The faults of broker, workers, link, disks and nodes, and the shares of the samples at which they happen."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Storm:
         self.events["broker kills"] += 1
 
     def kill_worker(self) -> None:
-        """One of the nodes' two, in turn, with its parent."""
+        """Kill one of the two workers of the nodes, in turn, with its parent."""
         _kill(self.workers[self._next])
         self.events["worker kills"] += 1
         self._next = 1 - self._next
         self.tend()
 
     def stop_workers(self) -> None:
-        """Both are there, and silent: nodes notice, and decide on."""
+        """Suspend both workers: the nodes must notice, and decide on their own."""
         stopped = [child for worker in self.workers[:2] for child in children(worker.pid)]
         for child in stopped:
             _signal(child, signal.SIGSTOP)
@@ -95,7 +95,7 @@ class Storm:
         threading.Timer(STOPPED_S, go_on).start()
 
     def hang(self) -> None:
-        """The model hangs at whatever it gets; its workers are replaced, and hang again until it is over."""
+        """Make the model hang for HANG_S. Its workers are replaced, and hang again until then."""
         self._hang.touch()
         self.events["hung models"] += 1
         threading.Timer(HANG_S, lambda: self._hang.unlink(missing_ok=True)).start()
@@ -136,7 +136,7 @@ def _signal(process: int, number: int) -> None:
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:
-    """A supervisor and its worker, at once."""
+    """Kill a supervisor and its worker at once."""
     its_own = children(worker.pid)
     worker.kill()
     for child in its_own:
@@ -147,7 +147,7 @@ def _kill(worker: subprocess.Popen[bytes]) -> None:
 def unleash(
     names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None], hours: float = 0.0
 ) -> dict[str, Any]:
-    """The report: {"nodes": a row each, "faults", "seconds", "soak", ...}; report.broken() says what in it must not be.
+    """Run the nodes through every fault: {"nodes": a row each, "faults", "seconds", "soak", ...}, which report.broken() checks.
 
     hours: so long instead of so many samples, with what the processes use measured on the way.
     show(node, decided, samples, what happens now). Failure where nothing is decided for STUCK_S seconds.
@@ -195,7 +195,7 @@ def unleash(
 
 
 def _labels(pair: pairs.Pair) -> list[int]:
-    """What the remote model says of every test sample."""
+    """The label of the remote model for every test sample."""
     model = TFLiteModel(str(pair.rdl), event=pair.info.event_output("rdl"))
     return [int(model.score(model.run(model.quantise(x).reshape(model.input_shape[1:]))) >= 0.5) for x in pair.x]
 
@@ -208,7 +208,7 @@ def _through(
     soak: Soak | None,
     watching: Watching | None,
 ) -> None:
-    """Run every node to its last sample, with everything that happens on the way."""
+    """Run every node to its last sample, with all faults."""
     rng = random.Random(seed)
     often = max(1, round(len(subjects[0].order) / 25000)) if soak else 1  # a soak lets processes grow old
     common = [
@@ -258,12 +258,12 @@ def _through(
 
 
 def _spread(rng: random.Random, times: int, action: Callable[[], None]) -> list[Event]:
-    """So many of them, evenly spread with some chance, all before the last twentieth."""
+    """The event `times` times, at even distances with some jitter, before the last twentieth."""
     return [((n + rng.uniform(0.2, 0.8)) / times * 0.95, action) for n in range(times)]
 
 
 def _own_events(rng: random.Random, storm: Storm, subject: Subject, soak: bool) -> list[Event]:
-    """A node's deaths and orderly ends, and twice a full disk, once with a death in it."""
+    """The deaths and orderly ends of a node, and two full disks, one of them with a death."""
 
     def die() -> None:
         subject.kill()

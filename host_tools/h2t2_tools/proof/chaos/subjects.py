@@ -1,4 +1,4 @@
-"""The nodes of `h2t2 chaos`: real processes that are killed and started again, and an account of what each decided."""
+"""The nodes of `h2t2 chaos`: real processes that are killed and restarted, and an account of what each decided."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Subject:
     stop_signal = signal.SIGTERM
 
     def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
-        """labels: of the remote model, a test sample each."""
+        """labels: of the remote model, for each test sample."""
         self.folder, self.order, self.broker, self.deadline_ms = folder, order, broker, deadline_ms
         self.account = Account(samples=len(order), labels=[labels[n] for n in order])
         self.log_lines: deque[str] = deque(maxlen=200)
@@ -75,7 +75,7 @@ class Subject:
         return len(self.account.decided) / len(self.order)
 
     def start(self) -> None:
-        """A new life, for what has no decision yet."""
+        """Start a life for the samples that have no decision yet."""
         self._todo = [n for n in range(len(self.order)) if n not in self.account.decided]
         command, environment = self.command(self._todo)
         # without restore_signals SIGXFSZ stays ignored, as CPython has it: a full disk is then an error, not the end
@@ -90,12 +90,12 @@ class Subject:
             reader.start()
 
     def kill(self) -> None:
-        """As power does."""
+        """Kill it, as a power cut does."""
         self._saved = None
         self._end(lambda process: process.kill())
 
     def stop(self) -> None:
-        """As systemctl does: it decides what it has in hand, saves, and says its summary."""
+        """Stop it as systemctl does: it decides the sample in hand, saves, and prints its summary."""
         if self._disk_full:
             return self.kill()
         before = self.account.stops
@@ -109,7 +109,7 @@ class Subject:
         self._saved = self._last_taught
 
     def conclude(self) -> None:
-        """The time is over: an orderly end, and what it has not been handed by then does not count."""
+        """End it in order when the time is over; samples that it has not received do not count."""
         self.disk_full(False)
         self.stop()
         self.account.samples = len(self.account.decided)
@@ -133,20 +133,20 @@ class Subject:
         self.process = None
 
     def alive(self) -> bool:
-        """Whether it runs, or has said something that is not read yet: its summary, if it has come to its end."""
+        """Whether it runs, or has printed lines that are not read yet, its summary for example."""
         if self.process is None:
             return False
         return self.process.poll() is None or any(reader.is_alive() for reader in self._readers)
 
     def disk_full(self, full: bool) -> None:
-        """No file of the node may grow beyond NO_ROOM bytes: what is written of a snapshot is cut off there."""
+        """Limit every file of the node to NO_ROOM bytes, which truncates a snapshot."""
         self._disk_full = full
         if self.process and self.process.poll() is None:
             hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)[1]
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (NO_ROOM if full else hard, hard))
 
     def _read(self, process: subprocess.Popen[str]) -> None:
-        """Take a life's lines; the last may be cut off by the kill, and then it was no decision."""
+        """Read the lines of a life. A kill may truncate the last one; then it is no decision."""
         assert process.stdout
         for text in process.stdout:
             try:
@@ -169,7 +169,7 @@ class Subject:
                 self._summary(row["summary"])
 
     def _summary(self, row: dict[str, Any]) -> None:
-        """A life has ended in order: its own count of lessons is the oracle's."""
+        """A life has ended in order; its count of lessons must equal the oracle's."""
         account = self.account
         account.stops += 1
         self._last_taught = row["taught"]

@@ -1,4 +1,4 @@
-"""A node of this process in virtual time: hours of waiting take seconds. Its broker and its workers are real ones.
+"""Runs a node in virtual time, so that hours of waiting take seconds. Its broker and its workers are real.
 
 `python -m h2t2_tools.proof.chaos.virtual` runs the node of config.json in the current folder, as a board's main.py does.
 """
@@ -18,8 +18,8 @@ from h2t2.node.service import Service
 
 
 class VirtualTime:
-    """The runtime's clock from install() on. It goes as fast as the node waits, except while somebody else is to answer: a
-    broker or a worker, who live in true time. running: the node's service, once there is one."""
+    """The runtime's clock after install(). It jumps over every wait of the node, except while a broker or a worker must
+    answer, for these live in true time. running: the node's service, once it exists."""
 
     def __init__(self) -> None:
         self.running: Service | None = None
@@ -34,7 +34,7 @@ class VirtualTime:
         self.wait(round(seconds * 1000))
 
     def wait(self, ms: int, poller: select.poll | None = None) -> list[Any]:
-        """What a poller of sockets has within so many milliseconds."""
+        """The events of a poller of sockets within `ms`."""
         if self._answer_is_due():
             began = time.monotonic_ns()
             events: list[Any] = []

@@ -1,6 +1,6 @@
-"""A real dashboard that watches the nodes of `h2t2 chaos`, damaged retained messages, and a full disk under its history.
+"""A real dashboard that watches the nodes of `h2t2 chaos`, with damaged retained messages and a full disk under its history.
 
-It must live through all of it in one process, say what is wrong while it is, and be well afterwards.
+One process of it must survive all of that, report the trouble while it lasts, and recover afterwards.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STATE = {
 
 
 class Watching:
-    """A dashboard of a storm's broker, from start() to stop(). The figures that it counts: figures()."""
+    """A dashboard on the storm's broker, from start() to stop(); figures() returns its counters."""
 
     def __init__(self, folder: Path, broker: Mosquitto, nodes: list[str], seed: int) -> None:
         folder.mkdir()
@@ -52,7 +52,7 @@ class Watching:
 
     @staticmethod
     def missing() -> str:
-        """What this machine lacks for it, "" for nothing."""
+        """What this machine lacks for the dashboard, "" for nothing."""
         return "" if importlib.util.find_spec("nicegui") else "no nicegui: install the extra `dashboard`"
 
     def start(self) -> None:
@@ -75,7 +75,7 @@ class Watching:
             time.sleep(0.2)
 
     def damage(self) -> None:
-        """Retain messages that are none, on the topics of devices that nobody has and of the nodes themselves."""
+        """Retain invalid messages on the topics of devices that do not exist, and of the nodes."""
         state = json.dumps(STATE).encode()
         messages = {
             wire.topic("bad-overflow", "state"): json.dumps({**STATE, "samples": 2**63 - 1}).encode(),
@@ -98,13 +98,13 @@ class Watching:
         self.damaged += len(messages)
 
     def fill_disk(self) -> None:
-        """No file of the dashboard may grow beyond NO_ROOM bytes, until it has said so."""
+        """Limit every file of the dashboard to NO_ROOM bytes, until it reports a full disk."""
         self._limit(NO_ROOM)
         self._full_since = time.monotonic()
         self.full_disks += 1
 
     def look(self) -> None:
-        """Ask how it is, now and then. A device says something each time, which is to be written."""
+        """Check its health every LOOK_S. Each time a device publishes something that the history must store."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LOOK_S
@@ -123,7 +123,7 @@ class Watching:
             self._full_since = 0.0
 
     def conclude(self) -> None:
-        """All is over: it says that its disk is full, where it is, and must then be well again, and write."""
+        """At the end: wait until it reports the full disk, if it has one; then it must be healthy again, and write."""
         while self._full_since:
             self.look()
             time.sleep(0.1)
@@ -146,7 +146,7 @@ class Watching:
         self._process.wait()
 
     def figures(self) -> dict[str, Any]:
-        """What must be true of them: report.broken()."""
+        """The counters that report.broken() checks."""
         log = (self._folder / "log").read_text(errors="replace")
         return {
             "health checks": self.checks, "not answered": self.unanswered, "damaged messages": self.damaged,
