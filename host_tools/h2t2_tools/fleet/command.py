@@ -9,13 +9,13 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 from h2t2.node import commands
 
 from ..common.errors import Failure
 from ..common.untrusted import parse_json, printable
-from .endpoint import Endpoint, unreachable
+from .connection import connect
+from .endpoint import Endpoint
 
 MEET_S = 2.0  # the broker delivers a device's retained status by then
 
@@ -40,17 +40,8 @@ def send(to: Endpoint, device: str, content: dict[str, Any], wait: float = 10.0)
     messages: SimpleQueue[tuple[str, bytes]] = SimpleQueue()
     status, answers = wire.topic(device, "status"), wire.topic(device, "answer")
 
-    def connect() -> Any:
-        client = make_client("", **to.login)
-        client.on_message = lambda _client, _data, message: messages.put((message.topic, bytes(message.payload)))
-        return client
-
-    session = Session(to.host, to.port, connect, [status, answers]).start()
+    session = connect(to, [status, answers], lambda message: messages.put((message.topic, bytes(message.payload))))
     try:
-        try:
-            session.open()
-        except OSError as error:
-            raise unreachable(error) from None
         word = _first_match(messages, lambda topic, _: topic == status, MEET_S)
         if word is None or not word.startswith(b"online"):
             raise Failure(f"{device}: {'it is offline' if word else 'no such device has ever been on this broker'}")

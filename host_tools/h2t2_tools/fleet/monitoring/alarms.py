@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from .device import Device, Rates
+from .state import State
 
 ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects meanwhile
 SILENT_S = 45.0  # a device that is online publishes its state every ten seconds, unless it is configured otherwise
@@ -60,59 +61,55 @@ def of_device(
         unix_s: the time now, Unix seconds.
         listening: Fleet.listening.
     """
-    raised: list[Alarm] = []
-
-    def say(kind: str, text: str) -> None:
-        raised.append(Alarm(kind, text))
-
     state = device.state
     asleep = state is not None and state.duty is not None
+    texts = dict.fromkeys(KINDS, "")
     if device.online is False and not asleep:
-        say("offline", "it is not connected to the broker")
-    elif (device.last_message or device.online) and unix_s - max(device.last_message, listening) > (
-        ASLEEP_S if asleep else SILENT_S
-    ):
-        quiet = unix_s - (device.last_message or listening)
-        say("silent", f"no message for {quiet:.0f} s; a telemetry_s above ten seconds explains this")
-    if state is None:
-        return raised
-    sensor, actuator = _sensor(rates), _actuator(device, rates)
-    if sensor:
-        say("sensor", sensor)
-    if actuator:
-        say("actuator", actuator)
-    idle = _idle(device, ASLEEP_S if asleep else IDLE_S)
-    if idle and not raised:
-        say("decides nothing", idle)
+        texts["offline"] = "it is not connected to the broker"
+    elif device.last_message or device.online:
+        quiet = unix_s - max(device.last_message, listening)
+        if quiet > (ASLEEP_S if asleep else SILENT_S):
+            since = unix_s - (device.last_message or listening)
+            texts["silent"] = f"no message for {since:.0f} s; a telemetry_s above ten seconds explains this"
+    if state is not None:
+        texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
+        if not any(texts.values()):
+            texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
+        texts.update(_of_state(device, state, rates, lately))
+        restarts = device.restarts(unix_s)
+        if restarts >= RESTARTS:
+            cause = f", last because of: {state.start}" if state.start else ""
+            texts["restarts"] = f"it has started {restarts} times within an hour{cause}"
+    return [Alarm(kind, texts[kind]) for kind in KINDS if texts[kind]]
+
+
+def _of_state(device: Device, state: State, rates: Rates | None, lately: list[int] | None) -> dict[str, str]:
+    """Kind of alarm -> text, of what a state and its rates say."""
+    texts: dict[str, str] = {}
+    enough = rates is not None and rates.samples >= MIN_SAMPLES
     if device.online is not False:
         if state.link in LINKS:
-            say("unanswered", LINKS[state.link])
-        if rates and rates.samples >= MIN_SAMPLES and rates.fallbacks > FALLBACKS:
-            say("fallbacks", f"{rates.fallbacks:.0%} of its samples are decided locally although it wanted to offload them")
+            texts["unanswered"] = LINKS[state.link]
+        if rates and enough and rates.fallbacks > FALLBACKS:
+            share = f"{rates.fallbacks:.0%} of its samples"
+            texts["fallbacks"] = f"{share} are decided locally although it wanted to offload them"
     if state.namesakes:
-        say("namesakes", "another device has this name: rename one")
+        texts["namesakes"] = "another device has this name: rename one"
     if device.usual and lately and len(device.usual) == len(lately):
         index = stability(device.usual, lately)
         if index > MOVED:
-            say(
-                "drift",
-                f"the distribution of its scores has changed (stability index {index:.2f}): does it see other things?",
-            )
-    if rates and rates.samples >= MIN_SAMPLES and rates.saturated > SATURATED:
-        say(
-            "saturated",
-            f"{rates.saturated:.0%} of its samples lie far outside the calibration of its models: is it the right scaler?",
-        )
+            change = f"the distribution of its scores has changed (stability index {index:.2f})"
+            texts["drift"] = f"{change}: does it see other things?"
+    if rates and enough and rates.saturated > SATURATED:
+        share = f"{rates.saturated:.0%} of its samples"
+        texts["saturated"] = f"{share} lie far outside the calibration of its models: is it the right scaler?"
     if device.off_s is not None and abs(device.off_s) > CLOCK_S:
-        say("clock", f"its clock is {abs(device.off_s):.0f} s {'ahead' if device.off_s > 0 else 'behind'}")
+        texts["clock"] = f"its clock is {abs(device.off_s):.0f} s {'ahead' if device.off_s > 0 else 'behind'}"
     elif state.time == 0:
-        say("clock", "its clock is not set")
+        texts["clock"] = "its clock is not set"
     if state.update and state.update.said.startswith("back: "):
-        say("update", f"it rolled back package {state.update.tried}: {state.update.said.removeprefix('back: ')}")
-    restarts = device.restarts(unix_s)
-    if restarts >= RESTARTS:
-        say("restarts", f"it has started {restarts} times within an hour{state.start and f', last because of: {state.start}'}")
-    return raised
+        texts["update"] = f"it rolled back package {state.update.tried}: {state.update.said.removeprefix('back: ')}"
+    return texts
 
 
 def _sensor(rates: Rates | None) -> str:

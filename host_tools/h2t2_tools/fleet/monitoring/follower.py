@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from h2t2.cpython.mqtt_session import Session, make_client
+from h2t2.cpython.mqtt_session import Session
 from h2t2.link import wire
 
 from ...common.errors import Failure
 from .. import home_assistant
-from ..endpoint import Endpoint, unreachable
+from ..connection import connect
+from ..endpoint import Endpoint
 from .fleet import Fleet
 
-LARGEST = 1 << 16  # bytes of a packet
 KEEP_ALIVE_S = 10  # a lost broker is noticed within twice that: before a device counts as silent
 GATHER_MS = 100  # between two reads: waking the thread for every message costs twice as much
 REMOVED_S = 3.0  # how long the broker may take to delete what it retains of a device
@@ -36,19 +36,12 @@ class Follower:
         self._handlers = dict(handlers or {})
         self._lock = threading.Lock()
         self._to = to
-        topics = [*Fleet.topics(), *self._handlers]
-        self._session = Session(
-            to.host, to.port, self._client, topics, keep_alive=KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS
-        )
+        self._session: Session
 
     def start(self) -> Follower:
-        """Failure, saying why, where the broker cannot be had."""
-        self._session.start()
-        try:
-            self._session.open()
-        except OSError as error:
-            self._session.close()
-            raise unreachable(error) from None
+        """Connect. Failure where the broker cannot be reached."""
+        topics = [*Fleet.topics(), *self._handlers]
+        self._session = connect(self._to, topics, self._take, keep_alive=KEEP_ALIVE_S, on_up=self._on_up, gather_ms=GATHER_MS)
         return self
 
     def close(self) -> None:
@@ -103,12 +96,7 @@ class Follower:
         with self._lock:
             self._fleet.listen()
 
-    def _client(self) -> Any:
-        client = make_client("", limit=LARGEST, **self._to.login)
-        client.on_message = self._on_message
-        return client
-
-    def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
+    def _take(self, message: Any) -> None:
         """Raise nothing: an exception would end the connection, and a retained message would come again with the next one."""
         with self._lock:
             try:

@@ -13,13 +13,12 @@ from fnmatch import fnmatchcase
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2.link import wire
 
 from ...common.errors import Failure, UserError
-from ..endpoint import Endpoint, unreachable
+from ..connection import connect
+from ..endpoint import Endpoint
 from ..monitoring.fleet import Fleet
-from ..monitoring.follower import LARGEST
 from .delivery import ENDED, INSTALLED, Delivery
 from .health import Health
 from .package import Package
@@ -113,23 +112,11 @@ class _Connection:
         self._messages: SimpleQueue[tuple[str, bytes, bool]] = SimpleQueue()
         self._answers: dict[str, Delivery] = {}
         topics = [wire.topic("+", leaf) for leaf in ("status", "state", "answer")]
-
-        def connect() -> Any:
-            client = make_client("", limit=LARGEST, **to.login)
-            client.on_message = lambda _client, _data, message: self._messages.put(
-                (message.topic, bytes(message.payload), message.retain)
-            )
-            return client
-
-        self._session = Session(to.host, to.port, connect, topics)
+        self._session = connect(
+            to, topics, lambda message: self._messages.put((message.topic, bytes(message.payload), message.retain))
+        )
 
     def __enter__(self) -> _Connection:
-        self._session.start()
-        try:
-            self._session.open()
-        except OSError as error:
-            self._session.close()
-            raise unreachable(error) from None
         return self
 
     def __exit__(self, *_: object) -> None:
