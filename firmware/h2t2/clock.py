@@ -1,8 +1,10 @@
 # Milliseconds that wrap, the same on CPython and MicroPython: compare only with ticks_diff. Seconds, and the time of day.
 try:
-    from time import ticks_add, ticks_diff, ticks_ms  # type: ignore[attr-defined]
+    from time import ticks_add as ticks_add  # type: ignore[attr-defined]
+    from time import ticks_diff as ticks_diff  # type: ignore[attr-defined]
+    from time import ticks_ms as ticks_ms  # type: ignore[attr-defined]
 except ImportError:
-    from time import monotonic_ns
+    from time import monotonic_ns as monotonic_ns
 
     _PERIOD = 1 << 30
 
@@ -19,34 +21,39 @@ except ImportError:
         return (a - b + _PERIOD // 2) % _PERIOD - _PERIOD // 2
 
 
-FAR_MS = 1 << 29  # further than any end: nothing hurries
+FAR_MS = 1 << 29  # later than any deadline
 
 
-def remaining(end: int, most: int) -> int:
-    """Milliseconds until `end`, set at most `most` before it; 0 when it is past, or the clock has jumped back meanwhile."""
-    left = ticks_diff(end, ticks_ms())
-    return left if 0 < left <= most else 0
+def remaining(end: int, limit: int) -> int:
+    """Return the milliseconds until `end`; 0 if it is past, or further than `limit`, as the clock has jumped back."""
+    wait = ticks_diff(end, ticks_ms())
+    return wait if 0 < wait <= limit else 0
 
 
 def longest(of_late: int, began: int) -> int:
-    """What something takes, milliseconds: the longest of late, with a new measurement that began then.
+    """Return the longest duration of late, milliseconds, with a new measurement.
 
-    It falls by an eighth each time, and at most doubles: a clock that jumps must not make it last ten minutes.
+    It falls by an eighth each time and at most doubles, so that a clock that jumps has little effect.
+
+    Args:
+        of_late: The last result.
+        began: Ticks at the beginning of the new measurement.
     """
-    return max(of_late - (of_late >> 3), min(ticks_diff(ticks_ms(), began), 2 * of_late + 100))
+    return max(of_late - (of_late >> 3), min(ticks_diff(ticks_ms(), began), 2 * of_late + 100))  # type: ignore[no-any-return]
 
 
-SET = 1735689600  # 2025: a clock that says less was never set
+SET = 1735689600  # the year 2025: an earlier time shows that the clock was never set
 
 
 class Stopwatch:
-    """Whole seconds since it was made, for longer than the ticks' period; asked at least once in six days."""
+    """Counts seconds for longer than the ticks' period; call seconds() at least once in six days."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.last = ticks_ms()
         self.total = 0
 
     def seconds(self) -> int:
+        """Return the whole seconds since the start."""
         waited = ticks_diff(ticks_ms(), self.last)
         if waited < 0:  # the clock has jumped back
             self.last = ticks_ms()
@@ -57,7 +64,7 @@ class Stopwatch:
 
 
 def unix_now() -> int:
-    """Seconds since 1970, or 0 while the clock is not set: a board starts in 2000 or 2021."""
+    """Return the seconds since 1970, or 0 while the clock is not set: a board starts in 2000 or 2021."""
     from time import gmtime, time
 
     now = int(time()) + (946684800 if gmtime(0)[0] == 2000 else 0)

@@ -1,12 +1,11 @@
-# Modules of this package that a board needs for a while only: it forgets their code, whose memory serves something else.
+# Modules of this package that a board needs only for a while: it unloads their code, so that the memory is free.
 import sys
 
 IS_BOARD = sys.implementation.name == "micropython"
 
 
-def forget(name) -> None:
-    """Take a module of this package, "link.ntp" for example, out of memory, until it is imported again. Its importers must not
-    keep it under a name of theirs."""
+def forget(name: str) -> None:
+    """Unload a module of this package ("link.ntp") until it is imported again. No importer may keep a name for it."""
     package, _, leaf = ("h2t2." + name).rpartition(".")
     if sys.modules.pop(package + "." + leaf, None):
         delattr(sys.modules[package], leaf)

@@ -273,7 +273,7 @@ def test_a_start_tells_a_waking_from_an_update_and_the_watchdog():
                 pico.wait("reset")
                 pico.wait("ready")
                 repl.interrupt()
-            return repl.run("from h2t2.node import board, ports\nprint(board.start_cause(), ports.here().watchdog_ms)")
+            return repl.run("from h2t2.node import board, ports\nprint(board.start_cause(), ports.this_port().watchdog_ms)")
 
         assert told() == "pwron 8388\n"
         assert told("from h2t2.node import board\nboard.restart(board.UPDATED)") == "update 8388\n"

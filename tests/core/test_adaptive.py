@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h2t2.core import forecaster
-from h2t2.core.adaptive import LOWER, Adaptive, part
+from h2t2.core.adaptive import LOWER, Adaptive, logistic
 from h2t2.core.forecaster import Forecaster, P, square_root
 from h2t2.core.numbers import ONE
 from h2t2.core.policy import OFFLOAD
@@ -35,8 +35,8 @@ def test_square_root(x):
 
 
 @pytest.mark.parametrize("lead", [-(2**29), -100000, -1, 0, 1, 16384, 2**29])
-def test_part_is_the_logistic_of_a_logarithm(lead):
-    assert part(lead, 0) / ONE == pytest.approx(1 / (1 + 2.0 ** min(1000, -lead / 2**14)), abs=2e-4)
+def test_logistic_of_a_logarithm(lead):
+    assert logistic(lead, 0) / ONE == pytest.approx(1 / (1 + 2.0 ** min(1000, -lead / 2**14)), abs=2e-4)
 
 
 @pytest.mark.parametrize("k", [3, 12])

@@ -110,7 +110,7 @@ def test_the_wait_between_two_starts_rests(monkeypatch, tmp_path):
 
     monkeypatch.setattr(start, "_run", run)
     monkeypatch.setattr(start, "Stopwatch", Watch)
-    monkeypatch.setattr(board, "rest", lambda ms: rests.append(ms))
+    monkeypatch.setattr(board, "pause", lambda ms: rests.append(ms))
     monkeypatch.setattr(board, "watchdog", lambda _: lambda: fed.append(1))
     start.main(str(tmp_path / "config.json"))
     assert rests == [100] * 10 and len(fed) == 10

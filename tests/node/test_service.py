@@ -258,7 +258,7 @@ def test_a_node_sleeps_though_neither_its_snapshot_nor_its_report_has_room(monke
 def test_turns_that_fail_do_not_spin(monkeypatch):
     rests = []
     service, node, _, _ = running()
-    monkeypatch.setattr(h2t2.node.service, "rest", lambda ms: rests.append(ms) or len(rests) == 5 and service.stop())
+    monkeypatch.setattr(h2t2.node.service, "pause", lambda ms: rests.append(ms) or len(rests) == 5 and service.stop())
     monkeypatch.setattr(service, "_turn", lambda: bytearray(1 << 62))
     service.run()
     assert len(rests) == 5 == service.errors and min(rests) >= 10

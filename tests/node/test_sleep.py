@@ -107,7 +107,7 @@ def test_the_watchdog_of_this_emulation_does_end_what_does_not_feed_it(world, tm
         world.machine.lightsleep(9000)
         world.pass_ms(9000)
     with pytest.raises(ValueError):
-        world.machine.WDT(timeout=ports.here().watchdog_ms + 1 if world.chip != ESP32 else 0)
+        world.machine.WDT(timeout=ports.this_port().watchdog_ms + 1 if world.chip != ESP32 else 0)
 
 
 def test_a_start_says_whether_it_woke_was_updated_or_had_a_watchdog(world):

@@ -35,9 +35,9 @@ def offload_wish(belief: "array[int]", effective: "array[int]", floor: int) -> i
     high = belief[HIGH]
     fp = effective[FP]
     fn = effective[FN]
-    zero = p * fn
-    one = (ONE - p) * fp
-    guess = 1 if one <= zero else 0
+    cost_0 = p * fn
+    cost_1 = (ONE - p) * fp
+    guess = 1 if cost_1 <= cost_0 else 0
     if effective[LOWER] < effective[UPPER] and high > effective[LOWER] and low < effective[UPPER]:
         return ONE << 1 | guess
     if guess:
@@ -45,13 +45,13 @@ def offload_wish(belief: "array[int]", effective: "array[int]", floor: int) -> i
     else:
         gain = (high * fn >> 15) - ((ONE - high) * fp >> 15)
     if gain > 0:
-        extra = max(33, effective[FEE] - (min(zero, one) >> 15))
+        extra = max(33, effective[FEE] - (min(cost_0, cost_1) >> 15))
         gain = min((gain << 14) // extra, 4194304) * 200 // (200 + belief[COUNT]) << 1
         floor = max(floor, min(ONE, gain))
     return floor << 1 | guess
 
 
-def part(lead: int, unit: int) -> int:
+def logistic(lead: int, unit: int) -> int:
     """Return 1 / (1 + 2^-lead) in Q15, for a logarithm |lead| < 2^30 in units of 2^unit of its last place."""
     x = exp2(abs(lead), unit) >> 14
     return (ONE_Q29 if lead >= 0 else x << 14) // (ONE + x) << 1
@@ -150,7 +150,7 @@ class Adaptive(H2T2):
         self.wish = x >> 1
         self.certain = self.wish == floor
         unit = self.experts.unit
-        return part((self.start + self.lead >> 6 + unit) - total, unit)
+        return logistic((self.start + self.lead >> 6 + unit) - total, unit)
 
     def decide(self, k: int) -> int:
         """As H2T2.decide."""

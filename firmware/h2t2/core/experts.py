@@ -117,20 +117,20 @@ class Experts:
         losses = self.losses
         size = self.n
         unit = self.unit
-        left = n << 1
-        if left < size:
-            right = left + 1
+        lower = n << 1
+        if lower < size:
+            upper = lower + 1
         else:
-            left = right = 0
+            lower = upper = 0
         while n >= last:
             a = losses[n]
             b = losses[n + size]
-            y = v[right] - b
-            p[n] = log_add(log_add(p[left], p[right] - a - b, unit), u[left] + y, unit)
-            u[n] = log_add(u[left], u[right] - a, unit)
-            v[n] = log_add(v[left], y, unit)
-            left = n & -2
-            right = left + 1
+            y = v[upper] - b
+            p[n] = log_add(log_add(p[lower], p[upper] - a - b, unit), u[lower] + y, unit)
+            u[n] = log_add(u[lower], u[upper] - a, unit)
+            v[n] = log_add(v[lower], y, unit)
+            lower = n & -2
+            upper = lower + 1
             n >>= 1
 
     def charge(self, k: int, loss: "array[int]") -> None:

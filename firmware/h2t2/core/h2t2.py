@@ -49,15 +49,14 @@ class H2T2(Policy):
         """Algorithm 1 as printed is feedback="explored", exploration="epsilon".
 
         Args:
-            bits: The score has 2^bits bins, 1..12.
+            bits: 1..12; the score has 2^bits bins.
             beta, delta_fp, delta_fn: Costs of an offload, a false positive, a false negative, 0..32768.
             eta: Learning rate in Q26, 1..372000000 (5.5).
             epsilon: Exploration rate, 1..32768.
-            seed: Of the draws.
             feedback: "all" (phi / P(offload) on every offload) or "explored" (the paper: phi / epsilon when explored).
             exploration: "anytime" (epsilon_t = 2 / floor(4 t^(1/3)), at most 1/2; `epsilon` unused) or "epsilon" (fixed).
             half_life: 0, or rounds between two halvings of all losses; t of "anytime" then stops at twice that.
-            window: Number of labels that may be outstanding.
+            seed, window: Of the draws; number of labels that may be outstanding.
             rdl_fp, rdl_fn: Known error rates of the remote model, sum below 1.
 
         Raises:
@@ -77,7 +76,7 @@ class H2T2(Policy):
         Policy.__init__(self, seed, window)
         self.bits = bits
         self.experts = Experts(bits)
-        self.all = feedback == "all"
+        self.learns_all = feedback == "all"
         self.anytime = exploration == "anytime"
         self.epsilon = epsilon
         self.half_life = half_life
@@ -133,7 +132,7 @@ class H2T2(Policy):
         offload = experts.offload
         if psi < offload or explore:
             chance = 0
-            if self.all:
+            if self.learns_all:
                 chance = experts.chance
                 chance += times(ONE_Q29 - chance, self.epsilon)
             elif explore:
@@ -206,7 +205,7 @@ class H2T2(Policy):
 
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
-        return self.bits, self.rate, self.all, self.anytime, self.half_life, self.rdl_fp, self.rdl_fn
+        return self.bits, self.rate, self.learns_all, self.anytime, self.half_life, self.rdl_fp, self.rdl_fn
 
     def offload_chance(self) -> int:
         """As Policy.offload_chance, exploration included."""

@@ -91,7 +91,7 @@ def scale(x: int, q15: int, loss: "array[int]", at: int) -> None:
     a = x if x > 0 else -x
     b = (a & 32767) * q15
     a = (a >> 15) * q15 + (b >> 15)
-    _put(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3, loss, at)
+    _store(x, a >> 12, (a & 4095) << 2 | b >> 13 & 3, loss, at)
 
 
 def divide(x: int, p: int, loss: "array[int]", at: int) -> None:
@@ -117,10 +117,10 @@ def divide(x: int, p: int, loss: "array[int]", at: int) -> None:
         a = 67108863
         b = FINE
         shift = 0
-    _put(x, a << shift | b >> 14 - shift, b << shift & FINE, loss, at)
+    _store(x, a << shift | b >> 14 - shift, b << shift & FINE, loss, at)
 
 
-def _put(sign: int, octaves: int, fine: int, loss: "array[int]", at: int) -> None:
+def _store(sign: int, octaves: int, fine: int, loss: "array[int]", at: int) -> None:
     """Store a loss with its sign."""
     if sign < 0:
         octaves = -octaves - (fine > 0)

@@ -59,31 +59,49 @@ class Policy:
         self.age = self.lessons = 0  # age: rounds since H2T2 last halved its losses by half_life
         self.ticket = self.local = 0
 
-    def decide(self, score: "Any") -> int:
-        """Play a round and return the class to act on, or OFFLOAD; then `ticket` and `local` are set."""
-        raise NotImplementedError
+    if 0:  # what each policy defines; boards have no room for these stubs
 
-    def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """Learn the label of an offload and return whether it taught something.
+        def decide(self, score: "Any") -> int:
+            """Play a round and return the class to act on, or OFFLOAD; then `ticket` and `local` are set."""
+            raise NotImplementedError
 
-        Args:
-            ticket: An outstanding ticket. Others are counted in `tickets.refused`.
-            label: The remote model's class.
-            beta: What the offload really cost, Q15; -1: what decide() charged.
-        """
-        raise NotImplementedError
+        def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
+            """Learn the label of an offload and return whether it taught something.
+
+            Args:
+                ticket: An outstanding ticket. Others are counted in `tickets.refused`.
+                label: The remote model's class.
+                beta: What the offload really cost, Q15; -1: what decide() charged.
+            """
+            raise NotImplementedError
+
+        def likely(self, score: "Any") -> int:
+            """Return the class to act on without an offload. This draws, charges and learns nothing."""
+            raise NotImplementedError
+
+        def offload_chance(self) -> int:
+            """Return the probability, Q15, with which the last round offloaded."""
+            raise NotImplementedError
+
+        def settings(self) -> "tuple[int, ...]":
+            """Return the options it was made with. Policies of one kind with equal settings may exchange states."""
+            raise NotImplementedError
+
+        def set_deltas(self, fp: int, fn: int) -> None:
+            """Set the costs of a false positive and of a false negative for the labels to come."""
+            raise NotImplementedError
+
+        def derive(self) -> None:
+            """Compute anew what follows from the state."""
+            raise NotImplementedError
 
     def lose(self, ticket: int) -> int:
         """Give up a ticket; return its fallback class, or -1 if it is not outstanding. Its cost stays charged."""
         return self.tickets.lose(ticket)
 
-    def likely(self, score: "Any") -> int:
-        """Return the class to act on without an offload. This draws, charges and learns nothing."""
-        raise NotImplementedError
-
     def bin(self, score: "Any") -> int:
         """Return the bin of a score."""
-        return score
+        return score  # type: ignore[no-any-return]
 
     def safest_class(self) -> int:
         """Return the class whose mistakes cost least: the one to act on without a score."""
@@ -94,14 +112,6 @@ class Policy:
         if local == label:
             return 0
         return self.delta_fn if label else self.delta_fp
-
-    def offload_chance(self) -> int:
-        """Return the probability, Q15, with which the last round offloaded."""
-        raise NotImplementedError
-
-    def settings(self) -> "tuple[int, ...]":
-        """Return the options it was made with. Policies of one kind with equal settings may exchange states."""
-        raise NotImplementedError
 
     def cost_list(self) -> "tuple[int, ...]":
         """Return the costs in force."""
@@ -121,10 +131,6 @@ class Policy:
     def set_charge(self, beta: int) -> None:
         """Set what an offload is charged until the next set_charge() or set_beta()."""
         self.charge = beta
-
-    def set_deltas(self, fp: int, fn: int) -> None:
-        """Set the costs of a false positive and of a false negative for the labels to come."""
-        raise NotImplementedError
 
     def change_costs(self, entries: "list[list[int]]") -> None:
         """Change entries of a cost matrix. ValueError for a policy without a matrix."""
@@ -161,10 +167,6 @@ class Policy:
         With a reference n, an item is at most the item n places before it in the state as well.
         """
         return iter(())
-
-    def derive(self) -> None:
-        """Compute anew what follows from the state."""
-        raise NotImplementedError
 
     def state_size(self) -> int:
         """Return the number of integers in the state."""

@@ -11,7 +11,7 @@ HEADER_SIZE = 48
 STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels
 STEP_SIZE = 20
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
-COLLECT_AFTER = 2048  # bytes that are allocated between two collections while a node starts
+OFTEN, RARELY = 2048, 8192  # bytes allocated between two collections: while a node starts, and while it runs
 _reserved = {}  # type: dict[int, bytearray]
 
 
@@ -86,12 +86,19 @@ def in_flash(file) -> bool:
     return True
 
 
+def collect_rarely() -> None:
+    """Collect garbage, and from now on more rarely: the modules of the node are in place."""
+    gc.collect()
+    if hasattr(gc, "threshold"):
+        gc.threshold(RARELY)
+
+
 def reserve_for_node(path: str = "config.json") -> None:
     """Reserve the buffers of the model in a node's configuration, before the node's modules are imported.
 
     It ignores a configuration or a model that it cannot read; start.main() reports the reason later.
     """
-    gc.threshold(COLLECT_AFTER)  # type: ignore[attr-defined]  # garbage of the imports would lie between the modules
+    gc.threshold(OFTEN)  # type: ignore[attr-defined]  # garbage of the imports would lie between the modules
     try:
         with open(path) as file:
             config = json.load(file)

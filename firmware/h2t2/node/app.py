@@ -1,5 +1,5 @@
-# A program of one's own around a node, app.py: what it measures, and what it does with a decision. The same file on a Pi and
-# on a board; docs/your-sensor.md shows one.
+# The user's program around a node, app.py: it measures and acts on decisions. The same file runs on a Pi and on a board;
+# docs/your-sensor.md shows one.
 from binascii import hexlify
 from struct import pack
 
@@ -8,13 +8,24 @@ from ..link import wire
 from .measured import Measured
 from .service import SOURCES
 
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
+
 
 class Decision:
-    """label: the class, from 0. source: "local", "remote", or "fallback" where no answer came. score: the local model's of
-    class 1, or, of more classes than two, the largest; the middle of its bin, -1 where that model failed. tag: what sense()
-    gave. late: whether it came after the deadline."""
+    """What the program's act() receives.
 
-    def __init__(self, label, source, *, score, tag, late):
+    Attributes:
+        label: The class, from 0.
+        source: "local", "remote", or "fallback" if no answer came.
+        score: The local model's score of class 1 (of more than two classes the largest score): the middle of its bin; -1 if
+            the model failed.
+        tag: What sense() returned.
+        late: Whether the decision came after the deadline.
+    """
+
+    def __init__(self, label: int, source: str, *, score: float, tag: "Any", late: bool):
         self.label = label
         self.source = source
         self.score = score
@@ -23,18 +34,27 @@ class Decision:
 
 
 class App:
-    """program: a module with sense() and act(decision), and, where it wishes, setup(config) and remote(measured).
+    """Connects the user's program with a node.
 
-    sense() gives the numbers of one sample, or None for nothing now; StopIteration ends. Where the pair has a window, it gives
-    one measurement, and the window's features are the sample; where it has a picture, a picture's bytes. remote() is given what
-    sense() gave, of a window the features, and gives what an offload of the sample sends, numbers or bytes as they are; without
-    it the remote model is sent the same sample. `patient = True` in it: samples can wait (a file) while an answer is on its
-    way; else they are decided here meanwhile. config: as start takes it; its `measured` says how numbers become the models'
-    int8. shown(n, k, decision, source): told of every decision too, after act().
-    ValueError for a program or a configuration that lacks something.
+    The program is a module with sense() and act(decision), and perhaps setup(config) and remote(measured). sense() returns the
+    numbers of a sample, or None for nothing now; StopIteration ends the node. If the pair has a window, sense() returns a
+    measurement, and the window's features are the sample; if it has a picture, sense() returns a picture's bytes. remote()
+    receives what sense() returned (of a window the features) and returns what an offload sends, numbers or bytes; without it an
+    offload sends the same sample. With `patient = True` samples can wait (in a file) for an answer; otherwise the node decides
+    them locally meanwhile.
+
+    Args:
+        program: The module.
+        config: As of start.service(); its `measured` says how numbers become the int8 inputs of the models.
+        observer: Called with number, bin, decision and source of each sample after act().
+
+    Raises:
+        ValueError: The program or the configuration lacks something.
     """
 
-    def __init__(self, program, config, shown=None):
+    def __init__(
+        self, program: "Any", config: "dict[str, Any]", observer: "Callable[[int, int, int, int], object] | None" = None
+    ):
         for name in ("sense", "act"):
             if not hasattr(program, name):
                 raise ValueError("app: it has no function %s()" % name)
@@ -46,9 +66,8 @@ class App:
         self.remote = Measured(**config["measured"]["remote"])
         arguments = config["arguments"]
         self.steps = 2 << arguments["bits"]
-        self.least = 1 / len(arguments["costs"]) if "costs" in arguments else 0  # the score at which bins begin
-        self.window = None
-        self.picture = None
+        self.lowest = 1 / len(arguments["costs"]) if "costs" in arguments else 0  # the score at which bins begin
+        self.window = self.picture = None
         if config["measured"].get("window"):
             from .window import Window
 
@@ -59,62 +78,62 @@ class App:
             self.picture = Picture(**config["measured"]["picture"])
         self.dtype = config.get("remote_dtype", wire.INT8)
         self.deadline_ms = config["deadline_ms"]
-        self.shown = shown
+        self.observer = observer
         self.count = 0  # of samples
         self.digest = digest(getattr(program, "__file__", ""))
         if hasattr(program, "setup"):
             program.setup(config)
 
-    def report(self) -> dict:
-        """For the state."""
+    def report(self) -> "dict[str, Any]":
+        """Return entries for the state."""
         return {"saturated": self.saturated(), "program": self.digest}
 
     def saturated(self) -> int:
-        """Samples with a number far outside what the models were calibrated with."""
+        """Return the number of samples with a number far outside the calibration of a model."""
         return max(self.local.saturated, self.remote.saturated)
 
-    def sense(self):
-        """As Sensing's sensor."""
+    def sense(self) -> "tuple[Any, Any, tuple[int, Any, int]] | None":
+        """Return a sample, as the sensor of Sensing."""
         measured = self.program.sense()
         if measured is None:
             return None
-        taken = self.window(measured) if self.window else measured
-        if taken is None:  # the window is not full yet
+        values = self.window(measured) if self.window else measured
+        if values is None:  # the window is not full yet
             return None
-        numbers = self.picture(taken) if self.picture else taken
+        numbers = self.picture(values) if self.picture else values
         local = self.local(numbers)
-        sent = self.program.remote(taken) if hasattr(self.program, "remote") else numbers
-        if not isinstance(sent, (bytes, bytearray, memoryview)):
-            sent = self._encoded(sent)
+        remote = self.program.remote(values) if hasattr(self.program, "remote") else numbers
+        if not isinstance(remote, (bytes, bytearray, memoryview)):
+            remote = self._encode(remote)
         self.count += 1
-        return local, sent, (self.count - 1, measured, ticks_ms())
+        return local, remote, (self.count - 1, measured, ticks_ms())
 
-    def _encoded(self, numbers):
-        """Numbers as what an offload sends of them."""
+    def _encode(self, numbers: "Any") -> bytes:
+        """Return the bytes that an offload sends for numbers."""
         if self.dtype == wire.RAW:
             raise ValueError("remote() gives %s; want bytes, as remote_dtype is raw" % type(numbers).__name__)
         if self.dtype == wire.FLOAT32:
-            picked = self.remote.picked(numbers)
-            if not all([x - x == 0 for x in picked]):
+            selected = self.remote.select(numbers)
+            if not all([x - x == 0 for x in selected]):
                 raise ValueError("a sample has a number that is not finite")
-            return pack("<%df" % len(picked), *picked)
-        made = self.remote(numbers)
-        return bytes(made) if self.dtype == wire.INT8 else bytes([q + 128 for q in made])
+            return pack("<%df" % len(selected), *selected)
+        quantised = self.remote(numbers)
+        return bytes(quantised) if self.dtype == wire.INT8 else bytes([q + 128 for q in quantised])
 
-    def act(self, tag, k, decision, source):
-        """As Node's act."""
+    def act(self, tag: "tuple[int, Any, int]", k: int, decision: int, source: int) -> None:
+        """Call the program's act(), as the `act` of Node."""
         n, measured, since = tag
-        score = self.least + (1 - self.least) * (2 * k + 1) / self.steps if k >= 0 else -1
+        score = self.lowest + (1 - self.lowest) * (2 * k + 1) / self.steps if k >= 0 else -1
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
         try:
             self.program.act(Decision(decision, SOURCES[source], score=score, tag=measured, late=late))
         finally:
-            if self.shown:
-                self.shown(n, k, decision, source)
+            if self.observer:
+                self.observer(n, k, decision, source)
 
 
 def digest(path: str) -> str:
-    """The first 16 hexadecimal digits of a file's SHA-256; "" where the file is not there, or the board has no SHA-256."""
+    """Return the first 16 hexadecimal digits of a file's SHA-256; "" without the file, or on a board without SHA-256."""
     try:
         from hashlib import sha256
 

@@ -1,5 +1,5 @@
-# A package on its way to this node: chunks in, a verified package in a file, or a reason why not. What a stranger can have
-# done by sending chunks: two of them are kept in RAM, and a signature is looked at, four times at once and then each 15 s.
+# A package on its way to this node: chunks become a verified package in a file, or are refused with a reason. A stranger who
+# sends chunks can make the node keep two of them in RAM and verify a signature, four times at once and then every 15 s.
 import os
 from binascii import crc32, unhexlify
 
@@ -7,17 +7,34 @@ from ..clock import Stopwatch
 from . import package
 from .commands import Limit
 
-FORGOTTEN_S = 60  # after which a package that has stopped coming makes way for another
-SYNCED = 4096  # bytes after which what came is on the disk for certain
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import BinaryIO
+
+    from .package import Head
+
+FORGOTTEN_S = 60  # after which another package may replace one that no longer arrives
+SYNCED = 4096  # bytes after which the node writes the file to the disk
 
 
 class Arrival:
-    """One package at a time, in the file `path`. key: the modulus, hexadecimal. limit: bytes of a package's body.
+    """Receives one package at a time.
 
-    admit(head): raises ValueError for a genuine package that is not for this node.
+    Args:
+        path: File for the package.
+        key: Modulus of the key that signs packages, hexadecimal.
+        limit: Largest number of bytes of a package's body.
+        admit: Called with the Head of a genuine package; it raises ValueError for one that is not for this node.
+
+    Attributes:
+        id, size: Of the package that arrives; received: how many of its bytes are here.
+        head: Its Head once it is verified; then `file` is open.
+        first: Beginning (head and signature) of a package that is not verified yet.
+        announced: (id, size) of that package.
+        next: Offset at which the sender of the last chunk is to continue.
     """
 
-    def __init__(self, path, *, key, limit, admit):
+    def __init__(self, path: str, *, key: str, limit: int, admit: "Callable[[Head], object]"):
         self.path = path
         self.key = key
         self.limit = limit
@@ -25,19 +42,18 @@ class Arrival:
         self.attempts = Limit()
         self.watch = Stopwatch()
         self.id = -1
-        self.size = self.have = 0  # bytes of the package, and how many of them came
-        self.head = None  # its Head once it is verified; then `file` is where it goes
-        self.file = None
-        self.first = b""  # what came of the head and signature of a package that is not verified yet
-        self.announced = None  # (id, size) of that package
-        self.next = 0  # the offset that the sender of the last chunk is to go on at
+        self.size = self.received = self.next = 0
+        self.head: "Head | None" = None
+        self.file: "BinaryIO | None" = None
+        self.first = b""
+        self.announced = None  # type: tuple[int, int] | None
 
-    def take(self, payload) -> bool:
-        """Take a chunk: True when the package is whole and verified. ValueError, saying why, for what is refused."""
+    def take(self, payload: bytes) -> bool:
+        """Take a chunk; return whether the package is complete and verified. ValueError with the reason of a refusal."""
         self.next = 0
         number, size, offset, crc, data = package.chunk_of(payload)
         if crc32(bytes(data)) & 0xFFFFFFFF != crc:
-            data = data[:0]  # it will be sent again
+            data = data[:0]  # the sender will repeat it
         if self.head and (number, size) == (self.id, self.size):
             self._take_more(offset, data)
         elif self.head and 0 <= self.watch.seconds() < FORGOTTEN_S:
@@ -46,35 +62,35 @@ class Arrival:
             self._take_first(number, size, offset, data)
         if not self.head or (number, size) != (self.id, self.size):
             return False
-        self.next = self.have
-        if self.have < self.size:
+        self.next = self.received
+        if self.received < self.size:
             return False
-        self._whole()
+        self._verify_body()
         return True
 
     def drop(self) -> None:
-        """Forget the package that is verified, and its file."""
+        """Forget the verified package and its file."""
         self._close()
         if self.head:
             remove(self.path)
         self.id = -1
-        self.size = self.have = 0
+        self.size = self.received = 0
         self.head = None
 
-    def _close(self):
+    def _close(self) -> None:
         if self.file:
             self.file.close()
             self.file = None
 
-    def _take_first(self, number, size, offset, data):
-        """A chunk of a package that is not verified yet. The package that has arrived in part stays as it is until this is."""
+    def _take_first(self, number: int, size: int, offset: int, data: memoryview) -> None:
+        """Take a chunk of a package that is not verified yet; a package that has arrived in part remains until it is."""
         if (number, size) != self.announced:
             self.first = b""
             self.announced = None
             if not package.SIGNED < size <= package.SIGNED + self.limit:
                 raise ValueError("a package of %d bytes; this node takes %d" % (size - package.SIGNED, self.limit))
             self.announced = number, size
-            if self._goes_on(number, size):
+            if self._continue_file(number, size):
                 return
         if not len(data) or offset != len(self.first):
             self.next = len(self.first)
@@ -84,8 +100,8 @@ class Arrival:
         self.next = len(self.first)
         if len(self.first) < package.SIGNED:
             return
-        head = self._verified(number, size)
-        self._close()  # the package before it has stopped coming, and makes way
+        head = self._verify_head(number, size)
+        self._close()  # the previous package no longer arrives
         try:
             self.file = open(self.path, "wb")
             self.file.write(self.first)
@@ -95,39 +111,39 @@ class Arrival:
             self._fail()
             raise
 
-    def _goes_on(self, number, size) -> bool:
-        """Whether that is the package whose beginning is in the file, since a start or another one that came to nothing."""
+    def _continue_file(self, number: int, size: int) -> bool:
+        """Continue the package whose beginning is in the file since before this start; return whether it is this one."""
         try:
             with open(self.path, "rb") as file:
                 first = file.read(package.SIGNED)
-                have = file.seek(0, 2)
+                received = file.seek(0, 2)
         except OSError:
             return False
-        if len(first) < package.SIGNED or package.id_of(first) != number or have > size:
+        if len(first) < package.SIGNED or package.id_of(first) != number or received > size:
             return False
         self.first = first
-        head = self._verified(number, size)
+        head = self._verify_head(number, size)
         self._close()
-        self._begin(head, number, size, have)
+        self._begin(head, number, size, received)
         self.file = open(self.path, "ab")
         return True
 
-    def _begin(self, head, number, size, have):
-        """From now on this package is the one that arrives."""
+    def _begin(self, head: "Head", number: int, size: int, received: int) -> None:
+        """Let this package be the one that arrives."""
         self.head = head
         self.id = number
         self.size = size
-        self.have = have
+        self.received = received
         self.first = b""
         self.announced = None
         self.watch = Stopwatch()
 
-    def _take_more(self, offset, data):
-        """A chunk of the package that is verified."""
-        self.next = self.have
-        if not len(data) or offset != self.have:
+    def _take_more(self, offset: int, data: memoryview) -> None:
+        """Take a chunk of the verified package."""
+        self.next = self.received
+        if not len(data) or offset != self.received:
             return
-        if len(data) > self.size - self.have:
+        if len(data) > self.size - self.received:
             raise ValueError("the chunk at %d goes beyond the package's end" % offset)
         try:
             self._write(data)
@@ -135,25 +151,24 @@ class Arrival:
             self._fail()
             raise
 
-    def _fail(self):
-        """The file cannot be written: nothing is left of it."""
+    def _fail(self) -> None:
+        """Remove a file that cannot be written."""
         self._close()
         remove(self.path)
         self.head = None
         self.drop()
 
-    def _write(self, data):
+    def _write(self, data: memoryview) -> None:
         if not len(data):
             return
         self.file.write(data)
-        if self.have // SYNCED != (self.have + len(data)) // SYNCED:
+        if self.received // SYNCED != (self.received + len(data)) // SYNCED:
             package.sync(self.file)
-        self.have += len(data)
+        self.received += len(data)
         self.watch = Stopwatch()
 
-    def _verified(self, number, size):
-        """The Head of the package whose head and signature are in `first`: ValueError unless they are genuine, and of a package
-        for this node."""
+    def _verify_head(self, number: int, size: int) -> "Head":
+        """Return the Head of the package that begins with `first`. ValueError unless it is genuine and for this node."""
         first = self.first
         self.first = b""
         self.announced = None
@@ -174,8 +189,8 @@ class Arrival:
         self.first = first
         return head
 
-    def _whole(self):
-        """All of it is here: ValueError unless it is what was signed."""
+    def _verify_body(self) -> None:
+        """Raise ValueError unless the complete file is what was signed."""
         package.sync(self.file)
         self._close()
         with open(self.path, "rb") as file:
@@ -186,7 +201,7 @@ class Arrival:
 
 
 def folder(path: str) -> str:
-    """The folder a file is in, with a slash at its end; "" for the current one."""
+    """Return the folder of a file, with a slash at its end; "" for the current one."""
     return path[: path.rfind("/") + 1]
 
 

@@ -1,19 +1,21 @@
-# What the hardware under a node gives, where it gives it: why it started, a watchdog, a log that outlives a reset. Where there
-# is none (CPython, MicroPython's unix port), these do nothing.
-import gc
+# The hardware under a node, where it exists: the cause of the start, a watchdog, a log that survives a reset. On CPython and on
+# MicroPython's unix port these functions do nothing.
 import os
 import sys
 
 from ..clock import unix_now
 
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
+
 WOKEN, UPDATED = "deepsleep", "update"  # causes of a start: the end of a deep sleep, a restart for an update
 CAUSES = ("PWRON_RESET", "HARD_RESET", "WDT_RESET", "DEEPSLEEP_RESET", "SOFT_RESET", "BROWNOUT_RESET")
 PLATFORM, MACHINE = sys.platform, getattr(sys.implementation, "_machine", "")
-RARELY = 8192  # bytes that are allocated between two collections: more would leave less of the heap in one piece
 
 
 def start_cause() -> str:
-    """Why the machine started last ("wdt": its watchdog), "" where it does not say. Ask once: a mark is read and removed."""
+    """Return the cause of this start ("wdt": the watchdog), "" if the machine does not say. Call it once: it removes a mark."""
     try:
         import machine  # type: ignore[import-not-found]
 
@@ -29,12 +31,18 @@ def start_cause() -> str:
     return "code %d" % cause
 
 
-def _mark(machine, value):
-    """(cause that the program left at the reset before, whether it was the program that reset the chip), of an RP2, whose
-    reset_cause() tells every start but the first as its watchdog's. value: left for the next start, in a register of the
-    watchdog that only loses it with the power: 1: WOKEN, 2: UPDATED."""
+def _mark(machine: "Any", value: int) -> "tuple[str, int]":
+    """Exchange the mark of an RP2, whose reset_cause() attributes every start but the first to the watchdog.
+
+    Args:
+        machine: The module.
+        value: For the next start, in a register of the watchdog that keeps it until the power goes: 1: WOKEN, 2: UPDATED.
+
+    Returns:
+        The cause that the program left at the last reset, and whether the program reset the chip.
+    """
     if PLATFORM != "rp2":
-        return "", False
+        return "", 0
     reason = 0x400D8008 if "RP2350" in MACHINE else 0x40058008  # bit 1: the program did it
     memory = machine.mem32
     mark = memory[reason + 4]
@@ -42,35 +50,27 @@ def _mark(machine, value):
     return {1: WOKEN, 2: UPDATED}.get(mark, "hard"), memory[reason] & 2
 
 
-def watchdog(ms: int):
-    """A function that feeds a hardware watchdog of so many milliseconds, started now; it does nothing for 0 or without one."""
+def watchdog(ms: int) -> "Callable[[], object]":
+    """Start a hardware watchdog of so many milliseconds; return the function that feeds it. 0 or no hardware: none."""
     if ms:
         try:
             from machine import WDT
 
-            return WDT(timeout=ms).feed
+            return WDT(timeout=ms).feed  # type: ignore[no-any-return]
         except (ImportError, AttributeError):
             pass
     return lambda: None
 
 
-def settled() -> None:
-    """A node is put together: from now on a board collects garbage more rarely."""
-    gc.collect()
-    if hasattr(gc, "threshold"):
-        gc.threshold(RARELY)
-
-
-def rest(ms: int) -> None:
-    """Do nothing for so many milliseconds."""
+def pause(ms: int) -> None:
+    """Wait."""
     from time import sleep
 
     sleep(ms / 1000)
 
 
 def restart(cause: str) -> None:
-    """Reset a board, so that it begins with an empty heap; where there is none, nothing. cause: UPDATED or WOKEN, for the start
-    to come."""
+    """Reset a board, so that it begins with an empty heap. cause: UPDATED or WOKEN, for the next start."""
     try:
         import machine
 
@@ -81,14 +81,16 @@ def restart(cause: str) -> None:
 
 
 class Log:
-    """Prints lines, and keeps the last ones in a file, with the time: at most `most` bytes there and as many in <path>.old.
+    """Prints lines, and keeps the last ones in a file, with the time.
 
-    path "": prints only. A file that cannot be written is left alone until the next start.
+    Args:
+        path: Of the file; "": it prints only. A file that cannot be written is not tried again before the next start.
+        limit: Largest number of bytes in the file, and in <path>.old.
     """
 
-    def __init__(self, path: str = "", most: int = 8192):
+    def __init__(self, path: str = "", limit: int = 8192):
         self.path = path
-        self.most = most
+        self.limit = limit
 
     def __call__(self, line: str) -> None:
         print("h2t2: %s" % line)
@@ -98,23 +100,23 @@ class Log:
             with open(self.path, "a") as file:
                 file.write("%d %s\n" % (unix_now(), line[:512]))
                 size = file.tell()
-            if size >= self.most:
+            if size >= self.limit:
                 os.rename(self.path, self.path + ".old")
         except OSError as error:
             self.path = ""
             print("h2t2: the log is not kept: %s" % error)
 
-    def exception(self, error) -> None:
-        """A traceback."""
+    def exception(self, error: BaseException) -> None:
+        """Log a traceback."""
         if hasattr(sys, "print_exception"):  # MicroPython
             import io
 
             buffer = io.StringIO()
             sys.print_exception(error, buffer)
-            told = buffer.getvalue()
+            traceback = buffer.getvalue()
         else:
             from traceback import format_exception
 
-            told = "".join(format_exception(error))
-        for line in told.strip().split("\n"):
+            traceback = "".join(format_exception(error))
+        for line in traceback.strip().split("\n"):
             self(line)

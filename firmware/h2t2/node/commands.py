@@ -118,13 +118,13 @@ class Limit:
 
     def passes(self) -> bool:
         """Return whether a command may be carried out now, and count it."""
-        now = ticks_ms()
-        waited = ticks_diff(now, self.since)
+        ticks = ticks_ms()
+        waited = ticks_diff(ticks, self.since)
         if waited < 0 or self.credit == BURST:  # the clock has jumped, or nothing to refill
-            self.since = now
+            self.since = ticks
         elif waited >= EVERY_MS:
             self.credit = min(BURST, self.credit + waited // EVERY_MS)
-            self.since = now
+            self.since = ticks
         if not self.credit:
             return False
         self.credit -= 1
@@ -145,13 +145,7 @@ class Desk:
         self.log = log
         self.limit = Limit()
         self.answers = []  # type: list[tuple[str, str]]  # (id, answer) of the last
-        self.carried_out = self.refused = self.reported = 0
-
-    def news(self) -> bool:
-        """Return whether a command was carried out since the last call."""
-        news = self.carried_out != self.reported
-        self.reported = self.carried_out
-        return news
+        self.carried_out = self.refused = 0
 
     def take(self, payload: bytes) -> str:
         """Carry out a command; return the answer, JSON: {"id", "ok", "why"}; why: the reason of a refusal, or a note."""
@@ -162,9 +156,9 @@ class Desk:
             for answered, answer in self.answers:
                 if id and id == answered:
                     return answer
-            now = unix_now()
-            if command.until and now > command.until:
-                raise ValueError("it came %d s after its time; is the clock right?" % (now - command.until), id)
+            seconds = unix_now()
+            if command.until and seconds > command.until:
+                raise ValueError("it came %d s after its time; is the clock right?" % (seconds - command.until), id)
             if not self.limit.passes():
                 raise ValueError("more commands than one each %d s" % (EVERY_MS // 1000), id)
         except ValueError as error:
@@ -172,7 +166,7 @@ class Desk:
             if self.refused < 20 or not self.refused & 1023:  # a stranger must not fill the log
                 self.log("command refused: %s" % error.args[0])
             return json.dumps({"id": error.args[1], "ok": False, "why": error.args[0]})
-        if command.until and not now:
+        if command.until and not seconds:
             note = "the clock is not set: its expiry was not looked at"
         try:
             note = self.act(command) or note

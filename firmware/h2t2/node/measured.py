@@ -1,40 +1,54 @@
-# From what a sensor measured to a model's int8 input. Integers give the same integers on every interpreter; floats are rounded
-# as the machine's own floats are, which may differ by one where they lie between two.
+# From measurements to the int8 input of a model. Integers give the same integers on every interpreter; floats are rounded by
+# the machine's arithmetic and may differ by one halfway between two integers.
 from array import array
 
-BEYOND = 25  # steps outside int8, a tenth of its range: more than what a model was calibrated with can explain
+if 0:  # for type checkers
+    from collections.abc import Sequence
+    from typing import Any
+
+BEYOND = 25  # steps outside int8, a tenth of its range: the calibration cannot have seen such a number
 
 
 class Measured:
-    """Calling it with the numbers of a sample gives a model's int8 input, an array.
+    """A call with the numbers of a sample returns the int8 input of a model.
 
-    columns: which of the numbers the model reads, None: all. multipliers, offsets, shifts: integers, one of each a number it
-    reads: (x * multiplier + offset) / 2^shift to nearest, halves up. h2t2_tools.fleet.app makes them.
-    Counter: `saturated`, samples with a number far outside what int8 holds.
+    Args:
+        columns: Indices of the numbers that the model reads; None: all.
+        multipliers, offsets, shifts: Integers for each of these numbers: the input is (x * multiplier + offset) / 2^shift,
+            rounded to nearest, halves up. h2t2_tools.fleet.app makes them.
+
+    Attributes:
+        saturated: Counter of samples with a number far outside int8.
     """
 
-    def __init__(self, columns, multipliers, offsets, shifts):
+    def __init__(
+        self,
+        columns: "Sequence[int] | None",
+        multipliers: "Sequence[int]",
+        offsets: "Sequence[int]",
+        shifts: "Sequence[int]",
+    ):
         self.columns = columns
-        self.exact = columns is None  # then a sample must have as many numbers
         self.multipliers = multipliers
         self.offsets = offsets
         self.shifts = shifts
         self.saturated = 0
 
-    def picked(self, values):
-        """The numbers that the model reads, as they were measured. ValueError for too few of them."""
+    def select(self, values: "Any") -> "Any":
+        """Return the numbers that the model reads. ValueError for a wrong number of them."""
         if hasattr(values, "ravel"):  # NumPy's
             values = values.ravel().tolist()
         size = len(self.multipliers)
-        if len(values) != size if self.exact else len(values) <= max(self.columns):
+        columns = self.columns
+        if len(values) != size if columns is None else len(values) <= max(columns):
             raise ValueError("a sample of %d numbers; the model reads %d" % (len(values), size))
-        return values if self.exact else [values[n] for n in self.columns]
+        return values if columns is None else [values[n] for n in columns]
 
-    def __call__(self, values):
-        """ValueError for too few numbers, and for one that is not finite."""
-        values = self.picked(values)
+    def __call__(self, values: "Any") -> "array[int]":
+        """Return the input. ValueError for a wrong number of numbers, and for one that is not finite."""
+        values = self.select(values)
         size = len(self.multipliers)
-        made = array("b", bytes(size))
+        inputs = array("b", bytes(size))
         beyond = False
         for n in range(size):
             x = values[n]
@@ -52,6 +66,6 @@ class Measured:
             if q < -128 or q > 127:
                 beyond = beyond or not -128 - BEYOND <= q <= 127 + BEYOND
                 q = -128 if q < 0 else 127
-            made[n] = q
+            inputs[n] = q
         self.saturated += beyond
-        return made
+        return inputs

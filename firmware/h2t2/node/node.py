@@ -114,12 +114,7 @@ class Node:
         self.media = media
         self.data_limit = data_limit
         self.complain = Complaints(log)
-        self._reset_counters()
-        if cost:
-            policy.set_beta(cost.expected)
-
-    def _reset_counters(self) -> None:
-        self.account = Account(self.policy.bits)
+        self.account = Account(policy.bits)
         self.last = None  # type: tuple[int, int, int] | None
         self.in_flight = {}  # type: dict[int, tuple[Any, int, int, int, int, int]]
         self.paused = self.policy_torn = False
@@ -130,6 +125,8 @@ class Node:
         self.announced = 0  # the link's counter of workers that came, at the last probe
         self.samples = self.offloads = self.replies = self.late = self.fallbacks = 0
         self.unasked = self.unaffordable = self.crowded = self.strangers = 0
+        if cost:
+            policy.set_beta(cost.expected)
 
     def window_full(self) -> bool:
         """Return whether as many offloads are in flight as the window holds."""
@@ -146,9 +143,9 @@ class Node:
     def slack_ms(self) -> int:
         """Return the time until an offload in flight must be decided; FAR_MS without one."""
         slack = FAR_MS
-        now = ticks_ms()
+        ticks = ticks_ms()
         for offload in self.in_flight.values():
-            slack = min(slack, self.wait_ms - ticks_diff(now, offload[DUE]))
+            slack = min(slack, self.wait_ms - ticks_diff(ticks, offload[DUE]))
         return slack
 
     def step(self, x: "Any", shape: "tuple[int, ...]", remote: bytes, tag: "Any", due: "int | None" = None) -> None:
@@ -181,9 +178,9 @@ class Node:
         k = policy.bin(score)
         self.account.count_score(k)
         self.step_ms = longest(self.step_ms, began)
-        now = ticks_ms()
-        reachable = self._is_reachable(now)
-        time_left = self.wait_ms - ticks_diff(now, due)
+        ticks = ticks_ms()
+        reachable = self._is_reachable(ticks)
+        time_left = self.wait_ms - ticks_diff(ticks, due)
         if not self._may_decide(reachable, time_left, shape):
             self._act(tag, k, policy.likely(score), FALLBACK)
             return
@@ -201,12 +198,12 @@ class Node:
         else:
             self._act(tag, k, action, LOCAL)
 
-    def _is_reachable(self, now: int) -> bool:
+    def _is_reachable(self, ticks: int) -> bool:
         """Return whether to send an offload: workers answer, or it is time to probe silent ones."""
         standing = self.standing()
         if standing != SILENT:
             return standing == UP
-        waited = ticks_diff(now, self.probed_at)
+        waited = ticks_diff(ticks, self.probed_at)
         return waited >= self.retry_ms or waited < 0 or self.announced != self.link.presence.announcements
 
     def _may_decide(self, reachable: bool, time_left: int, shape: "tuple[int, ...]") -> bool:
@@ -264,8 +261,8 @@ class Node:
                 )
             except Exception as error:  # the sensor's data do not fit, or the heap has no room for a copy
                 self.complain("request", error)
-        now = ticks_ms()
-        self.in_flight[ticket] = sample + (now, len(request))
+        ticks = ticks_ms()
+        self.in_flight[ticket] = sample + (ticks, len(request))
         if not request or not self.link.send(request):
             self._give_up(ticket)
             return
@@ -274,11 +271,8 @@ class Node:
             self.budget.spend(len(request))
         if self.retry_ms:
             self.probe_ticket = ticket
-            self._note_probe(now)
-
-    def _note_probe(self, now: int) -> None:
-        self.probed_at = now
-        self.announced = self.link.presence.announcements
+            self.probed_at = ticks
+            self.announced = self.link.presence.announcements
 
     def poll(self, wait_ms: int = 0) -> None:
         """Take replies, waiting at most wait_ms for the first; decide offloads past their deadline locally."""
@@ -300,22 +294,23 @@ class Node:
         """Decide locally what is past its deadline or will be in so many milliseconds. Its label may still come and teach."""
         if not self.in_flight:
             return
-        now = ticks_ms()
+        ticks = ticks_ms()
         for ticket in list(self.in_flight):
-            waited = ticks_diff(now, self.in_flight[ticket][DUE])
+            waited = ticks_diff(ticks, self.in_flight[ticket][DUE])
             if waited >= self.wait_ms - ahead_ms or waited < 0:  # or the clock has jumped back
                 self._measure(self.wait_ms, self.in_flight[ticket][SIZE])
-                self._count_unanswered(now, ticket)
+                self._count_unanswered(ticks, ticket)
                 self._fall_back(ticket)
 
-    def _count_unanswered(self, now: int, ticket: int) -> None:
+    def _count_unanswered(self, ticks: int, ticket: int) -> None:
         """Count an offload without an answer. After some in a row the workers are silent, and only probes count."""
         self.unanswered += 1
         if not self.retry_ms:
             if self.unanswered >= SILENT_AFTER:
                 self.retry_ms = self.wait_ms + self.spare_ms
                 self.probes = 0
-                self._note_probe(now)
+                self.probed_at = ticks
+                self.announced = self.link.presence.announcements
         elif ticket == self.probe_ticket:
             self.retry_ms = min(2 * self.retry_ms, MAX_RETRY_MS)
             self.probes += 1

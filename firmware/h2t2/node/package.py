@@ -24,8 +24,8 @@ CHUNK = b"H2UC"  # commands begin otherwise: they are JSON
 _CHUNK = "<4sIIII"
 CHUNK_HEADER = calcsize(_CHUNK)
 MOST_DATA = 192  # bytes of data in a chunk
-LDL, TEST, MORE, APP = b"LDL ", b"TEST", b"MORE", b"APP "
-TAGS = LDL, TEST, MORE, APP
+LDL, TEST, DETAILS, APP = b"LDL ", b"TEST", b"MORE", b"APP "
+TAGS = LDL, TEST, DETAILS, APP
 PIECE = 512  # bytes to read, hash or copy at once
 # DigestInfo of SHA-256, RFC 8017 section 9.2
 _DIGEST = b"0\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
@@ -128,7 +128,7 @@ def parts(file: "BinaryIO") -> "list[tuple[bytes, int, int]]":
         tag, size = unpack_from("<4sI", head, 0)
         if tag not in TAGS or size > end - at - 8:
             raise ValueError("part %s of %d bytes" % (tag, size))
-        if tag in [part[0] for part in parts]:
+        if tag in [row[0] for row in parts]:
             raise ValueError("part %s stands twice" % tag)
         parts.append((tag, at + 8, size))
         at += 8 + size

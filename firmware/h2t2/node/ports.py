@@ -1,33 +1,38 @@
-# What each MicroPython port can do about sleep and watchdogs. One table: `h2t2 flash` refuses by it, a board sleeps by it.
-# Read from the ports' sources, MicroPython 1.22 to 1.28. What is not listed is not known to us.
+# Sleep and watchdogs of the MicroPython ports, from the sources of MicroPython 1.22 to 1.28. `h2t2 flash` checks a
+# configuration against this table, and a board sleeps by it.
 from . import board
 
 
 class Port:
-    """watchdog_ms: the longest limit that its watchdog takes; once started, it runs until the chip is reset, also in sleep.
-    pieces: a deep sleep is made of light ones, each over before the watchdog is, and a reset. The port's own is no more than
-    that, but a watchdog that ends in it locks an RP2040 up (micropython issue 17228), and the radio may end it at once.
-    radio: its Wi-Fi connection outlives a light sleep. clock: the time of day runs on in deep sleep. names_waking: its
-    reset_cause() tells a deep sleep's end; else a scratch register does (board.restart).
+    """What a port can do.
+
+    Attributes:
+        watchdog_ms: Longest limit that its watchdog takes. Once started, it runs until the chip is reset, also in sleep.
+        splits_sleep: Whether the node replaces a deep sleep by light ones, each shorter than the watchdog's limit, and a reset.
+            The port's own deep sleep does the same, but a watchdog that ends in it locks an RP2040 up (micropython issue
+            17228), and the radio may end it at once.
+        radio: Whether its Wi-Fi connection survives a light sleep.
+        clock: Whether the time of day continues in deep sleep.
+        names_waking: Whether its reset_cause() reports the end of a deep sleep; else a scratch register does (board.restart).
     """
 
-    def __init__(self, *, watchdog_ms, pieces, radio, clock, names_waking):
+    def __init__(self, *, watchdog_ms: int, splits_sleep: bool, radio: bool, clock: bool, names_waking: bool):
         self.watchdog_ms = watchdog_ms
-        self.pieces = pieces
+        self.splits_sleep = splits_sleep
         self.radio = radio
         self.clock = clock
         self.names_waking = names_waking
 
 
 PORTS = {
-    "rp2040": Port(watchdog_ms=8388, pieces=True, radio=True, clock=False, names_waking=False),
-    "rp2350": Port(watchdog_ms=16777, pieces=True, radio=True, clock=False, names_waking=False),
-    "esp32": Port(watchdog_ms=1 << 29, pieces=False, radio=False, clock=True, names_waking=True),  # more than a configuration's
+    "rp2040": Port(watchdog_ms=8388, splits_sleep=True, radio=True, clock=False, names_waking=False),
+    "rp2350": Port(watchdog_ms=16777, splits_sleep=True, radio=True, clock=False, names_waking=False),
+    "esp32": Port(watchdog_ms=1 << 29, splits_sleep=False, radio=False, clock=True, names_waking=True),
 }
 
 
-def here():
-    """The Port of this machine, None for one that is not listed."""
+def this_port() -> "Port | None":
+    """Return the Port of this machine, None if the table lacks it."""
     if board.PLATFORM == "rp2":
         return PORTS["rp2350" if "RP2350" in board.MACHINE else "rp2040"]
     return PORTS.get(board.PLATFORM)

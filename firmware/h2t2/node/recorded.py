@@ -1,14 +1,18 @@
-# A sensor that plays back a file of records: what a board without a real sensor is tested and shown with.
+# A sensor that plays back a file of records, for tests and demonstrations of a board without a real sensor.
 
 
 class Recorded:
-    """Calling it gives (LDL input, remote tensor, number of the sample) of the next record; StopIteration after the last.
+    """Returns (LDL input, remote tensor, number of the sample) of the next record when called; StopIteration after the last.
 
-    path: records of `local` + `remote` bytes, int8 tensors as they are.
-    Raises ValueError where it cannot be read or is not whole records.
+    Args:
+        path: File of records of `local` + `remote` bytes, both int8 tensors.
+        local, remote: Bytes of the tensors.
+
+    Raises:
+        ValueError: The file cannot be read or does not consist of complete records.
     """
 
-    def __init__(self, path, local, remote):
+    def __init__(self, path: str, local: int, remote: int):
         self.local = local
         self.size = local + remote
         try:
@@ -22,7 +26,7 @@ class Recorded:
         self.records = length // self.size
         self.n = 0
 
-    def __call__(self):
+    def __call__(self) -> "tuple[memoryview, memoryview, int]":
         if self.n == self.records:
             raise StopIteration
         record = memoryview(self.file.read(self.size))

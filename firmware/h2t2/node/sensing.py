@@ -84,11 +84,11 @@ class Sensing:
             self.since = ticks_ms()
         return sample
 
-    def _slot(self, now: int) -> None:
+    def _slot(self, ticks: int) -> None:
         """Begin the latest slot that is due, skip those before it, and set the next."""
-        late = ticks_diff(now, self.due)
+        late = ticks_diff(ticks, self.due)
         if not 0 <= late <= LONGEST_MS:  # asleep for long, or the clock has jumped
-            self.due = now
+            self.due = ticks
             self.fraction_us = 0
             late = 0
         missed = max(0, late * 1000 - self.fraction_us) // self.every_us

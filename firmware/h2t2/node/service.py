@@ -3,7 +3,7 @@
 import json
 
 from ..clock import Stopwatch
-from .board import rest
+from .board import pause
 from .commands import Desk
 from .node import DOWN, STANDINGS, UP
 from .state import state
@@ -101,7 +101,7 @@ class Service:
                 self._turn()
             except Exception as error:
                 self._count_error(error)
-                rest(FAILED_MS)  # a second try would fail as well
+                pause(FAILED_MS)  # a second try would fail as well
         while node.in_flight and not self.stopping:
             try:
                 self.watchdog()
@@ -182,23 +182,24 @@ class Service:
     def _housekeeping(self) -> None:
         """Take commands; report the state if it is due or has changed."""
         link = self.node.link
+        carried_out = self.desk.carried_out
         for _ in range(COMMANDS_PER_TURN):
             payload = link.command()
             if payload is None:
                 break
             link.answer(self._answer(payload))
-        changed = self.desk.news()
+        changed = self.desk.carried_out != carried_out
         if self.updates:
             if self.updates.look(self):
                 self._start_again()
             changed = self.updates.news() or changed
-        now = self.watch.seconds()
-        if self.pause_end >= 0 and now >= self.pause_end:
+        seconds = self.watch.seconds()
+        if self.pause_end >= 0 and seconds >= self.pause_end:
             self.pause_end = -1
             self.node.paused = False
             changed = True
         changed = self._log_link() or changed
-        since = now - self.reported_at
+        since = seconds - self.reported_at
         last = self.node.last
         if self.report_decisions and last and last[1] != self.reported_decision and since >= DECISION_S:
             changed = True

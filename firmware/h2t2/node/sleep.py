@@ -1,26 +1,33 @@
-# Sleep between two samples, where a schedule leaves time for it: `light` keeps RAM, `deep` starts the program anew at waking
-# and goes on from what was saved. What both save is counted, and reckoned in energy: by the time that passed, not by what was
-# asked for.
+# Sleep between two samples, if the schedule leaves time for it: `light` keeps RAM; `deep` starts the program anew at waking,
+# and the node continues from its snapshot. The counters use the time that passed, not the time that was requested.
 from struct import calcsize, pack, unpack
 
 from ..clock import remaining, ticks_add, ticks_diff, ticks_ms, unix_now
 from . import board, ports
 
-LEAST_MS = {"light": 50, "deep": 1000}  # less is not worth going to sleep for
-CREDIBLE_MS = 1 << 31  # a longer sleep is a clock that was set meanwhile
-_KEPT = "<4sQQQQQIII"
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..core.budget import Budget
+    from ..link.link import Link
+    from .node import Node
+
+MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
+CREDIBLE_MS = 1 << 31  # a longer sleep shows that the clock was set meanwhile
+_RECORD = "<4sQQQQQIII"  # magic, wakes, ms awake and asleep, offloads, wall clock; level and debt of the budget, alone
 _MAGIC = b"H2Z2"
 
 
 def wall_ms() -> int:
-    """Milliseconds by the time of day, set or not: it may run on in deep sleep, where nothing else does."""
+    """Return the time of day in milliseconds, set or not: in deep sleep this clock alone may continue."""
     from time import time_ns
 
     return time_ns() // 1000000
 
 
-def configured(config, node, cause):
-    """The Sleep of a configuration for a node. cause: why this start was. ValueError where the machine has no such sleep."""
+def configured(config: "dict[str, Any]", node: "Node", cause: str) -> "Sleep":
+    """Return the Sleep of a configuration. cause: of this start. ValueError for a machine without such a sleep."""
     try:
         import machine  # type: ignore[import-not-found]
     except ImportError:
@@ -39,42 +46,59 @@ def configured(config, node, cause):
 
 
 class Sleep:
-    """kind: "light" or "deep". machine: the module; ValueError where it has no such sleep. path: of the file that keeps the
-    counters, and the budget's level, over deep sleep. power: (what being awake and being asleep take, microwatts, and what an
-    offload adds, microjoules), or None: no energy is reckoned. watchdog_ms: of the watchdog, which goes on running; 0: none.
-    budget: a Budget, or None. woken: this start ends a deep sleep.
+    """Puts a board to sleep and counts.
 
-    alone: wakings in a row that found no connection.
-    Counters, since they were first counted: `wakes`, `awake_ms`, `asleep_ms`, `offloads`. `level_kept`: whether the budget's
-    level is what it was before this start.
+    Args:
+        kind: "light" or "deep".
+        machine: The module; ValueError if it has no such sleep.
+        path: File that keeps the counters and the level of the budget in deep sleep.
+        power: Consumption awake and asleep, microwatts, and of an offload, microjoules; None: no energy is computed.
+        watchdog_ms: Limit of the watchdog, which continues in sleep; 0: none.
+        budget: It is credited for the time asleep.
+        woken: Whether this start ends a deep sleep.
+
+    Attributes:
+        alone: Wakings in a row without a connection.
+        wakes, awake_ms, asleep_ms, offloads: Counters since the file was made.
+        level_kept: Whether the budget has the level of the start before.
     """
 
-    def __init__(self, kind, machine, *, path="h2t2.sleep", power=None, watchdog_ms=0, budget=None, woken=False):
+    def __init__(
+        self,
+        kind: str,
+        machine: "Any",
+        *,
+        path: str = "h2t2.sleep",
+        power: "tuple[int, int, int] | list[int] | None" = None,
+        watchdog_ms: int = 0,
+        budget: "Budget | None" = None,
+        woken: bool = False,
+    ):
         if not hasattr(machine, kind + "sleep"):
             raise ValueError("sleep = %s: this machine has no %ssleep" % (kind, kind))
         self.kind = kind
         self.deep = kind == "deep"
         self.machine = machine
-        self.port = ports.here()
+        self.port = ports.this_port()
         self.path = path
         self.power = power
-        self.part_ms = watchdog_ms >> 1
+        self.stretch_ms = watchdog_ms >> 1
         self.budget = budget
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
-        self.counted = 0  # offloads of this start that are in it
+        self.counted = 0  # offloads of this start that `offloads` contains
         self.alone = 0
         self.level_kept = False
-        booted = ticks_ms() if woken and self.port else 0  # a chip that wakes counts from 0
+        booted = ticks_ms() if woken and self.port else 0  # ticks of a chip that wakes begin at 0
         if self.deep:
             self._load(woken, booted)
         self.since = ticks_add(ticks_ms(), -booted)  # awake
 
-    def worth(self, ms, link) -> bool:
-        """Whether so many milliseconds are slept rather than waited. Connecting anew comes out of them."""
-        return ms - self._lead(ms, link) >= LEAST_MS[self.kind]
+    def worth(self, ms: int, link: "Link") -> bool:
+        """Return whether to sleep so many milliseconds, less the time to connect again, rather than to wait."""
+        return ms - self._lead(ms, link) >= MIN_MS[self.kind]
 
-    def nap(self, ms, node, feed) -> None:
-        """Sleep for so long, less what connecting anew takes; deep sleep does not return. feed: a watchdog's."""
+    def nap(self, ms: int, node: "Node", feed: "Callable[[], object]") -> None:
+        """Sleep so long, less the time to connect again; deep sleep does not return. feed: feeds the watchdog."""
         link = node.link
         ms -= self._lead(ms, link)
         if self.deep or not self._outlives(ms, link):
@@ -86,7 +110,7 @@ class Sleep:
             self.alone = 0 if link.connections else self.alone + 1
             if self.budget:
                 self.budget.credit(ticks_diff(ticks_ms(), node.credited_at))
-            if not (self.port and self.port.pieces):
+            if not (self.port and self.port.splits_sleep):
                 self._save(wall_ms())
                 self.machine.deepsleep(ms)
         passed = self._doze(ms, feed)
@@ -99,62 +123,61 @@ class Sleep:
         self.since = ticks_ms()
 
     def leaves_radio_off(self) -> bool:
-        """Whether this waking tries for no connection: after ever more that had none only every 2nd, 4th ... 32nd does."""
+        """Return whether this waking makes no connection: after failures only every 2nd, 4th ... 32nd waking does."""
         return self.alone & (self.alone + 1) > 0 and self.alone % 32 != 31
 
-    def count(self, offloads) -> None:
-        """Count the time awake, and the offloads of this start, up to now."""
-        now = ticks_ms()
-        self.awake_ms += max(0, ticks_diff(now, self.since))
-        self.since = now
+    def count(self, offloads: int) -> None:
+        """Count the time awake up to now and the offloads of this start."""
+        ticks = ticks_ms()
+        self.awake_ms += max(0, ticks_diff(ticks, self.since))
+        self.since = ticks
         self.offloads += offloads - self.counted
         self.counted = offloads
 
-    def report(self) -> dict:
-        """For the state: wakes, seconds awake and asleep, the share of the time awake in thousandths, energy in millijoules."""
-        made = {"wakes": self.wakes, "awake_s": self.awake_ms // 1000, "asleep_s": self.asleep_ms // 1000}
-        made["duty"] = self.awake_ms * 1000 // max(1, self.awake_ms + self.asleep_ms)
+    def report(self) -> "dict[str, int]":
+        """Return entries for the state: wakes, seconds awake and asleep, thousandths of the time awake, millijoules."""
+        entries = {"wakes": self.wakes, "awake_s": self.awake_ms // 1000, "asleep_s": self.asleep_ms // 1000}
+        entries["duty"] = self.awake_ms * 1000 // max(1, self.awake_ms + self.asleep_ms)
         if self.power:
             awake, asleep, offload = self.power
             nanojoules = self.awake_ms * awake + self.asleep_ms * asleep
-            made["energy_mj"] = nanojoules // 1000000 + self.offloads * offload // 1000
-        return made
+            entries["energy_mj"] = nanojoules // 1000000 + self.offloads * offload // 1000
+        return entries
 
-    def _outlives(self, ms, link):
-        """Whether the link's connection is there after a light sleep of so many milliseconds."""
+    def _outlives(self, ms: int, link: "Link") -> bool:
+        """Return whether the connection survives a light sleep of so many milliseconds."""
         return ms <= link.outlives_ms and (not self.port or self.port.radio)
 
-    def _lead(self, ms, link):
-        """Milliseconds before a sample that a light sleep must end for it to find a connection."""
+    def _lead(self, ms: int, link: "Link") -> int:
+        """Return how many milliseconds before a sample a light sleep must end, to connect in time."""
         return 0 if self.deep or self._outlives(ms, link) else link.lead_ms
 
-    def _doze(self, ms, feed):
-        """Sleep lightly for so long: in pieces, each over before the watchdog, and again where one ends early. The milliseconds
-        of it that were slept."""
+    def _doze(self, ms: int, feed: "Callable[[], object]") -> int:
+        """Sleep lightly in stretches shorter than the watchdog's limit; a stretch may end early. Return the time asleep."""
         end = ticks_add(ticks_ms(), ms)
         slept = 0
-        left = ms
-        while left:
-            part = min(left, self.part_ms or left)
+        wait = ms
+        while wait:
+            stretch = min(wait, self.stretch_ms or wait)
             began = ticks_ms()
-            self.machine.lightsleep(part)
+            self.machine.lightsleep(stretch)
             passed = max(0, ticks_diff(ticks_ms(), began))
             slept += passed
             feed()
-            if passed < part >> 1:  # something wants to be done first: the radio's packets
-                board.rest(10)
-            left = remaining(end, ms)
+            if passed < stretch >> 1:  # the radio has packets to process first
+                board.pause(10)
+            wait = remaining(end, ms)
         return slept
 
-    def _load(self, woken, booted):
+    def _load(self, woken: bool, booted: int) -> None:
         try:
             with open(self.path, "rb") as file:
-                kept = file.read(calcsize(_KEPT))
+                record = file.read(calcsize(_RECORD))
         except OSError:  # the first start
             return
-        if len(kept) != calcsize(_KEPT) or kept[:4] != _MAGIC:  # its writing was cut
+        if len(record) != calcsize(_RECORD) or record[:4] != _MAGIC:  # a power cut interrupted its writing
             return
-        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, alone = unpack(_KEPT, kept)
+        _, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, alone = unpack(_RECORD, record)
         self.alone = alone if woken else 0
         passed = wall_ms() - slept_at if woken and slept_at else 0
         if not 0 <= passed < CREDIBLE_MS:
@@ -165,15 +188,17 @@ class Sleep:
             self.level_kept = True
             budget.level = min(level, budget.capacity)
             budget.owed = owed % budget.period
-            if unix_now():  # else nobody knows how long it was
+            if unix_now():  # otherwise the time asleep is unknown
                 budget.credit(passed)
 
-    def _save(self, slept_at):
+    def _save(self, slept_at: int) -> None:
         budget = self.budget
         level, owed = (budget.level, budget.owed) if budget else (0, 0)
-        kept = pack(_KEPT, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, self.alone)
+        record = pack(
+            _RECORD, _MAGIC, self.wakes, self.awake_ms, self.asleep_ms, self.offloads, slept_at, level, owed, self.alone
+        )
         try:
             with open(self.path, "wb") as file:
-                file.write(kept)
-        except OSError:  # a full flash: counters are not worth a sample
+                file.write(record)
+        except OSError:  # the flash is full; counters matter less than a sample
             pass

@@ -34,7 +34,7 @@ class Slots:
         """Copy the parts of a package into a slot and return the object in its part MORE; ValueError for a wrong package."""
         parts = package.parts(file)
         tags = [tag for tag, _, _ in parts]
-        if package.LDL not in tags or package.TEST not in tags or package.MORE not in tags:
+        if package.LDL not in tags or package.TEST not in tags or package.DETAILS not in tags:
             raise ValueError("the package lacks a model, its test, or what belongs to it")
         if package.APP in tags and not self.takes_programs:
             raise ValueError("the package brings a program; this node's configuration does not allow that")

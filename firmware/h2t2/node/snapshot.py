@@ -71,7 +71,7 @@ class Integers:
             if page != self.page:
                 self.content.readinto(self.start + page * _STRETCH, self.bytes)
                 self.page = page
-        return unpack_from("<i", self.bytes, at)[0]
+        return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
 
 
 def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> bool:

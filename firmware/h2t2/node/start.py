@@ -7,6 +7,7 @@ import os
 
 from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..core import policies
+from ..ldl import buffers
 from ..ldl.open import open_ldl
 from ..ldl.steps import in_bytecode
 from ..link import wire
@@ -21,6 +22,21 @@ from .snapshot import ModelState
 from .state import summary
 from .store import file_store
 
+if 0:  # for type checkers
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from ..core.policy import Policy
+    from ..link.link import Link
+    from .app import App
+    from .update import Updates
+
+    Config = dict[str, Any]
+    Act = Callable[[Any, int, int, int], object]  # tag, bin, decision, source
+    Log = Callable[[str], object]
+    Feed = Callable[[], object]  # feeds the watchdog
+    Opener = Callable[..., Any]
+
 REQUIRED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "in_flight", "deadline_ms")
 # entries that config.json may leave out, and their values then
 DEFAULTS = {"keep_alive": 30, "when_down": "ask", "snapshot_every": 250, "snapshot_mismatch": "fresh", "telemetry_s": 10}
@@ -30,12 +46,12 @@ PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded sam
 STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
 
 
-def show(tag, k: int, decision: int, source: int) -> None:
+def show(tag: "Any", k: int, decision: int, source: int) -> None:
     """Print a decision as a JSON line."""
     print('{"n": %d, "bin": %d, "decision": %d, "source": "%s"}' % (tag, k, decision, SOURCES[source]))
 
 
-def size_of(shape) -> int:
+def size_of(shape: "Sequence[int]") -> int:
     """Numbers in a tensor of this shape."""
     size = 1
     for n in shape:
@@ -43,14 +59,16 @@ def size_of(shape) -> int:
     return size
 
 
-def entry(config, name):
+def entry(config: "Config", name: str) -> "Any":
     """An entry of a configuration, or its default."""
     return config.get(name, DEFAULTS[name])
 
 
 def service(
-    config, link, act=show, *, sensor=None, watchdog=lambda: None, log=print, cause="", updates=None, opener=open_ldl
-) -> Service:
+    config: "Config", link: "Link", act: "Act" = show, *, sensor: "Callable[[], Any] | None" = None,
+    watchdog: "Feed" = lambda: None, log: "Log" = print, cause: str = "", updates: "Updates | None" = None,
+    opener: "Opener" = open_ldl,
+) -> Service:  # fmt: skip
     """The service of a configuration on an open or opening link.
 
     Args:
@@ -69,7 +87,7 @@ def service(
         if name not in config:
             raise ValueError("config.json: no entry %s" % name)
     policy = policies.make(config["policy"], config["arguments"])
-    ldl, model_state = _open_model(config, policy.classes, opener, log, updates)
+    ldl, model_state = _open_model(config, policy.classes, opener, log=log, updates=updates)
     dtype = config.get("remote_dtype", wire.INT8)
     shape = wire.checked_shape(tuple(config["remote_shape"]), dtype)
     app = None
@@ -82,7 +100,7 @@ def service(
         if "records" not in config:
             raise ValueError("config.json: no entry app or records")
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[dtype])
-    node = _node(config, policy, ldl, link, act, log, dtype)
+    node = _node(config, policy, ldl, link, act=act, log=log)
     sleep = None
     if config.get("sleep"):
         from .sleep import configured
@@ -110,8 +128,10 @@ def service(
     )
 
 
-def _open_model(config, classes, opener, log, updates):
-    """(local model as the policy reads it, ModelState of a streaming model or None)."""
+def _open_model(
+    config: "Config", classes: int, opener: "Opener", *, log: "Log", updates: "Updates | None"
+) -> "tuple[Any, ModelState | None]":
+    """Return the local model as the policy reads it, and the ModelState of a streaming model or None."""
     arguments = config["arguments"]
     resolver = config.get("resolver", "reference")
     ldl = opener(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
@@ -133,7 +153,7 @@ def _open_model(config, classes, opener, log, updates):
     return ldl, model_state
 
 
-def _node(config, policy, ldl, link, act, log, dtype):
+def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: "Act", log: "Log") -> Node:
     budget = None
     if config.get("budget"):  # a board may have no room for the module
         from ..core.budget import Budget
@@ -152,13 +172,13 @@ def _node(config, policy, ldl, link, act, log, dtype):
         cost=LinkCost(**config["offload_cost"]) if config.get("offload_cost") else None,
         log=log,
         budget=budget,
-        dtype=dtype,
+        dtype=config.get("remote_dtype", wire.INT8),
         media=config.get("remote_media", ""),
         data_limit=config.get("remote_limit", wire.MAX_DATA),
     )
 
 
-def _keeper(config, node, log, model_state):
+def _keeper(config: "Config", node: Node, log: "Log", model_state: "ModelState | None") -> Keeper:
     return Keeper(
         node.policy,
         file_store(config["snapshot"]) if config.get("snapshot") else None,
@@ -170,8 +190,8 @@ def _keeper(config, node, log, model_state):
     )
 
 
-def active_config(config, log):
-    """(configuration with the active update, Updates); (config, None) where no update can come."""
+def active_config(config: "Config", log: "Log") -> "tuple[Config, Updates | None]":
+    """Return the configuration with the active update, and the Updates; (config, None) for a node without updates."""
     if not config.get("update"):
         return config, None
     from .update import Updates
@@ -180,8 +200,8 @@ def active_config(config, log):
     return updates.begin(), updates
 
 
-def open_app(config, show_decision):
-    """The App of a configuration's `app`, a module's name. ValueError where there is none, or it lacks a function."""
+def open_app(config: "Config", show_decision: "Act | None") -> "App":
+    """Return the App of a configuration's `app`, a module's name. ValueError where there is none, or it lacks a function."""
     from .app import App
 
     try:
@@ -192,12 +212,12 @@ def open_app(config, show_decision):
 
 
 def boot_number() -> int:
-    """A random number for this start, 0..2^30 - 1."""
+    """Return a random number for this start, 0..2^30 - 1."""
     return int.from_bytes(os.urandom(4), "little") >> 2
 
 
-def mqtt_link(config, feed=lambda: None, log=print, cause=""):
-    """The MQTT link of a configuration. It connects while it is polled; with `wifi_name` it joins that network first.
+def mqtt_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print, cause: str = "") -> "Link":
+    """Return the MQTT link of a configuration. It connects while it is polled; with `wifi_name` it joins that network first.
 
     Args:
         feed: feeds the watchdog.
@@ -231,8 +251,8 @@ def mqtt_link(config, feed=lambda: None, log=print, cause=""):
     return MqttLink(*arguments, **options)
 
 
-def open_link(config, feed=lambda: None, log=print, cause=""):
-    """(link, function that shows a decision, function that shows the summary, a JSON text) of a configuration.
+def open_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print, cause: str = "") -> "tuple[Link, Act, Log]":
+    """Return the link of a configuration, and the functions that show a decision and the summary (JSON text).
 
     The link is MQTT, or with `link`: "serial" frames on the REPL's line.
     """
@@ -245,7 +265,7 @@ def open_link(config, feed=lambda: None, log=print, cause=""):
     return link, link.send_decision, link.send_summary
 
 
-def _print_summary(message):
+def _print_summary(message: str) -> None:
     print('{"summary": %s}' % message)
 
 
@@ -283,12 +303,12 @@ def main(path: str = "config.json") -> None:
         watch = Stopwatch()
         while watch.seconds() < wait:
             feed()
-            board.rest(100)
+            board.pause(100)
         wait = min(2 * wait, LONGEST_WAIT_S)
         gc.collect()
 
 
-def _connect(link, wait_ms, feed, log):
+def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
     """Wait for the link while it is connecting, at most wait_ms; feed the watchdog."""
     end = ticks_add(ticks_ms(), wait_ms)
     while True:
@@ -302,7 +322,7 @@ def _connect(link, wait_ms, feed, log):
                 return
 
 
-def _run(config, feed, log, cause):
+def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
     """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
     config, updates = active_config(config, log)
     link, show_decision, show_summary = open_link(config, feed, log, cause)
@@ -316,7 +336,7 @@ def _run(config, feed, log, cause):
             raise
         _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
         log("ready, device %s" % config["device"])
-        board.settled()
+        buffers.collect_rarely()
         running.run()
         if not running.again:
             gc.collect()

@@ -1,46 +1,55 @@
-# A store: two slots that are written in turn, each with a serial number and a checksum. A power cut at any byte of a save
-# leaves the other slot, the last complete save, readable.
+# A store: two slots, written in turn, each with a serial number and a checksum. A power cut at any byte of a save leaves the
+# other slot, the last complete save, readable.
 import errno
 import os
 from binascii import crc32
 from struct import pack, unpack_from
 
-KEPT = 10  # files set aside by one name
-SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; then 0 again
-STRETCH = 128  # bytes that are read at once
-FRAME = 8  # bytes before the content: serial number, size. After it: its CRC-32, over both
+if 0:  # for type checkers
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, BinaryIO
+
+MAX_ASIDE = 10  # files set aside of each slot
+SERIALS = 0x3FFFFFFF  # the largest serial number of a slot; 0 follows it
+STRETCH = 128  # bytes to read at once
+FRAME = 8  # bytes before the content: serial number, size. After it comes the CRC-32 of both
 END = 4
 
 
 class Content:
-    """Bytes that a stream holds from `start` on: `size` of them, read a stretch at a time. close() it at the end."""
+    """`size` bytes of a stream from `start` on. close() it at the end."""
 
-    def __init__(self, stream, start, size):
+    def __init__(self, stream: "Any", start: int, size: int):
         self.stream = stream
         self.start = start
         self.size = size
 
-    def readinto(self, at, buffer) -> None:
-        """Fill a buffer from byte `at` on, as far as there is something."""
+    def readinto(self, at: int, buffer: "bytearray | memoryview") -> None:
+        """Fill a buffer from byte `at` on, as far as there are bytes."""
         self.stream.seek(self.start + at)
         self.stream.readinto(buffer)
 
     def close(self) -> None:
+        """Close the stream."""
         self.stream.close()
 
 
 class Store:
-    """slots: two of FileSlot, BufferSlot or a class of your own with their members.
+    """Keeps one content in two slots.
 
-    damaged: slots that held something unreadable when they were last looked at.
+    Args:
+        slots: Two of FileSlot, BufferSlot or a class of your own with their members.
+
+    Attributes:
+        damaged: Number of slots that were unreadable at the last look.
     """
 
-    def __init__(self, slots):
+    def __init__(self, slots: "Sequence[FileSlot | BufferSlot]"):
         self.slots = slots
         self.damaged = 0
-        self.newest = None  # (serial number, slot's number, bytes) of the last complete save, once that is known
+        self.newest = None  # type: tuple[int, int, int] | None  # serial number, slot, bytes of the last complete save
 
-    def _look(self):
+    def _look(self) -> None:
         """Find the newest complete slot."""
         self.newest = None
         self.damaged = 0
@@ -58,8 +67,8 @@ class Store:
             if not self.newest or 0 < (serial - self.newest[0]) & SERIALS <= SERIALS >> 1:
                 self.newest = serial, n, size
 
-    def _checked(self, stream, buffer):
-        """(serial number, bytes) of a slot's content; (0, -1) where there is none, which is counted where it is damage."""
+    def _checked(self, stream: "Any", buffer: bytearray) -> "tuple[int, int]":
+        """Return serial number and bytes of a slot's content; (0, -1) for none. Count a damaged one."""
         got = stream.readinto(memoryview(buffer)[:FRAME])
         if not got or buffer[:got] == b"\xff" * got:  # nothing, or erased flash
             return 0, -1
@@ -71,13 +80,13 @@ class Store:
         return 0, -1
 
     def set_aside(self) -> str:
-        """Keep what is in the slots under other names, which it returns; OSError where that cannot be."""
+        """Keep the content of the slots under other names and return these; OSError if that is impossible."""
         names = ", ".join([name for name in [slot.set_aside() for slot in self.slots] if name])
         self.newest = None
         return names
 
     def open(self) -> Content | None:
-        """The newest complete content, or None where there is none."""
+        """Return the newest complete content, or None."""
         self._look()
         if not self.newest:
             return None
@@ -85,7 +94,7 @@ class Store:
         return Content(self.slots[n].open(), FRAME, size)
 
     def load(self) -> bytes | None:
-        """The newest complete content as bytes, or None where there is none."""
+        """Return the newest complete content as bytes, or None."""
         content = self.open()
         if not content:
             return None
@@ -98,8 +107,8 @@ class Store:
         """Write a content over the older slot."""
         self.write(len(blob), (blob,))
 
-    def write(self, size: int, chunks) -> None:
-        """Write a content of `size` bytes, which comes in chunks, over the older slot."""
+    def write(self, size: int, chunks: "Iterable[bytes | bytearray | memoryview]") -> None:
+        """Write a content of `size` bytes, given in chunks, over the older slot."""
         if not self.newest:
             self._look()
         serial, n, _ = self.newest or (0, 1, 0)
@@ -120,60 +129,60 @@ class Store:
         self.newest = serial, 1 - n, size
 
 
-def _matches(stream, buffer, size, checksum, start):
-    """Whether a frame of so many bytes is there whole, by a checksum that begins at `start`."""
+def _matches(stream: "Any", buffer: bytearray, size: int, checksum: "Callable[[Any, int], int]", start: int) -> bool:
+    """Return whether a frame of so many bytes is intact by a checksum that begins at `start`."""
     view = memoryview(buffer)
     stream.seek(0)
-    left = FRAME + size
-    while left:
-        got = stream.readinto(view[: min(left, STRETCH)])
+    remaining = FRAME + size
+    while remaining:
+        got = stream.readinto(view[: min(remaining, STRETCH)])
         if not got:
             return False
         start = checksum(view[:got], start)
-        left -= got
-    return stream.readinto(view[:END]) == END and unpack_from("<I", buffer, 0)[0] == start & 0xFFFFFFFF
+        remaining -= got
+    return bool(stream.readinto(view[:END]) == END and unpack_from("<I", buffer, 0)[0] == start & 0xFFFFFFFF)
 
 
-def _matches_older(stream, buffer, size):
-    """The same for what runtimes before snapshot version 5 wrote, which had a checksum of their own."""
+def _matches_older(stream: "Any", buffer: bytearray, size: int) -> bool:
+    """Return the same for frames of runtimes before snapshot version 5, which had another checksum."""
     from .crc24 import START, crc24
 
     return _matches(stream, buffer, size, crc24, START)
 
 
 class FileSlot:
-    """A slot in a file of its own. OSError of the file system (full, read-only) is the caller's."""
+    """A slot in a file of its own. The caller handles OSError of the file system (full, read-only)."""
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
 
-    def open(self):
-        """What it holds, to readinto(), seek() and close(), or None where there is nothing; OSError where it cannot be read."""
+    def open(self) -> "Any":
+        """Return a stream of its content, or None; OSError if it cannot be read."""
         return open(self.path, "rb") if _exists(self.path) else None
 
-    def begin(self, size: int):
-        """A stream, to write() and close(), that replaces what the slot holds by `size` bytes."""
+    def begin(self, size: int) -> "Any":
+        """Return a stream that replaces the content by `size` bytes."""
         return open(self.path, "wb")
 
-    def sync(self, stream) -> None:
-        """Have what was written on the disk before the stream is closed."""
+    def sync(self, stream: "BinaryIO") -> None:
+        """Write to the disk what was written to the stream."""
         stream.flush()
-        if hasattr(os, "fsync"):  # CPython's; a board's file system writes at close
+        if hasattr(os, "fsync"):  # CPython has it; a board's file system writes at close
             os.fsync(stream.fileno())
 
     def set_aside(self) -> str:
-        """Keep the file under another name, which it returns; OSError where there are KEPT of them already."""
+        """Keep the file under another name and return it; OSError if there are MAX_ASIDE of them."""
         if not _exists(self.path):
             return ""
-        for n in range(1, KEPT + 1):
+        for n in range(1, MAX_ASIDE + 1):
             name = "%s.kept%d" % (self.path, n)
             if not _exists(name):
                 os.rename(self.path, name)
                 return name
-        raise OSError("%s: %d kept files are there already: remove some" % (self.path, KEPT))
+        raise OSError("%s: %d kept files are there already: remove some" % (self.path, MAX_ASIDE))
 
 
-def _exists(path):
+def _exists(path: str) -> bool:
     try:
         os.stat(path)
     except OSError as error:
@@ -186,53 +195,55 @@ def _exists(path):
 class BufferSlot:
     """A slot in raw memory: `size` bytes of a writable buffer (flash, FRAM, a bytearray) from `start`."""
 
-    def __init__(self, buffer, start, size):
+    def __init__(self, buffer: "bytearray | memoryview", start: int, size: int):
         self.view = memoryview(buffer)[start : start + size]
 
-    def open(self):
+    def open(self) -> "Any":
         """As FileSlot.open."""
         return Stream(self.view)
 
-    def begin(self, size: int):
-        """As FileSlot.begin. ValueError for more than the slot has room for, before anything is touched."""
+    def begin(self, size: int) -> "Any":
+        """As FileSlot.begin. ValueError, and the slot unchanged, for more bytes than it has."""
         if size > len(self.view):
             raise ValueError("snapshot: %d bytes do not fit a slot of %d" % (size, len(self.view)))
         return Stream(self.view)
 
-    def sync(self, stream) -> None:
-        """As FileSlot.sync: it is there."""
+    def sync(self, stream: "Any") -> None:
+        """As FileSlot.sync: memory needs nothing."""
 
     def set_aside(self) -> str:
-        """A memory of two slots has no room for that: OSError."""
+        """Raise OSError, as a memory of two slots has no room for that."""
         raise OSError("there is no room to keep it")
 
 
 class Stream:
-    """A buffer that is read and written as a file is, without a copy."""
+    """A buffer with the methods of a file, without a copy."""
 
-    def __init__(self, view):
+    def __init__(self, view: memoryview):
         self.view = view
         self.at = 0
 
-    def seek(self, at) -> None:
+    def seek(self, at: int) -> None:
+        """Move to a byte."""
         self.at = at
 
-    def readinto(self, buffer) -> int:
-        """Fill a buffer as far as there is something; how many bytes that were."""
+    def readinto(self, buffer: "bytearray | memoryview") -> int:
+        """Fill a buffer as far as there are bytes; return their number."""
         buffer = memoryview(buffer)
         got = min(len(buffer), len(self.view) - self.at)
         buffer[:got] = self.view[self.at : self.at + got]
         self.at += got
         return got
 
-    def write(self, data) -> None:
+    def write(self, data: "bytes | bytearray | memoryview") -> None:
+        """Write bytes."""
         self.view[self.at : self.at + len(data)] = data
         self.at += len(data)
 
     def close(self) -> None:
-        pass
+        """Do nothing."""
 
 
 def file_store(path: str) -> Store:
-    """A Store in the files <path>.0 and <path>.1."""
+    """Return a Store in the files <path>.0 and <path>.1."""
     return Store([FileSlot(path + ".0"), FileSlot(path + ".1")])

@@ -295,13 +295,13 @@ class TrialStats:
             self.missed += node.fallbacks - self.last_fallbacks
         self.last_offloads = node.offloads
         self.last_fallbacks = node.fallbacks
-        now = self.watch.seconds()
-        if now <= OPENING_S:
+        seconds = self.watch.seconds()
+        if seconds <= OPENING_S:
             self.opening = running.sensing.errors
-        self.gap = max(self.gap, now - self.sample_at)
+        self.gap = max(self.gap, seconds - self.sample_at)
         if node.samples != self.last_samples:
             self.last_samples = node.samples
-            self.sample_at = now
+            self.sample_at = seconds
 
     def figures(self, running: "Service") -> "dict[str, Any]":
         """Return model_figures(), and: `seconds` since the start, `answers`, `asked` (offloads) and `missed`, the longest `gap`

@@ -1,6 +1,10 @@
-# The last measurements of a sensor as the numbers that a model reads: the window itself, its mean, deviation and extremes, its
-# spectrum. Integers where every measurement is one, the same on every interpreter; else floats, as the machine's own are. The
-# same file makes the numbers that a model is trained on (`h2t2 pair --window`).
+# Features of the last measurements of a sensor: the window itself, its mean, deviation, extremes and spectrum. Integers give
+# integer features, the same on every interpreter; other numbers give the machine's floats. The same file makes the numbers that
+# a model is trained on (`h2t2 pair --window`).
+
+if 0:  # for type checkers
+    from collections.abc import Sequence
+    from typing import Any
 
 FEATURES = ("values", "mean", "std", "min", "max", "fft")
 LONGEST = 256  # of a spectrum
@@ -13,16 +17,16 @@ _SINE = (
 )  # fmt: skip
 
 
-def _sine(step):
-    """Q14, of step / 256 of a turn."""
+def _sine(step: int) -> int:
+    """Return the sine of step / 256 of a turn, Q14."""
     step &= 255
     if step >= 128:
         return -_sine(step - 128)
     return _SINE[step if step <= 64 else 128 - step]
 
 
-def square_root(x) -> int:
-    """The largest integer whose square is at most x >= 0, of any size; core/forecaster's stays within small integers."""
+def square_root(x: int) -> int:
+    """Return the largest integer whose square is at most x >= 0, of any size; core/forecaster has one for small integers."""
     guess = 1
     while guess * guess <= x:
         guess *= 2
@@ -35,16 +39,18 @@ def square_root(x) -> int:
     return root
 
 
-def spectrum(values) -> list:
-    """Magnitudes of the frequencies 1 to n / 2, each |X| / n, of n = 2, 4 ... 256 numbers; integers of integers within 16 bits.
+def spectrum(values: "Sequence[Any]") -> "list[Any]":
+    """Return the magnitudes of the frequencies 1 to n / 2, each |X| / n, of n = 2, 4 ... 256 numbers.
+
+    Integers within 16 bits give integers.
 
     A radix-2 transform, halved at every stage, so that integers stay below 2^31.
     """
     n = len(values)
     real = list(values)
-    whole = all([isinstance(x, int) for x in real])
+    exact = all([isinstance(x, int) for x in real])
     j = 0
-    for i in range(1, n):  # the order of bits turned round
+    for i in range(1, n):  # put the numbers into bit-reversed order
         bit = n >> 1
         while j & bit:
             j ^= bit
@@ -52,21 +58,21 @@ def spectrum(values) -> list:
         j |= bit
         if i < j:
             real[i], real[j] = real[j], real[i]
-    imaginary = [0] * n if whole else [0.0] * n
+    imaginary = [0] * n if exact else [0.0] * n  # type: list[Any]
     size = 2
     while size <= n:
         turn = LONGEST // size
         for k in range(size // 2):
-            c = _sine(k * turn + 64)
-            s = -_sine(k * turn)
-            if not whole:
+            c = _sine(k * turn + 64)  # type: Any
+            s = -_sine(k * turn)  # type: Any
+            if not exact:
                 c /= 16384
                 s /= 16384
             for a in range(k, n, size):
                 b = a + size // 2
                 x = real[b] * c - imaginary[b] * s
                 y = real[b] * s + imaginary[b] * c
-                if whole:
+                if exact:
                     x >>= 14
                     y >>= 14
                     real[a], real[b] = real[a] + x >> 1, real[a] - x >> 1
@@ -76,42 +82,48 @@ def spectrum(values) -> list:
                     imaginary[a], imaginary[b] = (imaginary[a] + y) / 2, (imaginary[a] - y) / 2
         size *= 2
     powers = [real[k] * real[k] + imaginary[k] * imaginary[k] for k in range(1, n // 2 + 1)]
-    return [square_root(p) if whole else p**0.5 for p in powers]
+    return [square_root(p) if exact else p**0.5 for p in powers]
 
 
-def features(values, wanted) -> list:
-    """The numbers of one channel's window, one after the other as `wanted` (of FEATURES) lists them."""
+def features(values: "Sequence[Any]", names: "Sequence[str]") -> "list[Any]":
+    """Return the features of a channel's window, in the order of `names` (of FEATURES)."""
     n = len(values)
-    whole = all([isinstance(x, int) for x in values])
+    exact = all([isinstance(x, int) for x in values])
     total = sum(values)
-    made = []
-    for name in wanted:
+    numbers = []  # type: list[Any]
+    for name in names:
         if name == "values":
-            made += list(values)
+            numbers += list(values)
         elif name == "mean":
-            made.append((total + n // 2) // n if whole else total / n)
+            numbers.append((total + n // 2) // n if exact else total / n)
         elif name == "std":
-            if whole:
-                made.append(square_root((n * sum([x * x for x in values]) - total * total) // (n * n)))
+            if exact:
+                numbers.append(square_root((n * sum([x * x for x in values]) - total * total) // (n * n)))
             else:
-                made.append((sum([(x - total / n) ** 2 for x in values]) / n) ** 0.5)
+                numbers.append((sum([(x - total / n) ** 2 for x in values]) / n) ** 0.5)
         elif name == "min":
-            made.append(min(values))
+            numbers.append(min(values))
         elif name == "max":
-            made.append(max(values))
+            numbers.append(max(values))
         else:
-            made += spectrum(values)
-    return made
+            numbers += spectrum(values)
+    return numbers
 
 
 class Window:
-    """Keeps the last `size` measurements; calling it with one gives the features of all, every `hop` of them, else None.
+    """Keeps the last measurements; a call with one returns the features of all, or None between two hops.
 
-    channels: numbers of a measurement. features: of FEATURES; every channel's, one channel after the other.
-    ValueError for a name it does not know, a spectrum of a size that is no power of two up to 256, another measurement.
+    Args:
+        size: Number of measurements.
+        hop: Measurements from one sample to the next.
+        channels: Numbers of a measurement.
+        features: Names of FEATURES. The sample has those of one channel after the other.
+
+    Raises:
+        ValueError: A name is unknown, the size of a spectrum is no power of two up to 256, or a measurement has another length.
     """
 
-    def __init__(self, size, hop, channels, features):
+    def __init__(self, size: int, hop: int, channels: int, features: "Sequence[str]"):
         for name in features:
             if name not in FEATURES:
                 raise ValueError("feature %r is not one of %s" % (name, ", ".join(FEATURES)))
@@ -123,10 +135,10 @@ class Window:
         self.hop = hop
         self.channels = channels
         self.features = features
-        self.rows = []
-        self.left = size  # measurements until the next sample
+        self.rows = []  # type: list[Any]
+        self.missing = size  # measurements until the next sample
 
-    def __call__(self, measured):
+    def __call__(self, measured: "Any") -> "list[Any] | None":
         if isinstance(measured, (int, float)):
             measured = (measured,)
         if len(measured) != self.channels:
@@ -134,11 +146,11 @@ class Window:
         self.rows.append(measured)
         if len(self.rows) > self.size:
             self.rows.pop(0)
-        self.left -= 1
-        if self.left:
+        self.missing -= 1
+        if self.missing:
             return None
-        self.left = self.hop
-        made = []
+        self.missing = self.hop
+        numbers = []
         for channel in range(self.channels):
-            made += features([row[channel] for row in self.rows], self.features)
-        return made
+            numbers += features([row[channel] for row in self.rows], self.features)
+        return numbers

@@ -55,12 +55,13 @@ if {app}:
         program = compile(file.read(), "app", "exec")
 from h2t2.node import board
 from h2t2.node.start import main
-settled = board.settled
+from h2t2.ldl import buffers
+collect_rarely = buffers.collect_rarely
 def import_late():  # on a board, once the network is there
-    settled()
+    collect_rarely()
     for name in {late}:
         __import__("h2t2." + name)
-board.settled = import_late
+buffers.collect_rarely = import_late
 board.restart = lambda cause: sys.exit({again})  # an update's: with an empty heap
 main()
 """

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
-from h2t2.node.sleep import LEAST_MS
+from h2t2.node.sleep import MIN_MS
 from h2t2.node.start import DEFAULTS as RUNTIME_DEFAULTS
 
 from ..common import budget, cost_table, durations, matrices, policies, prior_file
@@ -320,7 +320,7 @@ class NodeConfig(PolicyConfig):
             return {}
         if not self.every:
             raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
-        shortest = LEAST_MS[self.sleep]
+        shortest = MIN_MS[self.sleep]
         if durations.parse_microseconds(self.every) // 1000 < shortest:
             raise UserError(f'sleep = {self.sleep!r}: it is of use from {shortest} ms on, and every = "{self.every}"')
         if self.sleep == "deep" and not self.snapshot:

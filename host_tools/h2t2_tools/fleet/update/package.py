@@ -117,7 +117,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
         "app": program is not None,
         "seconds": options.seconds,
     }
-    parts = {package.LDL: blob, package.TEST: _test(pair, blob, options.tests), package.MORE: _json(details)}
+    parts = {package.LDL: blob, package.TEST: _test(pair, blob, options.tests), package.DETAILS: _json(details)}
     if program is not None:
         parts[package.APP] = program
     body = b"".join(pack("<4sI", tag, len(data)) + data for tag, data in parts.items())
@@ -137,9 +137,9 @@ def read(path: Path) -> Package:
         with path.open("rb") as file:
             sections = {tag: content[at : at + size] for tag, at, size in package.parts(file)}
             intact = package.body_digest(file) == head.digest
-        if not intact or package.MORE not in sections:
+        if not intact or package.DETAILS not in sections:
             raise ValueError("the package is damaged")
-        return Package(content, head, json.loads(sections[package.MORE]), sections.get(package.APP))
+        return Package(content, head, json.loads(sections[package.DETAILS]), sections.get(package.APP))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
