@@ -76,8 +76,7 @@ def service(
         act: act(tag, k, decision, source) is called once for each sample. An app's own act() is called first; tag is then the
             number of the sample.
         sensor: as Sensing's; None: the app or the recorded samples that the configuration names.
-        cause: why the node starts.
-        updates: of active_config().
+        cause, updates: why the node starts; of active_config().
         opener: opens the local model, as open_ldl() does.
 
     Raises:
@@ -95,7 +94,7 @@ def service(
         app = open_app(config, act)
         sensor = app.sense
         act = app.act
-    patient = sensor is None or (app is not None and app.patient)  # whether samples can wait
+    patient = config.get("patient", sensor is None or (app is not None and app.patient))  # whether samples can wait
     if sensor is None:
         if "records" not in config:
             raise ValueError("config.json: no entry app or records")
@@ -111,7 +110,6 @@ def service(
         node.budget.level = 0  # nobody knows what was spent before
     if node.cost:  # measurements of this start replace the snapshot's
         policy.set_beta(node.cost.expected)
-    patient = config.get("patient", patient)
     return Service(
         node,
         Sensing(sensor, every_us=config.get("every_us", 0), patient=patient, complain=node.complain),
