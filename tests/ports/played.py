@@ -35,7 +35,7 @@ def play(monkeypatch, chip, **options):
     monkeypatch.setattr(sleep, "wall_ms", world.unix_ms)
     for module in (mqtt, wifi):
         monkeypatch.setattr(module, "sleep", lambda seconds: world.pass_ms(int(seconds * 1000)), raising=False)
-    monkeypatch.setattr(board, "rest", world.pass_ms)
+    monkeypatch.setattr(board, "pause", world.pass_ms)
     monkeypatch.setattr(board, "PLATFORM", NAMES[chip][0])
     monkeypatch.setattr(board, "MACHINE", NAMES[chip][1])
     return world
