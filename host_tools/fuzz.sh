@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs every target of tests/fuzz under coverage (atheris), two at a time. $1: the folder of python, $2: seconds a target.
-# Where atheris cannot be had it says so and goes on: hypothesis has run the same targets in the tests.
+# Without atheris for this machine it prints that and ends: hypothesis runs the same targets in the tests.
 set -eu
 if ! "$1/python" -c "import atheris" 2>/dev/null; then
     "$1/python" -m pip install -q --only-binary :all: --no-deps "atheris>=2.3" 2>/dev/null ||

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the quick suite on every Python, 3.10 to 3.14, that this machine has beside $1. $2: the lock file.
+# Runs the quick suite on every other Python of this machine than $1, 3.10 to 3.14. $2: the lock file.
 set -eu
 here=$(dirname "$0")
 ran=""

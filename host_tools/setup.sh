@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts the packages of the lock file $2 and this project into the virtual environment $1, made where there is none yet.
+# Installs the packages of the lock file $2 and this project into the virtual environment $1. It creates the environment if needed.
 # Needs python3 3.10 to 3.14.
 set -eu
 venv=$1
@@ -16,7 +16,7 @@ as_root() {
 
 make_venv() {
     rm -rf "$venv"
-    # Debian's python3 lacks ensurepip until python3-venv is there
+    # Debian's python3 lacks ensurepip without python3-venv
     if "$python" -c 'import ensurepip' 2>/dev/null; then
         "$python" -m venv "$venv"
     elif "$python" -m pip --version >/dev/null 2>&1; then
@@ -31,13 +31,13 @@ make_venv() {
     fi
 }
 
-# made anew for another Python, or where the lock has changed: what only the old one held would stay
+# Another Python or another lock file needs a new environment: packages of the old lock would stay.
 same='import sys; print(sys.version_info[:2])'
 cmp -s "$lock" "$venv/.lock" && [ "$("$venv/bin/python" -c "$same" 2>/dev/null)" = "$("$python" -c "$same")" ] || make_venv
 here=$(dirname "$0")
 
-# uv takes seconds where pip takes minutes. It reads no configuration of pip's: where that names an index, or there is no uv for
-# this machine, pip does it.
+# uv takes seconds, pip minutes. uv does not read pip's configuration: pip installs where that names an index, or where uv lacks a
+# wheel for this machine.
 fast() {
     ! "$venv/bin/python" -m pip config list 2>/dev/null | grep -q '\.index-url=' || return 1
     "$venv/bin/python" -m pip install -q --no-compile --require-hashes -r "$here/locks/uv.txt" 2>/dev/null || return 1

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs what the tests run beside Python. $1: the h2t2 command; $2: `quick` for what `make test` runs (a broker, QEMU, MicroPython),
-# `whole` for the rest as well (a browser, compilers, boards built from source).
-# Without root or sudo it says what to run and goes on: the tests that need it skip, with that reason. With root and apt, whatever
-# cannot be had is an error.
+# Installs the programs that the tests need. $1: the h2t2 command; $2: `quick` for `make test` (a broker, QEMU, MicroPython), `whole`
+# for all tests (also a browser, compilers, boards built from source).
+# Without root or sudo it prints the commands to run and continues: tests skip with that reason. With root and apt, a missing
+# program is an error.
 set -eu
 h2t2=$1
 suite=$2
 missing=""
-want() { # package, and what it brings: a path, or a command
+want() { # package, and its path or command
     case "$2" in
         /*) [ -e "$2" ] || missing="$missing $1" ;;
         *) command -v "$2" >/dev/null || missing="$missing $1" ;;
@@ -23,7 +23,7 @@ if [ "$suite" = whole ]; then
     want chromium chromium
     want chromium-driver chromedriver
     want qemu-system-misc qemu-system-riscv32
-    # each board says what its firmware is built with, unless it is built already
+    # the packages that build each board's firmware, unless it is built already
     missing="$missing $("$h2t2" emulators --needs)"
 fi
 missing=$(echo $missing)

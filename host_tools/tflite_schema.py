@@ -1,4 +1,4 @@
-"""Writes firmware/h2t2/cpython/tflite_schema.py from the schema that LiteRT brings along: python host_tools/tflite_schema.py"""
+"""Writes firmware/h2t2/cpython/tflite_schema.py from LiteRT's schema: python host_tools/tflite_schema.py"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 OUT = Path(__file__).parents[1] / "firmware/h2t2/cpython/tflite_schema.py"
 SIZES = {"Bool": 1, "Int8": 1, "Uint8": 1, "Int16": 2, "Uint16": 2, "Int32": 4, "Uint32": 4, "Float32": 4}
 SIZES |= {"Int64": 8, "Uint64": 8, "Float64": 8}
-# which union a field holds: the generated reader does not say
+# field -> its union, which the generated reader does not name
 UNIONS = {
     "BuiltinOptions": "BuiltinOptions", "BuiltinOptions2": "BuiltinOptions2", "Details": "QuantizationDetails",
     "ArraySegments": "SparseIndexVector", "ArrayIndices": "SparseIndexVector",
@@ -29,8 +29,8 @@ def source() -> str:
     spec = importlib.util.find_spec("ai_edge_litert")
     assert spec and spec.submodule_search_locations
     tree = ast.parse(Path(spec.submodule_search_locations[0], "schema_py_generated.py").read_text())
-    classes = {each.name: each for each in tree.body if isinstance(each, ast.ClassDef)}
-    tables = {name: _fields(each) for name, each in classes.items() if _is_table(each)}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    tables = {name: _fields(reader) for name, reader in classes.items() if _is_table(reader)}
     unions = {name: _members(classes[name]) for name in dict.fromkeys(UNIONS.values())}
     lines = [HEAD + "TABLES = {"]
     lines += [f'    "{name}": "{" ".join(fields)}",' for name, fields in tables.items()]
@@ -40,14 +40,14 @@ def source() -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _is_table(each: ast.ClassDef) -> bool:
-    return any(isinstance(method, ast.FunctionDef) and method.name == "GetRootAs" for method in each.body)
+def _is_table(reader: ast.ClassDef) -> bool:
+    return any(isinstance(method, ast.FunctionDef) and method.name == "GetRootAs" for method in reader.body)
 
 
-def _fields(each: ast.ClassDef) -> list[str]:
+def _fields(reader: ast.ClassDef) -> list[str]:
     """What each slot of a table holds, as the methods of its reader show it; the first method of a slot is the field itself."""
     kinds: dict[int, str] = {}
-    for method in each.body:
+    for method in reader.body:
         text = ast.unparse(method)
         offset = re.search(r"_tab\.Offset\((\d+)\)", text)
         slot = int(offset[1]) // 2 - 2 if offset else -1
@@ -70,9 +70,9 @@ def _kind(name: str, text: str) -> str:
     return "v" * vector + str(SIZES[number[1]])
 
 
-def _members(each: ast.ClassDef) -> list[str]:
+def _members(reader: ast.ClassDef) -> list[str]:
     """The names of a union's members by their numbers, but for NONE, which is 0."""
-    return [statement.targets[0].id for statement in each.body if isinstance(statement, ast.Assign)][1:]  # type: ignore
+    return [statement.targets[0].id for statement in reader.body if isinstance(statement, ast.Assign)][1:]  # type: ignore
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the wheel holds beside code, derived from the folders: boards, examples, and what commands offer of models by name."""
+"""Collects the wheel's data from the folders: boards, examples, and the models that commands offer by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# of a trace; of a pair also its models, its description, its test part, and the recipe that `h2t2 retrain` runs
+# the files of a trace, and of a pair: its models, description, test part, and the recipe that `h2t2 retrain` runs
 TRACE = ("trace.npz",)
 PAIR = (*TRACE, "pair.json", "test.npz", "ldl.tflite", "rdl.tflite", "train.py", "prior.json")
 FOLDERS = {"firmware/boards": "_boards", "firmware/examples": "_examples"}
@@ -15,16 +15,16 @@ FOLDERS = {"firmware/boards": "_boards", "firmware/examples": "_examples"}
 
 def files(root: Path) -> dict[str, str]:
     """Path in the source tree -> path in the wheel."""
-    found = {str(root / source): f"h2t2_tools/{target}" for source, target in FOLDERS.items()}
+    targets = {str(root / source): f"h2t2_tools/{target}" for source, target in FOLDERS.items()}
     for folder in sorted((root / "models").iterdir()):
         for name in PAIR if (folder / "pair.json").exists() else TRACE:
             if (folder / name).exists():
-                found[str(folder / name)] = f"h2t2_tools/_models/{folder.name}/{name}"
-    return found
+                targets[str(folder / name)] = f"h2t2_tools/_models/{folder.name}/{name}"
+    return targets
 
 
 class CustomBuildHook(BuildHookInterface):
-    """Hatchling calls it for the wheel; an editable install reads the folders themselves."""
+    """Adds the data to the wheel; an editable install reads the folders themselves."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version != "editable":

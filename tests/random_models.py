@@ -19,7 +19,7 @@ class Maker(Builder):
 
     def __init__(self, seed, shape):
         super().__init__(seed, shape)
-        self.begun = []  # of every variable the tensor that a first graph begins it with
+        self.initial_values = []  # of each variable, by the first graph
 
     def numbers(self, *values):
         """A constant of int32."""
@@ -248,9 +248,10 @@ class Maker(Builder):
         """A handle of a new variable that holds random numbers, or one number, at first."""
         data = self.rng.integers(-128, 128, shape if self.rng.random() < 0.5 else ()).astype(np.int8)
         data = np.broadcast_to(data, shape).copy()
-        self.begun.append(Tensor(0, "", tuple(shape), "int8", data, np.array([self.scale(like)]), np.array([self.zero(like)])))
+        scale, zero = np.array([self.scale(like)]), np.array([self.zero(like)])
+        self.initial_values.append(Tensor(0, "", tuple(shape), "int8", data, scale, zero))
         handle = self.tensor((), dtype="resource")
-        return self.operator("VAR_HANDLE", (), handle, name=f"v{len(self.begun)}")
+        return self.operator("VAR_HANDLE", (), handle, name=f"v{len(self.initial_values)}")
 
     def read(self, handle, shape, like):
         return self.operator("READ_VARIABLE", (handle,), self.tensor(shape, self.scale(like), self.zero(like)))
@@ -332,14 +333,14 @@ class Maker(Builder):
             if o.name in WEIGHTED and len(o.inputs) > 2 and o.inputs[2] >= 0:
                 scale = self.tensors[o.inputs[0]].scale * self.tensors[o.inputs[1]].scale
                 self.tensors[o.inputs[2]] = replace(self.tensors[o.inputs[2]], scale=scale, zero=np.zeros(1, np.int64))
-        self.begun = [
+        self.initial_values = [
             replace(t, dtype="uint8", data=(t.data.astype(np.int16) + 128).astype(np.uint8), zero=t.zero + 128)
-            for t in self.begun
+            for t in self.initial_values
         ]
 
     def bytes(self, y):
         others = ()
-        if self.begun:
+        if self.initial_values:
             self.operators.insert(0, Operator("CALL_ONCE", 1, (), (), {"graph": 1}))
             others = (self.beginning(),)
         return write(Graph("made", 0, tuple(self.tensors), tuple(self.operators), (self.first,), (y,), others))
@@ -347,7 +348,7 @@ class Maker(Builder):
     def beginning(self):
         """The graph that gives every variable what it holds at first."""
         tensors, operators = [], []
-        for n, first in enumerate(self.begun):
+        for n, first in enumerate(self.initial_values):
             handle, given = 2 * n, 2 * n + 1
             tensors.append(Tensor(handle, f"handle{n}", (), "resource"))
             tensors.append(replace(first, index=given, name=f"first{n}"))

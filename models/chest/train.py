@@ -35,7 +35,7 @@ def main() -> None:
     x, xt = standardised(data.x_train), standardised(data.x_test)
     share = float(data.y_train.mean())
     weights = {0: 0.5 / (1 - share), 1: 0.5 / share}
-    for out, epochs, rate, how in (
+    for out, epochs, rate, training in (
         (args.out, args.epochs, 0.001, ""),
         (args.out.parent / f"{args.out.name}_weak", 6, 0.0001, ", stopped after 6 slow epochs"),
     ):
@@ -49,14 +49,14 @@ def main() -> None:
             "event": "cancer",
             "data": "chest CT scans (the public set of a thousand files, 847 unique), 64 x 64; a third is the test part",
             "licence": "none stated for the images: scores and labels are here, the model is not",
-            "ldl": f"MobileNet, alpha 0.25, from scratch, classes weighted alike{how}",
+            "ldl": f"MobileNet, alpha 0.25, from scratch, classes weighted alike{training}",
             "paper": {"accuracy": 0.64, "fp": 0.16, "fn": 0.20},
         }
         path = write_ldl(out, about, model, x[:300], (xt, data.y_test), event=1, ship=False)
     # the paper's own chest model is nearer to the weaker one, which is the one that classifies what it never saw
-    for name, title, other in (("x_ract", "X-RaCT", "chest_xray"), ("breach", "BreaCh", "breakhis")):
+    for name, title, dataset in (("x_ract", "X-RaCT", "chest_xray"), ("breach", "BreaCh", "breakhis")):
         try:
-            strange = datasets.load(other)
+            strange = datasets.load(dataset)
         except UserError as error:
             print(f"{title} left as it is: {error}")
             continue

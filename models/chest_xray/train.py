@@ -26,7 +26,7 @@ def main() -> None:
     args = arguments(__doc__, Path(__file__).parent, epochs=20)
     data = datasets.load("chest_xray", args.data)
     x, xt = (v[..., None].astype(np.float32) / 255 for v in (data.x_train, data.x_test))
-    for out, epochs, how in (
+    for out, epochs, training in (
         (args.out, args.epochs, ""),
         (args.out.parent / f"{args.out.name}_weak", 2, ", stopped after 2 epochs"),
     ):
@@ -39,7 +39,7 @@ def main() -> None:
             "event": "pneumonia",
             "data": "Chest X-ray images (Kermany et al.) as MedMNIST's PneumoniaMNIST, 28 x 28; its test part",
             "licence": "CC BY 4.0",
-            "ldl": f"three convolutions (8, 16, 32), pooling, softmax of 2{how}",
+            "ldl": f"three convolutions (8, 16, 32), pooling, softmax of 2{training}",
             "paper": {"accuracy": 0.78, "fp": 0.18, "fn": 0.04},
         }
         write_ldl(out, about, model, x[:300], (xt, data.y_test), event=1, ship=True)
