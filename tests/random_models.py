@@ -366,15 +366,15 @@ def refused_model(seed):
     if leaky:
         at = leaky[int(rng.integers(len(leaky)))]
         operators[at] = replace(operators[at], options={"alpha": -float(rng.uniform(0.01, 1.5))})
-        thing = "a negative alpha"
+        kind = "a negative alpha"
     else:
         computed = [graph.inputs[0], *(n for o in operators if o.name not in SAME_BYTES for n in o.outputs)]
         scaled = [n for n in computed if len(tensors[n].scale)]
         at = scaled[int(rng.integers(len(scaled)))]
         value = -tensors[at].scale if rng.random() < 0.7 else 0 * tensors[at].scale
         tensors[at] = replace(tensors[at], scale=value)
-        thing = f"a scale of {float(value[0]):g} of tensor {at}"
-    return write(replace(graph, tensors=tuple(tensors), operators=tuple(operators))), thing
+        kind = f"a scale of {float(value[0]):g} of tensor {at}"
+    return write(replace(graph, tensors=tuple(tensors), operators=tuple(operators))), kind
 
 
 def stepless(kind):

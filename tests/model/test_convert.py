@@ -140,9 +140,9 @@ def test_a_dead_channel_keeps_its_bias(size, value, tmp_path, capsys):
     np.savez(tmp_path / "x.npz", x=rng.uniform(0, 1, (60, 8, 8, 1)).astype(np.float32))
     report = converted(tmp_path / "dead.tflite", "--calibration", tmp_path / "x.npz", "--out", tmp_path / "out", capsys=capsys)
     assert report["worst_score_difference"] < 0.05 and report["not_for_a_board"] == []
-    made = load(tmp_path / "out/dead_int8.tflite")
-    layer = next(o for o in made.operators if o.name == "CONV_2D")
-    bias = made.tensors[layer.inputs[2]]
+    int8 = load(tmp_path / "out/dead_int8.tflite")
+    layer = next(o for o in int8.operators if o.name == "CONV_2D")
+    bias = int8.tensors[layer.inputs[2]]
     assert np.isclose(bias.data[0] * float(bias.scale[0]), value, rtol=1e-5) and np.abs(bias.data).max() <= 2**27 + 100
     assert ldl_check.compare(tmp_path / "out/dead_int8.tflite", None, 5, 1, True, lambda *_: None)["differ"] == 0
 
@@ -322,5 +322,5 @@ def test_an_error_leaves_no_file(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(from_tflite, "quantise", lambda content, *_: content)
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
     np.savez(tmp_path / "images.npz", x=images)
-    said = refused(CNN, "--calibration", tmp_path / "images.npz", "--out", tmp_path / "out", capsys=capsys)
-    assert "ends as float" in said and not (tmp_path / "out").exists()
+    error = refused(CNN, "--calibration", tmp_path / "images.npz", "--out", tmp_path / "out", capsys=capsys)
+    assert "ends as float" in error and not (tmp_path / "out").exists()

@@ -36,10 +36,10 @@ def test_compiled_kernels_leave_the_same_bytes_in_the_arena(path):
 
 def test_without_numba_it_is_slow_says_so_and_gives_the_same():
     path = MADE[0]
-    done = subprocess.run([sys.executable, "-c", PLAIN, path], capture_output=True, text=True, timeout=100)
+    process = subprocess.run([sys.executable, "-c", PLAIN, path], capture_output=True, text=True, timeout=100)
     model = open_exact(path)
-    assert done.stdout.strip() == str(model.outputs(np.arange(model.input_size).astype(np.int8)).tolist())
-    assert done.stderr.count("without numba") == 1 and "pip install 'h2t2-edge[lab]'" in done.stderr
+    assert process.stdout.strip() == str(model.outputs(np.arange(model.input_size).astype(np.int8)).tolist())
+    assert process.stderr.count("without numba") == 1 and "pip install 'h2t2-edge[lab]'" in process.stderr
 
 
 def test_an_output_or_a_sample_that_is_none_is_refused():

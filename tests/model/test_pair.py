@@ -20,7 +20,7 @@ from h2t2_tools.fleet.rdl import models
 from h2t2_tools.lab import traces
 from h2t2_tools.proof import run
 
-FEW = [0, 2, 3]
+COLUMNS = [0, 2, 3]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def trained(tmp_path_factory):
     rng = np.random.default_rng(2)
     x = rng.normal(0, 1, (900, 6)) * [1, 1000, 0.01, 50, 3, 1] + [0, 5000, 0, -200, 1, 7]
     y = (x[:, 0] + x[:, 2] * 100 + (x[:, 1] - 5000) / 700 + rng.normal(0, 0.4, 900) > 0).astype(int)
-    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:600, FEW], y[:600])
+    small = make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:600, COLUMNS], y[:600])
     network = MLPClassifier((16,), solver="lbfgs", max_iter=2000, random_state=1)
     big = make_pipeline(StandardScaler(), network).fit(x[:600], y[:600])
     for name, model in (("small", small), ("big", big)):
@@ -49,12 +49,14 @@ def trained(tmp_path_factory):
         "def wrong(x): raise KeyError('no')\n"
         "def two(x): return x[:, 0] * 9\n"
     )
-    return folder, (small.score(x[600:, FEW], y[600:]), big.score(x[600:], y[600:]))
+    return folder, (small.score(x[600:, COLUMNS], y[600:]), big.score(x[600:], y[600:]))
 
 
-def make(folder, out, rdl, *more, ldl="small.joblib"):
+def make(folder, out, rdl, *options, ldl="small.joblib"):
     words = ["pair", folder / ldl, folder / rdl, "--test", folder / "test.npz", "--calibration", folder / "train.npz"]
-    return main([str(word) for word in [*words, "--ldl-columns", *FEW, "--out", out, "--json", out / "report.json", *more]])
+    return main(
+        [str(word) for word in [*words, "--ldl-columns", *COLUMNS, "--out", out, "--json", out / "report.json", *options]]
+    )
 
 
 @pytest.mark.slow
@@ -85,10 +87,15 @@ def test_its_configurations_are_what_boards_take(trained, tmp_path):
     folder, _ = trained
     assert make(folder, tmp_path, "big.joblib", "--beta", 0.15, "--model-id", 77) == 0
     for board in ("unix", "esp32", "pico", "pico_w", "microbit"):
-        given = config.load(tmp_path / f"{board}.toml")
-        assert (given.remote_shape, given.model_id, given.beta, given.event) == ([6], 77, 0.15, 0)
-        assert board == "microbit" or len(given.prior) == 16
-        files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
+        configuration = config.load(tmp_path / f"{board}.toml")
+        assert (configuration.remote_shape, configuration.model_id, configuration.beta, configuration.event) == (
+            [6],
+            77,
+            0.15,
+            0,
+        )
+        assert board == "microbit" or len(configuration.prior) == 16
+        files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", configuration, tmp_path / "samples.bin"))
         assert (tmp_path / "samples.bin").read_bytes() in files.values()
     assert (tmp_path / "samples.bin").stat().st_size == 300 * (3 + 6)
 
@@ -124,9 +131,10 @@ def test_int8_models_are_taken_as_they_are(tmp_path):
         for key, value in card["metrics"][side]["int8"].items():
             assert abs(report[side]["int8"][key] - value) <= 2 / card["test_samples"]
         assert (tmp_path / f"{side}.tflite").read_bytes() == (folder / f"{side}.tflite").read_bytes()
-    made = json.loads((tmp_path / "pair.json").read_text())
+    description = json.loads((tmp_path / "pair.json").read_text())
     assert (
-        made["remote"]["scale"] == pytest.approx(card["remote"]["scale"]) and made["remote"]["shape"] == card["remote"]["shape"]
+        description["remote"]["scale"] == pytest.approx(card["remote"]["scale"])
+        and description["remote"]["shape"] == card["remote"]["shape"]
     )
 
 
@@ -165,8 +173,8 @@ def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
         command = emulator.node(device / "main.py")
         ran = subprocess.run(command, cwd=device, env=emulator.environment(device), capture_output=True, text=True, timeout=200)
     lines = [json.loads(line) for line in ran.stdout.splitlines() if '"bin"' in line]
-    given = config.load(out / "unix.toml").arguments()
-    policy, trace = Adaptive(**given), traces.load(out / "trace.npz")
+    configuration = config.load(out / "unix.toml").arguments()
+    policy, trace = Adaptive(**configuration), traces.load(out / "trace.npz")
     for line, score, label in zip(lines, trace.score, trace.label.tolist()):
         assert line["bin"] == min(int(score * 16 + 1e-6), 15)
         action = policy.decide(line["bin"])
@@ -207,15 +215,17 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     assert ran.returncode == 0, ran.stderr
     summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
     assert summary["samples"] == 300 and summary["complaints"] == 0 and summary["saturated"] < 30
-    given = config.load(out / "unix.toml")
-    expected, own = replayed.decisions(out, (device / "samples.csv").read_text(), given.arguments(), given.event)
+    configuration = config.load(out / "unix.toml")
+    expected, own = replayed.decisions(
+        out, (device / "samples.csv").read_text(), configuration.arguments(), configuration.event
+    )
     assert replayed.written(device / "decisions.csv") == expected and len(expected) == 300
     assert replayed.shown(ran.stdout) == [line[:2] for line in expected]
     assert np.mean(own == pair.y) > small - 0.02
 
 
 @pytest.mark.parametrize(
-    "more, words",
+    "options, words",
     [
         (("--ldl-columns", 9), "--ldl-columns: samples have the shape"),
         (("--ldl-columns", 0, 1), "--ldl-columns and --rdl-columns select the numbers that a model reads"),
@@ -230,7 +240,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         (("--calibration", "{}/other.npz"), "but (6,) in"),
     ],
 )
-def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, more, words):
+def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, options, words):
     folder, _ = trained
     x = np.random.default_rng(1).random((40, 6))
     y = np.arange(40) % 2
@@ -241,9 +251,9 @@ def test_what_is_no_pair_is_refused_with_its_reason(trained, tmp_path, capsys, m
     holes = x.copy()
     holes[[7, 8, 9], 2] = np.nan
     np.savez(tmp_path / "nan.npz", x=holes, y=y)
-    if "--test" in more:
-        more = (*more, "--calibration", more[1])
-    assert make(folder, tmp_path / "pair", "big.joblib", *(str(word).format(tmp_path) for word in more)) == 2
+    if "--test" in options:
+        options = (*options, "--calibration", options[1])
+    assert make(folder, tmp_path / "pair", "big.joblib", *(str(word).format(tmp_path) for word in options)) == 2
     errors = capsys.readouterr().err
     assert words in errors and "Traceback" not in errors
 

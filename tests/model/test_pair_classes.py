@@ -45,9 +45,9 @@ def trained(tmp_path_factory):
     return folder, small.score(x[500:, :1], y[500:]), big.score(x[500:], y[500:])
 
 
-def make(folder, out, rdl="big.joblib", *more, ldl="small.joblib"):
+def make(folder, out, rdl="big.joblib", *options, ldl="small.joblib"):
     words = ["pair", folder / ldl, folder / rdl, "--test", folder / "test.npz", "--ldl-columns", 0, "--out", out]
-    return main([str(word) for word in [*words, "--json", out / "report.json", *more]])
+    return main([str(word) for word in [*words, "--json", out / "report.json", *options]])
 
 
 @pytest.mark.slow
@@ -66,9 +66,9 @@ def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     assert counts[2, 2] == pytest.approx((trace.label[pair.y == 2] == 2).mean(), abs=1e-4)
     assert "accuracy |\n|---|---|---|---|---|\n" in (tmp_path / "README.md").read_text() and "prior.json" not in report["files"]
     for board in ("unix", "esp32", "pico", "pico_w"):
-        given = config.load(tmp_path / f"{board}.toml")
-        assert given.class_costs == pair.info.costs
-        files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
+        configuration = config.load(tmp_path / f"{board}.toml")
+        assert configuration.class_costs == pair.info.costs
+        files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", configuration, tmp_path / "samples.bin"))
         assert "h2t2/core/adaptive_classes.mpy" in files
     assert not (tmp_path / "microbit.toml").exists()
 
@@ -79,20 +79,20 @@ def test_a_worker_says_which_class_it_is(trained, tmp_path):
     pair = pairs.load(str(tmp_path))
     worker = Worker(models.load(models.of_pair(pair)), 1)
     requests = [wire.encode_request(1, 5, n, (2,), pair.remote_payload(x)) for n, x in enumerate(pair.x[:40])]
-    said = [wire.decode_reply(reply)[3:] for reply in worker.answer(requests)]
+    answers = [wire.decode_reply(reply)[3:] for reply in worker.answer(requests)]
     tensors = np.stack([np.frombuffer(pair.remote_payload(x), np.int8) for x in pair.x[:40]])
     scores = models.load(models.of_pair(pair)).scores(tensors)
-    assert [label for label, _ in said] == scores.argmax(1).tolist() and len({label for label, _ in said}) == 4
-    assert np.abs(np.array([score for _, score in said]) / 32768 - scores.max(1)).max() < 1e-4
+    assert [label for label, _ in answers] == scores.argmax(1).tolist() and len({label for label, _ in answers}) == 4
+    assert np.abs(np.array([score for _, score in answers]) / 32768 - scores.max(1)).max() < 1e-4
 
 
 def test_one_output_tells_no_classes_apart():
     """An ONNX model of one number a sample, asked for all classes: a failure, which it says, and no label."""
     pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
-    said = []
-    worker = Worker(models.load(models.Source(str(ROOT / "tests/material/mean.onnx"), None)), 1, said.append)
+    failures = []
+    worker = Worker(models.load(models.Source(str(ROOT / "tests/material/mean.onnx"), None)), 1, failures.append)
     (reply,) = worker.answer([wire.encode_request(1, 5, 1, (4,), b"abcd")])
-    assert wire.decode_reply(reply)[0] == wire.FAILED and "or as many rows of them, one a class" in said[0]
+    assert wire.decode_reply(reply)[0] == wire.FAILED and "or as many rows of them, one a class" in failures[0]
 
 
 class Odd:
@@ -117,7 +117,7 @@ def test_outputs_that_are_no_scores_are_a_failure_not_an_answer(scores):
 
 
 @pytest.mark.parametrize(
-    "more, why",
+    "options, why",
     [
         (("--classes", 3), "labels to 3; --classes 3 wants 0 to 2"),
         (("--classes", 5), "4 outputs; --classes 5 wants one a class"),
@@ -127,9 +127,9 @@ def test_outputs_that_are_no_scores_are_a_failure_not_an_answer(scores):
         (("--classes", 5, "--class-costs", "costs.csv"), "4 lines, of 5 classes"),
     ],
 )
-def test_what_cannot_be_a_pair_of_many_classes_is_refused(trained, tmp_path, capsys, more, why):
+def test_what_cannot_be_a_pair_of_many_classes_is_refused(trained, tmp_path, capsys, options, why):
     folder, _, _ = trained
-    assert make(folder, tmp_path, "big.joblib", *[folder / word if word == "costs.csv" else word for word in more]) == 2
+    assert make(folder, tmp_path, "big.joblib", *[folder / word if word == "costs.csv" else word for word in options]) == 2
     assert why in capsys.readouterr().err
 
 

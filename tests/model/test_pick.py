@@ -19,12 +19,12 @@ pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes th
 def path(tmp_path):
     """Two inputs, added and scored; one of them also scored alone."""
     make = Maker(3, (6,))
-    beside = make.tensor((1, 6), 0.05, 3)
-    both = make.operator("ADD", (make.first, beside), make.tensor((1, 6), 0.1, -5), fused=NONE)
-    outputs = [make.scored(make.dense(x, 2), "SOFTMAX") for x in (both, beside)]
-    made = tmp_path / "two.tflite"
-    made.write_bytes(write(Graph("made", 0, tuple(make.tensors), tuple(make.operators), (make.first, beside), tuple(outputs))))
-    return made
+    second = make.tensor((1, 6), 0.05, 3)
+    both = make.operator("ADD", (make.first, second), make.tensor((1, 6), 0.1, -5), fused=NONE)
+    outputs = [make.scored(make.dense(x, 2), "SOFTMAX") for x in (both, second)]
+    path = tmp_path / "two.tflite"
+    path.write_bytes(write(Graph("made", 0, tuple(make.tensors), tuple(make.operators), (make.first, second), tuple(outputs))))
+    return path
 
 
 def run(content, *inputs):

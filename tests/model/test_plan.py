@@ -24,20 +24,22 @@ def test_multiplier_is_the_nearest_of_31_bits(real):
 
 def test_the_memory_plan_never_lets_living_tensors_touch():
     for path in MADE:
-        made = plan.plan(tflite.load(path))
-        alive = {made.graph.inputs[0]}
-        for n, step in enumerate(made.steps):
+        planned = plan.plan(tflite.load(path))
+        alive = {planned.graph.inputs[0]}
+        for n, step in enumerate(planned.steps):
             reads = set(step.reads)
-            alive = {t for t in alive if any(t in s.reads for s in made.steps[n:])} | reads
-            spans = [(made.offsets[t], made.offsets[t] + made.graph.tensors[t].size, t) for t in alive - {step.p[1]}]
-            start = made.offsets[step.p[1]]
-            end = start + made.graph.tensors[step.p[1]].size
+            alive = {t for t in alive if any(t in s.reads for s in planned.steps[n:])} | reads
+            spans = [(planned.offsets[t], planned.offsets[t] + planned.graph.tensors[t].size, t) for t in alive - {step.p[1]}]
+            start = planned.offsets[step.p[1]]
+            end = start + planned.graph.tensors[step.p[1]].size
             for low, high, tensor in spans:
                 shares = (
-                    made.offsets[tensor] == start and made.graph.tensors[tensor].size == end - start and tensor not in reads
+                    planned.offsets[tensor] == start
+                    and planned.graph.tensors[tensor].size == end - start
+                    and tensor not in reads
                 )
                 assert high <= start or end <= low or shares, (path.stem, step.kernel)
-            assert end <= made.arena
+            assert end <= planned.arena
             alive.add(step.p[1])
 
 

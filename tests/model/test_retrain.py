@@ -22,14 +22,14 @@ def field(tmp_path_factory):
     """A pair with a weak local model, its recipe, and 1,200 kept samples of what the field sent."""
     folder = tmp_path_factory.mktemp("field")
     pair = weak_pair.make(folder)
-    kept(pair, folder / "kept", *drawn(np.random.default_rng(4), 1200))
+    keep_samples(pair, folder / "kept", *drawn(np.random.default_rng(4), 1200))
     return folder
 
 
-def kept(pair, folder, x, y, model=None):
+def keep_samples(pair, folder, x, y, model=None):
     """Sure samples are asked about one in ten times, the others always, as a policy would."""
-    rng, said = np.random.default_rng(5), []
-    keeper = Keeper(folder, 100.0, said.append)
+    rng, lines = np.random.default_rng(5), []
+    keeper = Keeper(folder, 100.0, lines.append)
     remote = pair.info.remote
     score = evaluate.scores(pair, x)
     for n in range(len(x)):
@@ -40,7 +40,7 @@ def kept(pair, folder, x, y, model=None):
             request = wire.encode_request(number, 1, n, remote.shape, data, chance=chance, k=int(score[n] * 15))
             keeper.keep("kitchen", request, worker_wire.encode_reply(wire.OK, 1, n, int(y[n]), ONE))
     keeper.close()
-    assert not said
+    assert not lines
 
 
 @pytest.mark.slow
@@ -48,12 +48,12 @@ def test_a_better_model_of_what_the_field_sent(field, tmp_path, capsys):
     """Learned from twelve samples, then from hundreds: the new pair is whole, runs, and is better on data nobody was shown."""
     out = tmp_path / "again"
     assert main(["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(out), "--json", "-"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["training"] == FEW and told["kept"] == told["taught"] + told["judging"] > 300 and not told["skipped"]
-    assert told["new"]["cost"] < told["old"]["cost"] and told["new"]["brier"] < told["old"]["brier"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["training"] == FEW and report["kept"] == report["taught"] + report["judging"] > 300 and not report["skipped"]
+    assert report["new"]["cost"] < report["old"]["cost"] and report["new"]["brier"] < report["old"]["brier"]
     old, new = pairs.load(str(field / "pair")), pairs.load(str(out))
     assert new.info.model_id == old.info.model_id and new.info.remote == old.info.remote
-    right = [(models.labels(evaluate.scores(one, old.x)) == old.y).mean() for one in (old, new)]
+    right = [(models.labels(evaluate.scores(pair, old.x)) == old.y).mean() for pair in (old, new)]
     assert right[1] > right[0] + 0.05 and right[1] > 0.95
     assert models.answers(new).tolist() == models.answers(old).tolist()
     assert (out / "retrain.png").read_bytes()[1:4] == b"PNG" and "Trained again" in (out / "README.md").read_text()
@@ -70,8 +70,8 @@ def test_a_worse_model_is_not_written(field, tmp_path, capsys, labels, why):
     out = tmp_path / "worse"
     command = ["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(out)]
     assert main([*command, "--recipe", str(tmp_path / "wrong.py")]) == 1
-    said = capsys.readouterr().err
-    assert "the new model is worse" in said and why in said
+    lines = capsys.readouterr().err
+    assert "the new model is worse" in lines and why in lines
     assert {path.name for path in tmp_path.iterdir()} <= {"wrong.py", "__pycache__"}
 
 
@@ -104,9 +104,9 @@ def test_samples_that_do_not_suit(field, tmp_path, capsys):
     """Too few, of another model, of another shape; a folder that is there already."""
     pair, rng = pairs.load(str(field / "pair")), np.random.default_rng(9)
     command = ["retrain", str(field / "pair"), "--out", str(tmp_path / "new"), "--samples"]
-    kept(pair, tmp_path / "few", *drawn(rng, 30))
+    keep_samples(pair, tmp_path / "few", *drawn(rng, 30))
     assert main([*command, str(tmp_path / "few")]) == 2 and "want 60 or more" in capsys.readouterr().err
-    kept(pair, tmp_path / "other", *drawn(rng, 30), model=7)
+    keep_samples(pair, tmp_path / "other", *drawn(rng, 30), model=7)
     assert main([*command, str(tmp_path / "other")]) == 2 and "no samples of the pair's model" in capsys.readouterr().err
     (tmp_path / "new").mkdir()
     assert main([*command, str(field / "kept")]) == 2 and "is there already" in capsys.readouterr().err

@@ -35,10 +35,10 @@ def constants_behind(content):
     return changed(content, move) + b"".join(data.values())
 
 
-def same(one, other):
+def same(a_graph, b_graph):
     return all(
         a.shape == b.shape and a.dtype == b.dtype and (a.data is b.data is None or np.array_equal(a.data, b.data))
-        for a, b in zip(one.tensors, other.tensors, strict=True)
+        for a, b in zip(a_graph.tensors, b_graph.tensors, strict=True)
     )
 
 
@@ -58,11 +58,11 @@ def test_constants_are_changed_where_others_lie_behind_the_flatbuffer(tmp_path):
     graph = tflite.load(CNN)
     weights = next(tensor for tensor in graph.tensors if tensor.data is not None and tensor.dtype == "int8")
     changes = {weights.index: (np.zeros_like(weights.data), 2 * weights.scale)}
-    made = tflite.read(tflite_write.with_constants(constants_behind(CNN.read_bytes()), changes))
-    assert not made.tensors[weights.index].data.any()
-    assert np.allclose(made.tensors[weights.index].scale, 2 * weights.scale)
-    others = [tensor for tensor in graph.tensors if tensor.data is not None and tensor is not weights]
-    assert others and all(np.array_equal(made.tensors[tensor.index].data, tensor.data) for tensor in others)
+    model = tflite.read(tflite_write.with_constants(constants_behind(CNN.read_bytes()), changes))
+    assert not model.tensors[weights.index].data.any()
+    assert np.allclose(model.tensors[weights.index].scale, 2 * weights.scale)
+    unchanged = [tensor for tensor in graph.tensors if tensor.data is not None and tensor is not weights]
+    assert unchanged and all(np.array_equal(model.tensors[tensor.index].data, tensor.data) for tensor in unchanged)
 
 
 def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
@@ -71,10 +71,10 @@ def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
         for tensor in model.subgraphs[0].tensors:
             tensor.name = b"same"
 
-    made = schema.ModelT.InitFromPackedBuf(tflite_write.normalise(changed(CNN.read_bytes(), strip)), 0)
-    names = [tensor.name for tensor in made.subgraphs[0].tensors]
+    model = schema.ModelT.InitFromPackedBuf(tflite_write.normalise(changed(CNN.read_bytes(), strip)), 0)
+    names = [tensor.name for tensor in model.subgraphs[0].tensors]
     assert len(set(names)) == len(names)
-    (signature,) = made.signatureDefs
-    assert [end.name for end in signature.inputs] == [names[made.subgraphs[0].inputs[0]]]
+    (signature,) = model.signatureDefs
+    assert [end.name for end in signature.inputs] == [names[model.subgraphs[0].inputs[0]]]
     content = tflite_write.normalise(changed(CNN.read_bytes(), strip))
     assert tflite_write.normalise(content) is content

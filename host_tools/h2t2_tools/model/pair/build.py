@@ -68,10 +68,9 @@ def build_pair(
         sent = (payload or Payload()).copied(folder)
         remote = _remote_model(rdl, folder, samples.columns(columns["rdl"], "--rdl-columns"), sent)
         progress("writing the rest")
-        name = pair_name(folder)
         info = PairInfo(
-            name=name,
-            model_id=zlib.crc32(name.encode()) & 65535 if model_id is None else model_id,
+            name=pair_name(folder),
+            model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
             event=title,
             event_index=event_index(local, remote),
             costs=costs,
