@@ -121,7 +121,7 @@ def test_outputs_that_are_no_scores_are_a_failure_not_an_answer(scores):
     [
         (("--classes", 3), "labels to 3; --classes 3 wants 0 to 2"),
         (("--classes", 5), "4 outputs; --classes 5 wants one a class"),
-        (("--classes", 2), "want 3 to 16"),
+        (("--classes", 2), "want a whole number, 3 to 16"),
         (("--classes", 4, "--event", 1), "with --classes, no class is the event"),
         (("--class-costs", "costs.csv"), "is of --classes K"),
         (("--classes", 5, "--class-costs", "costs.csv"), "4 lines, of 5 classes"),

@@ -65,7 +65,7 @@ def test_a_variable_that_nothing_begins_is_refused_by_name(tmp_path):
     pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
     make = Maker(1, (4, 5, 2))
     y = make.remembered(make.first)
-    make.begun.clear()
+    make.initial_values.clear()
     path = tmp_path / "made.tflite"
     path.write_bytes(make.bytes(y))
     with pytest.raises(
