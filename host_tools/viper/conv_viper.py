@@ -16,10 +16,10 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     while rows:
         rows -= 1
         taps_inside(first_y, deep, iy, top, step_y, kernel_y, height)
-        left = 0 - pad_x
+        west = 0 - pad_x
         ox = 0
         while ox < columns:
-            taps_inside(first_x, wide, ix, left, step_x, kernel_x, width)
+            taps_inside(first_x, wide, ix, west, step_x, kernel_x, width)
             # runs of bytes that lie together: without dilation all columns of a row are one
             size = depth
             if step_x == 1:
@@ -54,12 +54,12 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                     row -= 1
                     x = at
                     run = wide
-                    part = f
+                    w = f
                     while run:
                         run -= 1
                         i = size
                         arena = ptr8(x)
-                        blob = ptr8(part)
+                        blob = ptr8(w)
                         while i > 7:
                             acc += (arena[0] - zero) * blob[0] + (arena[1] - zero) * blob[1]
                             acc += (arena[2] - zero) * blob[2] + (arena[3] - zero) * blob[3]
@@ -74,7 +74,7 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                             blob = ptr8(int(blob) + 1)
                             i -= 1
                         x += step_x * depth
-                        part += depth
+                        w += depth
                     at += line
                     f += filter_line
                 acc = requantise(acc, o)
@@ -84,7 +84,7 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                 to += 1
                 o += 1
                 taps += kernel_y * filter_line
-            left += stride_x
+            west += stride_x
             ox += 1
         top += stride_y
 
@@ -93,7 +93,7 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
 def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     read_window()
     w_zero = int(p.w_zero)
-    many = int(p.many)
+    multiplier = int(p.depth_multiplier)
     line = step_y * width * depth
     jump = step_x * depth
     filter_line = kernel_x * channels
@@ -102,13 +102,13 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     while rows:
         rows -= 1
         taps_inside(first_y, deep, iy, top, step_y, kernel_y, height)
-        left = 0 - pad_x
+        west = 0 - pad_x
         ox = 0
         while ox < columns:
-            taps_inside(first_x, wide, ix, left, step_x, kernel_x, width)
+            taps_inside(first_x, wide, ix, west, step_x, kernel_x, width)
             corner = start + (iy * width + ix) * depth
             taps = weights + first_y * filter_line + first_x * channels
-            part = 0
+            copies = 0
             o = 0
             while o < channels:
                 acc = read_bias(o)
@@ -134,10 +134,10 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                 to += 1
                 o += 1
                 taps += 1
-                part += 1
-                if part == many:
-                    part = 0
+                copies += 1
+                if copies == multiplier:
+                    copies = 0
                     corner += 1
-            left += stride_x
+            west += stride_x
             ox += 1
         top += stride_y

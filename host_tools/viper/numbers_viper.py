@@ -6,7 +6,7 @@ import micropython
 def arithmetic(arena, blob, p, k):
     a = ptr8(arena)
     q = ptr32(p)
-    second = ptr8(blob) if int(q.constant) else a
+    memory = ptr8(blob) if int(q.constant) else a
     limbs = ptr8(k[1])
     shifts = ptr8(k[2])
     x = int(q.x)
@@ -15,10 +15,10 @@ def arithmetic(arena, blob, p, k):
     offset = int(q.offset)
     lowest = int(q.low)
     highest = int(q.high)
-    other = int(q.other)
-    other_zero = int(q.other_zero)
+    second = int(q.second)
+    second_zero = int(q.second_zero)
     inner = int(q.inner)
-    how = int(q.how)
+    operation = int(q.operation)
     rows = int(q.outer)
     while rows:
         rows -= 1
@@ -27,27 +27,27 @@ def arithmetic(arena, blob, p, k):
             again -= 1
             i = 0
             while i < inner:
-                part = int(second[other + i]) - other_zero
+                operand = int(memory[second + i]) - second_zero
                 acc = int(a[x]) - zero
                 # each input in 2^20ths of the larger scale, then their sum; of a product only that
                 n = 1
-                if how == 3:
-                    acc *= part
+                if operation == 3:
+                    acc *= operand
                     n = 0
                 else:
                     acc <<= 20
                 first = 0
-                more = 1
-                while more:
+                pending = 1
+                while pending:
                     acc = requantise(acc, n)
                     if n == 0:
-                        more = 0
+                        pending = 0
                     elif n == 1:
-                        first = 0 - acc if how == 2 else acc
-                        acc = part << 20
+                        first = 0 - acc if operation == 2 else acc
+                        acc = operand << 20
                         n = 2
                     else:
-                        acc = first - acc if how == 1 else first + acc
+                        acc = first - acc if operation == 1 else first + acc
                         n = 0
                 acc += offset
                 acc = clamp(acc, lowest, highest)
@@ -55,7 +55,7 @@ def arithmetic(arena, blob, p, k):
                 x += 1
                 to += 1
                 i += 1
-        other += inner
+        second += inner
 
 
 @micropython.viper

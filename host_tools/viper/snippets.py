@@ -31,12 +31,12 @@ def requantise(acc, n):
     return acc
 
 
-def clamp(value, least, greatest):
+def clamp(value, low, high):
     """value within the bounds of the fused activation."""
-    if value < least:
-        value = least
-    if value > greatest:
-        value = greatest
+    if value < low:
+        value = low
+    if value > high:
+        value = high
     return value
 
 

@@ -27,11 +27,11 @@ def pool_2d(arena, blob, p, k):
         end_y = top + kernel_y
         if end_y > height:
             end_y = height
-        left = 0 - int(q.pad_x)
+        west = 0 - int(q.pad_x)
         ox = 0
         while ox < columns:
-            from_x = left if left > 0 else 0
-            end_x = left + kernel_x
+            from_x = west if west > 0 else 0
+            end_x = west + kernel_x
             if end_x > width:
                 end_x = width
             count = (end_y - first) * (end_x - from_x)
@@ -70,7 +70,7 @@ def pool_2d(arena, blob, p, k):
                 a[to] = best
                 to += 1
                 o += 1
-            left += stride_x
+            west += stride_x
             ox += 1
         top += stride_y
 

@@ -7,6 +7,9 @@ from struct import unpack_from
 from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE
 from .steps import VARIABLE, function, in_machine_code, name_of
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
+
 MAGIC = b"H2M1"
 VERSION = 3
 # magic, version, steps, bytes, CRC-32 of the bytes after it; arena, input, its size, output, its size, score table
@@ -24,7 +27,7 @@ PARAMETERS = {
 }  # fmt: skip
 
 
-def read_header(blob) -> tuple:
+def read_header(blob: "Any") -> "tuple[int, int, int, int, int, int, int, int]":
     """(steps, checksum, arena bytes, place and size of the input, place and size of the output, place of the score table).
 
     ValueError for a header that is no bundle's, or that contradicts the bundle.
@@ -49,7 +52,7 @@ def read_header(blob) -> tuple:
     return steps, checksum, arena, x, x_size, y, y_size, table
 
 
-def read_step(blob, at: int, arena: int) -> tuple:
+def read_step(blob: "Any", at: int, arena: int) -> "tuple[Any, ...]":
     """The step that begins at a place in the bundle; arena: its bytes. ValueError for a step that check_step() refuses.
 
     Returns:
@@ -68,7 +71,7 @@ def read_step(blob, at: int, arena: int) -> tuple:
     p = array("i", bytes(blob[at : at + 4 * count]))
     triples = (shifts - limbs) // 6 if limbs else 0
     size = check_step(name, p, channels if bias else 0, triples, arena, blob)
-    k: "tuple | None" = None
+    k: "tuple[Any, ...] | None" = None
     if limbs:
         check_inside(shifts, 2 * triples, len(blob))
         biases, multipliers = (blob[bias : bias + 4 * channels] if bias else None), blob[limbs : limbs + 6 * triples]
@@ -78,7 +81,7 @@ def read_step(blob, at: int, arena: int) -> tuple:
     return kernel, p, k, size, work(name, p), at + 4 * count
 
 
-def _extents(name, own):
+def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
     """(input bytes, output bytes, bytes at the seventh parameter, channels of constants) of a step; own: its p[7:]."""
     if name == "fully_connected":
         inputs, outputs = own[:2]
@@ -98,8 +101,8 @@ def _extents(name, own):
         positions, channels, rows = own
         return rows * positions * channels, rows * channels, 0, 1
     if name in ("arithmetic", "extreme"):
-        outer, repeat, inner, how = own[-4:]
-        channels = 0 if name == "extreme" else 1 if how == 3 else 3
+        outer, repeat, inner, operation = own[-4:]
+        channels = 0 if name == "extreme" else 1 if operation == 3 else 3
         return outer * repeat * inner, outer * repeat * inner, outer * inner, channels
     if name == "prelu":
         return own[1] * own[2], own[1] * own[2], own[2], 2
@@ -135,10 +138,10 @@ def _extents(name, own):
     return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
 
 
-def work(name: str, p) -> int:
+def work(name: str, p: "array[int]") -> int:
     """How many multiplications a step does, or bytes it moves. ValueError where a size is 0, or a window lies outside."""
     own = p[7:]
-    sizes = own
+    sizes: "Any" = own
     if name == "fully_connected":
         sizes = own[:2]
     elif name in WINDOWED:
@@ -188,35 +191,35 @@ def check_inside(start: int, size: int, limit: int) -> None:
         raise ValueError("bundle: %d bytes at %d lie outside %d" % (size, start, limit))
 
 
-def weights_size(name: str, p) -> int:
+def weights_size(name: str, p: "array[int]") -> int:
     """How many bytes of the bundle a step reads at p[6]. ValueError for another number of parameters than its kernel has."""
     if len(p) != PARAMETERS[name]:
         raise ValueError("bundle: %s with %d parameters" % (name, len(p)))
     return 0 if _second_in_arena(name, p[7:]) else _extents(name, p[7:])[2]
 
 
-def _second_in_arena(name, own):
+def _second_in_arena(name: str, own: "array[int]") -> bool:
     """Whether the second of two inputs is in the arena; otherwise it is a constant."""
     return name == "batch_matmul" or (name in ("arithmetic", "extreme") and not own[-5])
 
 
-def check_step(name: str, p, biases: int, multipliers: int, arena: int, blob) -> int:
+def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena: int, blob: "Any") -> int:
     """weights_size() of a step. ValueError unless it stays inside `arena` bytes and the bundle, and has its constants."""
     constant = weights_size(name, p)
     for n, value in enumerate(p):
         if value < 0 or (2 <= n <= 5 and value > 255):  # zero points and bounds are bytes
             raise ValueError("bundle: %s, parameter %d is %d" % (name, n, value))
-    x, y, _, _, _, _, other = p[:7]
+    x, y, _, _, _, _, seventh = p[:7]
     own = p[7:]
     source, written, weights, channels = _extents(name, own)
     check_inside(x, source, arena)
     check_inside(y, written, arena)
     if weights:
-        check_inside(other, weights, len(blob) if constant else arena)
+        check_inside(seventh, weights, len(blob) if constant else arena)
     if name == "lstm":
         check_inside(own[3], 2 * own[2], arena)
     if name == "softmax":
-        _check_exponentials(blob[other : other + 1024], own[0])
+        _check_exponentials(blob[seventh : seventh + 1024], own[0])
     if multipliers < channels:
         raise ValueError("bundle: %s lacks constants" % name)
     if biases < (4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0):
@@ -224,7 +227,7 @@ def check_step(name: str, p, biases: int, multipliers: int, arena: int, blob) ->
     return constant
 
 
-def _check_exponentials(table, classes):
+def _check_exponentials(table: bytes, classes: int) -> None:
     """exp of 0, -1, ... steps as Q0.31: the first is 1, none is more; their sum over the classes stays a small int."""
     first = table[0] == table[1] == table[2] == 255 and table[3] == 127
     if not first or max([table[n] for n in range(3, 1024, 4)]) > 127 or not 0 < classes < 2048:

@@ -7,12 +7,15 @@ from struct import unpack_from
 
 from ..modules import IS_BOARD, forget
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
+
 HEADER_SIZE = 48
 STEP = "<HHIIII"  # code, parameters; offsets of bias, limbs, shifts (0: none); channels
 STEP_SIZE = 20
 ARENA_MAX = 67108864  # bytes; no board has as much, and a stranger's bundle may not ask for more
 OFTEN, RARELY = 2048, 8192  # bytes allocated between two collections: while a node starts, and while it runs
-_reserved = {}  # type: dict[int, bytearray]
+_reserved: "dict[int, bytearray]" = {}
 
 
 def take(size: int) -> bytearray:
@@ -21,7 +24,7 @@ def take(size: int) -> bytearray:
     return bytearray(size) if buffer is None else buffer
 
 
-def reserve(file, stream: bool) -> None:
+def reserve(file: "Any", stream: bool) -> None:
     """Allocate what opening a bundle needs: its arena, and the bundle itself unless it lies in flash.
 
     Args:
@@ -51,7 +54,7 @@ def collect() -> None:
         gc.collect()
 
 
-def _largest_weights(file, steps):
+def _largest_weights(file: "Any", steps: int) -> int:
     """Bytes of the largest weights among a bundle's steps, whose table the file is at; less where the table is damaged."""
     from .bounds import weights_size
     from .steps import name_of
@@ -77,7 +80,7 @@ def release() -> None:
         forget("ldl.bounds")
 
 
-def in_flash(file) -> bool:
+def in_flash(file: "Any") -> bool:
     """Whether a file's bytes lie in flash, where they can stay (ROMFS)."""
     try:
         memoryview(file)

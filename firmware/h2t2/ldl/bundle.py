@@ -5,6 +5,10 @@ from struct import unpack_from
 from .buffers import HEADER_SIZE, take
 from .ldl import Ldl
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from array import array
+    from typing import Any
+
 ENDS = "<fi"  # the header's last fields: scale and zero point of the input
 
 
@@ -18,7 +22,7 @@ class Int8Model(Ldl):
         steps: (kernel, p, k) of each operator; kernels.py explains p and k.
     """
 
-    def __init__(self, blob, event: int = 1, bits: int = 4) -> None:
+    def __init__(self, blob: "Any", event: int = 1, bits: int = 4) -> None:
         """Open a bundle.
 
         Args:
@@ -42,8 +46,8 @@ class Int8Model(Ldl):
         self.table_at = table
         self.table = blob[table : table + 256]
         self.arena = take(size)
-        self.steps: "list[tuple]" = []
-        self.variables: "list" = []
+        self.steps: "list[tuple[Any, Any, Any]]" = []
+        self.variables: "list[array[int]]" = []
         at = HEADER_SIZE
         total = 0
         for _ in range(steps):
@@ -57,7 +61,7 @@ class Int8Model(Ldl):
                 self.state_size = max(self.state_size, p[1] + p[7] * p[8])
         self.reset()
 
-    def _add_step(self, step, weights_size):
+    def _add_step(self, step: "tuple[Any, Any, Any]", weights_size: int) -> None:
         """Append a step that reads weights_size bytes of the bundle at p[6]."""
         self.steps.append(step)
 
@@ -72,16 +76,17 @@ class Int8Model(Ldl):
         """The values of all variables, state_size bytes, for restore() on the same bundle."""
         return bytes(memoryview(self.arena)[: self.state_size])
 
-    def restore(self, state) -> None:
+    def restore(self, state: bytes) -> None:
         """Set the variables to a state(). ValueError for bytes of another size."""
         if len(state) != self.state_size:
             raise ValueError("state of %d bytes: this bundle has %d" % (len(state), self.state_size))
         self.arena[: self.state_size] = bytes(state)
 
-    def input_quantisation(self) -> tuple:
-        return unpack_from(ENDS, self.blob[HEADER_SIZE - 8 : HEADER_SIZE], 0)
+    def input_quantisation(self) -> tuple[float, int]:
+        scale, zero_point = unpack_from(ENDS, self.blob[HEADER_SIZE - 8 : HEADER_SIZE], 0)
+        return scale, zero_point
 
-    def run(self, x) -> int:
+    def run(self, x: "Any") -> int:
         """The event's int8 output, -128..127, of an int8 input (array or list of input_size numbers)."""
         if hasattr(x, "tolist"):  # NumPy's int8 cannot hold 128
             x = x.tolist()
@@ -95,13 +100,15 @@ class Int8Model(Ldl):
         self._infer()
         return arena[self.output + self.event] - 128
 
-    def _infer(self):
+    def _infer(self) -> None:
         """Run every step on the content of the arena."""
         for kernel, p, k in self.steps:
             kernel(self.arena, self.blob, p, k)
 
     def score_of(self, n: int) -> int:
-        return self.table[self.arena[self.output + n]]
+        score: int = self.table[self.arena[self.output + n]]
+        return score
 
     def bin(self, q: int) -> int:
-        return self.table[q + 128] >> 8 - self.bits
+        score: int = self.table[q + 128]
+        return score >> 8 - self.bits

@@ -3,6 +3,9 @@ from array import array
 
 from .ldl import Ldl
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
+
 FULL = 32768  # a policy takes scores, Q14, whose sum is less
 
 
@@ -19,10 +22,10 @@ class ClassScores(Ldl):
         self.input_size = ldl.input_size
         self.scores = array("i", [0] * classes)
 
-    def input_quantisation(self) -> tuple:
+    def input_quantisation(self) -> tuple[float, int]:
         return self.ldl.input_quantisation()
 
-    def run(self, x):
+    def run(self, x: "Any") -> "array[int]":
         """int8 input to the scores, Q14, each in steps of 1/256. A sum of 2 or more is scaled down to 1."""
         self.ldl.run(x)
         scores = self.scores
@@ -35,6 +38,6 @@ class ClassScores(Ldl):
                 scores[n] = (scores[n] << 14) // total
         return scores
 
-    def bin(self, scores):
+    def bin(self, q: "Any") -> "Any":
         """The scores unchanged: the policy computes its own bin from them."""
-        return scores
+        return q

@@ -52,11 +52,11 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
         while first_y + deep < kernel_y and i < height:
             i += step_y
             deep += 1
-        left = 0 - pad_x
+        west = 0 - pad_x
         ox = 0
         while ox < columns:
             first_x = 0
-            ix = left
+            ix = west
             while ix < 0:
                 ix += step_x
                 first_x += 1
@@ -100,12 +100,12 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                     row -= 1
                     x = at
                     run = wide
-                    part = f
+                    w = f
                     while run:
                         run -= 1
                         i = size
                         arena = ptr8(x)
-                        blob = ptr8(part)
+                        blob = ptr8(w)
                         while i > 7:
                             acc += (arena[0] - zero) * blob[0] + (arena[1] - zero) * blob[1]
                             acc += (arena[2] - zero) * blob[2] + (arena[3] - zero) * blob[3]
@@ -120,7 +120,7 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                             blob = ptr8(int(blob) + 1)
                             i -= 1
                         x += step_x * depth
-                        part += depth
+                        w += depth
                     at += line
                     f += filter_line
                 negative = acc < 0
@@ -156,7 +156,7 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                 to += 1
                 o += 1
                 taps += kernel_y * filter_line
-            left += stride_x
+            west += stride_x
             ox += 1
         top += stride_y
 
@@ -187,7 +187,7 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     step_y = int(p[19])
     step_x = int(p[20])
     w_zero = int(p[21])
-    many = int(p[22])
+    multiplier = int(p[22])
     line = step_y * width * depth
     jump = step_x * depth
     filter_line = kernel_x * channels
@@ -205,11 +205,11 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
         while first_y + deep < kernel_y and i < height:
             i += step_y
             deep += 1
-        left = 0 - pad_x
+        west = 0 - pad_x
         ox = 0
         while ox < columns:
             first_x = 0
-            ix = left
+            ix = west
             while ix < 0:
                 ix += step_x
                 first_x += 1
@@ -220,7 +220,7 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                 wide += 1
             corner = start + (iy * width + ix) * depth
             taps = weights + first_y * filter_line + first_x * channels
-            part = 0
+            copies = 0
             o = 0
             while o < channels:
                 m = ptr8(int(bias) + 4 * o)
@@ -273,10 +273,10 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
                 to += 1
                 o += 1
                 taps += 1
-                part += 1
-                if part == many:
-                    part = 0
+                copies += 1
+                if copies == multiplier:
+                    copies = 0
                     corner += 1
-            left += stride_x
+            west += stride_x
             ox += 1
         top += stride_y

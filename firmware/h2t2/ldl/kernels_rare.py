@@ -1,9 +1,14 @@
-# More operators of the integer LDL, which fewer models have: loaded for a bundle that asks for one. As kernels.py, which says
-# what p and k are.
-from .kernels import _put, requantise
+# More operators of the integer LDL, which fewer models have: a board loads them for a bundle that needs one. kernels.py
+# explains p and k.
+from .kernels import _store, requantise
+
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from array import array
+
+    from .kernels import Bytes, Constants
 
 
-def view(arena, blob, p, k):
+def view(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
     """Bytes in another order, or some of them: n numbers along each of five axes, s bytes apart in the input, from `start` on.
 
     TRANSPOSE, SLICE, STRIDED_SLICE, SPLIT, UNPACK, DEPTH_TO_SPACE, SPACE_TO_DEPTH, TILE, RESIZE_NEAREST_NEIGHBOR.
@@ -21,21 +26,21 @@ def view(arena, blob, p, k):
                         at += s4
 
 
-def extreme(arena, blob, p, k):
-    """MAXIMUM (least is 0) and MINIMUM (1) of two inputs of the output's quantisation; the second input as arithmetic()'s."""
-    x, y, _, _, _, _, other, constant, outer, repeat, inner, least = p
-    second = blob if constant else arena
+def extreme(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
+    """MAXIMUM (is_minimum 0) and MINIMUM (1) of two inputs of the output's quantisation; the second input as arithmetic()'s."""
+    x, y, _, _, _, _, second, constant, outer, repeat, inner, is_minimum = p
+    memory = blob if constant else arena
     for row in range(outer * repeat):
-        at = other + row // repeat * inner
+        at = second + row // repeat * inner
         for i in range(inner):
             u = arena[x]
-            v = second[at + i]
-            arena[y] = u if (u < v) == least else v
+            v = memory[at + i]
+            arena[y] = u if (u < v) == is_minimum else v
             x += 1
             y += 1
 
 
-def prelu(arena, blob, p, k):
+def prelu(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
     """PRELU by a factor of the bundle for each of the last `inner` numbers. Multipliers: of x, of x times the factor."""
     x, y, zero, offset, low, high, w, w_zero, outer, inner = p
     _, limbs, shifts = k
@@ -46,12 +51,12 @@ def prelu(arena, blob, p, k):
                 acc = requantise(acc, 0, limbs, shifts)
             else:
                 acc = requantise(acc * (blob[w + i] - w_zero), 1, limbs, shifts)
-            _put(arena, y, acc + offset, low, high)
+            _store(arena, y, acc + offset, low, high)
             x += 1
             y += 1
 
 
-def resize_bilinear(arena, blob, p, k):
+def resize_bilinear(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
     """RESIZE_BILINEAR: output n lies at n * step, in 1024ths; half is 1 where the centres of pixels are what lies there."""
     x, y, _, _, _, _, _, height, width, depth, out_height, out_width, step_y, step_x, half = p
     for oy in range(out_height):
@@ -61,13 +66,13 @@ def resize_bilinear(arena, blob, p, k):
         fy = at_y - (top << 10)
         for ox in range(out_width):
             at_x = ox * step_x + half * (step_x // 2 - 512)
-            left = max(at_x, 0) >> 10
-            right = min(at_x + 1023 >> 10, width - 1)
-            fx = at_x - (left << 10)
-            a = x + (top * width + left) * depth
-            b = x + (top * width + right) * depth
-            c = x + (bottom * width + left) * depth
-            d = x + (bottom * width + right) * depth
+            west = max(at_x, 0) >> 10
+            east = min(at_x + 1023 >> 10, width - 1)
+            fx = at_x - (west << 10)
+            a = x + (top * width + west) * depth
+            b = x + (top * width + east) * depth
+            c = x + (bottom * width + west) * depth
+            d = x + (bottom * width + east) * depth
             for i in range(depth):
                 acc = ((arena[a + i] - 128) * (1024 - fx) + (arena[b + i] - 128) * fx) * (1024 - fy)
                 acc += ((arena[c + i] - 128) * (1024 - fx) + (arena[d + i] - 128) * fx) * fy
@@ -76,19 +81,19 @@ def resize_bilinear(arena, blob, p, k):
                 y += 1
 
 
-def batch_matmul(arena, blob, p, k):
+def batch_matmul(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
     """BATCH_MATMUL: `batches` times rows x inner by inner x columns of another tensor; its steps say whether it lies turned."""
-    x, y, zero, offset, low, high, other, other_zero, batches, rows, inner, columns, step_row, step_inner = p
+    x, y, zero, offset, low, high, second, second_zero, batches, rows, inner, columns, step_row, step_inner = p
     _, limbs, shifts = k
     for _ in range(batches):
         for _ in range(rows):
             for j in range(columns):
                 acc = 0
-                at = other + j * step_row
+                at = second + j * step_row
                 for i in range(inner):
-                    acc += (arena[x + i] - zero) * (arena[at] - other_zero)
+                    acc += (arena[x + i] - zero) * (arena[at] - second_zero)
                     at += step_inner
-                _put(arena, y, requantise(acc, 0, limbs, shifts) + offset, low, high)
+                _store(arena, y, requantise(acc, 0, limbs, shifts) + offset, low, high)
                 y += 1
             x += inner
-        other += inner * columns
+        second += inner * columns

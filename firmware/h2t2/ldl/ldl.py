@@ -1,5 +1,8 @@
 # The interface of every local model (LDL): what a node asks of it. All of ours derive from it; one of your own does too.
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
+
 
 class Ldl:
     """A classifier on the device: sample to score, score to one of 2^bits bins.
@@ -21,11 +24,11 @@ class Ldl:
             raise ValueError("bits %r is not in 1..8" % bits)
         self.bits = bits
 
-    def run(self, x):
+    def run(self, x: "Any") -> "Any":
         """The event's score of a sample (int8 numbers), for bin(). ValueError for a sample that the model cannot take."""
         raise NotImplementedError
 
-    def bin(self, q):
+    def bin(self, q: "Any") -> "Any":
         """The bin of a score, 0..2^bits - 1. ValueError for a score that is no int8."""
         if not isinstance(q, int) or not -128 <= q <= 127:
             raise ValueError("score %r is no integer in -128..127" % (q,))
@@ -35,7 +38,7 @@ class Ldl:
         """The score of output n in the last run, in 256ths, 0..255."""
         raise NotImplementedError
 
-    def input_quantisation(self) -> tuple:
+    def input_quantisation(self) -> tuple[float, int]:
         """(scale, zero point) of the input: q = round(real / scale) + zero point. The scale is a float: for hosts."""
         raise NotImplementedError
 

@@ -11,7 +11,7 @@ import micropython
 def arithmetic(arena, blob, p, k):
     a = ptr8(arena)
     q = ptr32(p)
-    second = ptr8(blob) if int(q[8]) else a
+    memory = ptr8(blob) if int(q[8]) else a
     limbs = ptr8(k[1])
     shifts = ptr8(k[2])
     x = int(q[0])
@@ -20,10 +20,10 @@ def arithmetic(arena, blob, p, k):
     offset = int(q[3])
     lowest = int(q[4])
     highest = int(q[5])
-    other = int(q[6])
-    other_zero = int(q[7])
+    second = int(q[6])
+    second_zero = int(q[7])
     inner = int(q[11])
-    how = int(q[12])
+    operation = int(q[12])
     rows = int(q[9])
     while rows:
         rows -= 1
@@ -32,18 +32,18 @@ def arithmetic(arena, blob, p, k):
             again -= 1
             i = 0
             while i < inner:
-                part = int(second[other + i]) - other_zero
+                operand = int(memory[second + i]) - second_zero
                 acc = int(a[x]) - zero
                 # each input in 2^20ths of the larger scale, then their sum; of a product only that
                 n = 1
-                if how == 3:
-                    acc *= part
+                if operation == 3:
+                    acc *= operand
                     n = 0
                 else:
                     acc <<= 20
                 first = 0
-                more = 1
-                while more:
+                pending = 1
+                while pending:
                     negative = acc < 0
                     if negative:
                         acc = 0 - acc
@@ -69,13 +69,13 @@ def arithmetic(arena, blob, p, k):
                     if negative:
                         acc = 0 - acc
                     if n == 0:
-                        more = 0
+                        pending = 0
                     elif n == 1:
-                        first = 0 - acc if how == 2 else acc
-                        acc = part << 20
+                        first = 0 - acc if operation == 2 else acc
+                        acc = operand << 20
                         n = 2
                     else:
-                        acc = first - acc if how == 1 else first + acc
+                        acc = first - acc if operation == 1 else first + acc
                         n = 0
                 acc += offset
                 if acc < lowest:
@@ -86,7 +86,7 @@ def arithmetic(arena, blob, p, k):
                 x += 1
                 to += 1
                 i += 1
-        other += inner
+        second += inner
 
 
 @micropython.viper

@@ -2,8 +2,11 @@
 from .buffers import in_flash, release, reserve, take
 from .ldl import Ldl
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
 
-def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False):
+
+def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "reference", stream: bool = False) -> Ldl:
     """Open a local model.
 
     Args:
@@ -40,7 +43,7 @@ def open_ldl(model, event: int = 1, bits: int = 4, resolver: str = "reference", 
     raise ValueError("%s: want a .tflite or a .h2m bundle" % path)
 
 
-def _open_bundle(file, event, bits, stream):
+def _open_bundle(file: "Any", event: int, bits: int, stream: bool) -> Ldl:
     reserve(file, stream)  # before the modules that it needs
     if in_flash(file):
         content = memoryview(file)

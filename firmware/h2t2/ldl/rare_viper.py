@@ -46,12 +46,12 @@ def view(arena, blob, p, k):
 def extreme(arena, blob, p, k):
     a = ptr8(arena)
     q = ptr32(p)
-    second = ptr8(blob) if int(q[7]) else a
+    memory = ptr8(blob) if int(q[7]) else a
     x = int(q[0])
     to = int(q[1])
-    other = int(q[6])
+    second = int(q[6])
     inner = int(q[10])
-    least = int(q[11])
+    is_minimum = int(q[11])
     rows = int(q[8])
     while rows:
         rows -= 1
@@ -61,8 +61,8 @@ def extreme(arena, blob, p, k):
             i = 0
             while i < inner:
                 u = int(a[x])
-                v = int(second[other + i])
-                if least:
+                v = int(memory[second + i])
+                if is_minimum:
                     if v < u:
                         u = v
                 elif v > u:
@@ -71,7 +71,7 @@ def extreme(arena, blob, p, k):
                 x += 1
                 to += 1
                 i += 1
-        other += inner
+        second += inner
 
 
 @micropython.viper
@@ -153,19 +153,19 @@ def resize_bilinear(arena, blob, p, k):
         columns = int(q[11])
         while columns:
             columns -= 1
-            left = at_x >> 10 if at_x > 0 else 0
-            right = at_x + 1023 >> 10
-            if right > width - 1:
-                right = width - 1
-            fx = at_x - (left << 10)
-            one = x + (top * width + left) * depth
-            two = x + (top * width + right) * depth
-            three = x + (bottom * width + left) * depth
-            four = x + (bottom * width + right) * depth
+            west = at_x >> 10 if at_x > 0 else 0
+            east = at_x + 1023 >> 10
+            if east > width - 1:
+                east = width - 1
+            fx = at_x - (west << 10)
+            nw = x + (top * width + west) * depth
+            ne = x + (top * width + east) * depth
+            sw = x + (bottom * width + west) * depth
+            se = x + (bottom * width + east) * depth
             i = 0
             while i < depth:
-                acc = ((int(a[one + i]) - 128) * (1024 - fx) + (int(a[two + i]) - 128) * fx) * (1024 - fy)
-                acc += ((int(a[three + i]) - 128) * (1024 - fx) + (int(a[four + i]) - 128) * fx) * fy
+                acc = ((int(a[nw + i]) - 128) * (1024 - fx) + (int(a[ne + i]) - 128) * fx) * (1024 - fy)
+                acc += ((int(a[sw + i]) - 128) * (1024 - fx) + (int(a[se + i]) - 128) * fx) * fy
                 if acc > 0:
                     acc = acc + 524288 >> 20
                 else:
@@ -186,8 +186,8 @@ def batch_matmul(arena, blob, p, k):
     x = int(q[0])
     to = int(q[1])
     zero = int(q[2])
-    other = int(q[6])
-    other_zero = int(q[7])
+    second = int(q[6])
+    second_zero = int(q[7])
     inner = int(q[10])
     columns = int(q[11])
     step = int(q[13])
@@ -200,10 +200,10 @@ def batch_matmul(arena, blob, p, k):
             j = 0
             while j < columns:
                 acc = 0
-                at = other + j * int(q[12])
+                at = second + j * int(q[12])
                 i = 0
                 while i < inner:
-                    acc += (int(a[x + i]) - zero) * (int(a[at]) - other_zero)
+                    acc += (int(a[x + i]) - zero) * (int(a[at]) - second_zero)
                     at += step
                     i += 1
                 negative = acc < 0
@@ -239,4 +239,4 @@ def batch_matmul(arena, blob, p, k):
                 to += 1
                 j += 1
             x += inner
-        other += inner * columns
+        second += inner * columns

@@ -26,17 +26,17 @@ def high(x: int, y: int) -> int:
 
 @micropython.viper
 def reciprocal(total: int, bits: int) -> int:
-    rest = (total - (1 << 31 - bits)) << bits - 1
-    if rest == 0:
+    fraction = (total - (1 << 31 - bits)) << bits - 1
+    if fraction == 0:
         return -1
-    r = 1010580540 + int(high(1010580540, 0 - rest))
+    r = 1010580540 + int(high(1010580540, 0 - fraction))
     n = 3
     while n:
         n -= 1
         a = r >> 15
         x = r & 32767
-        b = rest >> 15
-        y = rest & 32767
+        b = fraction >> 15
+        y = fraction & 32767
         middle = a * y + (x * y >> 15)
         a = a * b + (middle >> 15)
         a += (middle & 32767) + x * b >> 15

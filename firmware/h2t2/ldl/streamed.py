@@ -2,18 +2,21 @@
 from .buffers import collect, take
 from .bundle import Int8Model
 
+if 0:  # for type checkers: MicroPython compiles nothing here
+    from typing import Any
+
 
 class FileBytes:
     """An open file that is sliced and indexed like bytes; each access reads from the file."""
 
-    def __init__(self, file):
+    def __init__(self, file: "Any") -> None:
         self.file = file
-        self.size = file.seek(0, 2)
+        self.size: int = file.seek(0, 2)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: "Any") -> "Any":
         if isinstance(key, int):
             self.file.seek(key)
             return self.file.read(1)[0]
@@ -26,7 +29,7 @@ class FileBytes:
 class StreamedModel(Int8Model):
     """An Int8Model of an open file, which stays open. run() raises OSError where the file cannot be read any more."""
 
-    def __init__(self, file, event: int = 1, bits: int = 4) -> None:
+    def __init__(self, file: "Any", event: int = 1, bits: int = 4) -> None:
         # of each step: where its weights begin in the file, and how many bytes there are
         self.places: "list[tuple[int, int]]" = []
         Int8Model.__init__(self, FileBytes(file), event, bits)
@@ -34,7 +37,7 @@ class StreamedModel(Int8Model):
         self.weights = memoryview(take(max([0] + [size for _, size in self.places])))
         self.views = [self.weights[:size] for _, size in self.places]
 
-    def _add_step(self, step, weights_size):
+    def _add_step(self, step: "tuple[Any, Any, Any]", weights_size: int) -> None:
         p = step[1]
         self.places.append((p[6], weights_size))
         if weights_size:
@@ -42,7 +45,7 @@ class StreamedModel(Int8Model):
         self.steps.append(step)
         collect()  # garbage of this step would leave holes too small for the next step's numbers
 
-    def _infer(self):
+    def _infer(self) -> None:
         for n in range(len(self.steps)):
             at, size = self.places[n]
             if size:

@@ -14,8 +14,7 @@ from . import wire
 from .backoff import LONGEST_MS, Backoff
 from .link import Link
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if 0:  # for type checkers: MicroPython compiles nothing here
     import ssl
     from typing import Any
 

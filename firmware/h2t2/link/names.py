@@ -8,8 +8,7 @@ import socket
 from ..clock import ticks_diff, ticks_ms
 from . import mqtt
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
 
 PORT = 53

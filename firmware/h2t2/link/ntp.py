@@ -8,8 +8,7 @@ from struct import unpack
 from ..clock import SET, remaining, ticks_add, ticks_ms, unix_now
 from .backoff import Backoff
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if 0:  # for type checkers: MicroPython compiles nothing here
     from collections.abc import Callable
     from typing import Any
 

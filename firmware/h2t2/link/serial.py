@@ -6,8 +6,7 @@ from ..clock import remaining, ticks_add, ticks_ms
 from . import frames
 from .link import Link
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Protocol
 
     class Stream(Protocol):

@@ -9,8 +9,7 @@ from ..modules import forget
 from .backoff import LONGEST_MS, Backoff
 from .mqtt import DOWN, UP
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if 0:  # for type checkers: MicroPython compiles nothing here
     from collections.abc import Callable
     from typing import Any
 

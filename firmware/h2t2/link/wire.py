@@ -8,8 +8,7 @@
 # Reply: version u8, status u8, boot u32, sequence u32, label i16 (-1: none), score u16 (Q15).
 from struct import calcsize, pack, unpack_from
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if 0:  # for type checkers: MicroPython compiles nothing here
     from collections.abc import Sequence
 
     Shape = Sequence[int]

@@ -20,18 +20,7 @@ Kernel = Callable[..., None]
 
 
 class _ForNumba(ast.NodeTransformer):
-    """Adapts a kernel to numba.
-
-    `_product(x, y)` leaves its two halves in a global array, so that a board allocates nothing. Compiled code may not write to
-    globals: it gets the halves as a local pair. A byte that is shifted would become unsigned: every number is read as int64.
-    """
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        self.generic_visit(node)
-        call = node.value
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "_product"):
-            return node
-        return ast.copy_location(ast.Assign([ast.Name("_half", ast.Store())], call), node)
+    """Reads each number as int64: numba makes a shifted byte unsigned."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -51,18 +40,15 @@ def _compiled(function: Any, names: dict[str, Any]) -> Any:
     return names[function.__name__]
 
 
-def _wide_product(x: int, y: int) -> tuple[int, int]:
-    """As kernels._product, which splits its factors because a board's small ints have 31 bits."""
-    return x * y >> 30, x * y & (1 << 30) - 1
-
-
 @cache
 def _names() -> dict[str, Any]:
-    """The functions that kernels call, by name."""
-    names: dict[str, Any] = {"_product": njit(_wide_product), "_int64": np.int64}
-    for function in (kernels.requantise, kernels._put, kernels._high, kernels.reciprocal, kernels.share):
-        _compiled(function, names)
-    for name in ("_dot", "_fits", "_mul", "_exp", "_newton", "sigmoid", "tanh", "_rounded", "_gate", "_scaled"):
+    """What the kernels call, by its name there."""
+    names: dict[str, Any] = {"_int64": np.int64}
+    for name in ("requantise", "_store", "product_high", "product_low", "_doubling_high", "reciprocal", "share"):
+        _compiled(getattr(kernels, name), names)
+    for name in (
+        "_dot", "_saturate", "_mul", "_exp", "_reciprocal", "sigmoid", "tanh", "_rounding_shift", "_gate", "_requantise_product"
+    ):  # fmt: skip
         _compiled(getattr(lstm, name), names)
     return names
 

@@ -57,7 +57,7 @@ def arithmetic(graph: Graph, operator: Operator) -> list[Step]:
         twice = 2 * max(float(x.scale[0]), float(second.scale[0]))
         factors = [twice / (2**20 * float(y.scale[0])), float(x.scale[0]) / twice, float(second.scale[0]) / twice]
         reach = 2**28
-    own = {"other_zero": zero_byte(second), "how": mode, **_broadcast(graph, operator, second)}
+    own = {"second_zero": zero_byte(second), "operation": mode, **_broadcast(graph, operator, second)}
     return _step("arithmetic", parameters("arithmetic", x, y, fused, **own), second, y, factors=factors, reach=reach)
 
 
@@ -67,7 +67,7 @@ def extreme(graph: Graph, operator: Operator) -> list[Step]:
     y = graph.tensors[operator.outputs[0]]
     if {x.quantisation, second.quantisation} != {y.quantisation}:
         raise UserError(f"{graph.path}: {operator.name}: only of inputs with the output's quantisation")
-    own = {"least": int(operator.name == "MINIMUM"), **_broadcast(graph, operator, second)}
+    own = {"is_minimum": int(operator.name == "MINIMUM"), **_broadcast(graph, operator, second)}
     return _step("extreme", parameters("extreme", x, y, 0, **own), second, y, factors=[])
 
 
@@ -92,7 +92,7 @@ def batch_matmul(graph: Graph, operator: Operator) -> list[Step]:
     columns, inner = y.shape[-1], x.shape[-1]
     steps = (inner, 1) if operator.options["adjoint_y"] else (1, columns)
     p = parameters(
-        "batch_matmul", x, y, fused, other_zero=zero_byte(second), batches=math.prod(x.shape[:-2]), rows=x.shape[-2],
+        "batch_matmul", x, y, fused, second_zero=zero_byte(second), batches=math.prod(x.shape[:-2]), rows=x.shape[-2],
         inner=inner, columns=columns, step_row=steps[0], step_inner=steps[1],
     )  # fmt: skip
     factors = [scale_product(x, second) / float(y.scale[0])]

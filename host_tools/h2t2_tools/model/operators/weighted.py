@@ -54,7 +54,7 @@ def convolution(graph: Graph, operator: Operator) -> list[Step]:
     own |= {"dilation_y": operator.options["dilation_h"], "dilation_x": operator.options["dilation_w"]}
     own["w_zero"] = zero_byte(w)
     if depthwise:
-        own["many"] = channels // x.shape[3]
+        own["depth_multiplier"] = channels // x.shape[3]
     if operator.options.get("unsigned"):  # of a dense layer and of uint8 the product of two scales is a float32
         real = [scale_product(x, w) / float(y.scale[0])] * channels
     else:
