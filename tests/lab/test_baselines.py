@@ -8,7 +8,7 @@ from streams import COSTS
 
 from h2t2_tools.lab.simulation.hedge import single_threshold
 from h2t2_tools.lab.simulation.policies.confidence import local
-from h2t2_tools.lab.simulation.policies.fixed import Filter, Kept
+from h2t2_tools.lab.simulation.policies.fixed import Filter, FixedPair
 from h2t2_tools.lab.simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from h2t2_tools.lab.simulation.policies.offline_bin import OfflineBin
 from h2t2_tools.lab.simulation.policies.offline_pair import OfflinePair
@@ -91,12 +91,12 @@ def test_a_table_from_few_labels_is_better_than_the_scores():
 
 
 def test_every_hostile_stream_is_one_the_device_takes():
-    from h2t2_tools.lab.simulation.hostile import MADE, make
+    from h2t2_tools.lab.simulation.hostile import STREAMS, make
 
-    for name in MADE:
+    for name in STREAMS:
         stream = make(name, 500, 1, 0.3)
         assert set(stream.label) <= {0, 1} and stream.bins(4).max() < 16 and 0 <= stream.beta.min() <= stream.beta.max() <= 1
-    assert len(MADE) >= 12
+    assert len(STREAMS) >= 12
 
 
 def test_hi_lcb_stops_asking_where_a_bound_rules_it_out():
@@ -129,7 +129,7 @@ def test_kept_thresholds_are_those_of_the_labelled_samples():
     label = (score > 0.5).astype(int)
     label[500:] ^= 1
     stream = Stream(score, label, np.full(1000, 0.3))
-    actions = Kept(100).act(stream, COSTS, 0)
+    actions = FixedPair(100).act(stream, COSTS, 0)
     assert (actions[:500] == label[:500]).all() and (actions[500:] != label[500:]).all()
     other = Stream(score, np.ones(1000, int), stream.beta)
-    assert (Kept(50, labelled=other).act(stream, COSTS, 0) == 1).all()
+    assert (FixedPair(50, labelled=other).act(stream, COSTS, 0) == 1).all()

@@ -222,10 +222,18 @@ class Recommend(Reporting):
 
         rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
         with working("trying") as bar:
-            report = recommend.recommend(
-                replay.trace(self.trace), self.beta, (self.delta_fp, self.delta_fn), self.horizon, self.ordered,
-                tuple(self.bits), self.runs, Path(self.out), bar.count, rates,
-            )  # fmt: skip
+            scenario = recommend.Scenario(
+                trace=replay.trace(self.trace),
+                beta=self.beta,
+                delta_fp=self.delta_fp,
+                delta_fn=self.delta_fn,
+                horizon=self.horizon,
+                in_order=self.ordered,
+                bits=tuple(self.bits),
+                runs=self.runs,
+                options=rates,
+            )
+            report = recommend.recommend(scenario, Path(self.out), bar.count)
         self.report(report)
         if self.quiet:
             return

@@ -30,11 +30,11 @@ def budget_arguments(text: str, size: int, deadline_ms: int, cost: CostTable | N
     share = re.fullmatch(r"([\d.]+)%", text.strip())
     if share and 0 < _number(text, share[1]) <= 100:
         return share_arguments(_number(text, share[1]) / 100)
-    found = re.fullmatch(r"([\d.]+) ?([kKmM]?[bBjJ]?) ?/ ?(min|hour|day)", text.strip())
-    unit = found[2].lower() if found else None
-    if not found or unit not in UNITS or _number(text, found[1]) <= 0:
+    match = re.fullmatch(r"([\d.]+) ?([kKmM]?[bBjJ]?) ?/ ?(min|hour|day)", text.strip())
+    unit = match[2].lower() if match else None
+    if not match or unit not in UNITS or _number(text, match[1]) <= 0:
         raise UserError(f"budget {text!r}: {FORMAT_HINT}")
-    amount = _number(text, found[1]) * UNITS[unit]
+    amount = _number(text, match[1]) * UNITS[unit]
     fixed, per_kb = (0, 1024) if "b" in unit else (1, 0)
     if "j" in unit:
         amount *= TOKENS_PER_MJ
@@ -46,7 +46,7 @@ def budget_arguments(text: str, size: int, deadline_ms: int, cost: CostTable | N
     if capacity >= 2**29:
         raise UserError(f"budget {text!r}: more than can be counted")
     scale = max(1.0, amount / MAX_AMOUNT)
-    period = math.ceil(PERIODS[found[3]] / scale)
+    period = math.ceil(PERIODS[match[3]] / scale)
     return {"capacity": capacity, "fixed": fixed, "per_kb": per_kb, "amount": int(amount / scale), "period": period}
 
 

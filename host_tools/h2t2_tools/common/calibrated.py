@@ -20,9 +20,9 @@ def decide_binary(scores: np.ndarray, betas: np.ndarray | int, delta_fp: int, de
     Returns:
         (T,) the class, or OFFLOAD.
     """
-    zero, one = scores * delta_fn, (Q14 - scores) * delta_fp  # expected costs of the classes, Q29
-    offload = (betas * Q14 <= zero) & (betas * Q14 < one)
-    return np.where(offload, OFFLOAD, one <= zero)
+    negative, positive = scores * delta_fn, (Q14 - scores) * delta_fp  # expected costs of the classes, Q29
+    offload = (betas * Q14 <= negative) & (betas * Q14 < positive)
+    return np.where(offload, OFFLOAD, positive <= negative)
 
 
 def decide_multiclass(scores: np.ndarray, betas: np.ndarray | int, costs: np.ndarray) -> np.ndarray:

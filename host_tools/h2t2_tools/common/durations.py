@@ -12,11 +12,11 @@ def parse_microseconds(text: str) -> int:
     """Microseconds of a time, 0 for "". ValueError, with an example, for anything else, and for one beyond 16 minutes."""
     if not text:
         return 0
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min)", text.strip())
-    made = round(float(found[1]) * UNITS[found[2]]) if found else 0
-    if not 0 < made <= MAX_US:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min)", text.strip())
+    duration_us = round(float(match[1]) * UNITS[match[2]]) if match else 0
+    if not 0 < duration_us <= MAX_US:
         raise ValueError(f"{text!r}: want a time such as 2s, 500ms or 5min, at most 16min")
-    return made
+    return duration_us
 
 
 def check_duration(text: str) -> str:

@@ -29,7 +29,7 @@ def is_deliberate(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
-    if trace is None or not any(part in OWN_PACKAGES for part in Path(trace.tb_frame.f_code.co_filename).parts):
+    if trace is None or not any(folder in OWN_PACKAGES for folder in Path(trace.tb_frame.f_code.co_filename).parts):
         return False
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] in RAISES
 

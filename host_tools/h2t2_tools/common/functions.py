@@ -23,7 +23,7 @@ def load_user_function(path: str) -> Callable[..., Any]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        made: Callable[..., Any] = getattr(module, name)
+        user_function: Callable[..., Any] = getattr(module, name)
     except Exception as error:  # a user's own program
         raise UserError(f"{path}: {type(error).__name__}: {error}") from None
-    return made
+    return user_function

@@ -125,7 +125,7 @@ class PairInfo(BaseModel):
     picture: PictureSpec | None = None
 
     @model_validator(mode="after")
-    def _whole(self) -> PairInfo:
+    def _check_costs(self) -> PairInfo:
         if self.costs is None and not {"ldl", "rdl"} <= set(self.event_index):
             raise ValueError("event_index: want `ldl` and `rdl`, the output of each that is the event (or `costs`)")
         if self.costs is not None and any(len(row) != len(self.costs) for row in self.costs):
@@ -164,8 +164,8 @@ class Pair:
         """What the model "ldl" or "rdl" reads of a sample, before it is quantised."""
         columns = self.info.columns[model]
         picked = x if columns is None else x[columns]
-        done = self.info.prepared.get(model)
-        return picked if done is None else done.apply(picked)
+        scaling = self.info.prepared.get(model)
+        return picked if scaling is None else scaling.apply(picked)
 
     def remote_payload(self, x: np.ndarray, picture: np.ndarray | None = None) -> bytes:
         """What an offload of a sample sends. picture: what it was made of, where there is one: raw bytes are made of that.
@@ -197,11 +197,16 @@ class Pair:
         return made
 
 
-def board_samples(pair: Pair, scale: float, zero_point: int, most: int) -> bytes:
-    """Recorded samples for a board, the first of the test part: the local model's int8 input, of that scale and zero point,
-    and the remote tensor, one after the other."""
-    rows = [(quantised(pair.model_input(x, "ldl"), scale, zero_point).tobytes(), pair.remote_payload(x)) for x in pair.x[:most]]
-    return b"".join(local + remote for local, remote in rows)
+def board_samples(pair: Pair, scale: float, zero_point: int, count: int) -> bytes:
+    """Return the first test samples for a board: each is the local model's int8 input, then the remote tensor.
+
+    Args:
+        scale, zero_point: Of the local model's input.
+        count: Number of samples.
+    """
+    samples = pair.x[:count]
+    local_inputs = (quantised(pair.model_input(x, "ldl"), scale, zero_point).tobytes() for x in samples)
+    return b"".join(local + pair.remote_payload(x) for local, x in zip(local_inputs, samples))
 
 
 def shipped_names() -> list[str]:
@@ -224,8 +229,8 @@ def load(name: str) -> Pair:
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{folder}: not a model pair: {str(error).splitlines()[0]}") from None
     if len(x) != len(y) or not len(y) or y.min() < 0 or y.max() >= info.classes:
-        wanted = f"labels 0 to {info.classes - 1}"
-        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {wanted}")
+        expected = f"labels 0 to {info.classes - 1}"
+        raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {expected}")
     check_finite(x, folder / "test.npz")
     return Pair(folder, info, x, y, raw)
 

@@ -38,9 +38,9 @@ def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, in
     valid = np.triu(np.ones_like(exponent, bool))
     chance = np.where(valid, np.exp2(-(exponent - exponent[valid].min())), 0)
     chance /= chance.sum()
-    shown = np.where(valid, np.log10(np.maximum(chance, 1e-12)), np.nan)
+    exponents = np.where(valid, np.log10(np.maximum(chance, 1e-12)), np.nan)
     figure, axes = plt.subplots(figsize=(6.2, 5), constrained_layout=True)
-    image = axes.imshow(shown, origin="lower", cmap="cividis", vmin=-12, vmax=0)
+    image = axes.imshow(exponents, origin="lower", cmap="cividis", vmin=-12, vmax=0)
     axes.plot(best[1], best[0], "o", mfc="none", mec="#D55E00", ms=14, mew=2, label="offline best pair")
     axes.set(xlabel="upper threshold (bin): 1 from here on", ylabel="lower threshold (bin): 0 below", title=title)
     axes.legend(loc="lower right")
@@ -108,7 +108,7 @@ def draw_curves(axes: Any, lines: dict[str, list[dict[str, float]]], axes_of: tu
     """The lines with their error bands, in given axes."""
     x_of, y_of = axes_of
     for n, (name, rows) in enumerate(lines.items()):
-        x, y = (np.array([row[what] for row in rows], float) for what in axes_of)
+        x, y = (np.array([row[key] for row in rows], float) for key in axes_of)
         colour, style = COLOURS[n % len(COLOURS)], STYLES[n % len(STYLES)]
         axes.plot(x, y, linestyle=style, marker=MARKS[n % len(MARKS)], markersize=4, color=colour, label=name)
         if rows and f"{y_of}_sd" in rows[0]:
@@ -188,10 +188,10 @@ def error_plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     for axes, name in zip(grid.flat, names):
         for kind, (mark, size) in marks.items():
             mine = [row for row in rows if (row["trace"], row["kind"]) == (name, kind)]
-            fpr, fnr, cost = ([row[what] for row in mine] for what in ("fpr", "fnr", "cost"))
+            fpr, fnr, cost = ([row[key] for row in mine] for key in ("fpr", "fnr", "cost"))
             edge = "none" if kind == "two thresholds" else "#D55E00"
-            how = {"s": size, "marker": mark, "edgecolors": edge, "cmap": "cividis", "vmin": low, "vmax": high}
-            points = axes.scatter(fpr, fnr, c=cost, label=kind, **how)
+            style = {"s": size, "marker": mark, "edgecolors": edge, "cmap": "cividis", "vmin": low, "vmax": high}
+            points = axes.scatter(fpr, fnr, c=cost, label=kind, **style)
         axes.set(xlabel="false-positive rate", ylabel="false-negative rate", title=name)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
@@ -217,11 +217,11 @@ def simplex(path: Path, rows: list[dict[str, Any]], title: str) -> None:
 def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: dict[str, Any] | None, title: str) -> None:
     """Float scores against int8 ones, and, where labels are known, the reliability diagram of both."""
     figure, axes = plt.subplots(1, 2 if reliability else 1, figsize=(11 if reliability else 5.5, 5), constrained_layout=True)
-    left = np.atleast_1d(axes)[0]
-    left.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    left.scatter(exact, rounded, s=8, alpha=0.5, color=COLOURS[0])
-    left.set(xlabel="float score of class 1", ylabel="int8 score of class 1", title=f"{title}: {len(exact):,} samples")
-    left.grid(alpha=0.3)
+    main = np.atleast_1d(axes)[0]
+    main.plot([0, 1], [0, 1], color="0.6", linewidth=1)
+    main.scatter(exact, rounded, s=8, alpha=0.5, color=COLOURS[0])
+    main.set(xlabel="float score of class 1", ylabel="int8 score of class 1", title=f"{title}: {len(exact):,} samples")
+    main.grid(alpha=0.3)
     if reliability:
         right = axes[1]
         right.plot([0, 1], [0, 1], color="0.6", linewidth=1, label="calibrated")
@@ -256,13 +256,13 @@ def soak(path: Path, rows: list[dict[str, Any]]) -> None:
 def sample_agreement(path: Path, time: list[dict[str, Any]], bins: list[dict[str, Any]], title: str) -> None:
     """Kept samples: how often the remote model agrees with the local one over time (rows of at, accuracy, error), and its
     share of events beside the local score (rows of score, events, samples)."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
+    figure, (main, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
     at = [datetime.fromtimestamp(row["at"], tz=timezone.utc) for row in time]
     value, error = (np.array([row[key] for row in time], float) for key in ("accuracy", "error"))
-    left.fill_between(at, np.clip(value - 2 * error, 0, 1), np.clip(value + 2 * error, 0, 1), alpha=0.25, color=COLOURS[0])
-    left.plot(at, value, marker="o", markersize=3, color=COLOURS[0])
-    left.set(ylim=(0, 1.02), xlabel="UTC", ylabel="share the remote model agrees with", title="the local model over time")
-    left.tick_params(axis="x", rotation=30)
+    main.fill_between(at, np.clip(value - 2 * error, 0, 1), np.clip(value + 2 * error, 0, 1), alpha=0.25, color=COLOURS[0])
+    main.plot(at, value, marker="o", markersize=3, color=COLOURS[0])
+    main.set(ylim=(0, 1.02), xlabel="UTC", ylabel="share the remote model agrees with", title="the local model over time")
+    main.tick_params(axis="x", rotation=30)
     right.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     size = np.array([row["samples"] for row in bins], float)
     right.scatter(
@@ -272,7 +272,7 @@ def sample_agreement(path: Path, time: list[dict[str, Any]], bins: list[dict[str
         color=COLOURS[0],
     )
     right.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="local score", ylabel="share the remote model calls class 1", title=title)
-    for axes in (left, right):
+    for axes in (main, right):
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -39,22 +39,22 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     miss_rate is among them only where there is such a limit, and costs where there are more classes than two: other policies
     do these. Of rdl_confusion they have what it makes of the costs.
     """
-    given = {key: value for key, value in numbers.items() if value or key not in ("miss_rate", "costs", "rdl_confusion")}
-    taken = option_names(name, "costs" in given)
-    if "rdl_confusion" in given and "costs" not in given:
+    used = {key: value for key, value in numbers.items() if value or key not in ("miss_rate", "costs", "rdl_confusion")}
+    names = option_names(name, "costs" in used)
+    if "rdl_confusion" in used and "costs" not in used:
         raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
-    made = {key: value for key, value in units.policy(**given).items() if key in taken}
-    if "rdl_confusion" in made:
-        made["label_costs"] = units.label_costs(given["costs"], made.pop("rdl_confusion"))
-    return made
+    integers = {key: value for key, value in units.policy(**used).items() if key in names}
+    if "rdl_confusion" in integers:
+        integers["label_costs"] = units.label_costs(used["costs"], integers.pop("rdl_confusion"))
+    return integers
 
 
-def option_names(name: str, many: bool = False) -> set[str]:
+def option_names(name: str, multiclass: bool = False) -> set[str]:
     """The names of that policy's options; many: of more classes than two. ValueError for one that decides between two only."""
-    known = set(inspect.signature(kind(name, ["costs"] if many else ()).__init__).parameters) - {"self"}
-    if many:
-        return known - {"label_costs"} | {"rdl_confusion"}
-    return known | {"miss_rate"} if kind(name) is Adaptive else known
+    names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self"}
+    if multiclass:
+        return names - {"label_costs"} | {"rdl_confusion"}
+    return names | {"miss_rate"} if kind(name) is Adaptive else names
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:

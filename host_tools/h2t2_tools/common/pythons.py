@@ -14,13 +14,13 @@ PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 def other_versions() -> dict[str, str]:
     """Version ("3.12") -> program, of the Pythons beside this one: on the path, or kept by pyenv."""
-    found = {}
+    programs = {}
     for minor in MINORS:
         if minor != sys.version_info[1]:
             program = next((p for p in _candidates(f"python3.{minor}") if _version_of(p) == f"3.{minor}"), None)
             if program:
-                found[f"3.{minor}"] = program
-    return found
+                programs[f"3.{minor}"] = program
+    return programs
 
 
 def _candidates(name: str) -> list[str]:

@@ -29,4 +29,4 @@ Report = list["Table | str"]
 
 def markdown(report: Report) -> str:
     """Tables and lines as Markdown, a blank line between two parts."""
-    return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in report)
+    return "\n\n".join(item.markdown() if isinstance(item, Table) else item for item in report)

@@ -1,6 +1,7 @@
 """`h2t2 recommend`: which policy, how many bits, with a table or without, for the samples of a trace.
 
-Everything is played as a device would meet it: some labels make the table, the others are played, in order and shuffled."""
+Some labels make the table. The other samples are played as a device would meet them, in order and shuffled.
+"""
 
 from __future__ import annotations
 
@@ -25,120 +26,148 @@ from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace
 
 BITS = (3, 4, 5, 6, 8)
-LEAST = 40  # samples of a trace that says anything
-LABELLED = 5  # one in so many samples is for the table, 2000 at most
-CLOSE = 0.02  # what is within this share of the cheapest is as good: the simplest of them is chosen
-APART = 0.1  # order and shuffle disagree where the cheapest of one costs so much more than the cheapest of the other
+MIN_SAMPLES = 40  # of a trace
+TABLE_SHARE = 5  # one in so many samples is for the table, at most 2000
+CLOSE = 0.02  # candidates within this share of the cheapest are as good: the simplest of them is chosen
+APART = 0.1  # order and shuffle disagree if the cheapest of one costs this share more than the cheapest of the other
 BASELINES = ("asking always", "asking never", "best fixed pair, in hindsight")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What may be chosen; `settings` are lines of a configuration."""
+    """A policy that may be chosen; `settings` are lines of a configuration."""
 
     title: str
     settings: dict[str, Any]
     policy: Policy
 
 
-def candidates(first: Trace, bits: tuple[int, ...], given: dict[str, Any]) -> list[Candidate]:
-    """From the simplest on: the defaults first. first: labelled samples for a table. given: rdl_fp, rdl_fn, miss_rate, where
-    they are not 0; with a limit for misses only those that keep one."""
-    order = sorted(bits, key=lambda b: (b != 4, b))
-    made = []
+@dataclass(frozen=True)
+class Scenario:
+    """What a device will meet.
+
+    Attributes:
+        trace: Labelled samples of two classes.
+        beta, delta_fp, delta_fn: Costs of an offload and of the errors, 0 to 1.
+        horizon: Samples that the device will see; 0: as many as the trace has to play.
+        in_order: The order of the trace is that of the device, and decides; otherwise the shuffled samples decide.
+        bits: Score bits to try.
+        runs: Runs of each candidate.
+        options: rdl_fp, rdl_fn and miss_rate that are not 0.
+    """
+
+    trace: Trace
+    beta: float
+    delta_fp: float
+    delta_fn: float
+    horizon: int
+    in_order: bool
+    bits: tuple[int, ...]
+    runs: int
+    options: dict[str, Any]
+
+
+def candidates(first: Trace, scenario: Scenario) -> list[Candidate]:
+    """Return the candidates, simplest first; with a limit for misses only those that keep one.
+
+    Args:
+        first: Labelled samples for the table.
+        scenario: Bits and options.
+    """
+    options = scenario.options
+    offered = []
     for tables in (False, True):
-        for b in order:
+        for b in sorted(scenario.bits, key=lambda b: (b != 4, b)):  # the default first
             settings: dict[str, Any] = {"policy": "adaptive", "bits": b}
-            policy = Adaptive(b, **given)
+            policy = Adaptive(b, **options)
             if tables:
                 prior = tuple(round(p, 4) for p in table(first.score, first.label, b))
                 settings["prior"] = list(prior)
                 policy = replace(policy, prior=prior)
-            made.append(Candidate(f"adaptive, b = {b}" + ", with a table" * tables, settings, policy))
-    if "miss_rate" in given:
-        return made
+            offered.append(Candidate(f"adaptive, b = {b}" + ", with a table" * tables, settings, policy))
+    if "miss_rate" in options:
+        return offered
     for half_life in (0, 2000):
-        settings = {"policy": "h2t2", "bits": 4, "feedback": "all", "exploration": "anytime", "half_life": half_life}
+        modes: dict[str, Any] = {"feedback": "all", "exploration": "anytime", "half_life": half_life}
         title = "H2T2, b = 4" + (f", half-life {half_life}" if half_life else "")
-        made.append(Candidate(title, settings, H2T2(4, feedback="all", exploration="anytime", half_life=half_life, **given)))
-    return made
+        offered.append(Candidate(title, {"policy": "h2t2", "bits": 4, **modes}, H2T2(4, **modes, **options)))
+    return offered
 
 
-def recommend(
-    trace: Trace,
-    beta: float,
-    deltas: tuple[float, float],
-    horizon: int,
-    in_order: bool,
-    bits: tuple[int, ...],
-    runs: int,
-    out: Path,
-    progress: Progress,
-    given: dict[str, Any],
-) -> dict[str, Any]:
-    """The report, and its picture in `out`. given: as candidates() takes it. horizon: samples that the device will see, 0: as
-    many as the trace has to play. in_order: the trace's order is the device's, and decides; else the shuffled samples do."""
+def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, Any]:
+    """Return the report; its picture is written to the folder `out`.
+
+    Raises:
+        UserError: The trace has more classes than two, too few samples, or one class only among the labels for the table.
+    """
+    trace, beta = scenario.trace, scenario.beta
     if trace.score.ndim > 1:
         raise UserError(f"{trace.name}: {trace.classes} classes; recommend is of two: h2t2 replay plays this one")
-    if len(trace.label) < LEAST:
-        raise UserError(f"{trace.name}: {len(trace.label)} samples; want {LEAST} or more")
-    first, rest = _parted(trace, in_order)
+    if len(trace.label) < MIN_SAMPLES:
+        raise UserError(f"{trace.name}: {len(trace.label)} samples; want {MIN_SAMPLES} or more")
+    first, played = _split(trace, scenario.in_order)
     if not 0 < first.label.sum() < len(first.label):
         raise UserError(
             f"{trace.name}: the {len(first.label)} labels for a table are all the same; want both classes among them"
         )
-    horizon = horizon or len(rest.label)
-    offered = candidates(first, bits, given)
-    cost = _played(offered, rest, Costs.binary(beta, *deltas), horizon, runs, progress)
-    own, other = ("in order", "shuffled") if in_order else ("shuffled", "in order")
+    horizon = scenario.horizon or len(played.label)
+    in_order = min(horizon, len(played.label))
+    offered = candidates(first, scenario)
+    cost = _play(offered, played, scenario, horizon, progress)
+    own, other = ("in order", "shuffled") if scenario.in_order else ("shuffled", "in order")
     chosen = _cheapest(offered, cost[own])
+    warnings = _order_warnings(offered, chosen, cost[own], cost[other], other) + _baseline_warnings(chosen, cost[own])
+    if horizon > in_order:
+        warnings.append(f"only {in_order:,} samples could be played in order; shuffled, {horizon:,} were drawn from them")
+    if trace.beta is not None:
+        warnings.append("the trace's own cost of an offload a sample was played, not --beta")
     rows = [{"what": name, "shuffled": cost["shuffled"][name], "in order": cost["in order"][name]} for name in cost[own]]
     figure = out / f"recommend_{Path(trace.name).stem}.png"
     out.mkdir(parents=True, exist_ok=True)
-    title = f"{trace.name}: mean cost of {horizon:,} samples shuffled, {min(horizon, len(rest.label)):,} in order, β = {beta:g}"
+    title = f"{trace.name}: mean cost of {horizon:,} samples shuffled, {in_order:,} in order, β = {beta:g}"
     plots.row_marks(figure, rows, "what", ["shuffled", "in order"], "cost a sample", title)
+    costs = {"beta": beta, "delta_fp": scenario.delta_fp, "delta_fn": scenario.delta_fn}
     return {
         "trace": trace.name,
-        "beta": beta,
-        "delta_fp": deltas[0],
-        "delta_fn": deltas[1],
+        **costs,
         "horizon": horizon,
         "decided_by": own,
         "labelled": len(first.label),
-        "played_in_order": min(horizon, len(rest.label)),
-        "runs": runs,
+        "played_in_order": in_order,
+        "runs": scenario.runs,
         "chosen": chosen.title,
-        "why": _why(chosen, cost[own]),
-        "warnings": _warnings(offered, chosen, cost, own, other, horizon, len(rest.label), trace.beta is not None),
-        "config": {**chosen.settings, "beta": beta, "delta_fp": deltas[0], "delta_fn": deltas[1], **given},
+        "why": _reason(chosen, cost[own]),
+        "warnings": warnings,
+        "config": {**chosen.settings, **costs, **scenario.options},
         "rows": rows,
         "figure": str(figure),
     }
 
 
-def _parted(trace: Trace, in_order: bool) -> tuple[Trace, Trace]:
-    """Samples with labels for the table, and those that are played: the first of them, or drawn at random."""
-    count = min(2000, len(trace.label) // LABELLED)
+def _split(trace: Trace, in_order: bool) -> tuple[Trace, Trace]:
+    """Return samples for the table (the first of the trace, or drawn at random), and the others."""
+    count = min(2000, len(trace.label) // TABLE_SHARE)
     labelled = np.zeros(len(trace.label), bool)
     labelled[np.arange(count) if in_order else np.random.default_rng(0).choice(len(labelled), count, replace=False)] = True
-    return _some(trace, labelled), _some(trace, ~labelled)
+    return _subset(trace, labelled), _subset(trace, ~labelled)
 
 
-def _some(trace: Trace, which: np.ndarray) -> Trace:
-    beta = None if trace.beta is None else trace.beta[which]
-    return replace(trace, score=trace.score[which], label=trace.label[which], beta=beta)
+def _subset(trace: Trace, mask: np.ndarray) -> Trace:
+    beta = None if trace.beta is None else trace.beta[mask]
+    return replace(trace, score=trace.score[mask], label=trace.label[mask], beta=beta)
 
 
-def _played(
-    offered: list[Candidate], trace: Trace, costs: Costs, horizon: int, runs: int, progress: Progress
+def _play(
+    offered: list[Candidate], trace: Trace, scenario: Scenario, horizon: int, progress: Progress
 ) -> dict[str, dict[str, float]]:
-    """The mean cost a sample of every candidate and baseline, shuffled and in order."""
+    """Return the mean cost a sample of each candidate and baseline, shuffled and in order."""
+    costs = Costs.binary(scenario.beta, scenario.delta_fp, scenario.delta_fn)
     references = (FullOffload(), NoOffload(), OfflinePair(8))
-    policies: list[Policy] = [Named(one.policy, one.title) for one in offered]
+    policies: list[Policy] = [Named(candidate.policy, candidate.title) for candidate in offered]
     policies += [Named(policy, name) for policy, name in zip(references, BASELINES)]
     ways = {"shuffled": (draw, horizon), "in order": (ordered, min(horizon, len(trace.label)))}
     jobs = [
-        Job(policy, trace, costs, samples, 0, runs, (way, policy.name), make)
+        Job(policy, trace, costs, samples, 0, scenario.runs, (way, policy.name), make)
         for way, (make, samples) in ways.items()
         for policy in policies
     ]
@@ -150,12 +179,12 @@ def _played(
 
 
 def _cheapest(offered: list[Candidate], cost: dict[str, float]) -> Candidate:
-    """The first of those that cost no more than CLOSE above the cheapest."""
-    least = min(cost[one.title] for one in offered)
-    return next(one for one in offered if cost[one.title] <= least * (1 + CLOSE))
+    """Return the first candidate that costs at most CLOSE more than the cheapest."""
+    minimum = min(cost[candidate.title] for candidate in offered)
+    return next(candidate for candidate in offered if cost[candidate.title] <= minimum * (1 + CLOSE))
 
 
-def _why(chosen: Candidate, cost: dict[str, float]) -> str:
+def _reason(chosen: Candidate, cost: dict[str, float]) -> str:
     always, never, pair = (cost[name] for name in BASELINES)
     return (
         f"{cost[chosen.title]:.4f} a sample; asking always costs {always:.4f}, never {never:.4f}, the best fixed pair of "
@@ -164,41 +193,33 @@ def _why(chosen: Candidate, cost: dict[str, float]) -> str:
     )
 
 
-def _warnings(
-    offered: list[Candidate],
-    chosen: Candidate,
-    cost: dict[str, dict[str, float]],
-    own: str,
-    other: str,
-    horizon: int,
-    played: int,
-    own_beta: bool,
+def _order_warnings(
+    offered: list[Candidate], chosen: Candidate, own: dict[str, float], other: dict[str, float], way: str
 ) -> list[str]:
-    """What a user should know before believing the choice."""
-    made = []
-    rival = _cheapest(offered, cost[other])
-    here, there = cost[own], cost[other]
-    if here[rival.title] > here[chosen.title] * (1 + APART) or there[chosen.title] > there[rival.title] * (1 + APART):
-        made.append(
-            f"{other} {rival.title} would be chosen: {there[rival.title]:.4f} there against {there[chosen.title]:.4f}. "
+    """Return warnings if the samples would decide otherwise in the other order, `way`."""
+    rival = _cheapest(offered, other)
+    warnings = []
+    if own[rival.title] > own[chosen.title] * (1 + APART) or other[chosen.title] > other[rival.title] * (1 + APART):
+        warnings.append(
+            f"{way} {rival.title} would be chosen: {other[rival.title]:.4f} there against {other[chosen.title]:.4f}. "
             "Say --ordered if the trace's order is the device's."
         )
-    both = here[chosen.title], there[chosen.title]
+    both = own[chosen.title], other[chosen.title]
     if abs(both[0] - both[1]) > 0.01 + APART * max(both):
-        made.append("the stream changes: in order it costs something else than shuffled, so a shuffled test says little of it")
-    for name in BASELINES[:2]:
-        if here[name] <= here[chosen.title] * (1 + CLOSE):
-            made.append(f"{name} costs as little ({here[name]:.4f}): learning saves nothing on this trace at this beta")
-    if horizon > played:
-        made.append(f"only {played:,} samples could be played in order; shuffled, {horizon:,} were drawn from them")
-    if own_beta:
-        made.append("the trace's own cost of an offload a sample was played, not --beta")
-    return made
+        warnings.append(
+            "the stream changes: in order it costs something else than shuffled, so a shuffled test says little of it"
+        )
+    return warnings
+
+
+def _baseline_warnings(chosen: Candidate, cost: dict[str, float]) -> list[str]:
+    return [
+        f"{name} costs as little ({cost[name]:.4f}): learning saves nothing on this trace at this beta"
+        for name in BASELINES[:2]
+        if cost[name] <= cost[chosen.title] * (1 + CLOSE)
+    ]
 
 
 def lines(config: dict[str, Any]) -> str:
-    """A configuration's lines, for a board's or a node's config.toml."""
-    made = []
-    for name, value in config.items():
-        made.append(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}")
-    return "\n".join(made)
+    """Return a configuration as lines of a config.toml."""
+    return "\n".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in config.items())

@@ -24,7 +24,7 @@ from .simulation.stream import Costs, Making, Stream, charged
 from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace
 
-PIECES = 40  # of a picture over time
+SEGMENTS = 40  # of a picture over time
 FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret")
 
 
@@ -38,8 +38,8 @@ def row(result: Result) -> dict[str, Any]:
     """One line of a report: FIELDS."""
     name, beta = result.job.key
     numbers = {"policy": name, "beta": beta}
-    for what in ("cost", "fp", "fn", "offload"):
-        numbers |= {what: result.mean(what), f"{what}_sd": result.deviation(what)}
+    for key in ("cost", "fp", "fn", "offload"):
+        numbers |= {key: result.mean(key), f"{key}_sd": result.deviation(key)}
     return {**numbers, "regret": None if math.isnan(result.regret) else result.regret}
 
 
@@ -71,7 +71,7 @@ class Plan:
     delta_fp: float = DEFAULTS["delta_fp"]
     delta_fn: float = DEFAULTS["delta_fn"]
     bits: tuple[int, ...] = (DEFAULTS["bits"],)
-    wanted: tuple[str, ...] = ("all",)
+    policy_names: tuple[str, ...] = ("all",)
     half_life: int = 0
     runs: int = 25
     samples: int = 10000
@@ -82,14 +82,14 @@ class Plan:
 
 def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str, Any]:
     """The report, a CSV and a picture of it in `out`."""
-    chosen = _chosen(source, plan)
+    chosen = _select_policies(source, plan)
     betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs are used as they are
     matrix = costs(source.classes, plan.delta_fp, plan.delta_fn)
     samples = min(plan.samples, len(source.label)) if plan.making.in_order else plan.samples
     jobs = grid(source, chosen, betas, matrix, samples, plan.runs, plan.seed, plan.making)
     rows = [row(result) for result in sweep(jobs, progress)]
     rows.sort(key=lambda r: r["beta"])
-    table = out / f"{_plain(source.name)}.csv"
+    table = out / f"{_file_name(source.name)}.csv"
     write_csv(table, FIELDS, rows)
     figure = table.with_suffix(".png")
     plots.curves(
@@ -112,9 +112,9 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str
     }
 
 
-def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, pieces: int) -> list[dict[str, float]]:
+def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, segments: int) -> list[dict[str, float]]:
     """What a sample costs in each piece of a stream, the mean of the runs of those seeds: [{"n": its end, "cost": ...}]."""
-    edges = np.linspace(0, len(stream), min(pieces, len(stream)) + 1).astype(int)
+    edges = np.linspace(0, len(stream), min(segments, len(stream)) + 1).astype(int)
     paid = np.zeros(len(stream))
     for seed in runs:
         paid += charged(policy.act(stream, costs, device_seed(seed, costs.beta)), stream, costs)[0] / len(runs)
@@ -124,30 +124,30 @@ def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, pieces:
 def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan, costs: Costs, samples: int) -> None:
     """What a sample costs in each fortieth of the stream: the first run, the middle one of the costs of an offload."""
     stream = plan.making(source, samples, plan.seed, costs.beta)
-    lines = {policy.name: over_time(policy, stream, costs, range(plan.seed, plan.seed + 1), PIECES) for policy in chosen}
+    lines = {policy.name: over_time(policy, stream, costs, range(plan.seed, plan.seed + 1), SEGMENTS) for policy in chosen}
     plots.curves(
         path, lines, ("n", "cost"), ("samples so far", "cost a sample"), f"{source.name}, β = {costs.beta:g}: cost over time"
     )
 
 
-def _chosen(source: Trace, plan: Plan) -> list[Policy]:
+def _select_policies(source: Trace, plan: Plan) -> list[Policy]:
     """The policies of a plan. UserError for one that a trace of so many classes cannot be played with."""
     fitting = BINARY if source.score.ndim == 1 else MULTICLASS
-    names = list(fitting) if "all" in plan.wanted else list(dict.fromkeys(plan.wanted))
+    names = list(fitting) if "all" in plan.policy_names else list(dict.fromkeys(plan.policy_names))
     for name in names:
         if name not in fitting:
             raise UserError(f"--policy {name}: not for a trace of {source.classes} classes; {', '.join(fitting)} are")
     if plan.seed < 0 or plan.half_life < 0:
         raise UserError("--seed and --half-life are 0 or more")
-    made: dict[str, Policy] = {}
+    unique: dict[str, Policy] = {}
     for bits in plan.bits:
         for name in names:
             policy = policies.make(name, bits, plan.half_life, source.classes, **plan.options)
             if len(plan.bits) > 1 and hasattr(policy, "bits"):
                 policy = Named(policy, f"{policy.name}, b = {bits}")
-            made.setdefault(policy.name, policy)
-    return list(made.values())
+            unique.setdefault(policy.name, policy)
+    return list(unique.values())
 
 
-def _plain(name: str) -> str:
+def _file_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "_" for c in name) or "trace"

@@ -34,13 +34,13 @@ def checked(trace: Trace, where: str) -> Trace:
     if score.ndim == 2 and not 2 <= score.shape[1] <= 16:
         raise UserError(f"{where}: {score.shape[1]} class scores; want 2 to 16")
     rows = score if score.ndim == 2 else score[:, None]
-    for what, bad in (
+    for problem, bad in (
         ("a score that is not a number in [0, 1]", ~((rows >= 0) & (rows <= 1)).all(1)),
         (f"a label that is not a class 0..{trace.classes - 1}", (label < 0) | (label >= trace.classes)),
         ("a beta that is not a number in [0, 1]", np.zeros(1, bool) if beta is None else ~((beta >= 0) & (beta <= 1))),
     ):
         if bad.any():
-            raise UserError(f"{where}: row {int(np.argmax(bad)) + 1} has {what}")
+            raise UserError(f"{where}: row {int(np.argmax(bad)) + 1} has {problem}")
     if beta is not None and len(beta) != len(label):
         raise UserError(f"{where}: {len(beta)} values of beta, {len(label)} labels")
     if score.ndim == 2 and float(np.max(abs(score.sum(1) - 1))) > 0.05:

@@ -17,12 +17,14 @@ def load(folder: Path | None = None) -> Data:
     """Train and validation together, shuffled, and the 624 test images, 28 x 28 grey; class 1 is pneumonia."""
     path = find(folder, "pneumoniamnist*.npz", "chest_xray", "train/[Nn]ormal", "train/NORMAL")
     if path.suffix == ".npz":
-        keys = [f"{part}_{what}" for part in ("train", "val", "test") for what in ("images", "labels")]
+        keys = [f"{subset}_{kind}" for subset in ("train", "val", "test") for kind in ("images", "labels")]
         x1, y1, x2, y2, x3, y3 = arrays(path, *keys)
     else:
         root = path.parents[1] if path.name.lower() == "normal" else path
-        parts = [read(root / part, by_name({"normal": 0, "pneumonia": 1}), SIZE, False) for part in ("train", "val", "test")]
-        (x1, y1), (x2, y2), (x3, y3) = parts
+        subsets = [
+            read(root / subset, by_name({"normal": 0, "pneumonia": 1}), SIZE, False) for subset in ("train", "val", "test")
+        ]
+        (x1, y1), (x2, y2), (x3, y3) = subsets
         path = root
     x, y = np.concatenate([x1, x2]), np.concatenate([y1, y2]).ravel()
     order = np.random.default_rng(7).permutation(len(y))

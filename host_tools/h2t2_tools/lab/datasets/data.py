@@ -65,16 +65,16 @@ def split(x: np.ndarray, y: np.ndarray, test: int, seed: int = 7) -> tuple[np.nd
     order = order[np.argsort(y[order], kind="stable")]  # by class, shuffled inside: every n-th is a stratified draw
     picked = np.zeros(len(y), bool)
     picked[order[np.floor(np.arange(test) * len(y) / test + rng.random()).astype(int) % len(y)]] = True
-    rest = rng.permutation(np.flatnonzero(~picked))
+    train = rng.permutation(np.flatnonzero(~picked))
     chosen = rng.permutation(np.flatnonzero(picked))
-    return x[rest], y[rest], x[chosen], y[chosen]
+    return x[train], y[train], x[chosen], y[chosen]
 
 
 def checked(data: Data) -> Data:
     """The data, or UserError for a part that is empty, of unequal lengths, or of one class only."""
-    for part, x, y in (("train", data.x_train, data.y_train), ("test", data.x_test, data.y_test)):
+    for subset, x, y in (("train", data.x_train, data.y_train), ("test", data.x_test, data.y_test)):
         if len(x) != len(y) or not len(y):
-            raise UserError(f"{data.source}: {part} part has {len(x)} samples and {len(y)} labels")
+            raise UserError(f"{data.source}: {subset} part has {len(x)} samples and {len(y)} labels")
         if len(np.unique(y)) < 2:
-            raise UserError(f"{data.source}: {part} part holds one class only")
+            raise UserError(f"{data.source}: {subset} part holds one class only")
     return data

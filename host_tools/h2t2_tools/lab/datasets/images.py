@@ -43,9 +43,9 @@ def by_name(names: dict[str, int]) -> Callable[[tuple[str, ...]], int | None]:
     """A label function: the first folder of the path whose name begins with one of `names`, without regard to case."""
 
     def label(parts: tuple[str, ...]) -> int | None:
-        for part in parts[:-1]:
+        for folder_name in parts[:-1]:
             for name, y in names.items():
-                if part.lower().startswith(name):
+                if folder_name.lower().startswith(name):
                     return y
         return None
 

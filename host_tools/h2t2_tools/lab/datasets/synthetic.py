@@ -44,13 +44,13 @@ def make(name: str, seed: int = 7) -> Trace:
     preset = PRESETS[name]
     rng = np.random.default_rng([seed, *name.encode()])
     count = preset.samples
-    ones = round(preset.events * count)
+    events = round(preset.events * count)
     scores = []
-    for size, low in ((count - ones, count - ones - round(preset.fp * count)), (ones, round(preset.fn * count))):
+    for size, low in ((count - events, count - events - round(preset.fp * count)), (events, round(preset.fn * count))):
         mean = _mean(low / size, preset.spread)
-        for part, above in ((low, False), (size - low, True)):  # so many below one half, the others above
-            scores.append(_half(rng, mean, preset.spread, part, above))
-    label = np.repeat([0, 1], [count - ones, ones])
+        for side, above in ((low, False), (size - low, True)):  # so many below one half, the others above
+            scores.append(_half(rng, mean, preset.spread, side, above))
+    label = np.repeat([0, 1], [count - events, events])
     order = rng.permutation(count)
     return Trace(preset.title, np.concatenate(scores)[order], label[order])
 
@@ -75,9 +75,9 @@ def _mean(below: float, spread: float) -> float:
 
 def _half(rng: np.random.Generator, mean: float, spread: float, count: int, above: bool) -> np.ndarray:
     """`count` draws of the Gaussian cut to (0, 1/2) or [1/2, 1), by rejection."""
-    kept: np.ndarray = np.zeros(0)
-    while len(kept) < count:
+    accepted: np.ndarray = np.zeros(0)
+    while len(accepted) < count:
         draws = rng.normal(mean, spread, 4 * count + 100)
         inside = (draws >= 0.5) & (draws < 1) if above else (draws > 0) & (draws < 0.5)
-        kept = np.concatenate([kept, draws[inside]])
-    return kept[:count]
+        accepted = np.concatenate([accepted, draws[inside]])
+    return accepted[:count]

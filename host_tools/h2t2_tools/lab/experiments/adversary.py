@@ -10,7 +10,7 @@ import numpy as np
 
 from ...common import plots
 from ..replay import write_csv
-from ..simulation.hostile import MADE, make
+from ..simulation.hostile import STREAMS, make
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
 from ..simulation.stream import Costs
@@ -19,7 +19,7 @@ from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setti
 
 BETAS = (0.1, 0.3, 0.5)
 WINDOW = 1024  # labels that may be out, where they come late
-LEARNERS = (*(replace(made, window=WINDOW) for made in (PAPER, PAPER_1, MODES)), replace(MODES, half_life=500, window=WINDOW))
+LEARNERS = tuple(replace(learner, window=WINDOW) for learner in (PAPER, PAPER_1, MODES, replace(MODES, half_life=500)))
 POLICIES: tuple[Policy, ...] = (*LEARNERS, Adaptive(window=WINDOW), *BASELINES)
 
 
@@ -27,7 +27,7 @@ def perform(setting: Setting) -> list[Path]:
     samples = 3000 if setting.quick else 20000
     runs = 1 if setting.quick else 5
     rows: list[dict[str, Any]] = []
-    for name in MADE:
+    for name in STREAMS:
         jobs = [
             Job(policy, name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, (policy.name,), make)
             for policy in POLICIES

@@ -32,15 +32,15 @@ def perform(setting: Setting) -> list[Path]:
                 result = sweep(grid(trace, [policy], [BETA], MATRIX, setting.samples, setting.runs, 0))[0]
                 rows.append({"trace": title, "bits": bits, "us": micros, **row(result)})
     write_csv(setting.out / "bits.csv", ("trace", "bits", "us", *FIELDS), rows)
-    for what, label in (("cost", "average cost a sample"), ("us", "microseconds a sample (compiled, this machine)")):
+    for key, label in (("cost", "average cost a sample"), ("us", "microseconds a sample (compiled, this machine)")):
         plots.panels(
-            setting.out / f"bits_{what}.png",
+            setting.out / f"bits_{key}.png",
             {
                 title: {name: [r for r in rows if (r["trace"], r["policy"]) == (title, name)] for name in
                         dict.fromkeys(r["policy"] for r in rows)}
                 for title in traces
             },
-            ("bits", what),
+            ("bits", key),
             ("bits of the score, b", label),
             f"Resolution at β = {BETA}, {setting.samples:,} samples, {setting.runs} runs",
         )  # fmt: skip

@@ -25,7 +25,7 @@ def perform(setting: Setting) -> list[Path]:
     models = []
     for title, trace in traces.items():
         paper = next(at for at in catalogue.ROWS if title.split(",")[0].split(" (")[0] == at.title)
-        printed = {f"paper_{what}": getattr(paper, what) for what in ("samples", "accuracy", "fp", "fn")}
+        printed = {f"paper_{key}": getattr(paper, key) for key in ("samples", "accuracy", "fp", "fn")}
         models.append({"trace": title, **summary(trace), **printed})
     write_csv(setting.out / "models.csv", tuple(models[0]), models)
     figure = setting.out / "cost.png"

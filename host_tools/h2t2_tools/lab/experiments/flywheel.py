@@ -89,12 +89,12 @@ def _cells() -> Field:
 def _digits() -> list[Field]:
     d = datasets.load("digits", None)
     x, y = np.concatenate([d.x_train, d.x_test]) / 16.0, np.concatenate([d.y_train, d.y_test]).astype(int)
-    flat, few = x.reshape(len(x), -1).astype(np.float32), np.isin(y, HARD)
+    flat, initial = x.reshape(len(x), -1).astype(np.float32), np.isin(y, HARD)
 
     def local(x: np.ndarray) -> np.ndarray:
         return pooled(x.reshape(-1, 8, 8), 2)
 
-    return [Field("digits", flat[few], (y[few] == 8).astype(int), local), Field("ten_digits", flat, y, local)]
+    return [Field("digits", flat[initial], (y[initial] == 8).astype(int), local), Field("ten_digits", flat, y, local)]
 
 
 def _model(weak: bool) -> Any:
@@ -110,11 +110,11 @@ def _model(weak: bool) -> Any:
 def _fitted(x: np.ndarray, y: np.ndarray, weight: np.ndarray, classes: int) -> Callable[[np.ndarray], np.ndarray]:
     """A local model's scores: (n,) of class 1, or (n, K)."""
     model = _model(True).fit(x, y, logisticregression__sample_weight=weight)
-    known = model.classes_
+    columns = model.classes_
 
     def scores(x: np.ndarray) -> np.ndarray:
         made = np.zeros((len(x), classes))
-        made[:, known] = model.predict_proba(x)
+        made[:, columns] = model.predict_proba(x)
         return made[:, 1] if classes == 2 else made
 
     return scores
@@ -136,83 +136,83 @@ def live(field: Field, samples: int, seed: int) -> tuple[Life, list[float]]:
 
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(field.y))
-    held, rest = np.split(order, [int(HELD * len(order))])
+    held, used = np.split(order, [int(HELD * len(order))])
     classes = int(field.y.max()) + 1
     strong = _model(False)
-    said = np.zeros(len(field.y), int)  # the remote model's labels: of nothing that it was itself trained on
-    said[rest] = cross_val_predict(strong, field.x[rest], field.y[rest], cv=3)
-    said[held] = strong.fit(field.x[rest], field.y[rest]).predict(field.x[held])
-    few = rest[: max(int(FIRST * len(rest)), 5 * classes)]
+    labels = np.zeros(len(field.y), int)  # the remote model's labels: of nothing that it was itself trained on
+    labels[used] = cross_val_predict(strong, field.x[used], field.y[used], cv=3)
+    labels[held] = strong.fit(field.x[used], field.y[used]).predict(field.x[held])
+    initial = used[: max(int(FIRST * len(used)), 5 * classes)]
     local = field.local(field.x)
-    stream = rng.choice(rest, samples)
+    stream = rng.choice(used, samples)
 
-    def trained(kept: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        x = np.concatenate([local[few], local[kept]])
-        y = np.concatenate([field.y[few], said[kept]])
-        return _fitted(x, y, np.concatenate([np.ones(len(few)), weight]), classes)
+    def trained(training: np.ndarray, weight: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        x = np.concatenate([local[initial], local[training]])
+        y = np.concatenate([field.y[initial], labels[training]])
+        return _fitted(x, y, np.concatenate([np.ones(len(initial)), weight]), classes)
 
     none = np.zeros(0, int)
     first = trained(none, np.zeros(0))
-    everything = _fitted(local[rest], field.y[rest], np.ones(len(rest)), classes)
-    never, _, _ = _quarters(field, [first] * (RETRAININGS + 1), local, said, stream, seed)
+    everything = _fitted(local[used], field.y[used], np.ones(len(used)), classes)
+    never, _, _ = _quarters(field, [first] * (RETRAININGS + 1), local, labels, stream, seed)
     quarters: list[float] = []
-    kept, weight, model = none, np.zeros(0), first
-    for part in np.array_split(stream, RETRAININGS + 1):
-        cost, asked, chance = _quarters(field, [model], local, said, part, seed)
+    training, weight, model = none, np.zeros(0), first
+    for batch in np.array_split(stream, RETRAININGS + 1):
+        cost, offloaded, chance = _quarters(field, [model], local, labels, batch, seed)
         quarters += cost
-        kept, weight = np.concatenate([kept, asked]), np.concatenate([weight, np.minimum(1 / chance, CAP)])
+        training, weight = np.concatenate([training, offloaded]), np.concatenate([weight, np.minimum(1 / chance, CAP)])
         if len(quarters) <= RETRAININGS:
-            model = trained(kept, weight)
-    judged = [_judged(field, made(local[held]), said[held], samples, seed) for made in (first, model, everything)]
+            model = trained(training, weight)
+    judged = [_judged(field, made(local[held]), labels[held], samples, seed) for made in (first, model, everything)]
     return Life(quarters, *judged), never
 
 
 def _quarters(
-    field: Field, models: list[Any], local: np.ndarray, said: np.ndarray, stream: np.ndarray, seed: int
+    field: Field, models: list[Any], local: np.ndarray, labels: np.ndarray, stream: np.ndarray, seed: int
 ) -> tuple[list[float], np.ndarray, np.ndarray]:
     """(cost a sample of each part, samples asked about, the probability of each): the device's policy, which starts anew with
     each other model, as a device does."""
-    costs, asked, chances = [], [], []
+    costs, offloaded, chances = [], [], []
     matrix = np.array(field.costs.matrix)
     policy, of = None, None
-    for part, model in zip(np.array_split(stream, len(models)), models):
+    for batch, model in zip(np.array_split(stream, len(models)), models):
         if model is not of:
             policy, of = _policy(field.costs, seed), model
         assert policy
-        scores = model(local[part])
+        scores = model(local[batch])
         paid = 0.0
-        for n, score in zip(part, scores):
-            seen = _seen(score)
-            action = policy.decide(seen)
+        for n, score in zip(batch, scores):
+            cells = _cells_of(score)
+            action = policy.decide(cells)
             if action == OFFLOAD:
                 paid += BETA
-                asked.append(n)
+                offloaded.append(n)
                 chances.append(max(1, policy.offload_chance()) / ONE)
-                policy.learn(policy.ticket, int(said[n]))
+                policy.learn(policy.ticket, int(labels[n]))
             else:
-                paid += matrix[said[n], action]
-        costs.append(paid / len(part))
-    return costs, np.array(asked, int), np.array(chances)
+                paid += matrix[labels[n], action]
+        costs.append(paid / len(batch))
+    return costs, np.array(offloaded, int), np.array(chances)
 
 
 def _policy(costs: Costs, seed: int) -> Any:
-    given: dict[str, Any] = {"beta": q15(BETA, "beta"), "bits": BITS, "seed": seed + 1}
+    options: dict[str, Any] = {"beta": q15(BETA, "beta"), "bits": BITS, "seed": seed + 1}
     if len(costs.matrix) == 2:
-        return core.make("adaptive", {**given, "delta_fp": q15(DELTA_FP, "fp"), "delta_fn": q15(DELTA_FN, "fn")})
-    return core.make("adaptive", {**given, "costs": [table(row, "costs") for row in costs.matrix]})
+        return core.make("adaptive", {**options, "delta_fp": q15(DELTA_FP, "fp"), "delta_fn": q15(DELTA_FN, "fn")})
+    return core.make("adaptive", {**options, "costs": [table(row, "costs") for row in costs.matrix]})
 
 
-def _seen(score: Any) -> Any:
+def _cells_of(score: Any) -> Any:
     """What a policy decides by: the bin of a score, or all classes' in Q14."""
     if np.ndim(score) == 0:
         return min(int(score * (1 << BITS)), (1 << BITS) - 1)
     return [int(round(p * 16384)) for p in score]
 
 
-def _judged(field: Field, scores: np.ndarray, said: np.ndarray, samples: int, seed: int) -> float:
+def _judged(field: Field, scores: np.ndarray, labels: np.ndarray, samples: int, seed: int) -> float:
     """Cost a sample with that model, of a policy that starts as the device's does."""
     policy = Adaptive(BITS) if scores.ndim == 1 else AdaptiveClasses(BITS)
-    (result,) = sweep([Job(policy, Trace(field.name, scores, said), field.costs, samples, seed, 3)])
+    (result,) = sweep([Job(policy, Trace(field.name, scores, labels), field.costs, samples, seed, 3)])
     return float(result.mean("cost"))
 
 

@@ -13,7 +13,7 @@ from ..prior import table
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.base import Policy
-from ..simulation.policies.fixed import Kept
+from ..simulation.policies.fixed import FixedPair
 from ..simulation.stream import Costs, draw
 from ..simulation.sweep import Job, Result, sweep
 from ..traces import Trace
@@ -69,9 +69,9 @@ def _upside_down(trace: Trace, run: int) -> tuple[float, ...]:
     return tuple(1 - p for p in _prior(trace, run))
 
 
-def _kept(trace: Trace, run: int) -> Policy:
+def _fixed_pair(trace: Trace, run: int) -> Policy:
     """Thresholds from the same samples."""
-    return Kept(LABELLED, labelled=draw(trace, LABELLED, 1000 + run, 0.0))
+    return FixedPair(LABELLED, labelled=draw(trace, LABELLED, 1000 + run, 0.0))
 
 
 def _always(policy: Policy) -> Callable[[Trace, int], Policy]:
@@ -81,7 +81,7 @@ def _always(policy: Policy) -> Callable[[Trace, int], Policy]:
 # what is compared, from a trace and a run's number
 STARTS: dict[str, Callable[[Trace, int], Policy]] = {
     **{policy.name: _always(policy) for policy in (PAPER, PAPER_1, MODES, Adaptive(), *BASELINES)},
-    BASELINES[-1].name: _kept,
+    BASELINES[-1].name: _fixed_pair,
     "adaptive, 200 labelled samples first": lambda trace, run: Adaptive(prior=_prior(trace, run)),
     "adaptive, those upside down": lambda trace, run: Adaptive(prior=_upside_down(trace, run)),
 }

@@ -59,8 +59,8 @@ def _draw(setting: Setting) -> Path:
     trace = catalogue.find(STREAMS[0], setting.data)
     costs = Costs.binary(0.3, DELTA_FP, DELTA_FN)
     stream = ordered(trace, 2000 if setting.quick else len(trace.label), 0, costs.beta)
-    drawn = (Adaptive(), MODES, PAPER, BASELINES[-1], FullOffload())
-    lines = {policy.name: over_time(policy, stream, costs, range(setting.runs), PIECES) for policy in drawn}
+    policies = (Adaptive(), MODES, PAPER, BASELINES[-1], FullOffload())
+    lines = {policy.name: over_time(policy, stream, costs, range(setting.runs), PIECES) for policy in policies}
     figure = setting.out / "in_order.png"
     axes = ("days since the start", "cost a sample")
     plots.curves(

@@ -35,7 +35,7 @@ def perform(setting: Setting) -> list[Path]:
                     key = (policy.name, BETA)
                     jobs.append(Job(policy, trace, Costs(BETA, MATRIX), setting.samples, 0, setting.runs, key, making))
                 each = [row(result) for result in sweep(jobs)]
-                mean = {what: float(np.mean([r[what] for r in each])) for what in ("cost", "cost_sd", "regret")}
+                mean = {key: float(np.mean([r[key] for r in each])) for key in ("cost", "cost_sd", "regret")}
                 rows.append({"kind": kind, "value": value, "policy": policy.name, **mean})
     write_csv(setting.out / "late.csv", tuple(rows[0]), rows)
     figure = setting.out / "late.png"

@@ -59,13 +59,13 @@ def _in_time(setting: Setting) -> list[dict[str, Any]]:
         ("10,000 samples", 10000, draw),
         ("10,000, every label the next class from the middle on", 10000, shifted),
     ):
-        made: dict[str, dict[str, Any]] = {policy.name: {"stream": title, "policy": policy.name} for policy in ONLINE}
+        rows_of: dict[str, dict[str, Any]] = {policy.name: {"stream": title, "policy": policy.name} for policy in ONLINE}
         for classes in CLASSES:
             trace = catalogue.find(f"digits_{classes}", setting.data)
             results = sweep(grid(trace, ONLINE, BETAS, costs(classes, DELTA_FP, DELTA_FN), samples, setting.runs, 0, make))
-            for name, line in made.items():
+            for name, line in rows_of.items():
                 line[str(classes)] = float(np.mean([r.mean("cost") for r in results if r.job.policy.name == name]))
-        rows += made.values()
+        rows += rows_of.values()
     return rows
 
 

@@ -35,7 +35,7 @@ def perform(setting: Setting) -> list[Path]:
         "H2T2 all + anytime": MODES,
     }
     rows: list[dict[str, Any]] = []
-    drawn: dict[str, list[dict[str, Any]]] = {}
+    curves: dict[str, list[dict[str, Any]]] = {}
     for title, policy in policies.items():
         mine: list[dict[str, Any]] = []
         for horizon in horizons:
@@ -48,12 +48,12 @@ def perform(setting: Setting) -> list[Path]:
             mine.append({"policy": title, "T": horizon, "regret": float(np.mean(each)), "bound": bound(horizon)})
         slopes = {"slope": slope(mine), "slope_end": slope(mine[-3:])}
         rows += [{**r, **slopes} for r in mine]
-        drawn[f"{title} (slope {slopes['slope']:.2f}, at the end {slopes['slope_end']:.2f})"] = mine
-    drawn["bound of Theorem 1 (slope 0.67)"] = [{"T": t, "regret": bound(t)} for t in horizons]
+        curves[f"{title} (slope {slopes['slope']:.2f}, at the end {slopes['slope_end']:.2f})"] = mine
+    curves["bound of Theorem 1 (slope 0.67)"] = [{"T": t, "regret": bound(t)} for t in horizons]
     write_csv(setting.out / "regret.csv", tuple(rows[0]), rows)
     figure = setting.out / "regret.png"
     labels = ("rounds T", "regret against θ*, mean of four traces")
-    plots.curves(figure, drawn, ("T", "regret"), labels, f"Regret at β = {BETA}", log="xy")
+    plots.curves(figure, curves, ("T", "regret"), labels, f"Regret at β = {BETA}", log="xy")
     return [figure, setting.out / "regret.csv"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import catalogue
 from ..replay import row
 from ..simulation.policies.base import Policy
-from ..simulation.policies.fixed import Filter, Kept
+from ..simulation.policies.fixed import Filter, FixedPair
 from ..simulation.policies.h2t2 import H2T2
 from ..simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from ..simulation.sweep import grid, sweep
@@ -21,7 +21,7 @@ MATRIX = ((0.0, DELTA_FP), (DELTA_FN, 0.0))
 PAPER = H2T2(label="H2T2 (paper)")  # eta 1, b = 4, Corollary 1's epsilon for the beta in force; the next: for beta = 1
 PAPER_1 = H2T2(epsilon_beta=1.0, label="H2T2 (paper, ε* of β = 1)")
 MODES = H2T2(feedback="all", exploration="anytime")
-BASELINES: tuple[Policy, ...] = (HiLcb(), HiLcb2D(), Filter("threshold"), Filter("entropy"), Kept())
+BASELINES: tuple[Policy, ...] = (HiLcb(), HiLcb2D(), Filter("threshold"), Filter("entropy"), FixedPair())
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Setting:
 
     def traces(self, weak: bool = True) -> dict[str, Trace]:
         """Title -> trace for the rows of the paper's table, and our weaker models where there are any."""
-        found = {}
+        by_title = {}
         for at in catalogue.ROWS:
             kind = "" if catalogue.is_real(at.name, self.data) else " (synthetic)" if at.name != "synthetic" else ""
-            found[at.title + kind] = catalogue.find(at.name, self.data)
+            by_title[at.title + kind] = catalogue.find(at.name, self.data)
             if weak and at.weak and catalogue.is_real(at.weak, self.data):
-                found[f"{at.title}, weaker"] = catalogue.find(at.weak, self.data)
-        return found
+                by_title[f"{at.title}, weaker"] = catalogue.find(at.weak, self.data)
+        return by_title
 
     def table(self, traces: dict[str, Trace], policies: Sequence[Policy], betas: Sequence[float]) -> list[dict[str, Any]]:
         """replay.row() of every trace, policy and beta, with `trace`, in that order."""

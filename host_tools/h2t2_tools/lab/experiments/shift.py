@@ -39,27 +39,27 @@ BLOCKS = 30
 
 def abrupt(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
     """One trace after the other."""
-    return _joined([draw(trace, samples // len(traces), seed * 16 + n, beta) for n, trace in enumerate(traces)])
+    return _concatenate([draw(trace, samples // len(traces), seed * 16 + n, beta) for n, trace in enumerate(traces)])
 
 
 def gradual(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
     """From each trace to the next by a share of samples that rises evenly."""
-    parts = [draw(trace, samples, seed * 16 + n, beta) for n, trace in enumerate(traces)]
+    stretches = [draw(trace, samples, seed * 16 + n, beta) for n, trace in enumerate(traces)]
     at = np.linspace(0, len(traces) - 1, samples)
     which = np.minimum(np.floor(at + np.random.default_rng([seed, 3]).random(samples)), len(traces) - 1).astype(int)
     rows = np.arange(samples)
     return Stream(
-        np.stack([part.score for part in parts])[which, rows],
-        np.stack([part.label for part in parts])[which, rows],
+        np.stack([stretch.score for stretch in stretches])[which, rows],
+        np.stack([stretch.label for stretch in stretches])[which, rows],
         np.full(samples, beta),
     )
 
 
-def _joined(parts: list[Stream]) -> Stream:
-    return Stream(*(np.concatenate([getattr(part, what) for part in parts]) for what in ("score", "label", "beta")))
+def _concatenate(stretches: list[Stream]) -> Stream:
+    return Stream(*(np.concatenate([getattr(stretch, key) for stretch in stretches]) for key in ("score", "label", "beta")))
 
 
-def _part(stream: Stream, start: int, stop: int) -> Stream:
+def _slice(stream: Stream, start: int, stop: int) -> Stream:
     return Stream(stream.score[start:stop], stream.label[start:stop], stream.beta[start:stop])
 
 
@@ -82,8 +82,8 @@ def perform(setting: Setting) -> list[Path]:
                     # the best pair of every stretch on its own
                     best = np.concatenate(
                         [
-                            charged(OfflinePair().act(part, costs, 0), part, costs)[0]
-                            for part in (_part(stream, start, stop) for start, stop in zip(edges, edges[1:]))
+                            charged(OfflinePair().act(stretch, costs, 0), stretch, costs)[0]
+                            for stretch in (_slice(stream, start, stop) for start, stop in zip(edges, edges[1:]))
                         ]
                     )
                     static += (charged(OfflinePair().act(stream, costs, 0), stream, costs)[0] - best).mean() / runs

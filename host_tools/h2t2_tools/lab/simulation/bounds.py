@@ -13,7 +13,7 @@ from ...common.jit import njit_nogil
 
 
 @njit_nogil
-def one_sided(bins, wrong, betas, most, alpha, monotone, actions):
+def one_sided(bins, wrong, betas, largest, alpha, monotone, actions):
     """HI-LCB: offload where the upper bound of a local error's cost in the bin of the confidence is at least beta.
 
     bins: (T,) of the confidence, 0..N-1; wrong: (T,) what the local class costs, seen when offloaded; most: the largest of it.
@@ -24,9 +24,9 @@ def one_sided(bins, wrong, betas, most, alpha, monotone, actions):
     for t in range(len(bins)):
         k = bins[t]
         bound = np.inf
-        for other in range(0 if monotone else k, k + 1):
-            if n[other] > 0:
-                bound = min(bound, total[other] / n[other] + most * np.sqrt(alpha * np.log(t + 1.0) / n[other]))
+        for lower in range(0 if monotone else k, k + 1):
+            if n[lower] > 0:
+                bound = min(bound, total[lower] / n[lower] + largest * np.sqrt(alpha * np.log(t + 1.0) / n[lower]))
         if bound >= betas[t]:
             actions[t] = 1
             n[k] += 1

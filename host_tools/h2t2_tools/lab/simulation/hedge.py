@@ -46,20 +46,20 @@ def single_threshold(ranks, lengths, wrong, betas, eta, epsilon, psi, zeta, acti
         below = above = -np.inf
         while half:
             if k & half:
-                part = mass[2 * n] - shift
-                if part > -np.inf:
-                    below = _log_add(below, part) if below > -np.inf else part
+                log_mass = mass[2 * n] - shift
+                if log_mass > -np.inf:
+                    below = _log_add(below, log_mass) if below > -np.inf else log_mass
                 shift += loss[n]
                 n = 2 * n + 1
             else:
-                part = mass[2 * n + 1] - shift - loss[n]
-                if part > -np.inf:
-                    above = _log_add(above, part) if above > -np.inf else part
+                log_mass = mass[2 * n + 1] - shift - loss[n]
+                if log_mass > -np.inf:
+                    above = _log_add(above, log_mass) if above > -np.inf else log_mass
                 n = 2 * n
             half >>= 1
-        part = mass[n] - shift
-        if part > -np.inf:
-            below = _log_add(below, part) if below > -np.inf else part
+        log_mass = mass[n] - shift
+        if log_mass > -np.inf:
+            below = _log_add(below, log_mass) if below > -np.inf else log_mass
         if above == -np.inf:
             q = 0.0
         elif below == -np.inf:
@@ -72,9 +72,9 @@ def single_threshold(ranks, lengths, wrong, betas, eta, epsilon, psi, zeta, acti
         # thresholds of the intervals after k lose `step` more than those up to k
         n = k + size
         while n > 1:
-            left = not n & 1
+            is_left = not n & 1
             n >>= 1
-            if left:
+            if is_left:
                 loss[n] += step
             right = mass[2 * n + 1]
             if right > -np.inf:

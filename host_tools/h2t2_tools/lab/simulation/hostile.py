@@ -14,7 +14,7 @@ NEVER = 0.1  # share of labels that never come, where they are lost
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _Draws:
     """What the streams are made of, T rounds: t, a bin k at random, u in [0, 1) and a label that keeps the score's promise."""
 
     t: np.ndarray
@@ -24,43 +24,43 @@ class _Drawn:
     low: np.ndarray  # a bin in the lowest quarter
 
 
-def _since(drawn: _Drawn, part: float) -> np.ndarray:
-    return drawn.t >= part * len(drawn.t)
+def _after(draws: _Draws, share: float) -> np.ndarray:
+    return draws.t >= share * len(draws.t)
 
 
 _SURE = np.array([k <= 2 or k >= 13 for k in range(BINS)])
 
 # name -> (bins, labels)
-MADE: dict[str, Callable[[_Drawn], tuple[np.ndarray, np.ndarray]]] = {
+STREAMS: dict[str, Callable[[_Draws], tuple[np.ndarray, np.ndarray]]] = {
     "as the scores say": lambda d: (d.k, d.y),
-    "flipped half-way": lambda d: (d.k, np.where(_since(d, 0.5), 1 - d.y, d.y)),
-    "flipped half-way, sure bins only": lambda d: (d.k, np.where(_since(d, 0.5) & _SURE[d.k], 1 - d.y, d.y)),
+    "flipped half-way": lambda d: (d.k, np.where(_after(d, 0.5), 1 - d.y, d.y)),
+    "flipped half-way, sure bins only": lambda d: (d.k, np.where(_after(d, 0.5) & _SURE[d.k], 1 - d.y, d.y)),
     "flipped every 2,000 rounds": lambda d: (d.k, np.where(d.t // 2000 % 2 == 1, 1 - d.y, d.y)),
     "flipped every 300 rounds": lambda d: (d.k, np.where(d.t // 300 % 2 == 1, 1 - d.y, d.y)),
     "a stuck sensor": lambda d: (np.full(len(d.t), 5), d.u < 0.3 + 0.6 * d.t / len(d.t)),
     "events in bursts, at low scores": lambda d: (d.low, d.t % 2000 < 50),
     "rare events, at low scores": lambda d: (d.low, d.u < 0.01),
-    "2 % events, then 60 %": lambda d: (d.k, d.u < np.where(_since(d, 0.5), 0.6, 0.02)),
+    "2 % events, then 60 %": lambda d: (d.k, d.u < np.where(_after(d, 0.5), 0.6, 0.02)),
     "rotating over the bins": lambda d: (d.k, d.u < ((d.k + d.t * BINS // 8000) % BINS + 0.5) / BINS),
     "upside down": lambda d: (d.k, 1 - d.y),
     "no information": lambda d: (d.k, d.u < 0.5),
     "all 0, then all 1": lambda d: (d.k, d.t >= 2000),
     "beta that swings": lambda d: (d.k, d.y),
-    "labels 500 rounds late": lambda d: (d.k, np.where(_since(d, 0.5), 1 - d.y, d.y)),
-    "a tenth of the labels lost": lambda d: (d.k, np.where(_since(d, 0.5), 1 - d.y, d.y)),
+    "labels 500 rounds late": lambda d: (d.k, np.where(_after(d, 0.5), 1 - d.y, d.y)),
+    "a tenth of the labels lost": lambda d: (d.k, np.where(_after(d, 0.5), 1 - d.y, d.y)),
 }
 
 
 def make(name: str, samples: int, seed: int, beta: float) -> Stream:
-    """One of MADE, drawn with that seed; scores in the middle of their bins."""
-    rng = np.random.default_rng([seed, list(MADE).index(name), 6])
+    """One of STREAMS, drawn with that seed; scores in the middle of their bins."""
+    rng = np.random.default_rng([seed, list(STREAMS).index(name), 6])
     k, u = rng.integers(0, BINS, samples), rng.random(samples)
-    drawn = _Drawn(np.arange(samples), k, u, (u < (k + 0.5) / BINS).astype(int), rng.integers(0, 4, samples))
-    bins, labels = MADE[name](drawn)
+    draws = _Draws(np.arange(samples), k, u, (u < (k + 0.5) / BINS).astype(int), rng.integers(0, 4, samples))
+    bins, labels = STREAMS[name](draws)
     betas: np.ndarray = np.full(samples, beta)
     delay: np.ndarray | None = None
     if name == "beta that swings":
-        betas = np.clip(beta * (1 + 0.9 * np.sin(drawn.t / 300)), 0, 1)
+        betas = np.clip(beta * (1 + 0.9 * np.sin(draws.t / 300)), 0, 1)
     elif "late" in name:
         delay = np.full(samples, 500)
     elif "lost" in name:

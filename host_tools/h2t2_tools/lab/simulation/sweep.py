@@ -19,7 +19,7 @@ from .policies.base import Policy
 from .policies.offline_pair import OfflinePair
 from .stream import Costs, Outcome, Stream, draw, outcome
 
-Make = Callable[[Any, int, int, float], Stream]  # (source, samples, seed, beta) -> Stream
+StreamMaker = Callable[[Any, int, int, float], Stream]  # (source, samples, seed, beta) -> Stream
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Job:
     seed: int
     runs: int
     key: tuple[Any, ...] = ()  # handed back with the result
-    make: Make = draw
+    make: StreamMaker = draw
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Result:
     outcomes: tuple[Outcome, ...]
     best: tuple[float, ...]
 
-    def mean(self, what: str) -> float:
-        return float(np.mean([getattr(o, what) for o in self.outcomes]))
+    def mean(self, field: str) -> float:
+        return float(np.mean([getattr(o, field) for o in self.outcomes]))
 
-    def deviation(self, what: str) -> float:
+    def deviation(self, field: str) -> float:
         """Standard deviation over the runs."""
-        return float(np.std([getattr(o, what) for o in self.outcomes], ddof=1)) if len(self.outcomes) > 1 else 0.0
+        return float(np.std([getattr(o, field) for o in self.outcomes], ddof=1)) if len(self.outcomes) > 1 else 0.0
 
     @property
     def regret(self) -> float:
@@ -83,19 +83,19 @@ def sweep(jobs: Sequence[Job], progress: Progress = lambda done, total: None) ->
     if get_active_backend()[0].supports_return_generator:
         # the kernels leave the interpreter's lock, so threads do: nothing is copied, nothing compiled twice
         parallel = joblib.Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")
-        done: Iterable[tuple[int, Result]] = parallel(joblib.delayed(_numbered)(n, job) for n, job in enumerate(jobs))
+        numbered: Iterable[tuple[int, Result]] = parallel(joblib.delayed(_play_numbered)(n, job) for n, job in enumerate(jobs))
     else:
-        done = joblib.Parallel()(joblib.delayed(_numbered)(n, job) for n, job in enumerate(jobs))
-    results = dict(_counted(done, len(jobs), progress))
+        numbered = joblib.Parallel()(joblib.delayed(_play_numbered)(n, job) for n, job in enumerate(jobs))
+    results = dict(_count_jobs(numbered, len(jobs), progress))
     return [results[n] for n in range(len(jobs))]
 
 
-def _numbered(number: int, job: Job) -> tuple[int, Result]:
+def _play_numbered(number: int, job: Job) -> tuple[int, Result]:
     return number, play(job)
 
 
-def _counted(done: Iterable[tuple[int, Result]], total: int, progress: Progress) -> Iterator[tuple[int, Result]]:
-    for n, result in enumerate(done, 1):
+def _count_jobs(numbered: Iterable[tuple[int, Result]], total: int, progress: Progress) -> Iterator[tuple[int, Result]]:
+    for n, result in enumerate(numbered, 1):
         progress(n, total)
         yield result
 
@@ -108,7 +108,7 @@ def grid(
     samples: int,
     runs: int,
     seed: int,
-    make: Make = draw,
+    make: StreamMaker = draw,
 ) -> list[Job]:
     """A job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
     return [

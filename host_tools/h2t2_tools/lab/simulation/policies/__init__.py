@@ -10,7 +10,7 @@ from ..names import NAMES
 from .base import Policy
 
 # name on the command line: (file, class, its options beside those of its kind)
-_MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
+_POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no-offload": ("no_offload", "NoOffload", {}),
     "full-offload": ("full_offload", "FullOffload", {}),
     "single": ("single_threshold", "SingleThreshold", {}),
@@ -25,24 +25,24 @@ _MADE: dict[str, tuple[str, str, dict[str, Any]]] = {
     "hi-lcb-2d": ("hi_lcb", "HiLcb2D", {}),
     "sedna-threshold": ("fixed", "Filter", {"kind": "threshold"}),
     "sedna-entropy": ("fixed", "Filter", {"kind": "entropy"}),
-    "kept-pair": ("fixed", "Kept", {}),
+    "kept-pair": ("fixed", "FixedPair", {}),
     "pairwise": ("pairwise", "Pairwise", {}),
 }
 # and the same name's, where there are more than two classes
-_MANY: dict[str, tuple[str, str, dict[str, Any]]] = {"adaptive": ("adaptive_classes", "AdaptiveClasses", {})}
+_MULTICLASS: dict[str, tuple[str, str, dict[str, Any]]] = {"adaptive": ("adaptive_classes", "AdaptiveClasses", {})}
 
 
-def make(name: str, bits: int, half_life: int = 0, classes: int = 2, **more: Any) -> Policy:
+def make(name: str, bits: int, half_life: int = 0, classes: int = 2, **settings: Any) -> Policy:
     """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime.
 
     classes: of the streams it will see.
 
     Only what is asked for is imported: the compiled learners need numba, the baselines do not.
     """
-    if name not in _MADE:
+    if name not in _POLICIES:
         raise UserError(f"policy {name}: not one of {', '.join(NAMES)}")
-    file, kind, options = (_MANY if classes > 2 and name in _MANY else _MADE)[name]
-    made = getattr(import_module(f".{file}", __package__), kind)
-    known = made.__dataclass_fields__
-    given = {"bits": bits, "half_life": half_life, **more, **options}
-    return made(**{key: value for key, value in given.items() if key in known})
+    file, kind, options = (_MULTICLASS if classes > 2 and name in _MULTICLASS else _POLICIES)[name]
+    policy_class = getattr(import_module(f".{file}", __package__), kind)
+    fields = policy_class.__dataclass_fields__
+    arguments = {"bits": bits, "half_life": half_life, **settings, **options}
+    return policy_class(**{key: value for key, value in arguments.items() if key in fields})

@@ -16,5 +16,5 @@ class AtRandom(Policy):
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         local = NoOffload().act(stream, costs, seed)
-        asked = np.random.default_rng([seed, 5]).random(len(stream)) < self.share
-        return np.where(asked, -1 - local, local)
+        offloaded = np.random.default_rng([seed, 5]).random(len(stream)) < self.share
+        return np.where(offloaded, -1 - local, local)

@@ -36,7 +36,7 @@ class Filter(Policy):
 
 
 @dataclass(frozen=True)
-class Kept(Policy):
+class FixedPair(Policy):
     """The best pair of thresholds for some labelled samples, kept for ever: the stream's first, or others."""
 
     samples: int = 200
@@ -48,8 +48,8 @@ class Kept(Policy):
         return f"best pair of {self.samples} samples, kept"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        known = self.labelled or stream
-        n = min(self.samples, len(known))
-        i, j = thresholds(Stream(known.score[:n], known.label[:n], np.full(n, costs.beta)), costs, self.bits)
+        labelled = self.labelled or stream
+        n = min(self.samples, len(labelled))
+        i, j = thresholds(Stream(labelled.score[:n], labelled.label[:n], np.full(n, costs.beta)), costs, self.bits)
         bins = stream.bins(self.bits)
         return np.where(bins < i, 0, np.where(bins < j, -1 - (stream.score >= 0.5), 1))

@@ -20,11 +20,11 @@ class HiLcb(Policy):
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         confidence, guess, wrong = local(stream, costs)
-        least = 1 / len(costs.matrix)
-        bins = np.clip(((confidence - least) / (1 - least) * BINS).astype(np.int64), 0, BINS - 1)
-        asked = np.zeros(len(stream), np.int64)
-        one_sided(bins, wrong, stream.beta, float(np.max(costs.matrix)), self.alpha, self.monotone, asked)
-        return np.where(asked == 1, -1 - guess, guess)
+        minimum = 1 / len(costs.matrix)
+        bins = np.clip(((confidence - minimum) / (1 - minimum) * BINS).astype(np.int64), 0, BINS - 1)
+        offloaded = np.zeros(len(stream), np.int64)
+        one_sided(bins, wrong, stream.beta, float(np.max(costs.matrix)), self.alpha, self.monotone, offloaded)
+        return np.where(offloaded == 1, -1 - guess, guess)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HiLcb2D(Policy):
     name = "HI-LCB-2D (our statement)"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        made = np.zeros(len(stream), np.int64)
+        actions = np.zeros(len(stream), np.int64)
         deltas = max(costs.delta_fp, 1e-9), max(costs.delta_fn, 1e-9)
-        two_sided(stream.bins(self.bits), stream.label, stream.beta, *deltas, self.alpha, made)
-        return np.where(made == 2, -1 - (stream.score >= 0.5), made)
+        two_sided(stream.bins(self.bits), stream.label, stream.beta, *deltas, self.alpha, actions)
+        return np.where(actions == 2, -1 - (stream.score >= 0.5), actions)
