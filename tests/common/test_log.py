@@ -1,6 +1,5 @@
 """Logs of daemons: a line a record, with time, level and command, whatever is in it; exceptions with their tracebacks."""
 
-import argparse
 import io
 import json
 import logging
@@ -8,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,14 +113,13 @@ def test_what_a_user_is_told_is_no_defect_and_the_other_way_round():
 )
 @pytest.mark.parametrize("debug", [False, True])
 def test_a_command_ends_with_words_and_a_status(error, status, words, debug, monkeypatch, capsys):
-    def run(_):
+    def run():
         if error is int:
             int("x")
         raise error
 
-    arguments = argparse.Namespace(run=run, debug=debug)
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda *_: arguments)
-    assert command_line.main([]) == status
+    monkeypatch.setattr(command_line, "parsed", lambda words: SimpleNamespace(run=run))
+    assert command_line.main(["--debug"] * debug) == status
     said = capsys.readouterr().err
     assert words in said and ("Traceback" in said) == (debug or status == 70)
 

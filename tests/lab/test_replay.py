@@ -148,8 +148,7 @@ def test_replay_with_several_bits(tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["0.5:0.1:0.1", "x", "2", "0:1:0", "0:1"])
 def test_replay_refuses_costs_that_are_none(text, capsys):
-    with pytest.raises(SystemExit):
-        h2t2("replay", "phishing", "--beta", text)
+    assert h2t2("replay", "phishing", "--beta", text) == 2
     assert text in capsys.readouterr().err
 
 
