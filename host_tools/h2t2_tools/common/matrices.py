@@ -38,11 +38,13 @@ def equal_costs(classes: int) -> list[list[float]]:
 
 
 def _read_square(path: Path, classes: int) -> list[list[float]]:
+    """The rows of a square matrix; classes 0: as many as the file has lines."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = [[float(x) for x in line] for line in csv.reader(file) if line]
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: not a matrix of numbers: {error}") from None
+    classes = classes or len(rows)
     if len(rows) != classes:
         raise UserError(f"{path}: {len(rows)} lines, of {classes} classes: want one line and one column each")
     for n, row in enumerate(rows, 1):
