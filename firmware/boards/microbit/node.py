@@ -145,7 +145,11 @@ def run(policy, classify, model):
         n += 1
         if EVERY and labels == due:
             number = number % 65535 + 1
+            file.close()  # a full file system moves its content when it is written to: what is open then reads another place
             write_snapshot(policy, number)
             due += min(due, EVERY)
+            file = open("samples", "rb")
+            for _ in range(n):
+                file.read(RECORD)
     if EVERY:
         write_snapshot(policy, number % 65535 + 1)
