@@ -134,7 +134,7 @@ class Board:
 
     def __init__(self, entry: dict[str, Any], port: str | None, flashing: bool):
         self.id, self.kind, self.features = entry["id"], entry["kind"], set(entry["features"])
-        self.emulator = next((e for e in catalogue.ALL if e.name == entry.get("emulator")), None)
+        self.emulator = next((e for e in catalogue.EMULATORS if e.name == entry.get("emulator")), None)
         self.relayed = KINDS[self.kind].links in ((), ("serial",)) if self.kind in KINDS else False  # by a gateway
         self.port, self.flashing = port, flashing
         self.firmware = ""
@@ -242,7 +242,7 @@ class Board:
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict[str, Any]] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
-        how = gateway.How(pace=kind.paced, restart=True)
+        how = gateway.LineOptions(pace=kind.paced, restart=True)
         relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), how, out)
         seen, last = 0, time.monotonic()  # a busy machine may take long, but not be silent for so long
         try:

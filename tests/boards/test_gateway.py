@@ -8,7 +8,7 @@ from support import mosquitto, until, worker
 
 from h2t2.link import frames, wire
 from h2t2.link.serial import SerialLink
-from h2t2_tools.boards.gateway import How, Line, Out, parse, relay
+from h2t2_tools.boards.gateway import Line, LineOptions, Out, parse, relay
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import Failure, UserError
@@ -23,7 +23,7 @@ def test_a_board_that_tells_no_state_is_told_of(tmp_path):
         end = Pty()
         to = Endpoint(one.host, one.port)
         follower = Follower(to).start()
-        line = Line(end.port, "tiny", to, How(pace=False), Out(lambda _: None, lambda _: None))
+        line = Line(end.port, "tiny", to, LineOptions(pace=False), Out(lambda _: None, lambda _: None))
         end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0") + frames.encode(frames.DECISION, b"\2\0\6\0\1"))
 
         def seen():
@@ -53,7 +53,9 @@ def test_one_gateway_serves_many_lines(tmp_path):
     with broker.running("mosquitto") as url, worker(url):
         ends = [Pty(), Pty()]
         out = Out(said.append, decided.append)
-        lines = [Line(end.port, f"dev{n}", Endpoint(*broker.parse(url)), How(pace=False), out) for n, end in enumerate(ends)]
+        lines = [
+            Line(end.port, f"dev{n}", Endpoint(*broker.parse(url)), LineOptions(pace=False), out) for n, end in enumerate(ends)
+        ]
         links = [SerialLink(end, f"dev{n}") for n, end in enumerate(ends)]
         for sequence in range(1, 21):
             ends[0].write(b"noise" * (sequence % 3))
@@ -86,7 +88,7 @@ def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
         return wire.decode_reply(link.receive(5000))[:3]
 
     with mosquitto(tmp_path) as one:
-        line = Line(end.port, "dev", Endpoint(one.host, one.port), How(pace=False), out)
+        line = Line(end.port, "dev", Endpoint(one.host, one.port), LineOptions(pace=False), out)
         link = SerialLink(end, "dev", 7)
         assert asked(link, 2, 1) == (wire.NOBODY, 7, 1)
         with worker(one.url):
@@ -135,7 +137,7 @@ def test_no_frame_of_a_board_ends_its_line_or_another(tmp_path):
         ends = [Pty(), Pty()]
         to = Endpoint(one.host, one.port)
         out = Out(said.append, decided.append)
-        lines = [Line(end.port, f"dev{n}", to, How(pace=False), out) for n, end in enumerate(ends)]
+        lines = [Line(end.port, f"dev{n}", to, LineOptions(pace=False), out) for n, end in enumerate(ends)]
         kinds = (frames.REQUEST, frames.STATE, frames.ANSWER, frames.DECISION, frames.END, frames.HELLO)
         for kind in kinds:
             for payload in HOSTILE:
@@ -155,7 +157,7 @@ def test_an_exception_that_nobody_has_foreseen_is_counted_logged_and_not_the_end
     decided = []
     with mosquitto(tmp_path) as one:
         end = Pty()
-        line = Line(end.port, "dev", Endpoint(one.host, one.port), How(pace=False), Out(lambda _: None, decided.append))
+        line = Line(end.port, "dev", Endpoint(one.host, one.port), LineOptions(pace=False), Out(lambda _: None, decided.append))
         usual = Line._up
 
         def raising(line, kind, payload):
@@ -185,5 +187,5 @@ def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(tmp_path, mo
 
         ports = [f"{end.port}={name}" for end, name in zip(ends, "ab")]
         with pytest.raises(Failure, match="thread has ended"):
-            relay(ports, Endpoint(one.host, one.port), How(pace=False), 3, Out(log, decided.append))
+            relay(ports, Endpoint(one.host, one.port), LineOptions(pace=False), 3, Out(log, decided.append))
         assert len(decided) == 1

@@ -164,7 +164,7 @@ def lines_of(port, material, endpoint):
     """(decisions, log) of a whole run behind a gateway, which restarts the board."""
     decisions, log = [], []
     out = gateway.Out(log.append, decisions.append)
-    line = gateway.Line(port, "bit", endpoint, gateway.How(pace=True, restart=True), out)
+    line = gateway.Line(port, "bit", endpoint, gateway.LineOptions(pace=True, restart=True), out)
     assert until(lambda: len(decisions) == material.samples, 100), log
     line.stop()
     return [(row["bin"], row["decision"], row["source"]) for row in decisions]

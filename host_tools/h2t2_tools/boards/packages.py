@@ -23,13 +23,13 @@ def content(kind: Kind) -> str:
 
 def write() -> list[Path]:
     """Write them all into the board folders; their paths."""
-    made = []
+    written = []
     for kind in KINDS.values():
         path = places.boards() / kind.name / "package.json"
         if path.exists():
             path.write_text(content(kind))
-            made.append(path)
-    return made
+            written.append(path)
+    return written
 
 
 def name_of(kind: Kind) -> str:
@@ -51,7 +51,7 @@ def write_index(folder: Path) -> list[str]:
             continue
         names.append(name_of(kind))
         for form in ("py", FORMAT):
-            hashes = [[path, _put(folder, data)] for path, data in _files(kind, form == FORMAT)]
+            hashes = [[path, _write_hashed(folder, data)] for path, data in _files(kind, form == FORMAT)]
             package = folder / "package" / form / name_of(kind)
             package.mkdir(parents=True)
             for version in ("latest", __version__):
@@ -73,7 +73,7 @@ def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
     return files + [(name, path.read_bytes()) for name, path in own]
 
 
-def _put(folder: Path, data: bytes) -> str:
+def _write_hashed(folder: Path, data: bytes) -> str:
     """Keep a file under its digest, which is returned."""
     short = hashlib.sha256(data).hexdigest()[:SHORT]
     path = folder / "file" / short[:2] / short

@@ -105,10 +105,10 @@ def unsent(pair: pairs.Pair) -> str:
 def _csv(pair: pairs.Pair) -> str:
     """The pair's test samples as they were measured, a line each, fewer of large ones; of windows, a line a measurement."""
     x = pair.x if pair.raw is None else pair.raw
-    most = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
+    limit = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
     if pair.info.window:
-        x, most = x.reshape(-1, x.shape[-1]), most * x.shape[1]
-    lines = [",".join(f"{v:.7g}" for v in row.ravel().tolist()) for row in x[:most]]
+        x, limit = x.reshape(-1, x.shape[-1]), limit * x.shape[1]
+    lines = [",".join(f"{v:.7g}" for v in row.ravel().tolist()) for row in x[:limit]]
     return "\n".join(lines) + "\n"
 
 
@@ -119,24 +119,24 @@ def _from(folder: Path, path: Path) -> str:
 def _readme(folder: Path, pair: pairs.Pair, board: str) -> str:
     if KINDS[board].app:
         port = "./device" if board == "unix" else "auto"
-        what = (
+        about = (
             f"`{APP}` measures and acts; `{CONFIG}` says the rest. As it stands it reads `{DATA}`, samples of the pair's test\n"
             "part as they were measured, and writes what was decided to `decisions.csv`: put your sensor and your actuator\n"
             "there. Whatever else lies here goes along onto the board."
         )
         if pair.info.remote.dtype == "raw":
-            what += f"\n\n{unsent(pair)}"
-        here = f"h2t2 node --pair {pair.folder} --app {folder}/{APP} --broker mqtt://BROKER   # or on this machine, a Pi\n"
+            about += f"\n\n{unsent(pair)}"
+        second = f"h2t2 node --pair {pair.folder} --app {folder}/{APP} --broker mqtt://BROKER   # or on this machine, a Pi\n"
     else:
-        port, here = "auto", "h2t2 gateway --port auto --broker mqtt://BROKER   # between its line and the broker\n"
-        what = f"`{RECORDS}` holds samples of the pair's test part for the board to decide about; `{CONFIG}` says the rest."
+        port, second = "auto", "h2t2 gateway --port auto --broker mqtt://BROKER   # between its line and the broker\n"
+        about = f"`{RECORDS}` holds samples of the pair's test part for the board to decide about; `{CONFIG}` says the rest."
     return f"""# {folder.resolve().name}
 
-{what}
+{about}
 
 ```sh
 h2t2 run {folder}{"" if KINDS[board].app else " --board microbit"}   # on an emulated board, with a broker and the remote model
 h2t2 rdl --pair {pair.folder} --broker mqtt://BROKER   # the remote model, where the broker is
 h2t2 flash {folder} --board {board} --port {port}   # on a board
-{here}```
+{second}```
 """

@@ -69,11 +69,11 @@ AGAIN = 3  # exit status of a node that wants to be started again
 STARTS = 3
 
 
-def peak(files: dict[str, bytes], record: int, rest: int, progress: Callable[[int, int], None] = lambda n, of: None) -> int:
+def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[[int, int], None] = lambda n, of: None) -> int:
     """Bytes of heap that must be free on a board when its main.py begins.
 
     files: what `h2t2 flash` would put there, for a board whose machine code 32-bit ARM runs. record: bytes of a recorded
-    sample. rest: bytes that the node takes when nothing happens. progress: told (runs done, runs in all). Failure, with the
+    sample. resting: bytes that the node takes when nothing happens. progress: told (runs done, runs in all). Failure, with the
     node's words, where it fails with ample heap.
     """
     config = json.loads(files["config.json"])
@@ -82,7 +82,7 @@ def peak(files: dict[str, bytes], record: int, rest: int, progress: Callable[[in
     result = cache() / "heap" / f"{rehearsed[:32]}.json"
     if result.exists():
         return int(json.loads(result.read_text())) + unrehearsed
-    low, high = rest, rest + MOST_WORK
+    low, high = resting, resting + MOST_WORK
     runs = (1 + MOST_WORK // RESOLUTION).bit_length()
     why = trouble(files, record, high)
     if why:

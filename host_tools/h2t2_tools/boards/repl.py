@@ -45,7 +45,7 @@ class RawRepl:
         self.port = port
         self._pace = pace
         self._piece = 48 if pace else PIECE
-        self._seen = b""
+        self._received = b""
         self.line = open_line(port, baud)
 
     def __enter__(self) -> RawRepl:
@@ -66,10 +66,10 @@ class RawRepl:
             self._send(b"\0" if self._pace else b"\0\r\3")
             for _ in range(100):
                 self._send(b"\x03")
-                self._seen += self.line.read(4096)
-                if self._seen.endswith(b">>> "):
+                self._received += self.line.read(4096)
+                if self._received.endswith(b">>> "):
                     break
-            self._seen = b""
+            self._received = b""
             self._send(b"\r\x01")
             try:
                 self.until(b"raw REPL; CTRL-B to exit\r\n>", 0.03)
@@ -77,7 +77,7 @@ class RawRepl:
                 continue
             while self.line.read(4096):  # later answers to the same question
                 pass
-            self._seen = b""
+            self._received = b""
             self._send(b"\x04")  # a soft reset from here runs no main.py: what was interrupted gives its memory back
             self.until(b"soft reboot", 10)
             self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
@@ -93,24 +93,24 @@ class RawRepl:
     def until(self, mark: bytes, seconds: float) -> bytes:
         """Everything up to a mark. Failure, with what came instead, after so many seconds."""
         end = time.monotonic() + seconds
-        while mark not in self._seen:
+        while mark not in self._received:
             try:
-                more = self.line.read(4096)
+                data = self.line.read(4096)
             except (serial.SerialException, OSError) as error:
                 raise Failure(f"{self.port}: the board is gone: {error}") from None
-            self._seen += more
-            if not more and time.monotonic() > end:
-                raise Failure(f"{self.port}: no {mark!r} in {seconds:g} s, only {self._seen[-200:]!r}")
-        before, self._seen = self._seen.split(mark, 1)
+            self._received += data
+            if not data and time.monotonic() > end:
+                raise Failure(f"{self.port}: no {mark!r} in {seconds:g} s, only {self._received[-200:]!r}")
+        before, self._received = self._received.split(mark, 1)
         return before
 
     def read(self) -> bytes:
         """What came since, without waiting long: for a board that runs a program."""
         try:
-            seen, self._seen = self._seen + bytes(self.line.read(4096)), b""
+            received, self._received = self._received + bytes(self.line.read(4096)), b""
         except (serial.SerialException, OSError) as error:
             raise Failure(f"{self.port}: the board is gone: {error}") from None
-        return seen
+        return received
 
     def start(self, source: str) -> None:
         """Begin to run source and return: what it prints is for others.
@@ -131,9 +131,9 @@ class RawRepl:
         """Run a source that fits the board's ring and prints nothing."""
         self._send(source + b"\x04")
         self.until(b"OK", 30)
-        said = self.until(b"\x04>", 30)
-        if said != b"\x04":
-            raise Failure(f"{self.port}: {said.decode(errors='replace').strip()}")
+        output = self.until(b"\x04>", 30)
+        if output != b"\x04":
+            raise Failure(f"{self.port}: {output.decode(errors='replace').strip()}")
 
     def run(self, source: str, seconds: float = 60) -> str:
         """What a piece of source prints. Failure, with the board's words, when it raises."""
@@ -153,11 +153,11 @@ class RawRepl:
     def read_file(self, path: str) -> bytes:
         """Content of a file; Failure where there is none."""
         self.run(f"f=open({path!r},'rb')")
-        made = b""
+        content = b""
         while piece := _literal(self.run(f"print(f.read({self._piece}))")):
-            made += piece
+            content += piece
         self.run("f.close()\nf=None")
-        return made
+        return content
 
     def write_file(self, path: str, data: bytes, check: bool = True) -> None:
         """Write a file and read it back. Failure where the board does not hold the same bytes then.
@@ -191,15 +191,15 @@ def cut(data: bytes, around: int) -> Iterator[bytes]:
     more than ten bytes, but for the last one: shorter literals are interned, and never leave a board's heap again.
     """
     room = IN_FLIGHT - around - len("b''") - 1
-    part = b""
+    literal = b""
     for byte in data:
         escaped = bytes([byte]) if byte >= 32 and byte not in b"'\\\x7f" else b"\\x%02x" % byte
-        if len(part) + len(escaped) > room:
-            yield b"b'" + part + b"'"
-            part = b""
-        part += escaped
-    if part:
-        yield b"b'" + part + b"'"
+        if len(literal) + len(escaped) > room:
+            yield b"b'" + literal + b"'"
+            literal = b""
+        literal += escaped
+    if literal:
+        yield b"b'" + literal + b"'"
 
 
 def _literal(text: str) -> bytes:

@@ -25,7 +25,7 @@ ARCHITECTURES = (
 
 
 @dataclass(frozen=True)
-class Found:
+class BoardInfo:
     """What a board says of itself.
 
     heap, flash: free bytes, flash -1 where it cannot tell. mpy: its sys.implementation._mpy, which says what .mpy files it
@@ -64,7 +64,7 @@ class Found:
 class Target(Protocol):
     """A board's files. digests: SHA-256 of those asked for that are there."""
 
-    def found(self) -> Found: ...
+    def info(self) -> BoardInfo: ...
     def digests(self, paths: list[str]) -> dict[str, str]: ...
     def write(self, path: str, data: bytes) -> None: ...
     def replace(self, paths: list[str]) -> None: ...
@@ -106,9 +106,9 @@ elif sys.platform=='esp32':
  except (OSError,ValueError):pass"""
 
 
-def _found(text: str) -> Found:
+def parse_info(text: str) -> BoardInfo:
     platform, version, heap, flash, mpy = ast.literal_eval(text.strip())
-    return Found(platform, tuple(version), heap, flash, mpy)
+    return BoardInfo(platform, tuple(version), heap, flash, mpy)
 
 
 class Folder:
@@ -125,20 +125,20 @@ class Folder:
         self.path = path
         self.interpreter = interpreter
 
-    def found(self) -> Found:
+    def info(self) -> BoardInfo:
         reason = self.interpreter.missing()
         if reason:
             raise UserError(f"{self.interpreter.name}: {reason}")
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
             file.write(INFO)
             file.flush()
-            found = _found(self.interpreter.run(Path(file.name), [], self.path))
+            info = parse_info(self.interpreter.run(Path(file.name), [], self.path))
         stat = os.statvfs(self.path)
-        return Found(found.platform, found.version, found.heap, stat.f_bavail * stat.f_frsize, found.mpy)
+        return BoardInfo(info.platform, info.version, info.heap, stat.f_bavail * stat.f_frsize, info.mpy)
 
     def digests(self, paths: list[str]) -> dict[str, str]:
-        there = [path for path in paths if (self.path / path).is_file()]
-        return {path: hashlib.sha256((self.path / path).read_bytes()).hexdigest() for path in there}
+        existing = [path for path in paths if (self.path / path).is_file()]
+        return {path: hashlib.sha256((self.path / path).read_bytes()).hexdigest() for path in existing}
 
     def write(self, path: str, data: bytes) -> None:
         (self.path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -167,13 +167,13 @@ class Repl:
         if hashes:
             repl.run(QUIET)
 
-    def found(self) -> Found:
-        return _found(self.repl.run(INFO))
+    def info(self) -> BoardInfo:
+        return parse_info(self.repl.run(INFO))
 
     def digests(self, paths: list[str]) -> dict[str, str]:
         if not self.hashes:
-            there = set(self.repl.files())
-            return {path: hashlib.sha256(self.repl.read_file(path)).hexdigest() for path in paths if path in there}
+            existing = set(self.repl.files())
+            return {path: hashlib.sha256(self.repl.read_file(path)).hexdigest() for path in paths if path in existing}
         source = (
             "import hashlib\nfor n in " + repr(paths) + ":\n try:\n  h=hashlib.sha256()\n  with open(n,'rb') as f:\n"
             "   while 1:\n    b=f.read(256)\n    if not b:break\n    h.update(b)\n  print(repr((n,h.digest())))\n"
@@ -193,9 +193,9 @@ class Repl:
         self.repl.run("exec(open('finish.py.new' if 'finish.py.new' in __import__('os').listdir() else 'finish.py').read())")
 
     def remove(self, paths: list[str]) -> None:
-        there = set(self.repl.files())
+        existing = set(self.repl.files())
         for path in paths:
-            if path in there:
+            if path in existing:
                 self.repl.remove(path)
 
     def restart(self) -> None:
@@ -209,9 +209,9 @@ class Repl:
 def wait_hello(read: Callable[[], bytes], mark: bytes, seconds: float) -> bytes:
     """What a board prints up to `mark`. Failure, with its last words, when that takes longer."""
     end = time.monotonic() + seconds
-    seen = b""
-    while mark not in seen:
+    received = b""
+    while mark not in received:
         if time.monotonic() > end:
-            raise Failure(f"the board started but said no hello in {seconds:g} s; its last words: {seen[-300:]!r}")
-        seen += read()
-    return seen
+            raise Failure(f"the board started but said no hello in {seconds:g} s; its last words: {received[-300:]!r}")
+        received += read()
+    return received

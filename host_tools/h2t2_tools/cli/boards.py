@@ -242,7 +242,7 @@ class Gateway(Connected, Reporting, Daemon):
             print(json.dumps(line), flush=True)
 
         out = gateway.Out(logging.getLogger(gateway.__name__).info, show_line, show_line)
-        settings = gateway.How(self.baud, not self.fast, self.restart)
+        settings = gateway.LineOptions(self.baud, not self.fast, self.restart)
         counters = gateway.relay(self.port, self.connection(), settings, self.seconds, out)
         for device, counts in counters.items():
             out.log(f"{device}: " + ", ".join(f"{n} {name}" for name, n in counts.items()))

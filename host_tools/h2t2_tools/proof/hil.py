@@ -43,7 +43,7 @@ def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) ->
     except OSError:
         return  # run_tests() reports it
     emulators = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}
-    missing = [board for board in catalogue.ALL if board.name in emulators and board.missing()]
+    missing = [board for board in catalogue.EMULATORS if board.name in emulators and board.missing()]
     catalogue.install(missing, progress)
 
 

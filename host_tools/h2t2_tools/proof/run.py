@@ -134,7 +134,7 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Ver
 
 
 def _relay(
-    port: str, device: str, to: Endpoint, options: gateway.How, out: gateway.Out, *, is_over: Callable[[], bool]
+    port: str, device: str, to: Endpoint, options: gateway.LineOptions, out: gateway.Out, *, is_over: Callable[[], bool]
 ) -> dict[str, Any]:
     """Relay between a board on a line and the broker until the board is done; the gateway's counters.
 
@@ -177,7 +177,7 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: 
     out = gateway.Out(log, show, lambda line: summaries.append(line["summary"]))
     with Pico(flash_file) as emulated:
         flash.flash(KINDS["pico"], emulated.port, contents, False, lambda *_: None, start=False, replace_app=True)
-        options = gateway.How(pace=False, restart=True)
+        options = gateway.LineOptions(pace=False, restart=True)
         _relay(emulated.port, contents.config.device, to, options, out, is_over=lambda: bool(summaries))
     return summaries[0]
 
@@ -196,7 +196,7 @@ def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
     with Microbit() as emulated:
         emulated.close()
         flash.flash(KINDS["microbit"], emulated.port, contents, False, lambda *_: None, start=False)
-        options = gateway.How(restart=True)
+        options = gateway.LineOptions(restart=True)
         return _relay(emulated.port, contents.config.device, to, options, out, is_over=lambda: remaining <= 0)
 
 

@@ -85,15 +85,15 @@ XTENSA_NEXT = Xtensa(
     "qemu-user",
 )
 COUNTING = [PICO, CORTEX_M3, RV32]  # they have a clock that counts what the processor does
-ALL = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
-STEPS = len(ALL) + 8  # that install() tells of at most: sources and mpy-cross of either release, emulators, those of lwip.py
+BUILT = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
+STEPS = len(BUILT) + 8  # that install() tells of at most: sources and mpy-cross of either release, emulators, those of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
     """Fetch and build what is missing of these and can be had here. Failure where that does not succeed."""
-    wanted = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
-    if wanted:
-        source.build(wanted, progress)
+    absent = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
+    if absent:
+        source.build(absent, progress)
     for board in boards:
         board.fetch(progress)
     if {PICO, PICO_NEXT, PICO_TLS} & {*boards} and not rp2040js().exists() and shutil.which("npm"):

@@ -125,7 +125,7 @@ WASM = Emulator("wasm", "MicroPython WebAssembly build in node, 32-bit objects")
 MICROBIT = Emulator("microbit", "BBC micro:bit (nRF51822, Cortex-M0, 16 KB RAM) under qemu-system-arm, MicroPython 1.9.2")
 PI = Emulator("pi", "64-bit Raspberry Pi OS's CPython 3.11 with the aarch64 wheels, under qemu-aarch64")
 FETCHED = [UNIX, ARM32, ARM32_NEXT, WASM, MICROBIT, PI]
-ALL: list[Emulator | built.Built] = [*FETCHED, *built.ALL, LWIP, built.PICO_TLS]
+EMULATORS: list[Emulator | built.Built] = [*FETCHED, *built.BUILT, LWIP, built.PICO_TLS]
 
 
 def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], None]) -> dict[str, str]:

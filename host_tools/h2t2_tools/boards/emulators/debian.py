@@ -96,12 +96,12 @@ def unpack(releases: Sequence[str], architecture: str, packages: list[str], targ
 def _unpack(release: str, architecture: str, packages: list[str], target: Path) -> None:
     with apt(release, architecture) as (get, folder):
         get("download", *packages)
-        part = target.with_name(target.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
+        partial = target.with_name(target.name + ".part")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
         for package in sorted(folder.glob("*.deb")):
-            run(["dpkg", "-x", str(package), str(part)], folder)
-        if (part / "usr/lib").exists() and not (part / "lib").exists():
-            (part / "lib").symlink_to("usr/lib")
+            run(["dpkg", "-x", str(package), str(partial)], folder)
+        if (partial / "usr/lib").exists() and not (partial / "lib").exists():
+            (partial / "lib").symlink_to("usr/lib")
         shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
+        partial.rename(target)

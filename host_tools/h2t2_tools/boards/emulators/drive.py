@@ -19,7 +19,7 @@ from .lwip import Port
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
 
-KEPT = 6  # flash contents kept in the cache, the newest
+CACHED_IMAGES = 6  # flash contents kept in the cache, the newest
 
 
 def run(
@@ -64,10 +64,10 @@ def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, cou
     with tempfile.TemporaryDirectory() as folder:
         flash = Path(folder) / "flash.bin"
         if compiled:
-            whole = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node(), board)
+            image = prepared(romfs.runtime(_modules(), places.RUNTIME.parent, KINDS["pico"].arch or ""), _of_a_node(), board)
         else:
-            whole = prepared(_sources(), board=board)
-        shutil.copy(whole, flash)
+            image = prepared(_sources(), board=board)
+        shutil.copy(image, flash)
         with Pico(flash, board=board) as pico:
             with RawRepl(pico.port, pace=False) as repl:
                 for name, content in {**data, "script.py": source.encode()}.items():
@@ -85,37 +85,37 @@ def _modules() -> list[Path]:
 def _sources() -> dict[str, bytes]:
     """What local models need of the runtime, as it is."""
     files = [path.relative_to(places.RUNTIME.parent) for path in _modules()]
-    wanted = [path for path in files if path.parent.name in ("h2t2", "ldl", "core")]
-    return {path.as_posix(): (places.RUNTIME.parent / path).read_bytes() for path in wanted}
+    model_files = [path for path in files if path.parent.name in ("h2t2", "ldl", "core")]
+    return {path.as_posix(): (places.RUNTIME.parent / path).read_bytes() for path in model_files}
 
 
-def prepared(files: dict[str, bytes], most: dict[str, bytes] | None = None, board: Built = PICO) -> Path:
+def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, board: Built = PICO) -> Path:
     """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept.
 
-    most: those of them that another such flash holds, which it is begun with. board: whose firmware writes them.
+    base: those files that another cached flash holds already; it is copied first. board: whose firmware writes them.
     """
     folder = board.firmware().parent / "flash"
-    made = folder / f"{fingerprint(files, board.firmware().read_bytes())[:16]}.bin"
-    if made.exists():
-        return made
+    image = folder / f"{fingerprint(files, board.firmware().read_bytes())[:16]}.bin"
+    if image.exists():
+        return image
     folder.mkdir(exist_ok=True)
-    part = made.with_name(f"{made.name}.{os.getpid()}.part")
-    there = most or {}
-    if there:
-        shutil.copy(prepared(there, board=board), part)
-    with Pico(part, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
-        for above in sorted(_folders(files) - _folders(there)):
+    partial = image.with_name(f"{image.name}.{os.getpid()}.part")
+    copied = base or {}
+    if copied:
+        shutil.copy(prepared(copied, board=board), partial)
+    with Pico(partial, board=board) as pico, RawRepl(pico.port, pace=False) as repl:
+        for above in sorted(_folders(files) - _folders(copied)):
             repl.run(f"import os\nos.mkdir({above!r})")
         for path, data in files.items():
-            if path not in there:
+            if path not in copied:
                 repl.write_file(path, data, check=False)
         wrong = repl.run(CHECK.replace("WANTED", repr({p: hashlib.sha256(d).digest() for p, d in files.items()}))).split()
     if wrong:
         raise Failure(f"the emulated Pico holds other bytes in {', '.join(wrong)}")
-    part.rename(made)
-    for old in sorted(folder.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+    partial.rename(image)
+    for old in sorted(folder.glob("*.bin"), key=lambda path: path.stat().st_mtime)[:-CACHED_IMAGES]:
         old.unlink(missing_ok=True)
-    return made
+    return image
 
 
 def _folders(files: dict[str, bytes]) -> set[str]:

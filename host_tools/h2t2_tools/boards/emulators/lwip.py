@@ -21,7 +21,7 @@ from .built import Built
 
 HOST = "10.0.2.2"  # this machine, as the port sees it
 HEAP = 2 * KINDS["pico_w"].heap  # bytes: objects of 64 bits are twice as large
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 def slirp() -> Path:
@@ -47,7 +47,7 @@ class Port(Built):
 
     def command(self, script: Path, files: list[Path], heap: int = HEAP) -> list[str]:
         """The command that runs a script. files: unused, it sees this machine's. heap: bytes."""
-        starter = [sys.executable, str(HERE / "slirp_line.py"), str(slirp()), str(self.firmware().with_name("nodelay.so"))]
+        starter = [sys.executable, str(FOLDER / "slirp_line.py"), str(slirp()), str(self.firmware().with_name("nodelay.so"))]
         return [*starter, str(self.firmware()), "-X", f"heapsize={heap}", str(script)]
 
     def node(self, script: Path) -> list[str]:
@@ -60,12 +60,12 @@ class Port(Built):
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
         """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
-        done = subprocess.run(
+        process = subprocess.run(
             self.command(script, files), capture_output=True, text=True, timeout=timeout, env=self.environment(path)
         )
-        if done.returncode:
-            raise Failure(f"{self.name} MicroPython: {script.name}: {(done.stdout + done.stderr).strip()[-800:]}")
-        return done.stdout
+        if process.returncode:
+            raise Failure(f"{self.name} MicroPython: {script.name}: {(process.stdout + process.stderr).strip()[-800:]}")
+        return process.stdout
 
 
 LWIP = Port(source.LWIP, "MicroPython 1.25 with a Pico W's network stack (lwIP) and TLS, 64-bit objects, on slirp", "", "")

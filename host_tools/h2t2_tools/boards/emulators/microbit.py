@@ -68,8 +68,8 @@ class Microbit(OnQemu):
     def execute(self, source: str) -> None:
         """Run source from a file: longer source than the REPL takes, and nothing of it stays on the heap."""
         self.run("f=open('p','wb')")
-        for part in cut(source.encode(), len("f.write()")):
-            self._exchange(b"f.write(" + part + b")")
+        for literal in cut(source.encode(), len("f.write()")):
+            self._exchange(b"f.write(" + literal + b")")
         self.run("f.close()\nf=None")
         self.run("gc.collect()")
         self.run("exec(open('p').read())")

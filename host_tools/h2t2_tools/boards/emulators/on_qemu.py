@@ -19,12 +19,12 @@ class OnQemu(RawRepl):
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert self._process.stdout is not None
-        said = self._process.stdout.readline()
-        found = re.search(r"/dev/\S+", said)
-        if not found:
+        line = self._process.stdout.readline()
+        device = re.search(r"/dev/\S+", line)
+        if not device:
             self.kill()
-            raise Failure(f"{name}: QEMU did not start: {said.strip()}")
-        super().__init__(found.group(0), pace)
+            raise Failure(f"{name}: QEMU did not start: {line.strip()}")
+        super().__init__(device.group(0), pace)
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -23,7 +23,7 @@ from .built import PICO, Built, rp2040js
 CLOCK_HZ = 125_000_000
 ANSWER_S = 60  # for a command's answer: a busy machine may take long
 CUTS = ("before", "middle", "after")
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 class Pico:
@@ -43,22 +43,22 @@ class Pico:
         self._own = None if flash else tempfile.TemporaryDirectory(prefix="h2t2-pico-")
         self.flash = flash or Path(self._own.name) / "flash.bin"  # type: ignore[union-attr]
         self.events: Queue[dict[str, Any]] = Queue()
-        self._event = event or (lambda told: None)
+        self._event = event or (lambda event: None)
         self._answers: Queue[dict[str, Any]] = Queue()
         self._asking = threading.Lock()
-        self._asked = 0
+        self._requests = 0
         self._master, slave = os.openpty()
         tty.setraw(slave)  # stays so for as long as this end is open
         self.port = os.ttyname(slave)
         os.close(slave)
         ours, chips = socket.socketpair()
         self._line = ours
-        command = ["node", str(HERE / "pico.mjs"), str(rp2040js()), str(board.firmware()), str(self.flash.resolve())]
+        command = ["node", str(FOLDER / "pico.mjs"), str(rp2040js()), str(board.firmware()), str(self.flash.resolve())]
         command.append(str(chips.fileno()))
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115  what the emulator has to say of itself
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  what the emulator has to say of itself
         self._process = subprocess.Popen(
             command,
-            text=True, bufsize=1, pass_fds=(chips.fileno(),), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said,
+            text=True, bufsize=1, pass_fds=(chips.fileno(),), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
         )  # fmt: skip
         chips.close()
         self._ended = threading.Event()
@@ -81,7 +81,7 @@ class Pico:
         for thread in self._threads:
             thread.join(10)
         self._line.close()
-        self._said.close()
+        self._log.close()
         os.close(self._master)
         if self._own:
             self._own.cleanup()
@@ -93,18 +93,18 @@ class Pico:
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
         """A command of pico.mjs, and its answer. Failure where the emulator has ended."""
         with self._asking:
-            self._asked += 1
+            self._requests += 1
             try:
                 assert self._process.stdin is not None
-                self._process.stdin.write(json.dumps({"do": do, "id": self._asked, **arguments}) + "\n")
+                self._process.stdin.write(json.dumps({"do": do, "id": self._requests, **arguments}) + "\n")
                 self._process.stdin.flush()
                 answer = self._answers.get(timeout=ANSWER_S)
                 if not answer:
                     raise ValueError("it has ended")
                 return answer
             except (OSError, ValueError, Empty):
-                self._said.seek(0)
-                raise Failure(f"the emulated Pico has ended ({do}): {self._said.read()[-500:].strip()}") from None
+                self._log.seek(0)
+                raise Failure(f"the emulated Pico has ended ({do}): {self._log.read()[-500:].strip()}") from None
 
     def power(self, on: bool = True) -> None:
         """Plug it in, and wait until its USB is up; or pull the plug."""
@@ -136,29 +136,29 @@ class Pico:
     def time(self) -> dict[str, Any]:
         """What has passed: {"cycles", "operations" (of the flash), both since the emulator began; "seconds" of this start;
         "slower", times, than the chip; "on"}."""
-        told = self.ask("time")
-        return {name: told[name] for name in ("cycles", "seconds", "slower", "operations", "on")}
+        state = self.ask("time")
+        return {name: state[name] for name in ("cycles", "seconds", "slower", "operations", "on")}
 
     def wait(self, name: str, seconds: float = 120) -> dict[str, Any]:
         """The next event of that name; those before it are passed over. Failure where none comes."""
         end = time.monotonic() + seconds
         while True:
             try:
-                told = self.events.get(timeout=max(0.0, end - time.monotonic()))
+                event = self.events.get(timeout=max(0.0, end - time.monotonic()))
             except Empty:
                 raise Failure(f"the emulated Pico told of no {name} in {seconds:g} s") from None
-            if told["event"] == name:
-                return told
+            if event["event"] == name:
+                return event
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            told = json.loads(line)
-            if "event" in told:
-                self.events.put(told)
-                self._event(told)
+            message = json.loads(line)
+            if "event" in message:
+                self.events.put(message)
+                self._event(message)
             else:
-                self._answers.put(told)
+                self._answers.put(message)
         self._answers.put({})
 
     def _bridge(self) -> None:
@@ -190,9 +190,9 @@ class Pico:
 
 def _poll(pty: dict[int, int], line: dict[int, int], opened: bool) -> dict[int, int]:
     """What is to be done at either end, after a tenth of a second at most. A pty that nobody has open is always ready."""
-    wanted = {**(pty if opened else {}), **line}
+    options = {**(pty if opened else {}), **line}
     poller = select.poll()
-    for number, events in wanted.items():
+    for number, events in options.items():
         poller.register(number, events)
     state = dict(poller.poll(100 if opened else 10))
     if not opened:

@@ -32,9 +32,9 @@ def _write(writer: Any, files: dict[tuple[str, ...], bytes]) -> None:
 
 def runtime(files: list[Path], path: Path, arch: str) -> dict[str, bytes]:
     """Modules as .mpy, for an image; path: what their names begin at, arch: mpy-cross's name for the processor."""
-    made = {}
+    contents = {}
     for file in files:
         name = file.relative_to(path).as_posix()
         native = arch if name.endswith("_viper.py") else None
-        made[name.removesuffix(".py") + ".mpy"] = compiled(name, file.read_bytes(), native)
-    return made
+        contents[name.removesuffix(".py") + ".mpy"] = compiled(name, file.read_bytes(), native)
+    return contents

@@ -76,8 +76,8 @@ def run(
 
 def ports() -> list[str]:
     """The ports of the Picos that are emulated on this machine now."""
-    found = {int(path.name): path for path in (cache() / "emulated").glob("[0-9]*")}
-    return [path.read_text() for pid, path in sorted(found.items()) if Path(f"/proc/{pid}").exists()]
+    notes = {int(path.name): path for path in (cache() / "emulated").glob("[0-9]*")}
+    return [path.read_text() for pid, path in sorted(notes.items()) if Path(f"/proc/{pid}").exists()]
 
 
 def _listen(pico: Pico, words: Iterable[str], out: Out) -> None:
@@ -93,21 +93,21 @@ def _listen(pico: Pico, words: Iterable[str], out: Out) -> None:
 
 def obey(pico: Pico, words: list[str], out: Out) -> None:
     """Do what a line of WORDS says. ValueError, IndexError or KeyError for any other line."""
-    what, *rest = words
-    if what == "pin":
-        pico.set_pin(_pin(rest[0]), {"0": 0, "1": 1}[rest[1]])
-    elif what == "watch":
-        out.event({"event": "pin", "pin": _pin(rest[0]), "level": pico.watch(_pin(rest[0]))})
-    elif what == "reset":
+    verb, *arguments = words
+    if verb == "pin":
+        pico.set_pin(_pin(arguments[0]), {"0": 0, "1": 1}[arguments[1]])
+    elif verb == "watch":
+        out.event({"event": "pin", "pin": _pin(arguments[0]), "level": pico.watch(_pin(arguments[0]))})
+    elif verb == "reset":
         pico.reset()
-    elif what == "power":
-        pico.power({"on": True, "off": False}[rest[0]])
-    elif what == "cut":
-        pico.cut(int(rest[0]), CUTS[CUTS.index(rest[1])])
-    elif what == "time":
+    elif verb == "power":
+        pico.power({"on": True, "off": False}[arguments[0]])
+    elif verb == "cut":
+        pico.cut(int(arguments[0]), CUTS[CUTS.index(arguments[1])])
+    elif verb == "time":
         out.event({"event": "time", **pico.time()})
     else:
-        raise ValueError(what)
+        raise ValueError(verb)
 
 
 def _pin(text: str) -> int:

@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     slirp, preload, *program = sys.argv[1:]
-    ours, other = socket.socketpair()
+    ours, theirs = socket.socketpair()
     parent = os.getpid()
     if os.fork() == 0:
         os.setsid()  # Ctrl-C is for MicroPython
@@ -24,11 +24,11 @@ def main() -> None:
         if os.getppid() != parent:
             os._exit(1)
         silence = os.open(os.devnull, os.O_WRONLY)
-        for number, target in ((other.fileno(), 0), (other.fileno(), 1), (silence, 2)):
+        for number, target in ((theirs.fileno(), 0), (theirs.fileno(), 1), (silence, 2)):
             os.dup2(number, target)
         ours.close()
         os.execve(slirp, [slirp], {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "LD_PRELOAD": preload})
-    other.close()
+    theirs.close()
     ours.setblocking(False)
     ours.set_inheritable(True)
     os.environ.update(H2T2_SLIP=str(ours.fileno()))

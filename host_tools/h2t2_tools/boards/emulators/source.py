@@ -73,7 +73,7 @@ def firmware(name: str) -> Path:
 
 def packages(name: str) -> list[str]:
     """The Debian packages that are not here, of those that a board's firmware is built with."""
-    return [package for what, package in RECIPES[name].needs.items() if not _there(what)]
+    return [package for need, package in RECIPES[name].needs.items() if not _is_installed(need)]
 
 
 def lacking(name: str) -> str | None:
@@ -83,8 +83,8 @@ def lacking(name: str) -> str | None:
     return debian.absent()
 
 
-def _there(what: str) -> bool:
-    return Path(what).exists() if what.startswith("/") else shutil.which(what) is not None
+def _is_installed(need: str) -> bool:
+    return Path(need).exists() if need.startswith("/") else shutil.which(need) is not None
 
 
 def build(names: list[str], progress: Callable[[str], None]) -> None:
@@ -107,9 +107,9 @@ def build(names: list[str], progress: Callable[[str], None]) -> None:
 
 def _keep(image: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
-    shutil.copy(image, part)
-    part.rename(target)
+    partial = target.with_name(target.name + ".part")
+    shutil.copy(image, partial)
+    partial.rename(target)
 
 
 class Tree:
@@ -123,8 +123,8 @@ class Tree:
     def run(self, name: str, command: list[str]) -> None:
         log = self.logs / f"{name}.log"
         with log.open("w") as file:
-            done = subprocess.run(command, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env=_environment())
-        if done.returncode:
+            process = subprocess.run(command, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env=_environment())
+        if process.returncode:
             last = " ".join(log.read_text(errors="replace").split())[-300:]
             raise Failure(f"{name}: {command[0]} failed: ...{last}; all of it: {log}")
 
@@ -211,10 +211,10 @@ class Tree:
         if name == RV32:
             # GCC wants zicsr named where it compiles, and has libraries for the name without it
             links = ["-march=rv32imac", "-mabi=ilp32"]
-            found = debian.run(["riscv64-unknown-elf-gcc", *links, "-print-libgcc-file-name"], self.folder)
+            library = debian.run(["riscv64-unknown-elf-gcc", *links, "-print-libgcc-file-name"], self.folder)
             specs = debian.run(["riscv64-unknown-elf-gcc", "-print-file-name=picolibc.specs"], self.folder).strip()
             linking = f"{' '.join(links)} -Wl,-EL --specs={specs} -T mcu/rv32/virt.ld -Wl,--gc-sections"
-            options += [f"LIBS={found.strip()}", f"LDFLAGS={linking}"]
+            options += [f"LIBS={library.strip()}", f"LDFLAGS={linking}"]
         self.run(name, ["make", "-j2", "-C", "mp/ports/qemu", *options])
         return self.folder / f"mp/ports/qemu/build-{board}/firmware.elf"
 
@@ -228,10 +228,10 @@ def _environment() -> dict[str, str]:
 
 def with_platform(lists: str, folders: list[str]) -> str:
     """CMakeLists.txt of MicroPython's rp2 port for a Pico SDK with these folders: 2.2 has a part that 1.26 does not name."""
-    part = "pico_platform_common"
-    if part in lists or part not in folders:
+    component = "pico_platform_common"
+    if component in lists or component not in folders:
         return lists
-    return lists.replace("    pico_platform\n", f"    pico_platform\n    {part}\n")
+    return lists.replace("    pico_platform\n", f"    pico_platform\n    {component}\n")
 
 
 def waits_for_the_network(header: str) -> str:

@@ -57,13 +57,13 @@ def _edges(model: Int8Model, softmax: bool) -> list[int]:
     return [next((score for score, k in zip(scores, bins) if k >= edge), scores[-1] + 1) for edge in range(1, 16)]
 
 
-def _bin_of(model: Int8Model, event: int, other: int) -> int:
+def _bin_of(model: Int8Model, event: int, opposite: int) -> int:
     """The bin of these two outputs (bytes) of the last layer."""
     step, p, k = model.steps[-1]
     arena = bytearray(len(model.arena))
     place = p[1] if step.__name__ == "fully_connected" else p[0]
     if model.classes > 1:
-        arena[place + 1 - model.event] = other
+        arena[place + 1 - model.event] = opposite
     arena[place + model.event] = event
     if step.__name__ != "fully_connected":
         step(arena, model.blob, p, k)

@@ -46,9 +46,9 @@ def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
     parts.sort(key=lambda piece: len(piece) if piece.startswith("def ") else 9999, reverse=True)  # while the heap is empty
     program = "".join(f"{len(piece):4}{piece}" for piece in parts).encode()
     packed = layers.pack_model(model)
-    given = page.arguments(config.model_dump(include={*page.OPTIONS}))
-    digest = hashlib.sha256(b"".join([program, packed, options(given).encode()])).hexdigest()[:4]
-    main = MAIN.format(digest=digest, options=options(given))
+    arguments = page.arguments(config.model_dump(include={*page.OPTIONS}))
+    digest = hashlib.sha256(b"".join([program, packed, options(arguments).encode()])).hexdigest()[:4]
+    main = MAIN.format(digest=digest, options=options(arguments))
     return {f"program_{digest}": program, f"ldl_{digest}": packed, "main.py": main.encode()}
 
 
@@ -59,30 +59,30 @@ def options(arguments: dict[str, Any]) -> str:
 
 def pieces(source: str) -> Iterator[str]:
     """Sources that, run one after the other in one namespace, do what this source does; each method of a class is one."""
-    for part in ast.parse(source).body:
-        if not isinstance(part, ast.ClassDef):
-            yield minified(part)
+    for statement in ast.parse(source).body:
+        if not isinstance(statement, ast.ClassDef):
+            yield minified(statement)
             continue
-        yield f"class {part.name}:pass"
-        for method in part.body:
+        yield f"class {statement.name}:pass"
+        for method in statement.body:
             if isinstance(method, ast.FunctionDef):
-                yield f"{minified(method)}\n{part.name}.{method.name}={method.name};del {method.name}"
+                yield f"{minified(method)}\n{statement.name}.{method.name}={method.name};del {method.name}"
 
 
-def minified(part: ast.stmt) -> str:
+def minified(statement: ast.stmt) -> str:
     """Source of a statement, without comments and docstrings and with short names for locals."""
     import python_minifier  # of the extra `boards`
 
     # hoisted, builtins have names that MicroPython does not know: its `for` over range() would then allocate
-    short = python_minifier.minify(ast.unparse(part), hoist_literals=False, remove_literal_statements=True)
+    short = python_minifier.minify(ast.unparse(statement), hoist_literals=False, remove_literal_statements=True)
     return str(short).replace("\t", " ")
 
 
 def _check(config: NodeConfig) -> None:
-    wanted = {"policy": "h2t2", "bits": 4, "exploration": "epsilon", "half_life": 0, "in_flight": 1, "rdl_fp": 0, "rdl_fn": 0}
-    other = [f"{name} = {value!r}" for name, value in wanted.items() if getattr(config, name) != value]
-    if other:
-        raise UserError(f"the micro:bit runs H2T2 on one page alone: set {', '.join(other)}")
+    required = {"policy": "h2t2", "bits": 4, "exploration": "epsilon", "half_life": 0, "in_flight": 1, "rdl_fp": 0, "rdl_fn": 0}
+    differing = [f"{name} = {value!r}" for name, value in required.items() if getattr(config, name) != value]
+    if differing:
+        raise UserError(f"the micro:bit runs H2T2 on one page alone: set {', '.join(differing)}")
     if config.remote_dtype != "int8":
         raise UserError(f'remote_dtype = "{config.remote_dtype}": the micro:bit sends its recorded int8 as they are')
     if config.update_key:
