@@ -118,7 +118,7 @@ def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_pa
         wanted = "miss_rate" in json.loads(files["config.json"])["arguments"]
         assert ("h2t2/core/miss_rate.mpy" in files) == wanted == (limit != "0")
     (tmp_path / "c.toml").write_text(
-        text.replace('policy = "adaptive"', 'policy = "h2t2"').replace("miss_rate = 0 ", "miss_rate = 0.1 ")
+        text.replace('policy = "adaptive"', 'policy = "h2t2"').replace("miss_rate = 0.0 ", "miss_rate = 0.1 ")
     )
     with pytest.raises(UserError, match="miss_rate: policy = 'h2t2' keeps no such limit"):
         board_config.load(tmp_path / "c.toml")
@@ -161,7 +161,7 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     (tmp_path / "bad.h2m").write_bytes(model.read_bytes()[:100])
     assert main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
     assert "bundle" in capsys.readouterr().err
-    found = targets.Found("rp2", (1, 24, 1), 10_000, 5_000, 6 | 3 << 8 | 4 << 10)
+    found = targets.BoardInfo("rp2", (1, 24, 1), 10_000, 5_000, 6 | 3 << 8 | 4 << 10)
     kind = kinds.KINDS["pico_w"]
     rows, heap = [{"path": "a", "bytes": 9000, "changed": True}], {"runtime": 40_000, "model": 7_000, "app": 0}
     for changes, word in (
@@ -173,17 +173,17 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these are 6.3: say --source"),
     ):
         with pytest.raises(UserError, match=word):
-            flash.check(kind, targets.Found(**{**vars(found), **changes}), "P", rows, heap, True)
+            flash.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, True)
 
 
 def test_a_boards_own_numbers_say_what_it_loads():
     """Every bit of sys.implementation._mpy."""
-    esp32 = targets.Found("esp32", (1, 26, 1), 1, 1, 6 | 3 << 8 | 10 << 10)
+    esp32 = targets.BoardInfo("esp32", (1, 26, 1), 1, 1, 6 | 3 << 8 | 10 << 10)
     assert (esp32.mpy_format, esp32.arch, esp32.arch_flags) == ((6, 3), "xtensawin", 0)
-    rv32 = targets.Found("esp32", (1, 27, 0), 1, 1, 6 | 3 << 8 | 11 << 10 | 1 << 16)
+    rv32 = targets.BoardInfo("esp32", (1, 27, 0), 1, 1, 6 | 3 << 8 | 11 << 10 | 1 << 16)
     assert (rv32.mpy_format, rv32.arch, rv32.arch_flags) == ((6, 3), "rv32imc", 1)
     assert rv32.report()["mpy_format"] == "6.3"
-    assert [targets.Found("x", (1, 26), 1, 1, number << 10).arch for number in (0, 12, 15)] == ["", "rv64imc", ""]
+    assert [targets.BoardInfo("x", (1, 26), 1, 1, number << 10).arch for number in (0, 12, 15)] == ["", "rv64imc", ""]
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_every_interpreter_says_its_architecture(board, tmp_path):
     need(board)
     (tmp_path / "info.py").write_text("import sys\nprint(sys.implementation._mpy)\n")
     words = [tmp_path / "info.py", tmp_path] if isinstance(board, built.Xtensa) else [tmp_path / "info.py", [], tmp_path]
-    said = targets.Found("x", (1, 25), 1, 1, int(board.run(*words)))
+    said = targets.BoardInfo("x", (1, 25), 1, 1, int(board.run(*words)))
     native = {"x86_64": "x64"}.get(platform.machine(), "")
     names = {"unix": native, "arm32": "armv7emdp", "xtensa": "xtensa", "xtensa-forky": "xtensa"}
     assert (said.mpy_format, said.arch) == (flash.MPY_FORMAT, names[board.name])

@@ -140,7 +140,14 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     if kind.name == "microbit":
         if config.app or contents.own:
             raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
-        return {**files, **microbit_program.files(config, bundle)}
+        files.update(microbit_program.files(config, bundle))
+        size = sum(map(len, files.values()))
+        if size > microbit_program.MAX_BYTES:
+            raise UserError(
+                f"{size:,} bytes of program, model and records: the micro:bit has room for {microbit_program.MAX_BYTES:,}, "
+                "since its file system loses files when it is fuller; take fewer records"
+            )
+        return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]

@@ -14,11 +14,12 @@ from ..common.errors import UserError
 from ..fleet import config as node_config
 from ..fleet import template
 from .kinds import KINDS, Contents
+from .microbit import program
 
 CONFIG, MODEL, APP, README, DATA, RECORDS = "config.toml", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
 LABELS = "labels.csv"  # a line a sample; it stays here
 LARGEST = 1 << 20  # bytes of a file that goes onto a board beside the program
-SAMPLES, RECORDED = 500, 200  # of the pair's test part, at most, in DATA and in RECORDS
+SAMPLES = 500  # of the pair's test part, at most, in DATA; in RECORDS as many as a micro:bit has room for
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,11 @@ def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
     else:
         ldl = Int8Model(bundle, pair.info.event_output("ldl"))
         scale, zero_point = ldl.input_quantisation()
-        files[RECORDS] = pairs.board_samples(pair, scale, zero_point, RECORDED)
+        record = len(pairs.board_samples(pair, scale, zero_point, 1))
+        recorded = max(1, (program.MAX_BYTES - program.RESERVED) // record)
+        files[RECORDS] = pairs.board_samples(pair, scale, zero_point, recorded)
     if not pair.info.window:  # of windows, a measurement a line is no sample
-        count = files[DATA].count(b"\n") if DATA in files else RECORDED
+        count = files[DATA].count(b"\n") if DATA in files else recorded
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[:count].tolist()).encode()
     files[CONFIG] = template.render(KINDS[board].folder.name, pair.info, entries).encode()
     files[MODEL] = bundle

@@ -22,6 +22,9 @@ from ...common.errors import UserError
 from ...fleet.config import NodeConfig
 from . import layers, page
 
+# bytes of all files: the file system has 15,104. MicroPython 1.9.2 loses files when it rewrites one in a system that is fuller
+MAX_BYTES = 10700
+RESERVED = 6400  # of them for the program and a small model
 PROGRAM = re.compile(r"(program|ldl)_[0-9a-f]{4}")  # files of a program; another program has other names
 MAIN = """import gc,micropython
 micropython.opt_level(3)
