@@ -85,7 +85,7 @@ def test_what_flash_predicts_is_enough_and_less_is_refused(name, of, options, tm
     files = payload(replace(kind, arch="armv6m"), contents)
     predicted = sum(heap.values())
     assert rehearsal.trouble(files, contents.record_size, predicted + 4096, 1000) == ""
-    found = targets.Found(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6 | 3 << 8)
+    found = targets.BoardInfo(kind.platform, (1, 26, 0), predicted - 4096, 1 << 20, 6 | 3 << 8)
     with pytest.raises(UserError, match="heap"):
         flash.check(kind, found, "port", [], heap, True)
 

@@ -35,7 +35,7 @@ class Emulators(Reporting):
     def run(self) -> None:
         from ..boards.emulators import built, catalogue
 
-        chosen = [board for board in catalogue.ALL if not self.board or board.name in self.board]
+        chosen = [board for board in catalogue.EMULATORS if not self.board or board.name in self.board]
         if self.needs:
             absent = [board for board in chosen if isinstance(board, built.Built) and not board.firmware().exists()]
             print(" ".join(dict.fromkeys(package for board in absent for package in board.packages())))
