@@ -8,7 +8,7 @@ from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.cli.main import command, main, parsed
 from h2t2_tools.cli.options import flag, visible, words
 from h2t2_tools.common.fields import about, domain
-from h2t2_tools.common.toml_file import parsed as toml_entries
+from h2t2_tools.common.toml_file import parse_entries as toml_entries
 from h2t2_tools.fleet import template
 from h2t2_tools.fleet.config import RENAMED, NodeConfig
 

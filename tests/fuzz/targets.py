@@ -191,7 +191,7 @@ def _toml(data, model, use):
     """A secret that stands where secrets stand is not repeated by an error; elsewhere it is none."""
     try:
         path = Path("x.toml")
-        made = toml.checked(toml.parsed(data, path), path, model, SECRETS)
+        made = toml.validate(toml.parse_entries(data, path), path, model, SECRETS)
     except UserError as error:
         elsewhere = re.sub(rb"(?m)^\s*(wifi_)?password\s*=.*$", b"", data)
         assert b"hidden-word" in elsewhere or "hidden-word" not in str(error)

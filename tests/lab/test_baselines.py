@@ -28,7 +28,7 @@ def test_the_single_threshold_is_exact_on_the_continuum(rounds, seed, eta):
     values, ranks = np.unique(confidence, return_inverse=True)
     edges = np.concatenate([[0.0], values, [1.0]])
     actions = np.zeros(rounds, np.int64)
-    single_threshold(ranks.astype(np.int64), np.diff(edges), wrong, beta, eta, epsilon, psi, zeta, actions)
+    single_threshold(ranks.astype(np.int64), np.diff(edges), (wrong, beta), (eta, epsilon), (psi, zeta), actions)
     loss = np.zeros(len(values) + 1)
     expected = []
     for t in range(rounds):

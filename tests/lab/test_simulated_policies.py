@@ -31,7 +31,7 @@ def test_policies_for_many_classes(name):
 
 def test_learning_pays():
     """On a stream with something to learn the learner is near the offline optimum and better than either naive policy."""
-    jobs = grid(made_up(4000), [policies.make(name, 4) for name in BINARY], [0.3], COSTS.matrix, 10000, 3, 0)
+    jobs = grid(made_up(4000), [policies.make(name, 4) for name in BINARY], [0.3], COSTS.matrix, samples=10000, runs=3)
     cost = {result.job.policy.name: result.mean("cost") for result in sweep(jobs)}
     learned = cost["H2T2 all + anytime"]
     assert cost["offline optimum a bin"] <= cost["offline pair θ*"] < learned < cost["offline pair θ*"] + 0.02
@@ -41,7 +41,9 @@ def test_learning_pays():
 @pytest.mark.whole
 def test_a_sweep_is_the_same_on_a_dask_cluster():
     distributed = pytest.importorskip("distributed", reason="the test's cluster: pip install distributed")
-    jobs = grid(made_up(), [policies.make("h2t2-all", 4), policies.make("single", 4)], [0.1, 0.4], COSTS.matrix, 500, 2, 0)
+    jobs = grid(
+        made_up(), [policies.make("h2t2-all", 4), policies.make("single", 4)], [0.1, 0.4], COSTS.matrix, samples=500, runs=2
+    )
     here = [result.outcomes for result in sweep(jobs)]
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,

@@ -82,9 +82,18 @@ class Replay(Reporting):
 
         source = replay.trace(self.trace)
         plan = replay.Plan(
-            self.beta, self.delta_fp, self.delta_fn, tuple(self.bits), tuple(self.policy), self.half_life, self.runs,
-            self.samples, self.seed, Making(self.ordered, self.delay, self.lost), self._policy_options(source),
-        )  # fmt: skip
+            betas=self.beta,
+            delta_fp=self.delta_fp,
+            delta_fn=self.delta_fn,
+            bits=tuple(self.bits),
+            policy_names=tuple(self.policy),
+            half_life=self.half_life,
+            runs=self.runs,
+            samples=self.samples,
+            seed=self.seed,
+            making=Making(self.ordered, self.delay, self.lost),
+            options=self._policy_options(source),
+        )
         with working("replaying") as bar:
             report = replay.replay(source, plan, Path(self.out), bar.count)
         self.report(report)
@@ -159,9 +168,15 @@ class Score(Reporting):
         model, data = Path(self.model), Path(self.data) if self.data else None
         with working("scoring") as bar:
             trace = scoring.score(
-                open_local(model), model, self.dataset, data, self.event, self.columns, self.scale,
-                bar.count,
-            )  # fmt: skip
+                open_local(model),
+                model,
+                self.dataset,
+                folder=data,
+                event=self.event,
+                columns=self.columns,
+                scale=self.scale,
+                progress=bar.count,
+            )
         out = Path(self.out or f"{model.stem}-{Path(self.dataset).stem}.npz")
         if out.suffix not in (".npz", ".csv"):
             raise UserError(f"--out {out}: want a name that ends in .npz or .csv")
@@ -260,7 +275,7 @@ class Experiment(Reporting):
     def run(self) -> None:
         from ..lab import experiments
 
-        names = list(experiments.ALL) if self.name == "all" else [self.name]
+        names = list(EXPERIMENTS) if self.name == "all" else [self.name]
         rows = []
         with progress() as bar:
             task = bar.add_task("experiments", total=len(names))

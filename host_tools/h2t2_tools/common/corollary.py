@@ -9,7 +9,7 @@ from h2t2.core.numbers import ONE
 
 def expert_count(bits: int) -> int:
     """|Theta| = 2^(b-1) (2^b + 1)."""
-    return 2 ** (bits - 1) * (2**bits + 1)
+    return (1 << bits - 1) * ((1 << bits) + 1)
 
 
 def optimal_rates(bits: int, horizon: int, beta: float) -> tuple[float, float]:

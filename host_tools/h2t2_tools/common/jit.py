@@ -1,22 +1,24 @@
-"""The compiler of the runtime's integer code on a host, numba, and where it keeps what it compiled: by what was compiled.
+"""numba, which compiles the runtime's integer code on a host, with a cache folder for each state of the sources.
 
-numba itself looks at the file of a function alone, not at those it calls, and a change of the runtime's core would go on with
-the old one.
+numba compares the file of a compiled function only, not the files of functions that it calls: without such folders it would go
+on using an older core.
 """
 
 from __future__ import annotations
 
 import zlib
-from types import FunctionType
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numba
 
 from . import places
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 
 def _set_cache_folder() -> None:
-    """Have it kept in a folder named after the sources, unless the user has named one or there is no room for one."""
+    """Set the folder, named after the sources, unless the user has named one or it cannot be made."""
     if numba.config.CACHE_DIR:
         return
     sources = [*(places.RUNTIME / "core").glob("*.py"), *(places.RUNTIME / "ldl").glob("*.py")]
@@ -33,10 +35,15 @@ def _set_cache_folder() -> None:
 
 
 _set_cache_folder()
-njit = numba.njit(cache=True)
-njit_nogil = numba.njit(cache=True, nogil=True)  # several at once, one a thread
 
 
-def compile_function(function: Any, **names: Any) -> Any:
-    """A device function, compiled; names: what its globals are here."""
-    return njit(FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__))
+def njit(function: Function) -> Function:
+    """Compile a function; numba infers the types of its arguments."""
+    compiled: Function = numba.njit(cache=True)(function)
+    return compiled
+
+
+def njit_nogil(function: Function) -> Function:
+    """Compile a function that releases the interpreter's lock, so that several threads run it at once."""
+    compiled: Function = numba.njit(cache=True, nogil=True)(function)
+    return compiled

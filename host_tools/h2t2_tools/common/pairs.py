@@ -54,7 +54,8 @@ class InputScaling(BaseModel):
     def undo(self, x: np.ndarray) -> np.ndarray:
         """(n, *sample) float32, as it was before apply()."""
         flat = (x.reshape(-1, len(self.factor)) - np.array(self.offset)) / np.array(self.factor)
-        return flat.reshape(x.shape).astype(np.float32)
+        restored: np.ndarray = flat.reshape(x.shape).astype(np.float32)
+        return restored
 
 
 class WindowSpec(BaseModel):
@@ -78,9 +79,9 @@ class WindowSpec(BaseModel):
         """The features of one whole window, rows (size, channels) as they were measured."""
         window = self.build()
         for row in rows.tolist():
-            made = window(row)
-        assert made is not None
-        return made
+            features = window(row)
+        assert features is not None
+        return features
 
 
 class PictureSpec(BaseModel):
@@ -179,8 +180,8 @@ class Pair:
             columns = self.info.columns["rdl"]
             picked = np.asarray(x if columns is None else x[columns], "<f4")
             return picked.tobytes() if remote.dtype == "float32" else self._encoded(picked)
-        made = quantised(self.model_input(x, "rdl"), remote.scale, remote.zero_point)
-        return made.tobytes() if remote.dtype == "int8" else (made.astype(np.int16) + 128).astype(np.uint8).tobytes()
+        tensor = quantised(self.model_input(x, "rdl"), remote.scale, remote.zero_point)
+        return tensor.tobytes() if remote.dtype == "int8" else (tensor.astype(np.int16) + 128).astype(np.uint8).tobytes()
 
     def test_payload(self, n: int) -> bytes:
         """What an offload of test sample n sends."""
@@ -191,10 +192,10 @@ class Pair:
         return load_user_function(str(self.folder / self.info.remote.encode))
 
     def _encoded(self, x: np.ndarray) -> bytes:
-        made = self._encode(x)
-        if not isinstance(made, bytes):
-            raise UserError(f"{self.info.remote.encode}: it gave {type(made).__name__}; want the bytes of a sample")
-        return made
+        payload = self._encode(x)
+        if not isinstance(payload, bytes):
+            raise UserError(f"{self.info.remote.encode}: it gave {type(payload).__name__}; want the bytes of a sample")
+        return payload
 
 
 def board_samples(pair: Pair, scale: float, zero_point: int, count: int) -> bytes:

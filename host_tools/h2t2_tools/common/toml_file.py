@@ -20,28 +20,28 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 def load(path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
     """The file as that model. UserError naming file and entry; the value of one named in `secrets` is never in it."""
-    return checked(content(path), path, model, secrets)
+    return validate(read_entries(path), path, model, secrets)
 
 
-def content(path: Path) -> dict[str, Any]:
+def read_entries(path: Path) -> dict[str, Any]:
     """The entries of a file. UserError where it cannot be read, or is no TOML."""
     try:
-        return parsed(path.read_bytes(), path)
+        return parse_entries(path.read_bytes(), path)
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
 
 
-def parsed(data: bytes, path: Path) -> dict[str, Any]:
-    """As content(), of the bytes of a file."""
+def parse_entries(data: bytes, path: Path) -> dict[str, Any]:
+    """As read_entries(), of the bytes of a file."""
     try:
         return dict(tomllib.loads(data.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{path}: not TOML: {error}") from None
 
 
-def checked(entries: dict[str, Any], path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
+def validate(entries: dict[str, Any], path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
     """As load(), of the entries of a file."""
     try:
         return model.model_validate(entries)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from h2t2.core import policies as core_policies
 from h2t2.link import wire
 from h2t2.node.keeper import MISMATCH
 from h2t2.node.sleep import MIN_MS
@@ -282,7 +283,7 @@ class NodeConfig(PolicyConfig):
             raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         arguments = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
         if costs is not None:
-            policies.core.make(self.policy, arguments)  # refuses an impossible matrix
+            core_policies.make(self.policy, arguments)  # refuses an impossible matrix
         return arguments
 
     def content(self) -> dict[str, Any]:
@@ -391,7 +392,7 @@ def entries_of(path: Path) -> dict[str, Any]:
     Raises:
         UserError: the file cannot be read, or has an entry that is unknown or was renamed.
     """
-    entries = toml.content(path)
+    entries = toml.read_entries(path)
     for name in entries:
         if name in RENAMED:
             raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now")
@@ -413,7 +414,7 @@ def load(path: Path) -> NodeConfig:
         from ..common import pairs
 
         entries = {**described(pairs.load(located(path.parent, pair)).info), **entries}
-    config = toml.checked({**entries, "folder": path.parent}, path, NodeConfig, SECRETS)
+    config = toml.validate({**entries, "folder": path.parent}, path, NodeConfig, SECRETS)
     try:
         config.content()
         config.certificates()

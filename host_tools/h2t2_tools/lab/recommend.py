@@ -114,9 +114,11 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
     in_order = min(horizon, len(played.label))
     offered = candidates(first, scenario)
     cost = _play(offered, played, scenario, horizon, progress)
-    own, other = ("in order", "shuffled") if scenario.in_order else ("shuffled", "in order")
+    own, alternative = ("in order", "shuffled") if scenario.in_order else ("shuffled", "in order")
     chosen = _cheapest(offered, cost[own])
-    warnings = _order_warnings(offered, chosen, cost[own], cost[other], other) + _baseline_warnings(chosen, cost[own])
+    warnings = _order_warnings(offered, chosen, cost[own], cost[alternative], alternative) + _baseline_warnings(
+        chosen, cost[own]
+    )
     if horizon > in_order:
         warnings.append(f"only {in_order:,} samples could be played in order; shuffled, {horizon:,} were drawn from them")
     if trace.beta is not None:
@@ -194,17 +196,17 @@ def _reason(chosen: Candidate, cost: dict[str, float]) -> str:
 
 
 def _order_warnings(
-    offered: list[Candidate], chosen: Candidate, own: dict[str, float], other: dict[str, float], way: str
+    offered: list[Candidate], chosen: Candidate, own: dict[str, float], alternative: dict[str, float], way: str
 ) -> list[str]:
     """Return warnings if the samples would decide otherwise in the other order, `way`."""
-    rival = _cheapest(offered, other)
+    rival = _cheapest(offered, alternative)
     warnings = []
-    if own[rival.title] > own[chosen.title] * (1 + APART) or other[chosen.title] > other[rival.title] * (1 + APART):
+    if own[rival.title] > own[chosen.title] * (1 + APART) or alternative[chosen.title] > alternative[rival.title] * (1 + APART):
         warnings.append(
-            f"{way} {rival.title} would be chosen: {other[rival.title]:.4f} there against {other[chosen.title]:.4f}. "
-            "Say --ordered if the trace's order is the device's."
+            f"{way} {rival.title} would be chosen: {alternative[rival.title]:.4f} there against "
+            f"{alternative[chosen.title]:.4f}. Say --ordered if the trace's order is the device's."
         )
-    both = own[chosen.title], other[chosen.title]
+    both = own[chosen.title], alternative[chosen.title]
     if abs(both[0] - both[1]) > 0.01 + APART * max(both):
         warnings.append(
             "the stream changes: in order it costs something else than shuffled, so a shuffled test says little of it"

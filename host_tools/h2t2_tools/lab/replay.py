@@ -62,7 +62,7 @@ def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:
     return matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What to replay a trace with. wanted: names of policies, or "all", each played with each of `bits`; runs of `samples`
     each, the first with `seed`."""
@@ -86,7 +86,7 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str
     betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs are used as they are
     matrix = costs(source.classes, plan.delta_fp, plan.delta_fn)
     samples = min(plan.samples, len(source.label)) if plan.making.in_order else plan.samples
-    jobs = grid(source, chosen, betas, matrix, samples, plan.runs, plan.seed, plan.making)
+    jobs = grid(source, chosen, betas, matrix, samples=samples, runs=plan.runs, seed=plan.seed, make=plan.making)
     rows = [row(result) for result in sweep(jobs, progress)]
     rows.sort(key=lambda r: r["beta"])
     table = out / f"{_file_name(source.name)}.csv"

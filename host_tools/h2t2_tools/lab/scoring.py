@@ -19,16 +19,26 @@ def score(
     ldl: Any,
     model: Path,
     data: str,
+    *,
     folder: Path | None,
     event: int | None,
     columns: list[int] | None,
     scale: float | None,
     progress: Callable[[int, int], None],
 ) -> Trace:
-    """The trace of the data's test part. ldl: the opened model; model: its file. data: a data set's name, or an .npz of x and
-    y; scale: what x is divided by.
+    """Return the trace of a model on the test part of a data set.
 
-    A model of two outputs (or `event` given) gives the scores of class 1; one of more gives all class scores.
+    A model of two outputs (or with an `event`) gives the scores of class 1, other models all class scores.
+
+    Args:
+        ldl: The opened model.
+        model: Its file, for messages.
+        data: Name of a data set, or an .npz of x and y.
+        folder: Where the data set is; None: the usual places.
+        event: Output that is class 1.
+        columns: Features of x that the model reads; None: all.
+        scale: Divisor of x; None: 255 for bytes, 1 for other numbers.
+        progress: Called with the samples done and their total.
     """
     if scale is not None and scale <= 0:
         raise UserError(f"--scale {scale:g}: want a number above 0")

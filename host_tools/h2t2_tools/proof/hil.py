@@ -13,7 +13,7 @@ from typing import Any
 
 from ..boards.emulators import catalogue
 from ..common.errors import UserError
-from ..common.toml_file import tomllib
+from ..common.toml_file import parse_entries
 
 
 def run_tests(
@@ -39,7 +39,8 @@ def run_tests(
 def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) -> None:
     """Fetch or build the missing emulators of these boards. Tests report those that this machine cannot have."""
     try:
-        entries = tomllib.loads((folder / "boards.toml").read_text())["board"]
+        path = folder / "boards.toml"
+        entries = parse_entries(path.read_bytes(), path)["board"]
     except OSError:
         return  # run_tests() reports it
     emulators = {e.get("emulator") for e in entries if e["id"] in boards or {"all", "emulated"} & {*boards}}

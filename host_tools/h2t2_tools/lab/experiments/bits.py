@@ -29,7 +29,7 @@ def perform(setting: Setting) -> list[Path]:
                 started = time.perf_counter()
                 policy.act(stream, Costs.binary(BETA, DELTA_FP, DELTA_FN), 0)
                 micros = (time.perf_counter() - started) / setting.samples * 1e6
-                result = sweep(grid(trace, [policy], [BETA], MATRIX, setting.samples, setting.runs, 0))[0]
+                result = sweep(grid(trace, [policy], [BETA], MATRIX, samples=setting.samples, runs=setting.runs))[0]
                 rows.append({"trace": title, "bits": bits, "us": micros, **row(result)})
     write_csv(setting.out / "bits.csv", ("trace", "bits", "us", *FIELDS), rows)
     for key, label in (("cost", "average cost a sample"), ("us", "microseconds a sample (compiled, this machine)")):

@@ -21,7 +21,7 @@ def perform(setting: Setting) -> list[Path]:
     for title, trace in setting.traces(weak=False).items():
         for eta in sorted([*etas, star]):
             policy = replace(PAPER, eta=eta)
-            for result in sweep(grid(trace, [policy], [BETA], MATRIX, setting.samples, setting.runs, 0)):
+            for result in sweep(grid(trace, [policy], [BETA], MATRIX, samples=setting.samples, runs=setting.runs)):
                 rows.append({"trace": title, "eta": eta, "corollary": int(eta == star), **row(result)})
     write_csv(setting.out / "eta.csv", ("trace", "eta", "corollary", *FIELDS), rows)
     figure = setting.out / "eta.png"

@@ -62,12 +62,13 @@ class Field:
 def pooled(x: np.ndarray, size: int) -> np.ndarray:
     """(n, numbers): means of squares of size x size of pictures (n, h, w)."""
     n, high, wide = x.shape
-    return x.reshape(n, high // size, size, wide // size, size).mean((2, 4)).reshape(n, -1)
+    means: np.ndarray = x.reshape(n, high // size, size, wide // size, size).mean((2, 4))
+    return means.reshape(n, -1)
 
 
 def fields(data: Path | None) -> list[Field]:
     """Those whose features or images are at hand."""
-    made = [_cells(), *_digits()]
+    fields_at_hand = [_cells(), *_digits()]
     for name, local in (("phishing", lambda x: x[:, SIX]), ("chest_xray", lambda x: pooled(x.reshape(-1, 28, 28), 7))):
         try:
             d = datasets.load(name, data)
@@ -76,8 +77,8 @@ def fields(data: Path | None) -> list[Field]:
         x, y = np.concatenate([d.x_train, d.x_test]), np.concatenate([d.y_train, d.y_test])
         if name == "chest_xray":
             x = x.reshape(len(x), -1) / 255.0
-        made.append(Field(name, x.astype(np.float32), y.astype(int), local))
-    return made
+        fields_at_hand.append(Field(name, x.astype(np.float32), y.astype(int), local))
+    return fields_at_hand
 
 
 def _cells() -> Field:
@@ -113,9 +114,9 @@ def _fitted(x: np.ndarray, y: np.ndarray, weight: np.ndarray, classes: int) -> C
     columns = model.classes_
 
     def scores(x: np.ndarray) -> np.ndarray:
-        made = np.zeros((len(x), classes))
-        made[:, columns] = model.predict_proba(x)
-        return made[:, 1] if classes == 2 else made
+        shares = np.zeros((len(x), classes))
+        shares[:, columns] = model.predict_proba(x)
+        return shares[:, 1] if classes == 2 else shares
 
     return scores
 
@@ -163,7 +164,7 @@ def live(field: Field, samples: int, seed: int) -> tuple[Life, list[float]]:
         training, weight = np.concatenate([training, offloaded]), np.concatenate([weight, np.minimum(1 / chance, CAP)])
         if len(quarters) <= RETRAININGS:
             model = trained(training, weight)
-    judged = [_judged(field, made(local[held]), labels[held], samples, seed) for made in (first, model, everything)]
+    judged = [_judged(field, scorer(local[held]), labels[held], samples, seed) for scorer in (first, model, everything)]
     return Life(quarters, *judged), never
 
 

@@ -35,7 +35,7 @@ def perform(setting: Setting) -> list[Path]:
     for classes in CLASSES:
         trace = catalogue.find(f"digits_{classes}", setting.data)
         matrix = costs(classes, DELTA_FP, DELTA_FN)
-        for result in sweep(grid(trace, POLICIES, setting.betas, matrix, setting.samples, setting.runs, 0)):
+        for result in sweep(grid(trace, POLICIES, setting.betas, matrix, samples=setting.samples, runs=setting.runs)):
             rows.append({"trace": f"{classes} classes", **row(result)})
     write_csv(setting.out / "multiclass.csv", ("trace", *FIELDS), rows)
     figure = setting.out / "multiclass.png"
@@ -62,7 +62,9 @@ def _in_time(setting: Setting) -> list[dict[str, Any]]:
         rows_of: dict[str, dict[str, Any]] = {policy.name: {"stream": title, "policy": policy.name} for policy in ONLINE}
         for classes in CLASSES:
             trace = catalogue.find(f"digits_{classes}", setting.data)
-            results = sweep(grid(trace, ONLINE, BETAS, costs(classes, DELTA_FP, DELTA_FN), samples, setting.runs, 0, make))
+            results = sweep(
+                grid(trace, ONLINE, BETAS, costs(classes, DELTA_FP, DELTA_FN), samples=samples, runs=setting.runs, make=make)
+            )
             for name, line in rows_of.items():
                 line[str(classes)] = float(np.mean([r.mean("cost") for r in results if r.job.policy.name == name]))
         rows += rows_of.values()

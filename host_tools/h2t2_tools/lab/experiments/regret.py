@@ -43,7 +43,7 @@ def perform(setting: Setting) -> list[Path]:
             each = []
             for name in TRACES:
                 trace = catalogue.find(name, setting.data)
-                result = sweep(grid(trace, [policy], [BETA], MATRIX, horizon, runs, 0))[0]
+                result = sweep(grid(trace, [policy], [BETA], MATRIX, samples=horizon, runs=runs))[0]
                 each.append(row(result)["regret"] * horizon)
             mine.append({"policy": title, "T": horizon, "regret": float(np.mean(each)), "bound": bound(horizon)})
         slopes = {"slope": slope(mine), "slope_end": slope(mine[-3:])}

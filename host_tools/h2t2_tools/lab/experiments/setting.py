@@ -58,7 +58,7 @@ class Setting:
         """replay.row() of every trace, policy and beta, with `trace`, in that order."""
         rows = []
         for title, trace in traces.items():
-            for result in sweep(grid(trace, policies, betas, MATRIX, self.samples, self.runs, 0)):
+            for result in sweep(grid(trace, policies, betas, MATRIX, samples=self.samples, runs=self.runs)):
                 rows.append({"trace": title, **row(result)})
         return rows
 

@@ -13,11 +13,19 @@ from ...common.jit import njit_nogil
 
 
 @njit_nogil
-def one_sided(bins, wrong, betas, largest, alpha, monotone, actions):
+def one_sided(
+    bins: np.ndarray, wrong: np.ndarray, betas: np.ndarray, largest: float, alpha: float, monotone: bool, actions: np.ndarray
+) -> None:
     """HI-LCB: offload where the upper bound of a local error's cost in the bin of the confidence is at least beta.
 
-    bins: (T,) of the confidence, 0..N-1; wrong: (T,) what the local class costs, seen when offloaded; most: the largest of it.
-    monotone: a surer bin costs no more, so a bound holds for those above (HI-LCB; else -lite). actions: becomes 1: offloaded.
+    Args:
+        bins: (T,) of the confidence, 0..N-1.
+        wrong: (T,) cost of the local class, which an offload reveals.
+        betas: (T,) cost of an offload.
+        largest: Largest cost of an error.
+        alpha: Width of the bounds.
+        monotone: A surer bin costs no more, so a bound holds for the bins above it (HI-LCB; otherwise HI-LCB-lite).
+        actions: (T,) becomes 1 where offloaded.
     """
     n = np.zeros(bins.max() + 1)
     total = np.zeros(len(n))
@@ -34,9 +42,19 @@ def one_sided(bins, wrong, betas, largest, alpha, monotone, actions):
 
 
 @njit_nogil
-def two_sided(bins, labels, betas, delta_fp, delta_fn, alpha, actions):
-    """HI-LCB-2D: the same on the share of events of a score bin: offload where its interval meets Theorem 1's region, else say
-    the cheaper class. actions: becomes 2 (offloaded), 0 or 1."""
+def two_sided(
+    bins: np.ndarray, labels: np.ndarray, betas: np.ndarray, delta_fp: float, delta_fn: float, alpha: float, actions: np.ndarray
+) -> None:
+    """HI-LCB-2D: offload where the interval of a score bin's share of events meets Theorem 1's region; else the cheaper class.
+
+    Args:
+        bins: (T,) of the score, 0..N-1.
+        labels: (T,) of 0 and 1, which an offload reveals.
+        betas: (T,) cost of an offload.
+        delta_fp, delta_fn: Costs of the errors.
+        alpha: Width of the intervals.
+        actions: (T,) becomes 2 (offloaded), 0 or 1.
+    """
     size = bins.max() + 1
     n, events = np.zeros(size), np.zeros(size)
     for t in range(len(bins)):

@@ -129,7 +129,9 @@ def _nothing(*args: Any) -> None:
     """Stand in for a function that refuses arguments."""
 
 
-@overload(operator.mod, strict=False)
 def _format(text: Any, values: Any) -> Any:
     """Make the text of an error without its numbers, which compiled code cannot format."""
     return (lambda text, values: text) if isinstance(types.unliteral(text), types.UnicodeType) else None
+
+
+overload(operator.mod, strict=False)(_format)

@@ -8,23 +8,40 @@ from ...common.jit import njit, njit_nogil
 
 
 @njit
-def _log_add(x, y):
+def _log_add(x: float, y: float) -> float:
     if x < y:
         x, y = y, x
     return x + np.log1p(np.exp(y - x)) if x - y < 40 else x
 
 
 @njit_nogil
-def single_threshold(ranks, lengths, wrong, betas, eta, epsilon, psi, zeta, actions):
+def single_threshold(
+    ranks: np.ndarray,
+    lengths: np.ndarray,
+    costs: tuple[np.ndarray, np.ndarray],
+    rates: tuple[float, float],
+    draws: tuple[np.ndarray, np.ndarray],
+    actions: np.ndarray,
+) -> None:
     """HI with one threshold, exact on the continuum: an expert theta in [0, 1] offloads where the confidence is below it.
 
     The weights of two thresholds differ only if a confidence seen lies between them, so they are constant on the intervals
     between the distinct confidences of the stream, of the given lengths (M + 1,), whether or not those are known yet.
-    ranks: (T,) which of the M confidences a sample has: thresholds of the intervals 0..rank do not offload it.
-    wrong: (T,) what the local class costs. psi, zeta: (T,) uniform draws. actions: (T,) becomes 1 where offloaded.
-    As in H2T2 the others are charged wrong / epsilon when explored, the offloading ones beta. O(log M) a round: a segment
-    tree of log-masses, each relative to the node's first interval; loss[n] is the left half's, earlier minus later ones.
+    As in H2T2, exploration charges the others with wrong / epsilon, and every round charges the offloading ones with beta.
+    O(log M) a round: a segment tree of log-masses, each relative to the node's first interval; loss[n] is the left half's,
+    earlier minus later ones.
+
+    Args:
+        ranks: (T,) which of the M confidences a sample has: thresholds of the intervals 0..rank do not offload it.
+        lengths: (M + 1,) of the intervals.
+        costs: (T,) of the local class, and of an offload.
+        rates: eta and epsilon.
+        draws: (T,) uniform, for the decision and for exploration.
+        actions: (T,) becomes 1 where offloaded.
     """
+    wrong, betas = costs
+    eta, epsilon = rates
+    psi, zeta = draws
     size = 1
     while size < len(lengths):
         size <<= 1

@@ -69,7 +69,8 @@ class Stream:
 
     def bins(self, bits: int) -> np.ndarray:
         """floor(f 2^bits), at most 2^bits - 1, (T,) int64; binary scores only."""
-        return np.minimum((self.score * 2**bits).astype(np.int64), 2**bits - 1)
+        bins: np.ndarray = np.minimum((self.score * 2**bits).astype(np.int64), 2**bits - 1)
+        return bins
 
 
 def draw(trace: Trace, samples: int, seed: int, beta: float) -> Stream:

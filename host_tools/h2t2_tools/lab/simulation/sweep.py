@@ -78,7 +78,7 @@ def device_seed(seed: int, beta: float) -> int:
 Progress = Callable[[int, int], None]  # jobs done, jobs in all
 
 
-def sweep(jobs: Sequence[Job], progress: Progress = lambda done, total: None) -> list[Result]:
+def sweep(jobs: Sequence[Job], progress: Progress = lambda count, total: None) -> list[Result]:
     """The results in the order of the jobs; progress is called after every job (where the backend tells)."""
     if get_active_backend()[0].supports_return_generator:
         # the kernels leave the interpreter's lock, so threads do: nothing is copied, nothing compiled twice
@@ -105,12 +105,13 @@ def grid(
     policies: Sequence[Policy],
     betas: Sequence[float],
     matrix: Any,
+    *,
     samples: int,
     runs: int,
-    seed: int,
+    seed: int = 0,
     make: StreamMaker = draw,
 ) -> list[Job]:
-    """A job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
+    """Return a job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
     return [
         Job(policy, trace, Costs.of(beta, matrix), samples, seed, runs, (policy.name, float(beta)), make)
         for policy in policies

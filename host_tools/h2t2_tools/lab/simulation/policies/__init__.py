@@ -42,7 +42,8 @@ def make(name: str, bits: int, half_life: int = 0, classes: int = 2, **settings:
     if name not in _POLICIES:
         raise UserError(f"policy {name}: not one of {', '.join(NAMES)}")
     file, kind, options = (_MULTICLASS if classes > 2 and name in _MULTICLASS else _POLICIES)[name]
-    policy_class = getattr(import_module(f".{file}", __package__), kind)
+    policy_class: Any = getattr(import_module(f".{file}", __package__), kind)
     fields = policy_class.__dataclass_fields__
     arguments = {"bits": bits, "half_life": half_life, **settings, **options}
-    return policy_class(**{key: value for key, value in arguments.items() if key in fields})
+    policy: Policy = policy_class(**{key: value for key, value in arguments.items() if key in fields})
+    return policy

@@ -20,4 +20,5 @@ class OfflineBin(Policy):
             np.bincount(bins, weights=weights, minlength=n)
             for weights in (costs.delta_fn * (stream.label == 1), costs.delta_fp * (stream.label == 0), stream.beta)
         ]
-        return np.array([0, 1, -1])[np.argmin(cost, 0)][bins]
+        actions: np.ndarray = np.array([0, 1, -1])[np.argmin(cost, 0)][bins]
+        return actions

@@ -25,5 +25,7 @@ class SingleThreshold(Policy):
         epsilon = self.epsilon or optimal_rates(4, len(stream), max(1e-3, costs.beta))[0]
         offloaded = np.zeros(len(stream), np.int64)
         psi, zeta = rng.random(len(stream)), rng.random(len(stream))
-        single_threshold(ranks.astype(np.int64), np.diff(edges), wrong, stream.beta, self.eta, epsilon, psi, zeta, offloaded)
+        single_threshold(
+            ranks.astype(np.int64), np.diff(edges), (wrong, stream.beta), (self.eta, epsilon), (psi, zeta), offloaded
+        )
         return np.where(offloaded == 1, -1 - guess, guess)
