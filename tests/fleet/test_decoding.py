@@ -20,6 +20,12 @@ from h2t2_tools.fleet.rdl.decoding import PREVIEW_PIXELS, decoded
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(autouse=True)
+def unmeasured(monkeypatch):
+    """A decoding child may write no file, so it cannot write what it covered."""
+    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
+
+
 def file_of(image, kind, **options):
     with io.BytesIO() as file:
         image.save(file, kind, **options)
