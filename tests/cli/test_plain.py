@@ -15,8 +15,8 @@ PACKAGES = [str(ROOT / "firmware/h2t2"), str(ROOT / "host_tools/h2t2_tools")]
 # loop nests of kernels: a function a loop would cost a call in the innermost one
 KERNELS = {"conv_2d", "depthwise_conv_2d", "fully_connected", "arithmetic", "batch_matmul", "pool_2d"}
 
-# today's counts, which only fall; issue 35 ends with (4, 0, 0, 0)
-PER_THOUSAND, LASTING, LONG, CROWDED = 33.5, 174, 11, 49
+# counts that only fall; issue 35 ends with (4, 0, 0, 0). The crowded signatures are of data classes without kw_only
+PER_THOUSAND, LASTING, LONG, CROWDED = 4, 2, 2, 16
 
 
 def findings(check):

@@ -50,7 +50,8 @@ def compare(
     interpreter = oracle.interpreter(path, judged)
     optimised = _on_a_pi(path, model_graph, model.classes - 1)
     samples_in = _samples(inputs, samples, seed, model.input_size, path)
-    differ = total = bins = 0
+    compared: list[tuple[int, int]] = []  # bytes that differ, bytes in all
+    bins = 0
     first: str | None = None
     event = model.classes - 1
     for n, x in enumerate(samples_in):
@@ -60,23 +61,19 @@ def compare(
             model.run_step(number)
             if number in steps:
                 step = steps[number]
-                wrong, size = _unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[step.tensor])
-                differ += wrong
-                total += size
-                if wrong and first is None:
+                compared.append(_unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[step.tensor]))
+                if compared[-1][0] and first is None:
                     first = f"sample {n}, step {number} ({step.kernel}, tensor {graph.tensors[step.tensor].name})"
         if not steps:  # or it has none: a RESHAPE alone is no step
-            wrong, size = _unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[graph.outputs[0]])
-            differ += wrong
-            total += size
+            compared.append(_unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[graph.outputs[0]]))
         bins += model.bin(model.arena[model.output + event] - 128) != optimised.bin(optimised.run(x))
         progress(n + 1, len(samples_in))
     return {
         "model": str(path),
         "oracle": oracle.name(),
         "samples": len(samples_in),
-        "bytes": total,
-        "differ": int(differ),
+        "bytes": sum(size for _, size in compared),
+        "differ": sum(differ for differ, _ in compared),
         "first": first,
         "bins": int(bins),
         "bundle_bytes": len(model.blob),
