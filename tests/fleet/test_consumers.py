@@ -71,7 +71,7 @@ def drawn(parts):
     """Tables and lines as a terminal of 120 columns gets them."""
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     for part in parts:
-        console.print(options.drawn(part))
+        console.print(options.renderable(part))
     return console.file.getvalue()
 
 

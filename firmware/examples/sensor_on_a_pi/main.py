@@ -54,7 +54,7 @@ def act(tag, k, decision, source):
 
 
 link = PahoLink(given.broker, given.port, "pi-1", CONFIG["model_id"], start.boot_number())
-node = start.service(CONFIG, link, act, ThreadedSensor(sense), log=lambda text: print(text, file=sys.stderr))
+node = start.service(CONFIG, link, act, sensor=ThreadedSensor(sense), log=lambda text: print(text, file=sys.stderr))
 signals.on_stop(node.stop)  # systemctl stop, Ctrl-C: what was learned is saved
 node.run()
 link.close()

@@ -43,8 +43,10 @@ def copied(model: Int8Model) -> int:
     for step, numbers, constants in model.steps:
         total += _blocks(4 * len(numbers))
         if constants and (isinstance(model, StreamedModel) or step.__name__ not in MACHINE_CODE):
-            biases, limbs, _ = constants
+            biases, limbs, shifts = constants
             total += _blocks(2 * len(limbs)) + (_blocks(4 * len(biases)) if biases is not None else 0)
+            if isinstance(model, StreamedModel):
+                total += _blocks(len(shifts))
     return total
 
 
