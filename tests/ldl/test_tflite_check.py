@@ -214,7 +214,7 @@ def test_a_trial_that_hangs_is_killed(monkeypatch):
 
 def test_a_model_is_tried_once_in_a_process(monkeypatch):
     tried = []
-    monkeypatch.setattr(tflite_trial, "_known", set())
+    monkeypatch.setattr(tflite_trial, "_passed", set())
     monkeypatch.setattr(tflite_trial, "_forked", lambda *settings: tried.append(settings) or "")
     monkeypatch.setattr(tflite_trial, "_started", lambda *settings: tried.append(settings) or "")
     for resolver in ("AUTO", "AUTO", "BUILTIN_REF"):

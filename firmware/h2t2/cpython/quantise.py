@@ -8,7 +8,7 @@ from ..ldl.ldl import Ldl
 def quantised(x: ArrayLike, scale: float, zero_point: int) -> NDArray[np.int8]:
     """round(x / scale) + zero point, clipped to int8; any shape."""
     q = np.round(np.asarray(x, dtype=np.float32) / np.float32(scale)) + zero_point
-    return np.clip(q, -128, 127).astype(np.int8)
+    return np.asarray(np.clip(q, -128, 127), np.int8)
 
 
 def local_input(ldl: Ldl, x: ArrayLike) -> NDArray[np.int8]:

@@ -1,6 +1,9 @@
 # Checks what a .tflite means: that indices refer to something, that shapes, constants, scales and options are possible, and
-# that each common operator (tflite_rules.py) has the tensors it wants. The structure must hold (tflite_check.py).
+# that each common operator (tflite_rules.py) has the right tensors. The structure must hold (tflite_check.py).
+from __future__ import annotations
+
 from math import isfinite
+from typing import Any
 
 from .tflite_flat import FlatFile
 from .tflite_rules import GRAPHS, RULES, check_operator, type_name
@@ -39,7 +42,7 @@ class Tensor:
     values: the numbers of a small constant of int32 or int64.
     """
 
-    def __init__(self, file, table, buffers):
+    def __init__(self, file: FlatFile, table: int, buffers: list[int]) -> None:
         self.name = file.text(table, 3) or "?"
         self.type = file.scalar(table, 1, "<b")
         self.variable = bool(file.scalar(table, 5, "<b"))
@@ -49,17 +52,18 @@ class Tensor:
             signature = self.shape
         self.sizes = [None if min(pair) < 0 else pair[0] for pair in zip(self.shape, signature)]
         self.open = None in self.sizes
-        self.values = None
+        self.values: list[int] | None = None
         number = file.scalar(table, 2, "<I")
         if number >= len(buffers):
             raise ValueError("tensor %s refers to a buffer that is not there" % self.name)
         self.constant = self._data(file, file.table(table, 6), buffers[number])
-        self.scales, self.zeros = (), ()  # type: tuple, tuple
+        self.scales: Any = ()
+        self.zeros: Any = ()
         quantisation = file.table(table, 4)
         if quantisation:
             self._quantisation(file, quantisation)
 
-    def _data(self, file, sparsity, buffer):
+    def _data(self, file: FlatFile, sparsity: int, buffer: int) -> bool:
         """Whether it is a constant. ValueError where its bytes do not fill its shape."""
         if not 0 <= self.type < TYPES or len(self.shape) > AXES or min(self.shape, default=0) < -1:
             raise ValueError("tensor %s: %s, shape %s" % (self.name, type_name(self), list(self.shape)))
@@ -84,7 +88,7 @@ class Tensor:
             self.values = [file.number(start + n * bits // 8, "<" + code, bits // 8) for n in range(self.size)]
         return True
 
-    def _quantisation(self, file, table):
+    def _quantisation(self, file: FlatFile, table: int) -> None:
         self.scales, self.zeros = file.numbers(table, 2, "<f"), file.numbers(table, 3, "<q")
         axis = file.scalar(table, 6, "<i")
         if len(self.zeros) not in (0, 1, len(self.scales)):
@@ -106,7 +110,7 @@ class Tensor:
 class Operator:
     """inputs, outputs: the tensors, None for one left out; option(): a field of its options."""
 
-    def __init__(self, file, table, tensors, codes):
+    def __init__(self, file: FlatFile, table: int, tensors: list[Tensor], codes: list[int]) -> None:
         number = file.scalar(table, 0, "<I")
         if number >= len(codes):
             raise ValueError("an operator refers to a code that is not there")
@@ -118,18 +122,20 @@ class Operator:
             for n in indices:
                 if not -1 <= n < len(tensors):
                     raise ValueError("an %s refers to a tensor that is not there" % words)
-        self.inputs, self.outputs = [[tensors[n] if n >= 0 else None for n in indices] for indices in self.indices[:2]]
+        ends = [[tensors[n] if n >= 0 else None for n in indices] for indices in self.indices[:2]]
+        self.inputs: list[Any] = ends[0]
+        self.outputs: list[Any] = ends[1]
         self.kind = file.scalar(table, 3, "<B")
         self._file = file
-        wanted = self.rule.options if self.rule else 0
-        self._options = file.table(table, 4) if wanted in (0, self.kind) else 0  # TFLite ignores those of another kind
+        options = self.rule.options if self.rule else 0
+        self._options = file.table(table, 4) if options in (0, self.kind) else 0  # TFLite ignores those of another kind
 
-    def option(self, slot, code="<i", default=0):
+    def option(self, slot: int, code: str = "<i", default: int = 0) -> Any:
         """A field of its options; default: where it is absent, or they are."""
         return self._file.scalar(self._options, slot, code, default) if self._options else default
 
 
-def check_meaning(file) -> None:
+def check_meaning(file: FlatFile) -> None:
     """Raise ValueError, saying where and what, unless the numbers of a FlatFile whose structure holds make a model."""
     model = file.number(0)
     version = file.scalar(model, 0, "<I")
@@ -154,7 +160,7 @@ def check_meaning(file) -> None:
             raise ValueError("its metadata refer to a buffer that is not there")
 
 
-def _end(calls):
+def _end(calls: list[set[int]]) -> None:
     """ValueError where graphs call each other in a circle; calls: of each the set of those it calls."""
     waiting = dict(enumerate(calls))
     while waiting:
@@ -165,9 +171,9 @@ def _end(calls):
             del waiting[number]
 
 
-def _graph(file, table, codes, buffers, graphs):
+def _graph(file: FlatFile, table: int, codes: list[int], buffers: list[int], graphs: int) -> set[int]:
     """Check one graph; the numbers of the graphs that it calls."""
-    calls = set()  # type: set[int]
+    calls: set[int] = set()
     tensors = [Tensor(file, each, buffers) for each in file.tables(table, 0)]
     inputs, outputs = file.numbers(table, 1, "<i"), file.numbers(table, 2, "<i")
     for indices, words in ((inputs, "input"), (outputs, "output")):
@@ -187,8 +193,7 @@ def _graph(file, table, codes, buffers, graphs):
                 calls.add(operator.option(slot))
             if calls and not 0 <= min(calls) <= max(calls) < graphs:
                 raise ValueError("it calls a graph that is not there")
-            if operator.rule:
-                check_operator(operator)
+            check_operator(operator)
         except ValueError as error:
             name = ", " + operator.name if operator else ""
             raise ValueError("operator %d%s: %s" % (place, name, error)) from None
@@ -198,7 +203,7 @@ def _graph(file, table, codes, buffers, graphs):
     return calls
 
 
-def _order(operator, tensors, computed, inputs):
+def _order(operator: Operator, tensors: list[Tensor], computed: set[int], inputs: set[int]) -> None:
     """Each tensor is computed before it is read, once, and no operator writes to a constant or to the graph's input."""
     for n in operator.indices[0]:
         if n >= 0 and n not in computed and operator.rule:  # an accelerator's own operator has memory of its own
@@ -211,7 +216,7 @@ def _order(operator, tensors, computed, inputs):
         computed.add(n)
 
 
-def with_axes_inside(content):
+def with_axes_inside(content: bytes) -> bytes:
     """The model with the axis of scales along which a bias has none as 0: older converters wrote its filter's, and newer
     interpreters refuse that. The structure must hold."""
     file = FlatFile(content)

@@ -1,6 +1,15 @@
-# What the common operators of a .tflite want: how many tensors, of which types, shapes and scales, and which options. Others
-# are left to the interpreter, whose own checks leave gaps: it divides by a stride of 0, for one.
+# The rules of common operators of a .tflite: number, types, shapes and scales of their tensors, and their options. The
+# interpreter checks other operators itself; its checks have gaps: it divides by a stride of 0, for example.
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .tflite_meaning import Operator, Tensor
+
+    Sizes = Sequence[int | None]  # None: a size that the model leaves open
 
 NAMES = "float32 float16 int32 uint8 int64 string bool int16 complex64 int8 float64 complex128 uint64 resource variant".split()
 FLOAT = (0, 1, 10, 18)  # types by their number in the schema
@@ -18,7 +27,15 @@ class Rule:
     check(operator): raises ValueError. needed: how many of the first inputs may not be left out (the minimum).
     """
 
-    def __init__(self, name, inputs, outputs=1, options=0, check=None, needed=None):
+    def __init__(
+        self,
+        name: str,
+        inputs: int | tuple[int, int],
+        outputs: int | None = 1,
+        options: int = 0,
+        check: Callable[[Operator], None] | None = None,
+        needed: int | None = None,
+    ) -> None:
         self.name = name
         self.minimum, self.maximum = inputs if isinstance(inputs, tuple) else (inputs, inputs)
         self.needed = self.minimum if needed is None else needed
@@ -27,9 +44,11 @@ class Rule:
         self.check = check
 
 
-def check_operator(o) -> None:
-    """ValueError, saying why, for an operator whose rule does not hold."""
+def check_operator(o: Operator) -> None:
+    """ValueError, saying why, for an operator that breaks its rule."""
     rule = o.rule
+    if rule is None:
+        return
     if not rule.minimum <= len(o.inputs) <= rule.maximum:
         raise ValueError("it has %d inputs, want %d to %d" % (len(o.inputs), rule.minimum, rule.maximum))
     if rule.outputs is not None and len(o.outputs) != rule.outputs:
@@ -42,41 +61,41 @@ def check_operator(o) -> None:
         rule.check(o)
 
 
-def _want(holds, words, *values):
+def _want(holds: bool, words: str, *values: Any) -> None:
     if not holds:
         raise ValueError(words % values)
 
 
-def type_name(tensor):
+def type_name(tensor: Tensor) -> str:
     """Its type in words."""
     return NAMES[tensor.type] if 0 <= tensor.type < len(NAMES) else "type %d" % tensor.type
 
 
-def _known(*tensors):
-    """Whether the file says the shape of each."""
+def _all_fixed(*tensors: Tensor) -> bool:
+    """Whether no tensor has an open size."""
     return not any(tensor.open for tensor in tensors)
 
 
-def _shape(tensor, wanted, words="its output"):
+def _shape(tensor: Tensor, expected: Sizes, words: str = "its output") -> None:
     """A tensor's shape; None: a size that is open."""
-    good = len(wanted) == len(tensor.sizes) and all(_fits(*pair) for pair in zip(tensor.sizes, wanted))
-    _want(good, "%s has the shape %s, want %s", words, list(tensor.shape), list(wanted))
+    good = len(expected) == len(tensor.sizes) and all(_fits(*pair) for pair in zip(tensor.sizes, expected))
+    _want(good, "%s has the shape %s, want %s", words, list(tensor.shape), list(expected))
 
 
-def _fits(size, wanted):
-    return size is None or wanted is None or size == wanted
+def _fits(size: int | None, expected: int | None) -> bool:
+    return size is None or expected is None or size == expected
 
 
-def _rank(tensor, rank, words):
+def _rank(tensor: Tensor, rank: int, words: str) -> None:
     _want(len(tensor.shape) == rank, "%s has the shape %s, want %d axes", words, list(tensor.shape), rank)
 
 
-def _same_type(*tensors):
+def _same_type(*tensors: Tensor) -> None:
     types = {tensor.type for tensor in tensors}
     _want(len(types) == 1, "its tensors are of %s, want one type", " and ".join([type_name(tensor) for tensor in tensors]))
 
 
-def _scaled(*tensors):
+def _scaled(*tensors: Tensor) -> None:
     """Each that is quantised has one scale, which arithmetic can use; int16 may be plain numbers."""
     plain = not any(tensor.scales for tensor in tensors)
     for tensor in tensors:
@@ -85,35 +104,37 @@ def _scaled(*tensors):
             _want(good, "tensor %s has the scales %s, want one above 0", tensor.name, list(tensor.scales))
 
 
-def _fused(o, slot):
+def _fused(o: Operator, slot: int) -> None:
     number = o.option(slot, "<b")
     _want(0 <= number <= 5, "a fused activation %d, which does not exist", number)
 
 
-def _positive(o, slots, words):
+def _positive(o: Operator, slots: tuple[int, ...], words: str) -> list[int]:
     numbers = [o.option(slot) for slot in slots]
     _want(min(numbers) > 0 and max(numbers) < 2**20, "%s of %s", words, numbers)
     return numbers
 
 
-def _axis(number, rank, words="an axis"):
+def _axis(number: int, rank: int, words: str = "an axis") -> int:
     _want(-rank <= number < rank, "%s %d of %d", words, number, rank)
     return number % rank
 
 
-def _windows(x, y, padding, sizes, strides, dilations=(1, 1)):
+def _windows(
+    x: Tensor, y: Tensor, padding: int, sizes: Sequence[int], strides: Sequence[int], dilations: Sequence[int] = (1, 1)
+) -> None:
     """The output of windows over a picture has the size that follows."""
     _want(padding in (SAME, VALID), "a padding of %d, which does not exist", padding)
     for axis in (1, 2):
         reach = (sizes[axis - 1] - 1) * dilations[axis - 1] + 1
         size, stride = x.sizes[axis], strides[axis - 1]
         if size is not None:
-            wanted = -(-size // stride) if padding == SAME else (size - reach) // stride + 1
-            good = wanted > 0 and _fits(y.sizes[axis], wanted)
-            _want(good, "its output has %d along axis %d, want %d", y.shape[axis], axis, wanted)
+            expected = -(-size // stride) if padding == SAME else (size - reach) // stride + 1
+            good = expected > 0 and _fits(y.sizes[axis], expected)
+            _want(good, "its output has %d along axis %d, want %d", y.shape[axis], axis, expected)
 
 
-def _weights(x, w, y, bias, channels):
+def _weights(x: Tensor, w: Tensor, y: Tensor, bias: Tensor | None, channels: int) -> None:
     """Types and scales of what has weights."""
     if x.type in FLOAT:
         _want(w.type in (*FLOAT, *INT8), "its weights, tensor %s, are %s", w.name, type_name(w))
@@ -124,16 +145,16 @@ def _weights(x, w, y, bias, channels):
         _scaled(x, y)
         _want(len(w.scales) in (1, channels), "%d scales for %d channels", len(w.scales), channels)
         _want(max(w.scales) <= SCALES[1], "a scale of %g", max(w.scales))
-    if bias is not None and _known(bias):
+    if bias is not None and _all_fixed(bias):
         _want(bias.size == channels, "a bias of %d numbers for %d channels", bias.size, channels)
 
 
-def _conv(o):
+def _conv(o: Operator) -> None:
     x, w, y = o.inputs[0], o.inputs[1], o.outputs[0]
     bias = o.inputs[2] if len(o.inputs) > 2 else None
     for tensor, words in ((x, "its input"), (w, "its filter"), (y, "its output")):
         _rank(tensor, 4, words)
-    depthwise = o.rule.options == 2
+    depthwise = o.code == 4
     strides = _positive(o, (2, 1), "strides")
     slots = (6, 5) if depthwise else (5, 4)
     dilations = [o.option(slot, "<i", 1) for slot in slots]
@@ -142,8 +163,14 @@ def _conv(o):
     channels, depth = w.shape[3 if depthwise else 0], x.sizes[3]
     _want(min(w.shape) > 0 and (depth is None or depth > 0), "an input of %s by a filter of %s", list(x.shape), list(w.shape))
     if depthwise:
-        many = _positive(o, (3,), "multipliers")[0]
-        _want(w.shape[0] == 1 and _fits(depth, channels // many), "%d channels from %d times %d", channels, x.shape[3], many)
+        multiplier = _positive(o, (3,), "multipliers")[0]
+        _want(
+            w.shape[0] == 1 and _fits(depth, channels // multiplier),
+            "%d channels from %d times %d",
+            channels,
+            x.shape[3],
+            multiplier,
+        )
     elif depth is not None:
         _want(depth % w.shape[3] == 0, "a filter of %d channels for %d", w.shape[3], depth)
         _want(channels % (depth // w.shape[3]) == 0, "%d channels in %d groups", channels, depth // w.shape[3])
@@ -152,7 +179,7 @@ def _conv(o):
     _weights(x, w, y, bias, channels)
 
 
-def _pool(o):
+def _pool(o: Operator) -> None:
     x, y = o.inputs[0], o.outputs[0]
     _rank(x, 4, "its input")
     _rank(y, 4, "its output")
@@ -163,26 +190,26 @@ def _pool(o):
     _shape(y, [x.sizes[0], None, None, x.sizes[3]])
 
 
-def _dense(o):
+def _dense(o: Operator) -> None:
     x, w, y = o.inputs[0], o.inputs[1], o.outputs[0]
     bias = o.inputs[2] if len(o.inputs) > 2 else None
     _rank(w, 2, "its weights")
     _fused(o, 0)
     outputs, inputs = w.shape
-    if _known(x, w, y):
+    if _all_fixed(x, w, y):
         _want(inputs > 0 and outputs > 0 and x.size % inputs == 0, "weights of %s for %s", list(w.shape), list(x.shape))
         _want(y.size == x.size // inputs * outputs, "its output has the shape %s", list(y.shape))
     if o.option(1, "<b") == 0:  # else in an order of a processor's own
         _weights(x, w, y, bias, outputs)
 
 
-def _elementwise(o):
+def _elementwise(o: Operator) -> None:
     x, y = o.inputs[0], o.outputs[0]
-    if _known(x, y):
+    if _all_fixed(x, y):
         _want(x.size == y.size, "of %s it gives %s", list(x.shape), list(y.shape))
 
 
-def _unary(o):
+def _unary(o: Operator) -> None:
     """A function of each number."""
     _elementwise(o)
     _same_type(o.inputs[0], o.outputs[0])
@@ -191,18 +218,18 @@ def _unary(o):
         _want(isfinite(o.option(0, "<f")), "an alpha of %g", o.option(0, "<f"))
 
 
-def _quantize(o):
+def _quantize(o: Operator) -> None:
     _elementwise(o)
     _want(o.outputs[0].type in (*QUANTISED, 2, 17), "its output is %s", type_name(o.outputs[0]))
     _scaled(o.inputs[0], o.outputs[0])
 
 
-def _dequantize(o):
+def _dequantize(o: Operator) -> None:
     _elementwise(o)
     _want(o.outputs[0].type in FLOAT, "its output is %s", type_name(o.outputs[0]))
 
 
-def _softmax(o):
+def _softmax(o: Operator) -> None:
     x, y = o.inputs[0], o.outputs[0]
     _elementwise(o)
     beta = o.option(0, "<f")
@@ -215,7 +242,7 @@ def _softmax(o):
         _same_type(x, y)
 
 
-def _pair(o):
+def _pair(o: Operator) -> None:
     """Two inputs number by number, one of them repeated (broadcast) where it has 1 along an axis."""
     first, second, y = o.inputs[0], o.inputs[1], o.outputs[0]
     _same_type(first, second, *([y] if o.code not in COMPARISONS else []))
@@ -228,15 +255,15 @@ def _pair(o):
     if o.code in (55, 57):
         _scaled(*[tensor for tensor in (first, second, y) if tensor.scales])
     rank = max(len(first.shape), len(second.shape))
-    wanted = []
+    expected = []
     for a, b in zip(*[[1] * (rank - len(tensor.shape)) + tensor.sizes for tensor in (first, second)]):
         repeats = None in (a, b) or a == b or 1 in (a, b)
         _want(repeats, "of %s and %s, neither of which repeats to the other", list(first.shape), list(second.shape))
-        wanted.append(None if None in (a, b) else b if a == 1 else a)
-    _shape(y, wanted)
+        expected.append(None if None in (a, b) else b if a == 1 else a)
+    _shape(y, expected)
 
 
-def _concatenation(o):
+def _concatenation(o: Operator) -> None:
     y = o.outputs[0]
     _want(len(o.inputs) > 0 and None not in o.inputs, "nothing to put together")
     _fused(o, 1)
@@ -249,27 +276,27 @@ def _concatenation(o):
     _want(None in along or sum(along[1:]) == along[0], "%s along axis %d, want %s", along[1:], axis, along[0])
 
 
-def _moved(o):
+def _moved(o: Operator) -> None:
     """Another order, or part, of the same numbers."""
     _same_type(o.inputs[-1] if o.code == 49 else o.inputs[0], *o.outputs)
 
 
-def _reshape(o):
+def _reshape(o: Operator) -> None:
     _moved(o)
     _elementwise(o)
 
 
-def _pad(o):
+def _pad(o: Operator) -> None:
     x, amounts, y = o.inputs[0], o.inputs[1], o.outputs[0]
     _moved(o)
     _want(list(amounts.shape) == [len(x.shape), 2] or amounts.open, "amounts of the shape %s", list(amounts.shape))
     if amounts.values:
         _want(min(amounts.values) >= 0, "it pads by %d", min(amounts.values))
         around = [before + after for before, after in zip(amounts.values[::2], amounts.values[1::2])]
-        _shape(y, [None if size is None else size + more for size, more in zip(x.sizes, around)])
+        _shape(y, [None if size is None else size + added for size, added in zip(x.sizes, around)])
 
 
-def _reduced(o):
+def _reduced(o: Operator) -> None:
     x = o.inputs[0]
     _want(o.inputs[1].type == 2, "its axes are %s", type_name(o.inputs[1]))
     _same_type(x, o.outputs[0])
@@ -279,7 +306,7 @@ def _reduced(o):
         _axis(axis, len(x.shape))
 
 
-def _transpose(o):
+def _transpose(o: Operator) -> None:
     x, order, y = o.inputs[0], o.inputs[1], o.outputs[0]
     _moved(o)
     if order.values:
@@ -289,7 +316,7 @@ def _transpose(o):
         _shape(y, [x.sizes[n] for n in axes])
 
 
-def _slice(o):
+def _slice(o: Operator) -> None:
     x, begin, size = o.inputs
     _moved(o)
     _want(
@@ -300,14 +327,14 @@ def _slice(o):
             _want(full is None or (0 <= at <= full and -1 <= count <= full - at), "%d from %d of %s", count, at, full)
 
 
-def _strided_slice(o):
+def _strided_slice(o: Operator) -> None:
     x, begin, end, strides = o.inputs
     _moved(o)
-    _want(begin.size == end.size == strides.size <= 8 or not _known(begin, end, strides), "places of different lengths")
+    _want(begin.size == end.size == strides.size <= 8 or not _all_fixed(begin, end, strides), "places of different lengths")
     _want(0 not in (strides.values or ()), "a stride of 0")
 
 
-def _split(o):
+def _split(o: Operator) -> None:
     x, axis = (o.inputs[1], o.inputs[0]) if o.code == 49 else (o.inputs[0], o.inputs[2])
     _moved(o)
     _want(o.option(0) == len(o.outputs) > 0, "%d outputs, want %d", len(o.outputs), o.option(0))
@@ -319,20 +346,24 @@ def _split(o):
         _want(None in along or sum(along[1:]) == along[0], "%s along axis %d, want %s", along[1:], n, along[0])
 
 
-def _pack(o):
+def _pack(o: Operator) -> None:
     y = o.outputs[0]
     _want(len(o.inputs) == o.option(0) > 0 and None not in o.inputs, "%d inputs, want %d", len(o.inputs), o.option(0))
     _same_type(*o.inputs, y)
     axis = _axis(o.option(1), len(o.inputs[0].shape) + 1)
     for x in o.inputs:
         _want(
-            not _known(x, y) or x.size * len(o.inputs) == y.size, "%d of %s are not %s", len(o.inputs), list(x.shape), y.shape
+            not _all_fixed(x, y) or x.size * len(o.inputs) == y.size,
+            "%d of %s are not %s",
+            len(o.inputs),
+            list(x.shape),
+            y.shape,
         )
-    if _known(y, *o.inputs):
+    if _all_fixed(y, *o.inputs):
         _want(y.shape[axis] == len(o.inputs), "%d along axis %d", y.shape[axis], axis)
 
 
-def _unpack(o):
+def _unpack(o: Operator) -> None:
     x = o.inputs[0]
     _moved(o)
     axis = _axis(o.option(1), len(x.shape))
@@ -340,7 +371,7 @@ def _unpack(o):
     _want(_fits(x.sizes[axis], o.option(0)), "%d outputs of %d", o.option(0), x.shape[axis])
 
 
-def _tile(o):
+def _tile(o: Operator) -> None:
     x, times, y = o.inputs[0], o.inputs[1], o.outputs[0]
     _moved(o)
     if times.values:
@@ -348,7 +379,7 @@ def _tile(o):
         _shape(y, [None if size is None else size * n for size, n in zip(x.sizes, times.values)])
 
 
-def _resize(o):
+def _resize(o: Operator) -> None:
     x, size, y = o.inputs[0], o.inputs[1], o.outputs[0]
     _moved(o)
     _rank(x, 4, "its input")
@@ -357,7 +388,7 @@ def _resize(o):
         _shape(y, [x.sizes[0], *size.values, x.sizes[3]])
 
 
-def _blocks(o):
+def _blocks(o: Operator) -> None:
     x, y = o.inputs[0], o.outputs[0]
     _moved(o)
     _rank(x, 4, "its input")
@@ -373,7 +404,7 @@ def _blocks(o):
         _shape(y, [batch, height // block, width // block, depth * block**2])
 
 
-def _batches(o):
+def _batches(o: Operator) -> None:
     """SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND."""
     x, block, around = o.inputs
     _moved(o)
@@ -384,7 +415,7 @@ def _batches(o):
     _want(min(block.values or (1,)) > 0 and min(around.values or (0,)) >= 0, "blocks of %s", block.values)
 
 
-def _matmul(o):
+def _matmul(o: Operator) -> None:
     first, second, y = o.inputs[0], o.inputs[1], o.outputs[0]
     _want(len(first.shape) >= 2 and len(second.shape) >= 2, "of %s and %s", list(first.shape), list(second.shape))
     if first.type in QUANTISED:
@@ -393,7 +424,7 @@ def _matmul(o):
     _want(_fits(*inner), "rows of %s by columns of %s", *inner)
 
 
-def _lstm(o):
+def _lstm(o: Operator) -> None:
     _want(len(o.inputs) in (20, 24), "%d inputs, want 20 or 24", len(o.inputs))
     x, y = o.inputs[0], o.outputs[0]
     _rank(x, 3, "its input")
@@ -422,7 +453,7 @@ def _lstm(o):
         _want(len(o.indices[2]) == 5 and min(o.indices[2]) >= 0, "%d intermediates, want 5", len(o.indices[2]))
 
 
-def _gather(o):
+def _gather(o: Operator) -> None:
     x = o.inputs[0]
     _same_type(x, o.outputs[0])
     axis = _axis(o.option(0), len(x.shape))
@@ -430,7 +461,7 @@ def _gather(o):
         _want(x.sizes[axis] is None or 0 <= n < x.sizes[axis], "place %d of %d", n, x.shape[axis])
 
 
-def _assign(o):
+def _assign(o: Operator) -> None:
     _want(o.inputs[0].type in (2, 13), "a variable's handle is %s", type_name(o.inputs[0]))
 
 

@@ -1,5 +1,7 @@
 # The first inferences of an unknown .tflite, in a process of its own: what crashes TFLite although the file passed every check
 # (tflite_check.py) ends that process, and is an error here.
+from __future__ import annotations
+
 import os
 import select
 import signal
@@ -8,6 +10,7 @@ import sys
 import threading
 import warnings
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +20,10 @@ from .tflite_meaning import with_axes_inside
 WAIT_S = 180  # for a trial; a process that hangs is killed
 LONGEST = 2000  # bytes of an error's text
 ENDED = "the interpreter ends on it (%s): the file is damaged, or its kernels cannot compute this model"
-_known = set()  # type: set[tuple]  # digests of what passed in this process
+_passed: set[tuple[bytes, str]] = set()  # digests and kernels of the models that passed in this process
 
 
-def open_interpreter(content, resolver):
+def open_interpreter(content: bytes, resolver: str) -> Any:
     """An interpreter of one thread, its tensors allocated. resolver: the name of an OpResolverType."""
     content = with_axes_inside(content)
     kind = OpResolverType[resolver]
@@ -29,13 +32,13 @@ def open_interpreter(content, resolver):
     return interpreter
 
 
-def try_first(content, resolver) -> None:
+def try_first(content: bytes, resolver: str) -> None:
     """Run a model, the first time it is seen, in another process. Arguments as open_interpreter()'s.
 
     Raises ValueError, saying why, where the interpreter refuses it, fails, ends or hangs.
     """
     digest = sha256(content).digest(), resolver
-    if digest in _known:
+    if digest in _passed:
         return
     # a process of several threads cannot be forked safely; one under an emulator may not be able to start another program
     if threading.active_count() > 1:
@@ -47,10 +50,10 @@ def try_first(content, resolver) -> None:
         reason = _forked(content, resolver)
     if reason:
         raise ValueError(reason)
-    _known.add(digest)
+    _passed.add(digest)
 
 
-def _trial(content, resolver):
+def _trial(content: bytes, resolver: str) -> str:
     """Two inferences, on numbers at random and on the greatest there are; what the interpreter says against it, or ""."""
     try:
         interpreter = open_interpreter(content, resolver)
@@ -67,7 +70,7 @@ def _trial(content, resolver):
     return ""
 
 
-def _numbers(rng, shape, dtype, greatest):
+def _numbers(rng: Any, shape: Any, dtype: Any, greatest: bool) -> Any:
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if greatest:
@@ -78,7 +81,7 @@ def _numbers(rng, shape, dtype, greatest):
     return np.zeros(shape, dtype)
 
 
-def _confine():
+def _confine() -> None:
     """In the child: no words on the terminal, no core dump, no more memory than the machine has."""
     import faulthandler
 
@@ -100,7 +103,7 @@ def _confine():
         pass
 
 
-def _forked(content, resolver):
+def _forked(content: bytes, resolver: str) -> str:
     """The trial in a fork of this process; why the model cannot be used, or ""."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -128,18 +131,18 @@ def _forked(content, resolver):
     return _reason(text, -(status & 127) or status >> 8)
 
 
-def _read(reader):
+def _read(reader: int) -> bytes | None:
     """What the child writes until it ends; None where it does not within WAIT_S."""
     text = b""
     while select.select([reader], [], [], WAIT_S)[0]:
-        more = os.read(reader, LONGEST)
-        if not more:
+        chunk = os.read(reader, LONGEST)
+        if not chunk:
             return text
-        text += more
+        text += chunk
     return None
 
 
-def _started(content, resolver):
+def _started(content: bytes, resolver: str) -> str:
     """As _forked(), in a new interpreter of Python's. OSError where none can be started."""
     if not sys.executable:
         raise OSError("this process does not know its Python")
@@ -154,7 +157,7 @@ def _started(content, resolver):
     return _reason(run.stdout, run.returncode)
 
 
-def _reason(text, status):
+def _reason(text: bytes | None, status: int) -> str:
     if text is None:
         return ENDED % ("no answer in %d s" % WAIT_S)
     if status < 0:

@@ -145,4 +145,4 @@ def _of_labels(values: np.ndarray, event: int | None) -> np.ndarray:
     """Scores of a model that answers with the class itself, without a probability."""
     if event is None or values.shape[1] != 1:
         raise ValueError("its output is a class; want its probabilities: name that output, URL#OUTPUT")
-    return (values[:, 0] == event).astype(float)
+    return np.asarray(values[:, 0] == event, float)
