@@ -10,7 +10,7 @@ from scripted import running
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.node import store
-from h2t2.node.snapshot import ModelState
+from h2t2.node.model_state import ModelState
 from h2t2_tools.common import places
 from h2t2_tools.model import bundle
 

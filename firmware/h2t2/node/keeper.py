@@ -7,7 +7,7 @@ if 0:  # for type checkers
     from collections.abc import Callable
 
     from ..core.policy import Policy
-    from .snapshot import ModelState
+    from .model_state import ModelState
     from .store import Store
 
 MISMATCH = ("fresh", "stop")  # reactions to a snapshot of another kind, size, version or settings

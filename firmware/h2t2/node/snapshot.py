@@ -1,13 +1,12 @@
-# Snapshots: the state of a policy, or of a streaming model, as bytes, written and read a stretch at a time, so that a full heap
-# has room for it. core/policy.py defines the state of a policy; store.py knows where snapshots lie, keeper.py when to save one.
+# Snapshots: the state of a policy as bytes, written and read a stretch at a time, so that a full heap has room for it.
+# core/policy.py defines the state; store.py knows where snapshots lie, keeper.py when to save one.
 from struct import calcsize, pack, pack_into, unpack_from
 
 if 0:  # for type checkers
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ..core.policy import Policy
-    from ..ldl.bundle import Int8Model
-    from .store import Content, Store
+    from .store import Content
 
 VERSION = 5
 _HEADER = "<4sBBHI"  # magic, version, kind, number of costs and settings, bytes of the body (these and the state, int32 each)
@@ -122,34 +121,3 @@ def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> b
     if changed:
         policy.set_cost_list(costs)
     return changed
-
-
-class ModelState:
-    """Saves the state of a streaming model beside the policy, so that the stream continues after a restart.
-
-    Args:
-        ldl: An Int8Model whose bundle has variables.
-        store: A store of its own.
-        log: Called with a line of text.
-
-    Raises:
-        ValueError: The model keeps no state, or one that the runtime cannot read.
-    """
-
-    def __init__(self, ldl: "Int8Model", store: "Store", log: "Callable[[str], object]" = print):
-        if not getattr(ldl, "state_size", 0):
-            raise ValueError("snapshot_ldl: the local model keeps no state, or is no bundle (.h2m)")
-        self.ldl = ldl
-        self.store = store
-        self.key = pack("<I", ldl.checksum)  # a state belongs to one bundle
-        try:
-            blob = store.load()
-            if blob and blob[:4] == self.key:
-                ldl.restore(blob[4:])
-        except (ValueError, OSError) as error:
-            log("the local model's state is not taken up: %s" % error)
-
-    def save(self) -> None:
-        """Write the state over the older of two; OSError where it cannot be written."""
-        ldl = self.ldl
-        self.store.write(4 + ldl.state_size, (self.key, memoryview(ldl.arena)[: ldl.state_size]))

@@ -15,10 +15,8 @@ from ..link.cost import LinkCost
 from . import board
 from .keeper import Keeper
 from .node import Node
-from .recorded import Recorded
 from .sensing import Sensing
 from .service import SOURCES, Service
-from .snapshot import ModelState
 from .state import summary
 from .store import file_store
 
@@ -29,6 +27,7 @@ if 0:  # for type checkers
     from ..core.policy import Policy
     from ..link.link import Link
     from .app import App
+    from .model_state import ModelState
     from .update import Updates
 
     Config = dict[str, Any]
@@ -98,6 +97,8 @@ def service(
     if sensor is None:
         if "records" not in config:
             raise ValueError("config.json: no entry app or records")
+        from .recorded import Recorded
+
         sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     node = _node(config, policy, ldl, link, act=act, log=log)
     sleep = None
@@ -141,6 +142,8 @@ def _open_model(
     if config.get("snapshot_ldl"):
         if not config.get("snapshot"):
             raise ValueError("snapshot_ldl: there is no snapshot that it could go with")
+        from .model_state import ModelState
+
         model_state = ModelState(ldl, file_store(config["snapshot"] + ".ldl"), log)
     if classes > 2:
         from ..ldl.class_scores import ClassScores
