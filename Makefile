@@ -36,13 +36,12 @@ test-all: setup
 	$(MAKE) whole
 	$(MAKE) -j2 test-train test-oracle
 	$(MAKE) -j2 fuzz docs
-	$(MAKE) $(COVERAGE)/units
 	$(MAKE) coverage
 	$(MAKE) pythons
 
 PYTEST := pytest -n auto --dist worksteal --quick
 MINOR = $$($(BIN)/python -c 'import sys; print("3.%d" % sys.version_info[1])')
-# Every Python process of a suite measures its branches, also the commands that tests start: coverage.py's .pth file reads
+# Every Python process of a measured suite records its branches, also the commands that tests start: coverage.py's .pth file reads
 # COVERAGE_PROCESS_START. $(1): the name of the suite's data; $(2): the arguments of pytest.
 COVERAGE := $(CURDIR)/results/coverage
 define measured
@@ -53,14 +52,10 @@ define measured
 endef
 
 units: setup
-	$(call measured,units,-m "not whole" --junitxml=results/suites/quick-$(MINOR).xml)
+	$(BIN)/$(PYTEST) -m "not whole" --junitxml=results/suites/quick-$(MINOR).xml
 
 whole: setup
 	$(call measured,whole,-m whole --junitxml=results/suites/whole-$(MINOR).xml)
-
-# the quick suite's data, as `make test` left them if no source has changed since
-$(COVERAGE)/units: $(shell find firmware host_tools tests hil -name '*.py')
-	$(MAKE) units
 
 # all damaged .tflite files through whatever reads them
 mutations: setup
@@ -70,10 +65,12 @@ mutations: setup
 times: setup
 	$(BIN)/python host_tools/suite_times.py
 
-# Fails below the limits. pyproject.toml lists the files that are left out, with the reasons
+# The branches that the whole suite and the tests of less than a second run: measuring doubles the time of the quick suite. Fails
+# below the limits. pyproject.toml lists the files that are left out, with the reasons
 REPORT = COVERAGE_FILE=$(COVERAGE)/all $(BIN)/coverage report --skip-covered --sort=cover
 coverage: setup
-	COVERAGE_FILE=$(COVERAGE)/all $(BIN)/coverage combine -q --keep $(wildcard $(COVERAGE)/units $(COVERAGE)/whole)
+	$(call measured,fast,-q -m "not slow and not whole")
+	COVERAGE_FILE=$(COVERAGE)/all $(BIN)/coverage combine -q --keep $(COVERAGE)/fast $(COVERAGE)/whole
 	$(REPORT) --include='*/h2t2_tools/*' --fail-under=90
 	$(REPORT) --include='*/firmware/h2t2/*' --fail-under=95
 
