@@ -69,13 +69,14 @@ def test_broker_stopped_and_started_again(board, material, rdl, mosquitto, figur
 
 # one sample each 40 ms, so that the run spans the outage
 SLOW = """import time
+import h2t2.node.recorded
 import h2t2.node.start
 from h2t2.node.recorded import Recorded
 class Slow(Recorded):
     def __call__(self):
         time.sleep(0.04)
         return Recorded.__call__(self)
-h2t2.node.start.Recorded = Slow
+h2t2.node.recorded.Recorded = Slow
 h2t2.node.start.main()
 """
 

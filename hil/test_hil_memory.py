@@ -15,7 +15,7 @@ from h2t2_tools.boards.repl import RawRepl
 @needs("memory")
 def test_the_heap_is_what_flash_says(board, material, figures):
     """gc.mem_free() on the Pico before and after a node is put together, beside what `flash --dry-run` says."""
-    made = material(20, snapshot="", log="")
+    made = material(20, snapshot="", log_file="")
     said = flash.needed(KINDS["pico"], made.contents_serial())
     if said is None:
         pytest.skip("the figure is measured on emulated ARM: h2t2 emulators --install")

@@ -258,7 +258,7 @@ def test_what_cannot_be_is_said(said, tmp_path):
     status, words = refused("--history", "bad.db", "--broker", said.url)
     assert status == 2 and "bad.db" in words
     status, words = refused("--port", said.url.rpartition(":")[2], "--broker", said.url)
-    assert status == 2 and "something listens there" in words
+    assert status == 2 and "another program listens there" in words
     (tmp_path / "empty").write_text("")
     (tmp_path / "empty").chmod(0o600)
     status, words = refused("--command", "--token-file", "empty", "--broker", said.url)

@@ -37,7 +37,7 @@ def test_bench_device_counts_on_a_cortex_m3(monkeypatch):
     rows, again = on_boards.measure(print), on_boards.measure(print)
     assert rows == again and {row["unit"] for row in rows} == {"instructions"}
     counts = {row["what"]: row["count"] for row in rows}
-    assert {*on_boards.WHAT.values()} <= {*counts} and all(count > 0 for count in counts.values())
+    assert {*on_boards.LABELS.values()} <= {*counts} and all(count > 0 for count in counts.values())
     products = {row["what"]: row["macs"] for row in rows if row["macs"]}
     found = inspect(places.models() / "chest_xray/ldl.tflite")["multiply_accumulates"]
     assert sum(macs for what, macs in products.items() if what.startswith("chest_xray")) == found

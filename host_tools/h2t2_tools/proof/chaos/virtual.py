@@ -55,7 +55,7 @@ class VirtualTime:
         link: Any = self.running.node.link
         if not link.is_connected() or not link.workers():
             return True
-        return bool(self.running.node.in_flight) or ticks_diff(link.pinged, link.heard) > 0
+        return bool(self.running.node.in_flight) or ticks_diff(link.pinged_at, link.heard_at) > 0
 
 
 class _Poller:
