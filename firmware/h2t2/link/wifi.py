@@ -149,90 +149,108 @@ class Station:
             pass
 
 
+class RadioLink:
+    """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set.
+
+    radio_class() puts it before the class that connects, which is its `parent`.
+    """
+
+    if 0:  # the members of the parent, for type checkers
+        parent: "Any"
+        state: int
+        since: int
+        keep_ms: int
+        trouble: str
+        host: str
+        tls: "Any"
+        backoff: Backoff
+        _drop: "Callable[[str], None]"
+
+    def __init__(
+        self,
+        station: Station,
+        open_server: "Callable[[], TimeServer | None]",
+        *arguments: "Any",
+        **options: "Any"
+    ) -> None:  # fmt: skip
+        """open_server: opens the TimeServer, whose module is in memory only while the clock is set. Others: MqttLink's."""
+        self.parent.__init__(self, *arguments, **options)
+        self.station = station
+        self.open_server = open_server
+        self.time_server = open_server()
+        self.hold_ms = self.right_until = 0  # how long, and until when, the clock is right
+        self.outlives_ms = self.keep_ms >> 1
+        self.connect_ms = CONNECT_MS
+        self.lead_ms = CONNECT_MS + SPARE_MS
+        self.began: "int | None" = None  # when the radio was switched on; None: it is off, or its time is measured
+        self.joined = False
+
+    def is_connecting(self) -> bool:
+        if self.station.is_joining() or DOWN < self.state < UP:
+            return True
+        return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
+
+    def hold(self) -> None:
+        self.station.hold()
+
+    def close(self) -> None:
+        """Say farewell, and switch the radio off. The next call of another member switches it on again."""
+        self.parent.close(self)
+        self.station.off()
+        self.joined = False
+        self.began = None
+        self.trouble = self.station.trouble
+
+    def _advance(self, wait_ms: int) -> None:
+        if self._is_ready():
+            self.parent._advance(self, wait_ms)
+            if self.state == UP and self.began is not None:
+                self.connect_ms = longest(self.connect_ms, self.began)
+                self.lead_ms = self.connect_ms + SPARE_MS
+                self.began = None
+            return
+        if self.state != DOWN:
+            self._drop(self.trouble)
+        if wait_ms:
+            sleep(min(wait_ms, 20) / 1000)
+
+    def _is_ready(self) -> bool:
+        """Whether MqttLink may connect. Otherwise `trouble` is the reason, "" while that may still change."""
+        station = self.station
+        if self.began is None and station.state == OFF:
+            self.began = ticks_ms()
+        joined = station.advance()
+        if joined != self.joined:
+            self.joined = joined
+            self.trouble = ""
+            self.backoff.reset()
+            self.since = ticks_ms()
+        if not joined:
+            self.trouble = station.trouble
+            return False
+        server = self.time_server
+        if not server:
+            if self.hold_ms and not remaining(self.right_until, self.hold_ms):
+                self.time_server = self.open_server()
+        elif not server.advance():
+            if self.tls:
+                self.trouble = server.trouble
+                return False
+        elif server.hold_ms:
+            self.hold_ms = server.hold_ms
+            self.right_until = ticks_add(ticks_ms(), self.hold_ms)
+            self.time_server = None
+            forget("link.ntp")
+            if self.host < ":":
+                forget("link.names")
+        return True
+
+
 def radio_class(base: "type[MqttLink]") -> "type":
     """The Radio that connects by `base`: mqtt.MqttLink, or the one of names."""
 
-    class Radio(base):  # type: ignore[valid-type, misc]
-        """The link on a wireless network: it connects once the network is joined and, for TLS, the clock is set."""
-
-        def __init__(
-            self,
-            station: Station,
-            open_server: "Callable[[], TimeServer | None]",
-            *arguments: "Any",
-            **options: "Any"
-        ) -> None:  # fmt: skip
-            """open_server: opens the TimeServer, whose module is in memory only while the clock is set. Others: MqttLink's."""
-            base.__init__(self, *arguments, **options)
-            self.station = station
-            self.open_server = open_server
-            self.time_server = open_server()
-            self.hold_ms = self.right_until = 0  # how long, and until when, the clock is right
-            self.outlives_ms = self.keep_ms >> 1
-            self.connect_ms = CONNECT_MS
-            self.lead_ms = CONNECT_MS + SPARE_MS
-            self.began: "int | None" = None  # when the radio was switched on; None: it is off, or its time is measured
-            self.joined = False
-
-        def is_connecting(self) -> bool:
-            if self.station.is_joining() or DOWN < self.state < UP:
-                return True
-            return bool(self.joined and self.tls and self.time_server and self.time_server.is_asking())
-
-        def hold(self) -> None:
-            self.station.hold()
-
-        def close(self) -> None:
-            """Say farewell, and switch the radio off. The next call of another member switches it on again."""
-            base.close(self)
-            self.station.off()
-            self.joined = False
-            self.began = None
-            self.trouble = self.station.trouble
-
-        def _advance(self, wait_ms: int) -> None:
-            if self._is_ready():
-                base._advance(self, wait_ms)
-                if self.state == UP and self.began is not None:
-                    self.connect_ms = longest(self.connect_ms, self.began)
-                    self.lead_ms = self.connect_ms + SPARE_MS
-                    self.began = None
-                return
-            if self.state != DOWN:
-                self._drop(self.trouble)
-            if wait_ms:
-                sleep(min(wait_ms, 20) / 1000)
-
-        def _is_ready(self) -> bool:
-            """Whether MqttLink may connect. Otherwise `trouble` is the reason, "" while that may still change."""
-            station = self.station
-            if self.began is None and station.state == OFF:
-                self.began = ticks_ms()
-            joined = station.advance()
-            if joined != self.joined:
-                self.joined = joined
-                self.trouble = ""
-                self.backoff.reset()
-                self.since = ticks_ms()
-            if not joined:
-                self.trouble = station.trouble
-                return False
-            server = self.time_server
-            if not server:
-                if self.hold_ms and not remaining(self.right_until, self.hold_ms):
-                    self.time_server = self.open_server()
-            elif not server.advance():
-                if self.tls:
-                    self.trouble = server.trouble
-                    return False
-            elif server.hold_ms:
-                self.hold_ms = server.hold_ms
-                self.right_until = ticks_add(ticks_ms(), self.hold_ms)
-                self.time_server = None
-                forget("link.ntp")
-                if self.host < ":":
-                    forget("link.names")
-            return True
+    class Radio(RadioLink, base):  # type: ignore[valid-type, misc]
+        parent = base
 
     return Radio
 

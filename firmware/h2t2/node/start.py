@@ -95,11 +95,7 @@ def service(
         act = app.act
     patient = config.get("patient", sensor is None or (app is not None and app.patient))  # whether samples can wait
     if sensor is None:
-        if "records" not in config:
-            raise ValueError("config.json: no entry app or records")
-        from .recorded import Recorded
-
-        sensor = Recorded(config["records"], ldl.input_size, size_of(shape) * wire.ITEM[dtype])
+        sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     node = _node(config, policy, ldl, link, act=act, log=log)
     sleep = None
     if config.get("sleep"):
@@ -152,6 +148,14 @@ def _open_model(
     elif "costs" in arguments:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
     return ldl, model_state
+
+
+def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable[[], Any]":
+    if "records" not in config:
+        raise ValueError("config.json: no entry app or records")
+    from .recorded import Recorded
+
+    return Recorded(config["records"], input_size, payload_size)
 
 
 def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: "Act", log: "Log") -> Node:

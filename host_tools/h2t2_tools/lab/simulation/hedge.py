@@ -14,6 +14,70 @@ def _log_add(x: float, y: float) -> float:
     return x + np.log1p(np.exp(y - x)) if x - y < 40 else x
 
 
+@njit
+def _tree(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log-masses and the losses of a tree over intervals; its leaves are the second half."""
+    size = 1
+    while size < len(lengths):
+        size <<= 1
+    mass = np.full(2 * size, -np.inf)
+    loss = np.zeros(2 * size)  # of node n: sum over its left half's ranks of (loss of theta above) - (loss of theta below)
+    for n in range(len(lengths)):
+        mass[size + n] = np.log(lengths[n]) if lengths[n] > 0 else -np.inf
+    for n in range(size - 1, 0, -1):
+        if mass[2 * n + 1] > -np.inf:
+            mass[n] = _log_add(mass[2 * n], mass[2 * n + 1]) if mass[2 * n] > -np.inf else mass[2 * n + 1]
+        else:
+            mass[n] = mass[2 * n]
+    return mass, loss
+
+
+@njit
+def _offload_probability(mass: np.ndarray, loss: np.ndarray, k: int) -> float:
+    """Return the share of the mass above confidence k: walk to leaf k, which is the last that does not offload."""
+    n = 1
+    half = len(mass) >> 2
+    shift = 0.0
+    below = above = -np.inf
+    while half:
+        if k & half:
+            log_mass = mass[2 * n] - shift
+            if log_mass > -np.inf:
+                below = _log_add(below, log_mass) if below > -np.inf else log_mass
+            shift += loss[n]
+            n = 2 * n + 1
+        else:
+            log_mass = mass[2 * n + 1] - shift - loss[n]
+            if log_mass > -np.inf:
+                above = _log_add(above, log_mass) if above > -np.inf else log_mass
+            n = 2 * n
+        half >>= 1
+    log_mass = mass[n] - shift
+    if log_mass > -np.inf:
+        below = _log_add(below, log_mass) if below > -np.inf else log_mass
+    if above == -np.inf:
+        return 0.0
+    if below == -np.inf:
+        return 1.0
+    return float(1.0 / (1.0 + np.exp(min(700.0, below - above))))
+
+
+@njit
+def _lose(mass: np.ndarray, loss: np.ndarray, n: int, step: float) -> None:
+    """Charge the thresholds of the leaves after n with `step` more than those up to n."""
+    while n > 1:
+        is_left = not n & 1
+        n >>= 1
+        if is_left:
+            loss[n] += step
+        right = mass[2 * n + 1]
+        if right > -np.inf:
+            right -= loss[n]
+            mass[n] = _log_add(mass[2 * n], right) if mass[2 * n] > -np.inf else right
+        else:
+            mass[n] = mass[2 * n]
+
+
 @njit_nogil
 def single_threshold(
     ranks: np.ndarray,
@@ -42,60 +106,10 @@ def single_threshold(
     wrong, betas = costs
     eta, epsilon = rates
     psi, zeta = draws
-    size = 1
-    while size < len(lengths):
-        size <<= 1
-    mass = np.full(2 * size, -np.inf)
-    loss = np.zeros(2 * size)  # of node n: sum over its left half's ranks of (loss of theta above) - (loss of theta below)
-    for n in range(len(lengths)):
-        mass[size + n] = np.log(lengths[n]) if lengths[n] > 0 else -np.inf
-    for n in range(size - 1, 0, -1):
-        if mass[2 * n + 1] > -np.inf:
-            mass[n] = _log_add(mass[2 * n], mass[2 * n + 1]) if mass[2 * n] > -np.inf else mass[2 * n + 1]
-        else:
-            mass[n] = mass[2 * n]
+    mass, loss = _tree(lengths)
+    size = len(loss) // 2
     for t in range(len(ranks)):
-        k = ranks[t]
-        # masses below and above the confidence: walk to leaf k, which is the last that does not offload
-        n = 1
-        half = size >> 1
-        shift = 0.0
-        below = above = -np.inf
-        while half:
-            if k & half:
-                log_mass = mass[2 * n] - shift
-                if log_mass > -np.inf:
-                    below = _log_add(below, log_mass) if below > -np.inf else log_mass
-                shift += loss[n]
-                n = 2 * n + 1
-            else:
-                log_mass = mass[2 * n + 1] - shift - loss[n]
-                if log_mass > -np.inf:
-                    above = _log_add(above, log_mass) if above > -np.inf else log_mass
-                n = 2 * n
-            half >>= 1
-        log_mass = mass[n] - shift
-        if log_mass > -np.inf:
-            below = _log_add(below, log_mass) if below > -np.inf else log_mass
-        if above == -np.inf:
-            q = 0.0
-        elif below == -np.inf:
-            q = 1.0
-        else:
-            q = 1.0 / (1.0 + np.exp(min(700.0, below - above)))
+        q = _offload_probability(mass, loss, ranks[t])
         explore = zeta[t] < epsilon
         actions[t] = psi[t] <= q or explore
-        step = eta * (betas[t] - (wrong[t] / epsilon if explore else 0.0))
-        # thresholds of the intervals after k lose `step` more than those up to k
-        n = k + size
-        while n > 1:
-            is_left = not n & 1
-            n >>= 1
-            if is_left:
-                loss[n] += step
-            right = mass[2 * n + 1]
-            if right > -np.inf:
-                right -= loss[n]
-                mass[n] = _log_add(mass[2 * n], right) if mass[2 * n] > -np.inf else right
-            else:
-                mass[n] = mass[2 * n]
+        _lose(mass, loss, ranks[t] + size, eta * (betas[t] - (wrong[t] / epsilon if explore else 0.0)))
