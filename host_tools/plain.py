@@ -88,7 +88,10 @@ def positional_fields(node: ast.ClassDef) -> int:
     decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
     data = any("dataclass" in text and "kw_only=True" not in text for text in decorators)
     named_tuple = any(ast.unparse(base).endswith("NamedTuple") for base in node.bases)
-    return sum(isinstance(field, ast.AnnAssign) for field in node.body) if data or named_tuple else 0
+    if not (data or named_tuple):
+        return 0
+    fields = [ast.unparse(field.annotation) for field in node.body if isinstance(field, ast.AnnAssign)]
+    return fields.index("KW_ONLY") if "KW_ONLY" in fields else len(fields)
 
 
 def docstring_lines(tree: ast.AST) -> set[int]:

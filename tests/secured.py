@@ -31,8 +31,8 @@ class Fleet:
 
     def write(self):
         """The broker's files, from what was issued and taken back by now."""
-        ports = self.devices, self.workers
-        plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], self.folder / "certs", self.client_certs, *ports)
+        certs = self.folder / "certs"
+        plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], certs, self.client_certs, self.devices, worker_port=self.workers)
         self.report = broker_config.write(self.folder / "broker", plan)
 
     def start(self):

@@ -15,8 +15,7 @@ PACKAGES = [str(ROOT / "firmware/h2t2"), str(ROOT / "host_tools/h2t2_tools")]
 # loop nests of kernels: a function a loop would cost a call in the innermost one
 KERNELS = {"conv_2d", "depthwise_conv_2d", "fully_connected", "arithmetic", "batch_matmul", "pool_2d"}
 
-# counts that only fall; issue 35 ends with (4, 0, 0, 0). The crowded signatures are of data classes without kw_only
-PER_THOUSAND, LASTING, LONG, CROWDED = 4, 2, 2, 16
+PER_THOUSAND = 4
 
 
 def findings(check):
@@ -34,17 +33,17 @@ def test_names_say_what_they_name():
     lines = sum(path.read_text(encoding="utf-8").count("\n") for path in plain.python_files(PACKAGES))
     assert 1000 * len(vague) / lines <= PER_THOUSAND, listed(vague)
     lasting = [finding for finding in vague if finding.kind in ("class", "function", "attribute")]
-    assert len(lasting) <= LASTING, listed(lasting)
+    assert not lasting, listed(lasting)
 
 
 def test_no_function_is_longer_than_a_screen():
     long = [finding for finding in findings(plain.long_functions) if finding.name not in KERNELS]
-    assert len(long) <= LONG, listed(long)
+    assert not long, listed(long)
 
 
 def test_no_call_passes_more_than_seven_values_by_position():
     crowded = findings(plain.crowded_signatures)
-    assert len(crowded) <= CROWDED, listed(crowded)
+    assert not crowded, listed(crowded)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +70,7 @@ def test_the_counter_measures_functions_and_signatures(tmp_path):
         + "class Policy:\n    def step(self, a, b, c, d, e, f, g, h): pass\n"
         + "    def named(self, *, a, b, c, d, e, f, g, h): pass\n"
         + f"@dataclass\nclass Row:\n{fields}@dataclass(kw_only=True)\nclass Named:\n{fields}class Pair(NamedTuple):\n{fields}"
+        + f"@dataclass\nclass Mixed:\n    first: int\n    _: KW_ONLY\n{fields}"
     )  # fmt: skip
     assert [(finding.name, finding.number) for finding in plain.long_functions(path)] == [("long", 61)]
     crowded = [(finding.name, finding.number) for finding in plain.crowded_signatures(path)]

@@ -124,7 +124,10 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
 
 def csv_of(name, path):
     """The rows of a kept sample of that device: no cell begins a formula."""
-    sample = store.Sample(1, NOW, name, 3, 7, 0, 0, 1.0, 3, wire.INT8, (2,), "", b"\x01\x02", 1, 2**15)
+    sample = store.Sample(
+        id=1, at=NOW, device=name, model=3, boot=7, sequence=0, chance=0, share=1.0, bin=3,
+        dtype=wire.INT8, shape=(2,), media="", data=b"\x01\x02", label=1, score=2**15,
+    )  # fmt: skip
     export.export([sample], path)
     with path.open(newline="") as file:
         rows = list(csv.reader(file))

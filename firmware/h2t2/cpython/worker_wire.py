@@ -1,5 +1,5 @@
 # The worker's side of the wire format: it reads requests and writes replies.
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from struct import pack, unpack_from
 
 from ..link.wire import (
@@ -46,6 +46,7 @@ class Request:
     boot: int
     sequence: int
     remaining_ms: int
+    _: KW_ONLY
     chance: int
     k: int
     dtype: int
@@ -98,7 +99,18 @@ def decode_request(payload: bytes) -> Request:
         media = name.decode()
     if len(payload) != at + size:
         raise ValueError("request of %d bytes, want %d for shape %s" % (len(payload), at + size, shape))
-    return Request(model, boot, sequence, remaining_ms, chance, k, dtype, shape, media, memoryview(payload)[at:])
+    return Request(
+        model,
+        boot,
+        sequence,
+        remaining_ms,
+        chance=chance,
+        k=k,
+        dtype=dtype,
+        shape=shape,
+        media=media,
+        data=memoryview(payload)[at:],
+    )
 
 
 def encode_reply(status: int, boot: int, sequence: int, label: int, score: int) -> bytes:

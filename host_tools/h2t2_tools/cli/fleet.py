@@ -220,11 +220,11 @@ class Rdl(Connected, Reporting, Daemon):
             self.batch,
             self.wait_ms,
             self.queue,
-            metrics,
-            not self.no_watch,
-            self.hang_after,
-            keep,
-            self.keep_mb,
+            metrics=metrics,
+            watch=not self.no_watch,
+            hang_s=self.hang_after,
+            keep=keep,
+            keep_mb=self.keep_mb,
         )
         return server.serve(source, model_id, self.connection(), options, LOG.info)
 
@@ -343,9 +343,17 @@ class BrokerConfig(Reporting):
         from ..fleet import broker_config
 
         certs = Path(self.certs) if self.certs else None
-        ports = (self.port, self.worker_port)
         workers = broker_config.numbered(self.worker)
-        plan = broker_config.Plan(self.device, workers, certs, self.client_certs, *ports, self.bind, tuple(self.operator))
+        plan = broker_config.Plan(
+            self.device,
+            workers,
+            certs,
+            self.client_certs,
+            self.port,
+            worker_port=self.worker_port,
+            bind=self.bind,
+            operators=tuple(self.operator),
+        )
         report = broker_config.write(Path(self.out), plan, self.owner)
         self.report(report)
         if self.quiet:

@@ -8,7 +8,7 @@ import os
 import pwd
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class Plan:
     certs: Path | None = None
     client_certs: bool = False
     device_port: int = 0
+    _: KW_ONLY
     worker_port: int = 0
     bind: str = "127.0.0.1"
     operators: tuple[str, ...] = (OPERATOR,)

@@ -42,7 +42,7 @@ class Candidate:
     policy: Policy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """What a device will meet.
 
@@ -169,7 +169,7 @@ def _play(
     policies += [Named(policy, name) for policy, name in zip(references, BASELINES)]
     ways = {"shuffled": (draw, horizon), "in order": (ordered, min(horizon, len(trace.label)))}
     jobs = [
-        Job(policy, trace, costs, samples, 0, scenario.runs, (way, policy.name), make)
+        Job(policy, trace, costs, samples, 0, scenario.runs, key=(way, policy.name), make=make)
         for way, (make, samples) in ways.items()
         for policy in policies
     ]

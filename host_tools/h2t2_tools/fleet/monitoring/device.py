@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 from h2t2.link import wire
@@ -88,6 +88,7 @@ class Device:
     boot: int = -1
     since: float = 0.0
     last_message: float = 0.0
+    _: KW_ONLY
     last_decision: float = 0.0
     last_step: Counted | None = None
     state: State | None = None

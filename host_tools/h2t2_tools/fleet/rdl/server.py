@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,7 @@ class Options:
     wait_ms: float = 0.0
     waiting: int = 256
     metrics: tuple[str, int] | None = None
+    _: KW_ONLY
     watch: bool = True
     hang_s: float = HANG_S
     keep: Path | None = None

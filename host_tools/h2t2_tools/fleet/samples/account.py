@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from h2t2.core.numbers import ONE
@@ -63,6 +63,7 @@ class Account:
     is no accuracy."""
 
     bits: int
+    _: KW_ONLY
     first: float = math.inf
     last: float = 0.0
     explored: int = 0

@@ -61,7 +61,7 @@ CREATE INDEX by_time ON samples (at);
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sample:
     """An offloaded sample.
 

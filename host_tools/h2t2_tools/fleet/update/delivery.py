@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from h2t2.node.package import MOST_DATA
@@ -41,6 +41,7 @@ class Delivery:
     device: str
     patience: float
     trial: float
+    _: KW_ONLY
     phase: str = ASKING
     reason: str = ""
     received_bytes: int = 0

@@ -29,7 +29,7 @@ def perform(setting: Setting) -> list[Path]:
     rows: list[dict[str, Any]] = []
     for name in STREAMS:
         jobs = [
-            Job(policy, name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, (policy.name,), make)
+            Job(policy, name, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, runs, key=(policy.name,), make=make)
             for policy in POLICIES
             for beta in BETAS
         ]

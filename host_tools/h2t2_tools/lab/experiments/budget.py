@@ -56,4 +56,4 @@ def _policy(way: str, share: float) -> Policy:
 
 def _job(policy: Policy, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
     name, beta = cell
-    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, cell)
+    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, key=cell)

@@ -30,7 +30,7 @@ def perform(setting: Setting) -> list[Path]:
     for start, starting in STARTS.items():
         for horizon in horizons:
             jobs = [
-                Job(starting(trace, run), trace, Costs.binary(beta, DELTA_FP, DELTA_FN), horizon, run, 1, (name, beta))
+                Job(starting(trace, run), trace, Costs.binary(beta, DELTA_FP, DELTA_FN), horizon, run, 1, key=(name, beta))
                 for name, trace in traces.items()
                 for beta in betas
                 for run in range(setting.runs)

@@ -32,7 +32,16 @@ def perform(setting: Setting) -> list[Path]:
         samples = min(2000, len(trace.label)) if setting.quick else len(trace.label)
         for way, make in WAYS.items():
             jobs = [
-                Job(policy, trace, Costs.binary(beta, DELTA_FP, DELTA_FN), samples, 0, setting.runs, (policy.name,), make)
+                Job(
+                    policy,
+                    trace,
+                    Costs.binary(beta, DELTA_FP, DELTA_FN),
+                    samples,
+                    0,
+                    setting.runs,
+                    key=(policy.name,),
+                    make=make,
+                )
                 for policy in POLICIES
                 for beta in (BETAS[3:4] if setting.quick else BETAS)
             ]

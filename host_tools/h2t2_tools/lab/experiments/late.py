@@ -33,7 +33,7 @@ def perform(setting: Setting) -> list[Path]:
                     longest, lost = (int(value), 0.0) if kind == "delay" else (0, value)
                     trace, making = catalogue.find(name, setting.data), Making(False, longest, lost)
                     key = (policy.name, BETA)
-                    jobs.append(Job(policy, trace, Costs(BETA, MATRIX), setting.samples, 0, setting.runs, key, making))
+                    jobs.append(Job(policy, trace, Costs(BETA, MATRIX), setting.samples, 0, setting.runs, key=key, make=making))
                 each = [row(result) for result in sweep(jobs)]
                 mean = {key: float(np.mean([r[key] for r in each])) for key in ("cost", "cost_sd", "regret")}
                 rows.append({"kind": kind, "value": value, "policy": policy.name, **mean})

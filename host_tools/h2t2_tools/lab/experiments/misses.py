@@ -73,4 +73,4 @@ def _pair(trace: Trace, beta: float, limit: float) -> float:
 
 def _job(policy: Adaptive, traces: dict[str, Trace], cell: tuple[str, float], setting: Setting) -> Job:
     name, beta = cell
-    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, cell)
+    return Job(policy, traces[name], Costs.binary(beta, DELTA_FP, DELTA_FN), setting.samples, 0, setting.runs, key=cell)

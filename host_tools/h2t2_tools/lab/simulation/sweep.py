@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import joblib
@@ -32,6 +32,7 @@ class Job:
     samples: int
     seed: int
     runs: int
+    _: KW_ONLY
     key: tuple[Any, ...] = ()  # handed back with the result
     make: StreamMaker = draw
 
@@ -113,7 +114,7 @@ def grid(
 ) -> list[Job]:
     """Return a job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
     return [
-        Job(policy, trace, Costs.of(beta, matrix), samples, seed, runs, (policy.name, float(beta)), make)
+        Job(policy, trace, Costs.of(beta, matrix), samples, seed, runs, key=(policy.name, float(beta)), make=make)
         for policy in policies
         for beta in betas
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from h2t2.link import wire
@@ -36,6 +36,7 @@ class Source:
 
     path: str
     event: int | None = 1
+    _: KW_ONLY
     resolver: str = "reference"
     scale: float = 1.0
     zero_point: int = 0

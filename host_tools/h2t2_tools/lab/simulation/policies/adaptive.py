@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ class Adaptive(Policy):
     """
 
     bits: int = 4
+    _: KW_ONLY
     window: int = 8
     rdl_fp: float = 0.0
     rdl_fn: float = 0.0

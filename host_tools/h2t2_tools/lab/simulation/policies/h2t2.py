@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class H2T2(Policy):
     """
 
     bits: int = 4
+    _: KW_ONLY
     eta: float = 1.0
     epsilon: float = 0.0
     epsilon_beta: float = 0.0
