@@ -208,10 +208,8 @@ class Policy:
         self.derive()
 
     def _set_numbers(self, numbers: "list[int]") -> None:
-        n = 0
-        for owner, name, _, _ in self.number_rows():
-            setattr(owner, name, numbers[n])
-            n += 1
+        for (owner, name, _, _), number in zip(self.number_rows(), numbers):
+            setattr(owner, name, number)
 
     def _read_arrays(self, state: "Sequence[int]", at: int, store: bool) -> None:
         """Check the arrays in a state that begin at `at`; store them, too, if `store`."""

@@ -158,7 +158,7 @@ def _conv(o: Operator) -> None:
     strides = _positive(o, (2, 1), "strides")
     slots = (6, 5) if depthwise else (5, 4)
     dilations = [o.option(slot, "<i", 1) for slot in slots]
-    _want(0 < min(dilations) and max(dilations) < 2**20, "dilations of %s", dilations)
+    _want(min(dilations) > 0 and max(dilations) < 2**20, "dilations of %s", dilations)
     _fused(o, 4 if depthwise else 3)
     channels, depth = w.shape[3 if depthwise else 0], x.sizes[3]
     _want(min(w.shape) > 0 and (depth is None or depth > 0), "an input of %s by a filter of %s", list(x.shape), list(w.shape))

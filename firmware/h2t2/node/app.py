@@ -114,7 +114,7 @@ class App:
             raise ValueError("remote() gives %s; want bytes, as remote_dtype is raw" % type(numbers).__name__)
         if self.dtype == wire.FLOAT32:
             selected = self.remote.select(numbers)
-            if not all([x - x == 0 for x in selected]):
+            if not all(x - x == 0 for x in selected):
                 raise ValueError("a sample has a number that is not finite")
             return pack("<%df" % len(selected), *selected)
         quantised = self.remote(numbers)

@@ -48,7 +48,7 @@ def spectrum(values: "Sequence[Any]") -> "list[Any]":
     """
     n = len(values)
     real = list(values)
-    exact = all([isinstance(x, int) for x in real])
+    exact = all(isinstance(x, int) for x in real)
     j = 0
     for i in range(1, n):  # put the numbers into bit-reversed order
         bit = n >> 1
@@ -88,7 +88,7 @@ def spectrum(values: "Sequence[Any]") -> "list[Any]":
 def features(values: "Sequence[Any]", names: "Sequence[str]") -> "list[Any]":
     """Return the features of a channel's window, in the order of `names` (of FEATURES)."""
     n = len(values)
-    exact = all([isinstance(x, int) for x in values])
+    exact = all(isinstance(x, int) for x in values)
     total = sum(values)
     numbers = []  # type: list[Any]
     for name in names:
