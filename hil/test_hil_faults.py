@@ -70,14 +70,14 @@ def test_broker_stopped_and_started_again(board, material, rdl, mosquitto, figur
 # one sample each 40 ms, so that the run spans the outage
 SLOW = """import time
 import h2t2.node.recorded
-import h2t2.node.start
+import h2t2.node.run
 from h2t2.node.recorded import Recorded
 class Slow(Recorded):
     def __call__(self):
         time.sleep(0.04)
         return Recorded.__call__(self)
 h2t2.node.recorded.Recorded = Slow
-h2t2.node.start.main()
+h2t2.node.run.main()
 """
 
 
@@ -139,8 +139,8 @@ def near():
     seen[0] = now
     return now
 clock.ticks_ms = near
-import h2t2.node.start
-h2t2.node.start.main()
+import h2t2.node.run
+h2t2.node.run.main()
 import time
 while near() > period // 2:
     time.sleep(0.01)

@@ -35,6 +35,8 @@ STARTED = """import gc
 import json
 gc.collect()
 free = gc.mem_free()
+from h2t2.modules import forget
+from h2t2.node.run import ONLY_AT_START
 from h2t2.node.start import service
 from h2t2.link.serial import SerialLink
 import h2t2.link.stdio
@@ -44,7 +46,10 @@ class Line:
 with open("config.json") as file:
     config = json.load(file)
 file = None  # an object of 1,168 bytes on littlefs, closed or not
-running = service(config, SerialLink(Line(), "d"), sensor=lambda: None)
+running = service(config, SerialLink(Line(), "d"), sensor=lambda: None, watchdog=lambda: None)
+service = None
+for name in ONLY_AT_START:
+    forget(name)
 gc.collect()
 print(free, gc.mem_free())
 """

@@ -114,7 +114,6 @@ def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):
 
 
 LONG = """import gc, json
-import h2t2.node.start
 from h2t2.link.mqtt import MqttLink
 from h2t2.node.recorded import Recorded
 from h2t2.node.start import service, size_of

@@ -13,7 +13,7 @@ from interpreters import need
 from ports.world import ESP32, World
 from support import ROOT
 
-from h2t2.node import start
+from h2t2.node import run
 from h2t2_tools.boards import flash, kinds, targets
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
@@ -327,7 +327,7 @@ def test_an_esp32s_watchdog_does_not_interrupt_copying(tmp_path, monkeypatch, ru
 def test_a_hello_is_waited_for_as_long_as_a_start_can_take():
     """A board with Wi-Fi that finds neither network nor broker says it once it has given up waiting."""
     for name, kind in kinds.KINDS.items():
-        waited = start.PATIENT_MS / 1000 if "mqtt" in kind.links else 0
+        waited = run.PATIENT_MS / 1000 if "mqtt" in kind.links else 0
         assert flash.longest_start(kind) >= 60 + waited, name
 
 

@@ -89,6 +89,7 @@ def unix_node(folder, port):
 
 ENDLESS = """import gc, json, os, time
 from h2t2.node import start
+from h2t2.node.state import summary
 with open("config.json") as file:
     config = json.load(file)
 link = start.mqtt_link(config)
@@ -108,7 +109,7 @@ def sensor():
 running = start.service(config, link, act=lambda *_: None, sensor=sensor)
 running.run()
 link.close()
-print(json.dumps({"summary": start.summary(running)}))
+print(json.dumps({"summary": summary(running)}))
 """
 
 

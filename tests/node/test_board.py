@@ -7,7 +7,7 @@ import types
 import pytest
 from support import ROOT, mosquitto, worker
 
-from h2t2.node import board, start
+from h2t2.node import board, run
 from h2t2_tools.boards import kinds
 from h2t2_tools.boards.emulators.catalogue import UNIX
 from h2t2_tools.fleet import config as board_config
@@ -75,14 +75,14 @@ def test_a_start_that_fails_is_tried_again_and_tells_why(tmp_path, monkeypatch, 
     (tmp_path / "config.json").write_text(json.dumps({"log_file": str(tmp_path / "log"), "watchdog_ms": 5000}))
     causes, now = [], [0]
 
-    def run(config, feed, log, cause):
+    def fail_twice(config, feed, log, cause):
         causes.append(cause)
         if len(causes) < 3:
             raise MemoryError(f"number {len(causes)}")
 
-    monkeypatch.setattr(start, "_run", run)
+    monkeypatch.setattr(run, "_run", fail_twice)
     monkeypatch.setattr("h2t2.clock.ticks_ms", lambda: now.__setitem__(0, now[0] + 50) or now[0])
-    start.main(str(tmp_path / "config.json"))
+    run.main(str(tmp_path / "config.json"))
     assert causes == ["wdt", "MemoryError: number 1", "MemoryError: number 2"]
     log = (tmp_path / "log").read_text()
     assert "starting again in 1 s" in log and "starting again in 2 s" in log and len(machine.fed) > 20
@@ -90,9 +90,9 @@ def test_a_start_that_fails_is_tried_again_and_tells_why(tmp_path, monkeypatch, 
     def wrong(*_):
         raise ValueError("config.json: no entry policy")
 
-    monkeypatch.setattr(start, "_run", wrong)
+    monkeypatch.setattr(run, "_run", wrong)
     with pytest.raises(ValueError, match="no entry policy"):
-        start.main(str(tmp_path / "config.json"))
+        run.main(str(tmp_path / "config.json"))
 
 
 MACHINE = """WDT_RESET = 3

@@ -132,12 +132,12 @@ def test_a_silent_name_server_delays_no_decision(board, material, broker):
 # prints what its policy is asked and told, in order; how long after it was due each sample was decided; when it saved
 RECORD = """
 import h2t2.core.policies as policies
-import h2t2.node.start as start
+import h2t2.node.service as service
 from h2t2.clock import ticks_diff, ticks_ms
 from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
 
-make, step, show, save = policies.make, Node.step, start.show, Keeper.save
+make, step, show, save = policies.make, Node.step, service.show, Keeper.save
 due = {}
 began = ticks_ms()
 
@@ -178,7 +178,7 @@ def saved(keeper):
     save(keeper)
     print("S", ticks_diff(ticks_ms(), began))
 
-policies.make, Node.step, start.show, Keeper.save = recorded, stepped, shown, saved
+policies.make, Node.step, service.show, Keeper.save = recorded, stepped, shown, saved
 """
 
 

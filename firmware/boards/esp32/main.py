@@ -8,6 +8,6 @@ from h2t2.ldl.buffers import reserve_for_node
 
 reserve_for_node()  # before anything else: later the heap is in pieces
 
-from h2t2.node.start import main  # noqa: E402
+from h2t2.node.run import main  # noqa: E402
 
 main()

@@ -99,7 +99,7 @@ def collect_rarely() -> None:
 def reserve_for_node(path: str = "config.json") -> None:
     """Reserve the buffers of the model in a node's configuration, before the node's modules are imported.
 
-    It ignores a configuration or a model that it cannot read; start.main() reports the reason later.
+    It ignores a configuration or a model that it cannot read; run.main() reports the reason later.
     """
     gc.threshold(OFTEN)  # type: ignore[attr-defined]  # garbage of the imports would lie between the modules
     try:

@@ -10,6 +10,7 @@ from .state import state
 
 if 0:  # for type checkers
     from collections.abc import Callable
+    from typing import Any
 
     from .app import App
     from .commands import Command
@@ -24,6 +25,11 @@ COMMANDS_PER_TURN = 4  # an update comes in many commands
 DECISION_S = 1  # between two reports of changed decisions
 FAILED_MS = 10  # pause after a turn that failed
 IDLE_MS, BUSY_MS = 50, 5  # longest wait between two looks at sensor and commands: with a schedule, and without
+
+
+def show(tag: "Any", k: int, decision: int, source: int) -> None:
+    """Print a decision as a JSON line."""
+    print('{"n": %d, "bin": %d, "decision": %d, "source": "%s"}' % (tag, k, decision, SOURCES[source]))
 
 
 class Service:

@@ -1,13 +1,9 @@
-# Assembles a running node from its configuration, on a board and on a Pi. The configuration is a dict of integers and texts.
+# Assembles a node from its configuration, on a board and on a Pi. The configuration is a dict of integers and texts.
 # A board reads it from config.json, which `h2t2 flash` writes from config.toml. h2t2_tools/fleet/config.py declares the
-# entries.
-import gc
-import json
+# entries. A board forgets this module once its node runs (run.py).
 import os
 
-from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..core import policies
-from ..ldl import buffers
 from ..ldl.open import open_ldl
 from ..ldl.steps import in_bytecode
 from ..link import wire
@@ -16,8 +12,7 @@ from . import board
 from .keeper import Keeper
 from .node import Node
 from .sensing import Sensing
-from .service import SOURCES, Service
-from .state import summary
+from .service import Service, show
 from .store import file_store
 
 if 0:  # for type checkers
@@ -39,15 +34,6 @@ if 0:  # for type checkers
 REQUIRED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "in_flight", "deadline_ms")
 # entries that config.json may leave out, and their values then
 DEFAULTS = {"keep_alive": 30, "when_down": "ask", "snapshot_every": 250, "snapshot_mismatch": "fresh", "telemetry_s": 10}
-FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
-CONNECT_MS = 1000  # longest wait for a broker before the loop begins
-PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
-STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
-
-
-def show(tag: "Any", k: int, decision: int, source: int) -> None:
-    """Print a decision as a JSON line."""
-    print('{"n": %d, "bin": %d, "decision": %d, "source": "%s"}' % (tag, k, decision, SOURCES[source]))
 
 
 def size_of(shape: "Sequence[int]") -> int:
@@ -256,103 +242,11 @@ def mqtt_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print,
     return MqttLink(*arguments, **options)
 
 
-def open_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print, cause: str = "") -> "tuple[Link, Act, Log]":
-    """Return the link of a configuration, and the functions that show a decision and the summary (JSON text).
-
-    The link is MQTT, or with `link`: "serial" frames on the REPL's line.
-    """
+def open_link(config: "Config", feed: "Feed" = lambda: None, log: "Log" = print, cause: str = "") -> "Link":
+    """Return the link of a configuration: MQTT (see mqtt_link), or with `link`: "serial" frames on the REPL's line."""
     if config.get("link") != "serial":
-        return mqtt_link(config, feed, log, cause), show, _print_summary
+        return mqtt_link(config, feed, log, cause)
     from ..link.serial import SerialLink
     from ..link.stdio import Stdio
 
-    link = SerialLink(Stdio(), config["device"], boot_number())
-    return link, link.send_decision, link.send_summary
-
-
-def _print_summary(message: str) -> None:
-    print('{"summary": %s}' % message)
-
-
-def main(path: str = "config.json") -> None:
-    """Run the node of a configuration file to the end of its samples; print a JSON line for each decision, and a summary.
-
-    After an exception the node logs it, waits, and starts again; the wait doubles from 1 to 60 s.
-
-    Raises:
-        ValueError: the configuration cannot be used.
-        ImportError: a module that it needs is not on the board.
-    """
-    with open(path) as file:
-        config = json.load(file)
-    log = board.Log(config.get("log_file", ""))
-    feed = board.watchdog(config.get("watchdog_ms", 0))
-    cause = board.start_cause()
-    wait = FIRST_WAIT_S
-    while True:
-        watch = Stopwatch()
-        try:
-            if not _run(config, feed, log, cause):
-                return
-            cause = board.UPDATED
-            board.restart(cause)
-            continue
-        except (ValueError, ImportError):  # the next start would fail as well
-            raise
-        except Exception as error:
-            log.exception(error)
-            cause = "%s: %s" % (type(error).__name__, error)
-        if watch.seconds() >= STABLE_S:
-            wait = FIRST_WAIT_S
-        log("starting again in %d s" % wait)
-        watch = Stopwatch()
-        while watch.seconds() < wait:
-            feed()
-            board.pause(100)
-        wait = min(2 * wait, LONGEST_WAIT_S)
-        gc.collect()
-
-
-def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
-    """Wait for the link while it is connecting, at most wait_ms; feed the watchdog."""
-    end = ticks_add(ticks_ms(), wait_ms)
-    while True:
-        feed()
-        try:
-            link.open(CONNECT_MS)
-            return
-        except OSError as error:
-            if not link.is_connecting() or not remaining(end, wait_ms):
-                log("%s; deciding locally until it answers" % error)
-                return
-
-
-def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
-    """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
-    config, updates = active_config(config, log)
-    link, show_decision, show_summary = open_link(config, feed, log, cause)
-    running = None
-    try:
-        try:
-            running = service(config, link, show_decision, watchdog=feed, log=log, cause=cause, updates=updates)
-        except Exception as error:
-            if updates and updates.failed(error):
-                return True
-            raise
-        _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
-        log("ready, device %s" % config["device"])
-        buffers.collect_rarely()
-        running.run()
-        if not running.again:
-            gc.collect()
-            try:
-                show_summary(json.dumps(summary(running)))
-            except MemoryError as error:  # the decisions are made
-                log("no room for the summary: %s" % error)
-        return running.again
-    except BaseException:  # Ctrl-C too
-        if running:
-            running.end()
-        raise
-    finally:
-        link.close()
+    return SerialLink(Stdio(), config["device"], boot_number())

@@ -13,7 +13,8 @@ from serial.tools import list_ports
 
 from h2t2.link import frames
 from h2t2.node.ports import PORTS
-from h2t2.node.start import PATIENT_MS, size_of
+from h2t2.node.run import PATIENT_MS
+from h2t2.node.start import size_of
 
 from ..common.errors import Failure, UserError
 from . import rehearsal
@@ -105,6 +106,8 @@ def used():
     gc.collect()
     return gc.mem_alloc()
 before = used()
+from h2t2.modules import forget
+from h2t2.node.run import ONLY_AT_START
 from h2t2.node.start import service
 try:
     from h2t2.link.mqtt import MqttLink
@@ -133,7 +136,10 @@ if "link" in config:
     link = SerialLink(Line(), "d")
 else:
     link = MqttLink("localhost", 1, "d", config["model_id"], 5)
-running = service(config, link, sensor=lambda: None)
+running = service(config, link, sensor=lambda: None, watchdog=lambda: None)
+service = open_ldl = None
+for name in ONLY_AT_START:
+    forget(name)
 runtime = used() - before - model
 program = None
 full = used()

@@ -27,7 +27,7 @@ from .rehearsal_peer import Peer, reply
 
 SAMPLES = 48
 SECONDS = 120  # for a run: emulated ARM on a busy machine
-RESOLUTION = 1024
+RESOLUTION = 1536
 MOST_WORK = 96 << 10  # a board that compiles the runtime itself needs the most beside what stays
 SPARE = 1024  # more than the least that was enough: fragments lie otherwise on another day
 TLS = 32 << 10  # peak of a handshake on an RP2040 and what stays of it, beside the rest: `h2t2 bench tls`
@@ -54,7 +54,7 @@ if {app}:
     with open("app.py") as file:
         program = compile(file.read(), "app", "exec")
 from h2t2.node import board
-from h2t2.node.start import main
+from h2t2.node.run import main
 from h2t2.ldl import buffers
 collect_rarely = buffers.collect_rarely
 def import_late():  # on a board, once the network is there
@@ -83,7 +83,7 @@ def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[
     if result.exists():
         return int(json.loads(result.read_text())) + unrehearsed
     low, high = resting, resting + MOST_WORK
-    runs = (1 + MOST_WORK // RESOLUTION).bit_length()
+    runs = 1 + (MOST_WORK // RESOLUTION - 1).bit_length()
     why = trouble(files, record, high)
     if why:
         raise Failure(f"on emulated ARM the node fails with {high:,} bytes of heap: {why}")

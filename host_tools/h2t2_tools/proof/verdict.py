@@ -10,7 +10,7 @@ from ..fleet.config import NodeConfig
 
 # causes of a start that are none of the node's: reset_cause() as h2t2.node.board names it
 ORDERLY = ("", "pwron", "hard", "soft", "deepsleep", "brownout", "update")
-AGAIN = "starting again in "  # in the words of h2t2.node.start
+AGAIN = "starting again in "  # in the words of h2t2.node.run
 COUNTERS = {
     "errors": "exceptions in the node",
     "sensor_errors": "failures of sense()",

@@ -13,7 +13,7 @@ from typing import Any
 import h2t2.clock
 from h2t2.clock import ticks_diff
 from h2t2.link import mqtt
-from h2t2.node import start
+from h2t2.node import run, start
 from h2t2.node.service import Service
 
 
@@ -82,7 +82,7 @@ def main() -> None:
         return running
 
     start.service = service
-    start.main()
+    run.main()
 
 
 if __name__ == "__main__":

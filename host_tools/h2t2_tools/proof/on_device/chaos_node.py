@@ -9,10 +9,12 @@ chaos_clock.install()
 from chaos_oracle import Oracle  # noqa: E402
 
 from h2t2.node import start  # noqa: E402
+from h2t2.node.service import SOURCES  # noqa: E402
+from h2t2.node.state import summary  # noqa: E402
 
 
 def act(tag, k, decision, source):
-    line = {"n": tag, "bin": k, "decision": decision, "source": start.SOURCES[source]}
+    line = {"n": tag, "bin": k, "decision": decision, "source": SOURCES[source]}
     line["taught"] = running.node.policy.lessons
     line["strangers"] = running.node.strangers
     print(json.dumps(line))
@@ -31,4 +33,4 @@ except KeyboardInterrupt:
     print()  # it may have come in the middle of a line
     running.end()
 link.close()
-print(json.dumps({"summary": start.summary(running)}))
+print(json.dumps({"summary": summary(running)}))

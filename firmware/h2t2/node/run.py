@@ -1,0 +1,135 @@
+# Runs the node of a board from its start to the end of its samples, and starts it again after an exception.
+import gc
+import json
+
+from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
+from ..ldl import buffers
+from ..modules import IS_BOARD, forget
+from . import board
+from .service import show
+from .state import summary
+
+if 0:  # for type checkers
+    from collections.abc import Callable
+    from typing import Any
+
+    from ..link.link import Link
+    from .service import Service
+
+    Config = dict[str, Any]
+    Act = Callable[[Any, int, int, int], object]  # tag, bin, decision, source
+    Log = Callable[[str], object]
+    Feed = Callable[[], object]  # feeds the watchdog
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
+CONNECT_MS = 1000  # longest wait for a broker before the loop begins
+PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
+STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
+ONLY_AT_START = "node.start", "core.policies", "ldl.open"  # modules whose memory a board needs for its samples afterwards
+
+
+def main(path: str = "config.json") -> None:
+    """Run the node of a configuration file to the end of its samples; print a JSON line for each decision, and a summary.
+
+    After an exception the node logs it, waits, and starts again; the wait doubles from 1 to 60 s.
+
+    Raises:
+        ValueError: the configuration cannot be used.
+        ImportError: a module that it needs is not on the board.
+    """
+    with open(path) as file:
+        config = json.load(file)
+    log = board.Log(config.get("log_file", ""))
+    feed = board.watchdog(config.get("watchdog_ms", 0))
+    cause = board.start_cause()
+    wait = FIRST_WAIT_S
+    while True:
+        watch = Stopwatch()
+        try:
+            if not _run(config, feed, log, cause):
+                return
+            cause = board.UPDATED
+            board.restart(cause)
+            continue
+        except (ValueError, ImportError):  # the next start would fail as well
+            raise
+        except Exception as error:
+            log.exception(error)
+            cause = "%s: %s" % (type(error).__name__, error)
+        if watch.seconds() >= STABLE_S:
+            wait = FIRST_WAIT_S
+        log("starting again in %d s" % wait)
+        watch = Stopwatch()
+        while watch.seconds() < wait:
+            feed()
+            board.pause(100)
+        wait = min(2 * wait, LONGEST_WAIT_S)
+        gc.collect()
+
+
+def _open(config: "Config", feed: "Feed", log: "Log", cause: str) -> "tuple[Config, Any, Any]":
+    """Return the configuration with its active update, the Updates or None, and the link."""
+    from .start import active_config, open_link
+
+    config, updates = active_config(config, log)
+    return config, updates, open_link(config, feed, log, cause)
+
+
+def _assemble(config: "Config", link: "Any", show_decision: "Act", **options: "Any") -> "Service":
+    from .start import service
+
+    return service(config, link, show_decision, **options)
+
+
+def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
+    """Wait for the link while it is connecting, at most wait_ms; feed the watchdog."""
+    end = ticks_add(ticks_ms(), wait_ms)
+    while True:
+        feed()
+        try:
+            link.open(CONNECT_MS)
+            return
+        except OSError as error:
+            if not link.is_connecting() or not remaining(end, wait_ms):
+                log("%s; deciding locally until it answers" % error)
+                return
+
+
+def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
+    """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
+    config, updates, link = _open(config, feed, log, cause)
+    show_decision, show_summary = show, _print_summary
+    if config.get("link") == "serial":
+        show_decision, show_summary = link.send_decision, link.send_summary
+    running = None
+    try:
+        try:
+            running = _assemble(config, link, show_decision, watchdog=feed, log=log, cause=cause, updates=updates)
+        except Exception as error:
+            if updates and updates.failed(error):
+                return True
+            raise
+        if IS_BOARD:
+            for name in ONLY_AT_START:
+                forget(name)
+        _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
+        log("ready, device %s" % config["device"])
+        buffers.collect_rarely()
+        running.run()
+        if not running.again:
+            gc.collect()
+            try:
+                show_summary(json.dumps(summary(running)))
+            except MemoryError as error:  # the decisions are made
+                log("no room for the summary: %s" % error)
+        return running.again
+    except BaseException:  # Ctrl-C too
+        if running:
+            running.end()
+        raise
+    finally:
+        link.close()
+
+
+def _print_summary(message: str) -> None:
+    print('{"summary": %s}' % message)
