@@ -1,7 +1,7 @@
-"""Data sets by name, each read from the layout its publisher gives it. Nothing is downloaded.
+"""Data sets by name. Each loader reads the files as their publisher lays them out; nothing is downloaded.
 
-A loader takes the folder (or file) a user names and returns a `Data`; without one, `find` looks in $H2T2_DATA and in
-../shared/data beside the source tree.
+A loader takes the folder or file that the user names. Without one, `find` searches $H2T2_DATA and ../shared/data beside the
+source tree.
 """
 
 from __future__ import annotations

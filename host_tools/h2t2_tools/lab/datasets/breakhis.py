@@ -8,11 +8,11 @@ from .data import Data, arrays, checked, find, split
 from .images import by_name, read
 
 SIZE = 64
-TEST = 3365  # the paper's count
+TEST = 3365  # as in the paper
 
 
 def load(folder: Path | None = None) -> Data:
-    """64 x 64 colour, 3,365 of the 7,909 for the test; class 1 is malignant."""
+    """Load 64 x 64 colour images, 3,365 of the 7,909 for the test; class 1 is malignant."""
     path = find(folder, "breakhis*.npz", "[Bb]rea[Kk][Hh]is*", "histology_slides", "malignant", "breast")
     if path.suffix == ".npz":
         x, y = arrays(path, "images", "labels")

@@ -17,7 +17,7 @@ CLASSES = ("cat", "dog")
 
 
 class _Arrays(pickle.Unpickler):
-    """Reads the batches' pickles, and nothing but the arrays in them: a pickle may otherwise run any code."""
+    """Unpickles arrays and refuses everything else, because a pickle can run any code."""
 
     ALLOWED = {
         ("numpy.core.multiarray", "_reconstruct"),
@@ -50,14 +50,14 @@ def _binary(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _pick(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Cats and dogs, as (n, 32, 32, 3) and 0, 1."""
+    """Return the cats and dogs: images (n, 32, 32, 3) and classes 0, 1."""
     x, y = (np.concatenate(column) for column in zip(*parts))
     keep = (y == CAT) | (y == DOG)
     return x[keep].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), (y[keep] == DOG).astype(np.uint8)
 
 
 def load(folder: Path | None = None) -> Data:
-    """10,000 images to train, 2,000 for the test; 32 x 32 colour; class 1 is dog."""
+    """Load 32 x 32 colour images, 10,000 to train and 2,000 for the test; class 1 is dog."""
     path = find(
         folder, "cifar_cats_dogs.npz", "cifar-10-batches-py", "data_batch_1", "cifar-10-batches-bin", "data_batch_1.bin"
     )

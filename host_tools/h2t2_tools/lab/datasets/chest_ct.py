@@ -12,7 +12,7 @@ NAMES = {"normal": 0, "adenocarcinoma": 1, "large.cell": 1, "squamous": 1, "canc
 
 
 def load(folder: Path | None = None) -> Data:
-    """64 x 64 grey, a third of it (278, the paper's count, at most) for the test; class 1 is cancer."""
+    """Load 64 x 64 grey images, a third of them (at most 278, the paper's count) for the test; class 1 is cancer."""
     path = find(folder, "chest_ct*.npz", "Data", "chest*ct*", "train", "normal")
     if path.suffix == ".npz":
         x, y = arrays(path, "images", "labels")

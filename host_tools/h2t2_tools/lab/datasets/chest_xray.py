@@ -14,7 +14,7 @@ CLASSES = ("normal", "pneumonia")
 
 
 def load(folder: Path | None = None) -> Data:
-    """Train and validation together, shuffled, and the 624 test images, 28 x 28 grey; class 1 is pneumonia."""
+    """Load 28 x 28 grey images: train and validation together, shuffled, and 624 for the test; class 1 is pneumonia."""
     path = find(folder, "pneumoniamnist*.npz", "chest_xray", "train/[Nn]ormal", "train/NORMAL")
     if path.suffix == ".npz":
         keys = [f"{subset}_{kind}" for subset in ("train", "val", "test") for kind in ("images", "labels")]

@@ -1,4 +1,4 @@
-"""What a data set is, where one is looked for, and the checks all loaders share."""
+"""The type of a data set, the search for its files, and the checks that all loaders share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from ...common.places import SOURCE_TREE
 
 @dataclass(frozen=True)
 class Data:
-    """x: (n, ...) numbers as published (images uint8, (n, h, w) or (n, h, w, 3)); y: (n,) class numbers, from 0."""
+    """A data set with its train and test part.
+
+    Attributes:
+        name: Name of the data set.
+        x_train, x_test: (n, ...) numbers as published; images are uint8, (n, h, w) or (n, h, w, 3).
+        y_train, y_test: (n,) class numbers, from 0.
+        classes: Names of the classes.
+        source: The file or folder that it came from.
+    """
 
     name: str
     x_train: np.ndarray
@@ -26,9 +34,14 @@ class Data:
 
 
 def find(folder: Path | None, *patterns: str) -> Path:
-    """The first file or folder that matches one of the patterns: under `folder` when given, else where data usually is.
+    """Find the first file or folder that matches a pattern.
 
-    `folder` may be the file itself. UserError naming the patterns and the places.
+    Args:
+        folder: Folder to search, or the file itself; None: $H2T2_DATA and shared/data.
+        patterns: Glob patterns, in the order of preference.
+
+    Raises:
+        UserError: Nothing matches; it names the patterns and the searched places.
     """
     if folder is not None:
         looked = [folder]
@@ -47,7 +60,11 @@ def find(folder: Path | None, *patterns: str) -> Path:
 
 
 def arrays(path: Path, *keys: str) -> list[np.ndarray]:
-    """Arrays of an .npz file, by key. UserError naming what is missing."""
+    """Read arrays of an .npz file by key.
+
+    Raises:
+        UserError: The file is not an .npz, or an array is missing.
+    """
     try:
         with np.load(path, allow_pickle=False) as data:
             missing = [key for key in keys if key not in data.files]
@@ -59,10 +76,10 @@ def arrays(path: Path, *keys: str) -> list[np.ndarray]:
 
 
 def split(x: np.ndarray, y: np.ndarray, test: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """x_train, y_train, x_test, y_test: `test` samples drawn at random, each class in proportion."""
+    """Draw `test` samples, each class in proportion; return x_train, y_train, x_test, y_test."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(y))
-    order = order[np.argsort(y[order], kind="stable")]  # by class, shuffled inside: every n-th is a stratified draw
+    order = order[np.argsort(y[order], kind="stable")]  # sorted by class, so every n-th sample is a stratified draw
     picked = np.zeros(len(y), bool)
     picked[order[np.floor(np.arange(test) * len(y) / test + rng.random()).astype(int) % len(y)]] = True
     train = rng.permutation(np.flatnonzero(~picked))
@@ -71,7 +88,11 @@ def split(x: np.ndarray, y: np.ndarray, test: int, seed: int = 7) -> tuple[np.nd
 
 
 def checked(data: Data) -> Data:
-    """The data, or UserError for a part that is empty, of unequal lengths, or of one class only."""
+    """Return the data unchanged.
+
+    Raises:
+        UserError: A part is empty, has one class only, or has another number of labels than samples.
+    """
     for subset, x, y in (("train", data.x_train, data.y_train), ("test", data.x_test, data.y_test)):
         if len(x) != len(y) or not len(y):
             raise UserError(f"{data.source}: {subset} part has {len(x)} samples and {len(y)} labels")

@@ -1,4 +1,4 @@
-"""Folders of images, one folder a class, at any depth: read, made grey or kept in colour, and scaled to one size."""
+"""Folders of images, one a class, at any depth. Images are read as grey or colour and scaled to one size."""
 
 from __future__ import annotations
 
@@ -16,9 +16,19 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff"}
 def read(
     folder: Path, label: Callable[[tuple[str, ...]], int | None], size: int, colour: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(images uint8 (n, size, size[, 3]), labels): label(parts of the path below `folder`) is the class, None to leave out.
+    """Read the images below a folder.
 
-    UserError naming the file that is no image, or the folder in which no class was found.
+    Args:
+        folder: Folder to search.
+        label: Returns the class for the parts of a path below `folder`; None: leave the image out.
+        size: Height and width of the result, in pixels.
+        colour: Keep the colours.
+
+    Returns:
+        Images uint8 (n, size, size[, 3]) and their classes (n,).
+
+    Raises:
+        UserError: A file is not an image, or no image belongs to a class.
     """
     images, labels = [], []
     for path in sorted(folder.rglob("*")):
@@ -32,7 +42,7 @@ def read(
                 picture = image.convert("RGB" if colour else "L").resize((size, size), Image.Resampling.BILINEAR)
                 images.append(np.asarray(picture, np.uint8))
         except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-            raise UserError(f"{path}: not an image that can be read: {error}") from None
+            raise UserError(f"{path}: not a readable image: {error}") from None
         labels.append(y)
     if not images:
         raise UserError(f"{folder}: no images in folders named by class")
@@ -40,7 +50,7 @@ def read(
 
 
 def by_name(names: dict[str, int]) -> Callable[[tuple[str, ...]], int | None]:
-    """A label function: the first folder of the path whose name begins with one of `names`, without regard to case."""
+    """Return a label function: the first folder whose name begins with one of `names`, in any case, gives the class."""
 
     def label(parts: tuple[str, ...]) -> int | None:
         for folder_name in parts[:-1]:

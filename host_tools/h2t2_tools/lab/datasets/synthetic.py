@@ -1,4 +1,4 @@
-"""Made-up traces: scores from two Gaussians truncated to (0, 1), with the errors of a row of the paper's table."""
+"""Synthetic traces: scores from two truncated Gaussians, with the error rates of a row of the paper's table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from ..traces import Trace
 
 @dataclass(frozen=True)
 class Preset:
-    """samples: the row's test size; fp, fn: errors as shares of all samples; events: share of class 1 (of the real set, or a
-    half where the paper does not say); spread: standard deviation of both Gaussians before they are cut."""
+    """The statistics of a row of the paper's table.
+
+    Attributes:
+        title: Name of the row.
+        samples: Size of its test set.
+        fp, fn: False positives and negatives, as shares of all samples.
+        events: Share of class 1 in the real data; a half if the paper does not state it.
+        spread: Standard deviation of both Gaussians before their truncation to (0, 1).
+    """
 
     title: str
     samples: int
@@ -38,7 +45,11 @@ PRESETS = {
 
 
 def make(name: str, seed: int = 7) -> Trace:
-    """The trace of a preset: exactly its shares of events, false positives and false negatives, to a sample."""
+    """Return a trace with exactly the events, false positives and false negatives of a preset, rounded to whole samples.
+
+    Raises:
+        UserError: No preset has this name.
+    """
     if name not in PRESETS:
         raise UserError(f"preset {name}: not one of {', '.join(PRESETS)}")
     preset = PRESETS[name]
@@ -48,7 +59,7 @@ def make(name: str, seed: int = 7) -> Trace:
     scores = []
     for size, low in ((count - events, count - events - round(preset.fp * count)), (events, round(preset.fn * count))):
         mean = _mean(low / size, preset.spread)
-        for side, above in ((low, False), (size - low, True)):  # so many below one half, the others above
+        for side, above in ((low, False), (size - low, True)):  # counts below one half, and above
             scores.append(_half(rng, mean, preset.spread, side, above))
     label = np.repeat([0, 1], [count - events, events])
     order = rng.permutation(count)
@@ -56,13 +67,13 @@ def make(name: str, seed: int = 7) -> Trace:
 
 
 def _below(mean: float, spread: float) -> float:
-    """P(f < 1/2) of the Gaussian cut to (0, 1)."""
+    """Return P(f < 1/2) for the Gaussian truncated to (0, 1)."""
     low, middle, high = (0.5 * (1 + math.erf((x - mean) / (spread * math.sqrt(2)))) for x in (0.0, 0.5, 1.0))
     return (middle - low) / (high - low)
 
 
 def _mean(below: float, spread: float) -> float:
-    """The Gaussian's mean that puts this share below one half, by bisection."""
+    """Return the mean of the Gaussian that has the share `below` under one half, by bisection."""
     low, high = -0.5, 1.5
     for _ in range(60):
         middle = (low + high) / 2
@@ -74,7 +85,7 @@ def _mean(below: float, spread: float) -> float:
 
 
 def _half(rng: np.random.Generator, mean: float, spread: float, count: int, above: bool) -> np.ndarray:
-    """`count` draws of the Gaussian cut to (0, 1/2) or [1/2, 1), by rejection."""
+    """Draw `count` values of the Gaussian truncated to (0, 1/2) or [1/2, 1), by rejection."""
     accepted: np.ndarray = np.zeros(0)
     while len(accepted) < count:
         draws = rng.normal(mean, spread, 4 * count + 100)
