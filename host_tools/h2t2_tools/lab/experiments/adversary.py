@@ -1,4 +1,4 @@
-"""`adversary`: streams made to fool a policy; the excess over the best fixed pair of each, every policy."""
+"""`adversary`: how much each policy pays above the best fixed pair on streams that are built to fool it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..simulation.sweep import Job, sweep
 from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 BETAS = (0.1, 0.3, 0.5)
-WINDOW = 1024  # labels that may be out, where they come late
+WINDOW = 1024  # labels that a policy can await; a late stream keeps 500 offloads in flight
 LEARNERS = tuple(replace(learner, window=WINDOW) for learner in (PAPER, PAPER_1, MODES, replace(MODES, half_life=500)))
 POLICIES: tuple[Policy, ...] = (*LEARNERS, Adaptive(window=WINDOW), *BASELINES)
 

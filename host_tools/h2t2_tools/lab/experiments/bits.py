@@ -1,4 +1,4 @@
-"""`bits`: cost and time a sample against the bits of the score, H2T2 beside the single-threshold continuum."""
+"""`bits`: cost and time a sample for each width of the score, for H2T2 and for the single-threshold continuum."""
 
 from __future__ import annotations
 

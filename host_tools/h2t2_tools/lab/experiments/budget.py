@@ -1,5 +1,8 @@
-"""`budget`: what a budget costs above none, where the price of a token rises as the bucket empties, where offloads are cut off
-when it is empty, and where they are chosen at random."""
+"""`budget`: how much more a device pays with a budget than without one.
+
+It compares three ways to keep the budget: the price of a token rises as the bucket empties, the policy stops offloading when
+the bucket is empty, and random samples are offloaded.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, Setting
 
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of what it offloads without a budget
+SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)  # of the offloads that the policy makes without a budget
 WAYS = ("a price", "cut off when empty", "at random")
 
 

@@ -1,4 +1,4 @@
-"""`cost`: average cost against the cost of an offload, every data set (the paper's main figure), with the table of models."""
+"""`cost`: average cost for each cost of an offload on every data set (the paper's main figure), and a table of the models."""
 
 from __future__ import annotations
 

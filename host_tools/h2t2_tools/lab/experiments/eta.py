@@ -1,4 +1,4 @@
-"""`eta`: cost against the learning rate at beta = .4, and Corollary 1's own rate."""
+"""`eta`: cost for each learning rate at beta = 0.4, with the rate of Corollary 1 among them."""
 
 from __future__ import annotations
 

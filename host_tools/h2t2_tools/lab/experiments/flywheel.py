@@ -1,10 +1,12 @@
-"""`flywheel`: what offloads are worth as training data.
+"""`flywheel`: how much a local model improves if it learns from its own offloads.
 
-A local model trained on a tenth of the data meets 10,000 samples of the field. What it offloads is kept with the remote model's
-labels; three times it is trained again on that tenth and on what was kept, each sample weighted by 1 / (the probability that
-it was asked about), capped. Judged on samples that no model was trained on and that the field never held, beside never
-training again and beside a local model trained on everything with true labels. The remote model's answer counts as right, as
-in the paper.
+A local model, trained on a tenth of the data, meets 10,000 samples in the field. The run keeps each offloaded sample with the
+remote model's label. Three times it trains the model again on that tenth and on the kept samples. A kept sample weighs 1 /
+(the probability that the policy offloaded it), up to CAP.
+
+A held-out part of the data, which neither the training nor the field has used, evaluates the models. The run compares them
+with the first model and with a model that was trained on all data and true labels. As in the paper, the remote model's answer
+counts as right.
 """
 
 from __future__ import annotations
@@ -35,17 +37,24 @@ from .setting import DELTA_FN, DELTA_FP, Setting
 
 BETA, BITS = 0.2, 4
 RETRAININGS = 3
-FIRST = 0.1  # of the training data, that the first model is trained on
-HELD = 0.3  # of all data, that judges
-CAP = 20.0  # most that one kept sample counts
-CHEAP = [1, 4, 8, 9, 11]  # what a cheap look at cells gives (models/breast_cancer/train.py)
-SIX = [5, 6, 12, 14, 15, 25]  # the cheap features of a page (models/phishing/train.py)
-HARD = (1, 3, 5, 8, 9)  # the digits that an 8 is taken for
+FIRST = 0.1  # share of the training data that the first model learns from
+HELD = 0.3  # share of all data that evaluates the models
+CAP = 20.0  # largest weight of a kept sample
+CHEAP = [1, 4, 8, 9, 11]  # features of cells that are cheap to measure (models/breast_cancer/train.py)
+SIX = [5, 6, 12, 14, 15, 25]  # features of a page that are cheap to read (models/phishing/train.py)
+HARD = (1, 3, 5, 8, 9)  # the digits that a model confuses with 8
 
 
 @dataclass(frozen=True)
 class Field:
-    """x, y: all data, what the remote model reads and the true classes; local: what of x the local model reads."""
+    """A data set and its two views.
+
+    Attributes:
+        name: Name of the data set.
+        x: Samples as the remote model reads them.
+        y: (n,) true classes.
+        local: Returns the part of x that the local model reads.
+    """
 
     name: str
     x: np.ndarray
@@ -60,14 +69,14 @@ class Field:
 
 
 def pooled(x: np.ndarray, size: int) -> np.ndarray:
-    """(n, numbers): means of squares of size x size of pictures (n, h, w)."""
+    """Return the means of the squares of size x size in pictures (n, h, w), as rows (n, h w / size^2)."""
     n, high, wide = x.shape
     means: np.ndarray = x.reshape(n, high // size, size, wide // size, size).mean((2, 4))
     return means.reshape(n, -1)
 
 
 def fields(data: Path | None) -> list[Field]:
-    """Those whose features or images are at hand."""
+    """Return the data sets whose features or images are on this machine."""
     fields_at_hand = [_cells(), *_digits()]
     for name, local in (("phishing", lambda x: x[:, SIX]), ("chest_xray", lambda x: pooled(x.reshape(-1, 28, 28), 7))):
         try:
@@ -109,7 +118,7 @@ def _model(weak: bool) -> Any:
 
 
 def _fitted(x: np.ndarray, y: np.ndarray, weight: np.ndarray, classes: int) -> Callable[[np.ndarray], np.ndarray]:
-    """A local model's scores: (n,) of class 1, or (n, K)."""
+    """Train a local model and return its scoring function: (n,) scores of class 1, or (n, K) class scores."""
     model = _model(True).fit(x, y, logisticregression__sample_weight=weight)
     columns = model.classes_
 
@@ -123,7 +132,7 @@ def _fitted(x: np.ndarray, y: np.ndarray, weight: np.ndarray, classes: int) -> C
 
 @dataclass
 class Life:
-    """What one run came to: costs a sample while it was in the field, a quarter each; and judged."""
+    """Costs a sample of one run: in each quarter of the field, and of three models on the held-out data."""
 
     quarters: list[float]
     first: float
@@ -132,7 +141,7 @@ class Life:
 
 
 def live(field: Field, samples: int, seed: int) -> tuple[Life, list[float]]:
-    """One life with retraining, and the quarters of one without."""
+    """Simulate a device that is retrained. Return its costs, and the cost of each quarter for one that is not retrained."""
     from sklearn.model_selection import cross_val_predict
 
     rng = np.random.default_rng(seed)
@@ -140,7 +149,7 @@ def live(field: Field, samples: int, seed: int) -> tuple[Life, list[float]]:
     held, used = np.split(order, [int(HELD * len(order))])
     classes = int(field.y.max()) + 1
     strong = _model(False)
-    labels = np.zeros(len(field.y), int)  # the remote model's labels: of nothing that it was itself trained on
+    labels = np.zeros(len(field.y), int)  # the remote model labels no sample that it was trained on
     labels[used] = cross_val_predict(strong, field.x[used], field.y[used], cv=3)
     labels[held] = strong.fit(field.x[used], field.y[used]).predict(field.x[held])
     initial = used[: max(int(FIRST * len(used)), 5 * classes)]
@@ -171,8 +180,13 @@ def live(field: Field, samples: int, seed: int) -> tuple[Life, list[float]]:
 def _quarters(
     field: Field, models: list[Any], local: np.ndarray, labels: np.ndarray, stream: np.ndarray, seed: int
 ) -> tuple[list[float], np.ndarray, np.ndarray]:
-    """(cost a sample of each part, samples asked about, the probability of each): the device's policy, which starts anew with
-    each other model, as a device does."""
+    """Play the device's policy on equal parts of a stream, one for each model.
+
+    The policy starts anew with each new model, as on a device.
+
+    Returns:
+        The cost a sample of each part, the offloaded samples, and the probability with which each was offloaded.
+    """
     costs, offloaded, chances = [], [], []
     matrix = np.array(field.costs.matrix)
     policy, of = None, None
@@ -204,14 +218,14 @@ def _policy(costs: Costs, seed: int) -> Any:
 
 
 def _cells_of(score: Any) -> Any:
-    """What a policy decides by: the bin of a score, or all classes' in Q14."""
+    """Return the input of a policy: the bin of a binary score, or the class scores in Q14."""
     if np.ndim(score) == 0:
         return min(int(score * (1 << BITS)), (1 << BITS) - 1)
     return [int(round(p * 16384)) for p in score]
 
 
 def _judged(field: Field, scores: np.ndarray, labels: np.ndarray, samples: int, seed: int) -> float:
-    """Cost a sample with that model, of a policy that starts as the device's does."""
+    """Return the cost a sample on these scores, with a policy in its first state."""
     policy = Adaptive(BITS) if scores.ndim == 1 else AdaptiveClasses(BITS)
     (result,) = sweep([Job(policy, Trace(field.name, scores, labels), field.costs, samples, seed, 3)])
     return float(result.mean("cost"))

@@ -1,4 +1,4 @@
-"""`horizon`: excess cost after 300, 1,000 and 10,000 samples of every trace, with and without a table to start from."""
+"""`horizon`: excess cost after 300, 1,000 and 10,000 samples of every trace, with and without an initial table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..traces import Trace
 from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-LABELLED = 200  # validation samples that a table is made of
+LABELLED = 200  # samples that make a table
 
 
 def perform(setting: Setting) -> list[Path]:
@@ -51,7 +51,7 @@ def perform(setting: Setting) -> list[Path]:
 
 
 def _row(name: str, horizon: int, results: list[Result]) -> dict[str, Any]:
-    """Mean and worst of the cells (trace, beta), each the mean of its runs."""
+    """Return the mean and the worst excess over the cells (trace, beta). A cell is the mean of its runs."""
     cells: dict[tuple[Any, ...], list[float]] = {}
     for result in results:
         cells.setdefault(result.job.key, []).append(result.regret)
@@ -60,7 +60,7 @@ def _row(name: str, horizon: int, results: list[Result]) -> dict[str, Any]:
 
 
 def _prior(trace: Trace, run: int) -> tuple[float, ...]:
-    """A table from samples of the trace that the run does not begin with."""
+    """Return a table from labelled samples of the trace. Their seed differs from that of the run."""
     labelled = draw(trace, LABELLED, 1000 + run, 0.0)
     return tuple(table(labelled.score, labelled.label, 4))
 
@@ -70,7 +70,7 @@ def _upside_down(trace: Trace, run: int) -> tuple[float, ...]:
 
 
 def _fixed_pair(trace: Trace, run: int) -> Policy:
-    """Thresholds from the same samples."""
+    """Return thresholds from the labelled samples of _prior()."""
     return FixedPair(LABELLED, labelled=draw(trace, LABELLED, 1000 + run, 0.0))
 
 
@@ -78,7 +78,7 @@ def _always(policy: Policy) -> Callable[[Trace, int], Policy]:
     return lambda trace, run: policy
 
 
-# what is compared, from a trace and a run's number
+# the compared policies, each made for a trace and the number of a run
 STARTS: dict[str, Callable[[Trace, int], Policy]] = {
     **{policy.name: _always(policy) for policy in (PAPER, PAPER_1, MODES, Adaptive(), *BASELINES)},
     BASELINES[-1].name: _fixed_pair,

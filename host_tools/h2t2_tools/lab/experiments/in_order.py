@@ -1,4 +1,4 @@
-"""`in-order`: recorded streams as they came, and their samples shuffled: excess cost over the best fixed pair in hindsight."""
+"""`in-order`: excess cost over the best fixed pair in hindsight on recorded streams, in their order and shuffled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..simulation.sweep import Job, sweep
 from .setting import BASELINES, DELTA_FN, DELTA_FP, MODES, PAPER, PAPER_1, Setting
 
 STREAMS = ("weather", "occupancy")
-PIECES = 50  # of a stream, in the picture
+PIECES = 50  # points of a line in the picture
 BETAS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 POLICIES: tuple[Policy, ...] = (Adaptive(), MODES, PAPER, PAPER_1, *BASELINES, FullOffload(), NoOffload())
 WAYS = {"in order": ordered, "shuffled": draw}
@@ -64,7 +64,7 @@ def perform(setting: Setting) -> list[Path]:
 
 
 def _draw(setting: Setting) -> Path:
-    """What a sample of the longer stream costs over time, in stretches of a fiftieth."""
+    """Draw the cost a sample over time for the longer stream."""
     trace = catalogue.find(STREAMS[0], setting.data)
     costs = Costs.binary(0.3, DELTA_FP, DELTA_FN)
     stream = ordered(trace, 2000 if setting.quick else len(trace.label), 0, costs.beta)

@@ -1,4 +1,4 @@
-"""`late`: labels that come up to so many rounds late, and labels that never come."""
+"""`late`: average cost if labels arrive some rounds late, and if a share of them never arrives."""
 
 from __future__ import annotations
 

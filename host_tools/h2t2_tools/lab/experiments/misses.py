@@ -1,5 +1,7 @@
-"""`misses`: what share of the events the adaptive policy misses under a limit, and what the limit costs, beside the cheapest
-fixed pair of thresholds that would have kept to it."""
+"""`misses`: the share of events that the adaptive policy misses under a limit, and the cost of the limit.
+
+The comparison is the cheapest fixed pair of thresholds that keeps the limit.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def perform(setting: Setting) -> list[Path]:
     for limit in limits:
         results = sweep([_job(Adaptive(miss_rate=limit), traces, cell, setting) for cell in cells])
         missed = {result.job.key: _missed(result, traces) for result in results}
-        bound = [cell for cell in cells if _missed(free[cell], traces) > limit]  # where it would miss more without one
+        bound = [cell for cell in cells if _missed(free[cell], traces) > limit]  # cells where the limit binds
         cost = {result.job.key: result.mean("cost") for result in results}
         rows.append(
             {
@@ -65,7 +67,7 @@ def _missed(result: Any, traces: dict[str, Trace]) -> float:
 
 
 def _pair(trace: Trace, beta: float, limit: float) -> float:
-    """The mean cost of the cheapest pair of thresholds that misses no more than that share of the trace's events."""
+    """Return the mean cost of the cheapest pair of thresholds that misses at most `limit` of the trace's events."""
     costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
     stream = ordered(trace, len(trace.label), 0, beta)
     return float(charged(OfflinePair(BITS, limit).act(stream, costs, 0), stream, costs)[0].mean())

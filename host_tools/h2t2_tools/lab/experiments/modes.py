@@ -1,4 +1,4 @@
-"""`modes`: excess cost over the offline optimal pair: the paper's setting, `all`, `anytime`, and the adaptive policy."""
+"""`modes`: excess cost over the best pair in hindsight for the paper's setting, `all`, `anytime` and the adaptive policy."""
 
 from __future__ import annotations
 

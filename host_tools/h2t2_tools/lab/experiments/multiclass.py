@@ -1,5 +1,8 @@
-"""`multiclass`: the adaptive policy and pairwise H2T2 against the single threshold and the calibrated rule, on 3, 4 and 10
-classes of digits: over the cost of an offload, after 1,000 and after 10,000 samples, and with labels that change midway."""
+"""`multiclass`: the policies for many classes on digits of 3, 4 and 10 classes.
+
+It compares the adaptive policy and pairwise H2T2 with the single threshold and the calibrated rule: for each cost of an
+offload, after 1,000 and 10,000 samples, and with labels that change midway.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def perform(setting: Setting) -> list[Path]:
 
 
 def _in_time(setting: Setting) -> list[dict[str, Any]]:
-    """Mean cost over BETAS by stream and policy, a column a number of classes."""
+    """Return the mean cost over BETAS for each stream and policy, with a column for each number of classes."""
     rows: list[dict[str, Any]] = []
     for title, samples, make in (
         ("1,000 samples", 1000, draw),
@@ -72,7 +75,7 @@ def _in_time(setting: Setting) -> list[dict[str, Any]]:
 
 
 def shifted(source: Trace, samples: int, seed: int, beta: float) -> Stream:
-    """Samples drawn from a trace; from the middle on every label is the next class."""
+    """Draw samples from a trace. From the middle on, each label is the next class."""
     stream = draw(source, samples, seed, beta)
     label = stream.label.copy()
     label[samples // 2 :] = (label[samples // 2 :] + 1) % source.classes

@@ -1,4 +1,4 @@
-"""The experiments' names, apart from them so that `--help` need not load them."""
+"""The experiments' names. `--help` imports them without the experiments, which load slowly."""
 
 NAMES = (
     "in-order",

@@ -1,4 +1,4 @@
-"""`plane`: false-positive against false-negative rate, and cost, of every single-threshold and every two-threshold policy."""
+"""`plane`: error rates and cost of every policy with one threshold and of every policy with two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`regions`: what the calibrated rule (Theorem 3) does with every output of a three-class model."""
+"""`regions`: the decision of the calibrated rule (Theorem 3) for every output of a three-class model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`regret`: regret against the number of rounds, with Corollary 1's parameters, Theorem 1's bound and the fitted slope."""
+"""`regret`: regret for each number of rounds, with Corollary 1's parameters, Theorem 1's bound and a fitted slope."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ TRACES = ("phishing_weak", "chest_xray", "logistic_dogs", "breakhis")
 
 
 def bound(horizon: int) -> float:
-    """Theorem 1 of the regret analysis: (epsilon beta + eta / (2 epsilon)) T + ln |Theta| / eta, at Corollary 1's values."""
+    """Return Theorem 1's bound of the regret for Corollary 1's epsilon and eta.
+
+    (epsilon beta + eta / (2 epsilon)) T + ln |Theta| / eta, where T is the horizon.
+    """
     epsilon, eta = optimal_rates(4, horizon, BETA)
     return (epsilon * BETA + eta / (2 * epsilon)) * horizon + math.log(expert_count(4)) / eta
 
@@ -58,6 +61,6 @@ def perform(setting: Setting) -> list[Path]:
 
 
 def slope(rows: list[dict[str, Any]]) -> float:
-    """Of log regret against log T, least squares."""
+    """Return the slope of log regret over log T, fitted by least squares."""
     x, y = np.log(np.array([(r["T"], r["regret"]) for r in rows if r["regret"] > 0])).T
     return float(np.polyfit(x, y, 1)[0])

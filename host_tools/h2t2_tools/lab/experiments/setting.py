@@ -1,4 +1,4 @@
-"""What all experiments share: where results go, how many runs, which data sets, the paper's costs."""
+"""Settings that all experiments share: the number of runs and samples, the data sets, the paper's costs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from ..simulation.sweep import grid, sweep
 from ..traces import Trace
 
-DELTA_FP, DELTA_FN = 0.7, 1.0  # the paper's
+DELTA_FP, DELTA_FN = 0.7, 1.0  # as in the paper
 MATRIX = ((0.0, DELTA_FP), (DELTA_FN, 0.0))
-PAPER = H2T2(label="H2T2 (paper)")  # eta 1, b = 4, Corollary 1's epsilon for the beta in force; the next: for beta = 1
+PAPER = H2T2(label="H2T2 (paper)")  # eta 1, b = 4, Corollary 1's epsilon for the current beta; PAPER_1 uses beta = 1
 PAPER_1 = H2T2(epsilon_beta=1.0, label="H2T2 (paper, ε* of β = 1)")
 MODES = H2T2(feedback="all", exploration="anytime")
 BASELINES: tuple[Policy, ...] = (HiLcb(), HiLcb2D(), Filter("threshold"), Filter("entropy"), FixedPair())
@@ -26,7 +26,13 @@ BASELINES: tuple[Policy, ...] = (HiLcb(), HiLcb2D(), Filter("threshold"), Filter
 
 @dataclass(frozen=True)
 class Setting:
-    """out: folder; quick: a fifth of the runs or fewer, and fewer points; data: a folder of traces to prefer, or None."""
+    """Where and how an experiment runs.
+
+    Attributes:
+        out: Folder for its files.
+        quick: Make fewer runs and use fewer points.
+        data: Folder whose traces replace the shipped ones; None: only the shipped ones.
+    """
 
     out: Path
     quick: bool
@@ -45,7 +51,7 @@ class Setting:
         return [0.05, 0.2, 0.4, 0.6] if self.quick else [round(0.05 * n, 2) for n in range(1, 13)]
 
     def traces(self, weak: bool = True) -> dict[str, Trace]:
-        """Title -> trace for the rows of the paper's table, and our weaker models where there are any."""
+        """Return a trace for each row of the paper's table, by title; with `weak` also our weaker models of these rows."""
         by_title = {}
         for at in catalogue.ROWS:
             kind = "" if catalogue.is_real(at.name, self.data) else " (synthetic)" if at.name != "synthetic" else ""
@@ -55,7 +61,7 @@ class Setting:
         return by_title
 
     def table(self, traces: dict[str, Trace], policies: Sequence[Policy], betas: Sequence[float]) -> list[dict[str, Any]]:
-        """replay.row() of every trace, policy and beta, with `trace`, in that order."""
+        """Return a report row for every trace, policy and beta, in this order."""
         rows = []
         for title, trace in traces.items():
             for result in sweep(grid(trace, policies, betas, MATRIX, samples=self.samples, runs=self.runs)):
@@ -64,5 +70,5 @@ class Setting:
 
 
 def lines(rows: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Rows by policy, as plots.curves takes them."""
+    """Return the rows of each policy, for plots.curves()."""
     return {name: [r for r in rows if r["policy"] == name] for name in names}

@@ -1,4 +1,4 @@
-"""`shift`: abrupt and gradual drift through real traces; the learners with and without `half_life`."""
+"""`shift`: learners with and without `half_life` on real traces whose data drift abruptly or gradually."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ BLOCKS = 30
 
 
 def abrupt(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
-    """One trace after the other."""
+    """Draw one trace after the other."""
     return _concatenate([draw(trace, samples // len(traces), seed * 16 + n, beta) for n, trace in enumerate(traces)])
 
 
 def gradual(traces: list[Trace], samples: int, seed: int, beta: float) -> Stream:
-    """From each trace to the next by a share of samples that rises evenly."""
+    """Fade each trace into the next: the share of its samples rises evenly."""
     stretches = [draw(trace, samples, seed * 16 + n, beta) for n, trace in enumerate(traces)]
     at = np.linspace(0, len(traces) - 1, samples)
     which = np.minimum(np.floor(at + np.random.default_rng([seed, 3]).random(samples)), len(traces) - 1).astype(int)
@@ -75,11 +75,11 @@ def perform(setting: Setting) -> list[Path]:
             for beta in BETAS:
                 costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
                 excess = np.zeros((len(POLICIES), samples // block))
-                static = 0.0  # what the best pair of all costs above those of the stretches
+                static = 0.0  # excess of the best pair of the whole stream over the best pairs of its stretches
                 for seed in range(runs):
                     stream = make(traces, samples, seed, beta)
                     edges = np.linspace(0, samples, pieces + 1).astype(int)
-                    # the best pair of every stretch on its own
+                    # the costs if each stretch had its own best pair
                     best = np.concatenate(
                         [
                             charged(OfflinePair().act(stretch, costs, 0), stretch, costs)[0]
