@@ -1,1 +1,1 @@
-"""Policies over score traces, compiled: what every policy would have cost."""
+"""The compiled simulation: plays policies on score traces and computes their costs."""

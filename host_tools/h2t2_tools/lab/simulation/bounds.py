@@ -1,8 +1,8 @@
-"""Confidence bounds a bin, in place of weights: HI-LCB (arXiv 2508.08985) and a version for two kinds of error, with numba.
+"""Policies with a confidence bound for each bin: HI-LCB (arXiv 2508.08985) and a version for unequal errors, in numba.
 
-Written from the paper's idea (offload where the lower confidence bound of being right leaves it open that asking is cheaper),
-not from its listing: the bound's form and the extension to unequal costs are our own. Labels teach at once, also where a stream
-has them late or lost.
+We wrote them from the paper's idea, not from its listing: offload while the confidence bound still allows an offload to be
+cheaper. The form of the bound and the extension to unequal costs are ours. Labels teach at once, even in a stream that delays
+or loses them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...common.jit import njit_nogil
 def one_sided(
     bins: np.ndarray, wrong: np.ndarray, betas: np.ndarray, largest: float, alpha: float, monotone: bool, actions: np.ndarray
 ) -> None:
-    """HI-LCB: offload where the upper bound of a local error's cost in the bin of the confidence is at least beta.
+    """Play HI-LCB: it offloads if the upper bound of a local error's cost in the confidence's bin is at least beta.
 
     Args:
         bins: (T,) of the confidence, 0..N-1.
@@ -45,7 +45,7 @@ def one_sided(
 def two_sided(
     bins: np.ndarray, labels: np.ndarray, betas: np.ndarray, delta_fp: float, delta_fn: float, alpha: float, actions: np.ndarray
 ) -> None:
-    """HI-LCB-2D: offload where the interval of a score bin's share of events meets Theorem 1's region; else the cheaper class.
+    """Play HI-LCB-2D: it offloads if the interval of P(event) in a score bin meets Theorem 1's region; else the cheaper class.
 
     Args:
         bins: (T,) of the score, 0..N-1.

@@ -26,8 +26,8 @@ from h2t2.core import policy
 from ...common.jit import njit
 
 Fields = tuple[tuple[str, Any], ...]  # name and numba type of each attribute
-_LOCK = threading.RLock()  # a class has one structure, though several threads play
-REFUSALS = (policy.checked_integer,)  # functions that only refuse arguments: compiled code has none to refuse
+_LOCK = threading.RLock()  # several threads play, but a class has one structure
+REFUSALS = (policy.checked_integer,)  # functions that check arguments; the constructor has called them before
 
 
 def freeze(core_object: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The state of the art with one threshold: Hedge over a continuum of thresholds on the confidence, compiled with numba."""
+"""The baseline with one threshold: Hedge over a continuum of thresholds on the confidence, compiled with numba."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _tree(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     while size < len(lengths):
         size <<= 1
     mass = np.full(2 * size, -np.inf)
-    loss = np.zeros(2 * size)  # of node n: sum over its left half's ranks of (loss of theta above) - (loss of theta below)
+    loss = np.zeros(2 * size)  # of node n: the sum, over ranks in its left half, of loss above minus loss below the rank
     for n in range(len(lengths)):
         mass[size + n] = np.log(lengths[n]) if lengths[n] > 0 else -np.inf
     for n in range(size - 1, 0, -1):
@@ -87,21 +87,22 @@ def single_threshold(
     draws: tuple[np.ndarray, np.ndarray],
     actions: np.ndarray,
 ) -> None:
-    """HI with one threshold, exact on the continuum: an expert theta in [0, 1] offloads where the confidence is below it.
+    """Play HI with one threshold, exactly on the continuum: expert theta in [0, 1] offloads confidences below theta.
 
-    The weights of two thresholds differ only if a confidence seen lies between them, so they are constant on the intervals
-    between the distinct confidences of the stream, of the given lengths (M + 1,), whether or not those are known yet.
-    As in H2T2, exploration charges the others with wrong / epsilon, and every round charges the offloading ones with beta.
-    O(log M) a round: a segment tree of log-masses, each relative to the node's first interval; loss[n] is the left half's,
-    earlier minus later ones.
+    The weights of two thresholds differ only if a confidence of the stream lies between them. They are therefore constant on
+    the M + 1 intervals between the M distinct confidences. As in H2T2, an explored round charges the other experts with wrong /
+    epsilon, and every round charges the offloading experts with beta.
+
+    A round takes O(log M): a segment tree holds log-masses relative to the first interval of each node. loss[n] is the loss of
+    the left half's intervals minus that of the right half's.
 
     Args:
-        ranks: (T,) which of the M confidences a sample has: thresholds of the intervals 0..rank do not offload it.
-        lengths: (M + 1,) of the intervals.
-        costs: (T,) of the local class, and of an offload.
+        ranks: (T,) rank of each confidence, 0..M-1; the thresholds of intervals 0..rank do not offload the sample.
+        lengths: (M + 1,) lengths of the intervals.
+        costs: (T,) cost of the local class, and (T,) cost of an offload.
         rates: eta and epsilon.
-        draws: (T,) uniform, for the decision and for exploration.
-        actions: (T,) becomes 1 where offloaded.
+        draws: (T,) uniform numbers for the decision, and (T,) for exploration.
+        actions: (T,) becomes 1 for offloaded samples.
     """
     wrong, betas = costs
     eta, epsilon = rates

@@ -1,4 +1,4 @@
-"""Streams made to fool a policy: scores in 16 bins with labels that have little to do with them, or change when it hurts."""
+"""Streams that are built to fool a policy. Their labels contradict the scores, or change when it hurts."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ import numpy as np
 from .stream import Stream
 
 BINS = 16
-NEVER = 0.1  # share of labels that never come, where they are lost
+NEVER = 0.1  # share of labels that the stream with lost labels loses
 
 
 @dataclass(frozen=True)
 class _Draws:
-    """What the streams are made of, T rounds: t, a bin k at random, u in [0, 1) and a label that keeps the score's promise."""
+    """Random material for a stream of T rounds, (T,) each.
+
+    Attributes:
+        t: Numbers of the rounds.
+        k: A random bin.
+        u: Uniform, in [0, 1).
+        y: A label that is 1 with the probability in the middle of bin k.
+        low: A random bin of the lowest quarter.
+    """
 
     t: np.ndarray
     k: np.ndarray
     u: np.ndarray
     y: np.ndarray
-    low: np.ndarray  # a bin in the lowest quarter
+    low: np.ndarray
 
 
 def _after(draws: _Draws, share: float) -> np.ndarray:
@@ -52,7 +60,17 @@ STREAMS: dict[str, Callable[[_Draws], tuple[np.ndarray, np.ndarray]]] = {
 
 
 def make(name: str, samples: int, seed: int, beta: float) -> Stream:
-    """One of STREAMS, drawn with that seed; scores in the middle of their bins."""
+    """Draw one of STREAMS.
+
+    Args:
+        name: Name of the stream.
+        samples: Number of rounds.
+        seed: Seed of the draws.
+        beta: Cost of an offload, 0 to 1; one stream varies it.
+
+    Returns:
+        A stream whose scores are the middles of their bins.
+    """
     rng = np.random.default_rng([seed, list(STREAMS).index(name), 6])
     k, u = rng.integers(0, BINS, samples), rng.random(samples)
     draws = _Draws(np.arange(samples), k, u, (u < (k + 0.5) / BINS).astype(int), rng.integers(0, 4, samples))

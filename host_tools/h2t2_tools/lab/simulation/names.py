@@ -1,4 +1,4 @@
-"""The policies' names on the command line, apart from the policies so that `--help` need not load them."""
+"""The policies' names on the command line. `--help` imports them without the policies, which load slowly."""
 
 NAMES = (
     "no-offload",

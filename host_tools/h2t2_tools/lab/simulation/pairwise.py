@@ -13,19 +13,19 @@ from h2t2.core.policy import OFFLOAD
 
 
 class Pairwise(H2T2):
-    """The two classes of lowest expected cost, a < b, choose the learner; its score is e_a / (e_a + e_b).
+    """Pairwise H2T2: the two classes of lowest expected cost, a < b, choose a binary learner.
 
-    A label y charges the learner with costs[y][a] for a (its class 0) and with costs[y][b] for b (its class 1). With K = 2 it
-    is H2T2 on that score, which equals the score itself if both errors cost the same.
+    The score of the learner is e_a / (e_a + e_b), where e is the expected cost. A label y charges the learner with costs[y][a]
+    for its class 0 and with costs[y][b] for its class 1. With K = 2 and equal costs this is H2T2 on the score itself.
     """
 
     def __init__(self, costs: list[list[int]], bits: int, **options: Any) -> None:
         """Create a policy of the simulator.
 
         Args:
-            costs: (K, K) Q15, of answering the second class when the label is the first.
+            costs: (K, K) Q15; costs[i][j] is the cost of answering j when the label is i.
             bits: Of the bins of a pair.
-            options: Those of H2T2, without deltas and error rates.
+            options: Options of H2T2, without deltas and error rates.
         """
         super().__init__(bits, **options)
         self.costs = costs
@@ -65,7 +65,7 @@ class Pairwise(H2T2):
         return b if action else a
 
     def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
-        """As H2T2.learn(); label: the class, 0..K-1."""
+        """Learn as H2T2.learn() does; label: the class, 0..K-1."""
         at = ticket % self.tickets.window * 2
         a = self.ticket_pairs[at]
         b = self.ticket_pairs[at + 1]

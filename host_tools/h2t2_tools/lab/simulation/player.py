@@ -1,4 +1,4 @@
-"""Plays streams on the policies of the core, compiled from the device's own source."""
+"""Plays streams on the policies of the core. numba compiles them from the device's own source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...common.jit import njit, njit_nogil
 from .compiled import freeze
 from .stream import Stream
 
-AS_CHARGED, LOST = -1, -2  # in place of the cost of an answered offload
+AS_CHARGED, LOST = -1, -2  # instead of an answer's cost: beta at the offload; the answer never came
 
 Arrivals = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts (T + 1,), rounds (N,), costs (N,): see arrivals()
 
@@ -40,7 +40,12 @@ def play(policy: Policy, cells: np.ndarray, stream: Stream, budget: Budget | Non
 
 
 def arrivals(stream: Stream) -> Arrivals:
-    """Return when labels arrive: after round t those of rounds[starts[t] : starts[t + 1]], and all at the cost AS_CHARGED."""
+    """Return when labels arrive.
+
+    Returns:
+        starts (T + 1,), rounds (N,) and costs (N,). After round t the labels of rounds[starts[t] : starts[t + 1]] arrive. All
+        costs are AS_CHARGED.
+    """
     rounds = np.arange(len(stream))
     if stream.delay is None:
         due, order = rounds, rounds
@@ -54,7 +59,16 @@ def arrivals(stream: Stream) -> Arrivals:
 
 @njit_nogil
 def play_compiled(policy: Any, budget: Any, priced: Any, samples: Any, arrivals: Any, actions: np.ndarray) -> None:
-    """Fill `actions`; the policy and the budget (or None) are frozen, samples are cells, labels and costs (Q15)."""
+    """Play a frozen policy on a stream.
+
+    Args:
+        policy: Frozen policy; it learns.
+        budget: Frozen budget, or None.
+        priced: Add the price of a token to the cost of an offload.
+        samples: Cells, labels and costs of an offload (Q15), (T,) each.
+        arrivals: As arrivals() returns them.
+        actions: (T,) receives the actions.
+    """
     cells, labels, betas = samples
     starts, rounds, costs = arrivals
     tickets = np.zeros(len(labels), np.int64)

@@ -1,4 +1,4 @@
-"""What a policy is run on: samples drawn from a trace, with their costs, in the numbers each kind of policy reads."""
+"""Streams: samples of a trace with their costs, in the number formats that the policies read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ Q14 = 16384
 
 @dataclass(frozen=True)
 class Costs:
-    """beta: of an offload; matrix: (K, K), [i, j] for predicting j when the class is i; all in [0, 1]."""
+    """Costs in [0, 1].
+
+    Attributes:
+        beta: Cost of an offload.
+        matrix: (K, K); matrix[i][j] is the cost of predicting j when the class is i.
+    """
 
     beta: float
     matrix: tuple[tuple[float, ...], ...]
@@ -28,7 +33,7 @@ class Costs:
 
     @staticmethod
     def of(beta: float, matrix: np.ndarray | Sequence[Sequence[float]]) -> Costs:
-        """matrix: (K, K) of numbers, in whatever holds them."""
+        """Create costs from a (K, K) matrix of any number type."""
         return Costs(float(beta), tuple(tuple(float(x) for x in line) for line in matrix))
 
     @property
@@ -41,13 +46,20 @@ class Costs:
 
     @cached_property
     def q15(self) -> np.ndarray:
-        """The matrix in Q15, (K, K) int64."""
+        """Return the matrix in Q15, (K, K) int64."""
         return np.round(np.array(self.matrix) * ONE).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """score: (T,) of class 1, or (T, K); label: (T,) true (remote) classes; beta: (T,); delay: (T,) in rounds, -1 lost."""
+    """T samples in the order of play.
+
+    Attributes:
+        score: (T,) scores of class 1, or (T, K) class scores.
+        label: (T,) the remote model's classes, taken as true.
+        beta: (T,) cost of an offload.
+        delay: (T,) rounds until a label arrives, -1 if it never does; None: all labels arrive at once.
+    """
 
     score: np.ndarray
     label: np.ndarray
@@ -59,7 +71,7 @@ class Stream:
 
     @cached_property
     def q14(self) -> np.ndarray:
-        """Class scores in Q14, (T, K) int64."""
+        """Return class scores in Q14, (T, K) int64."""
         score = np.stack([1 - self.score, self.score], 1) if self.score.ndim == 1 else self.score
         return np.round(score * Q14).astype(np.int64)
 
@@ -68,30 +80,36 @@ class Stream:
         return np.round(self.beta * ONE).astype(np.int64)
 
     def bins(self, bits: int) -> np.ndarray:
-        """floor(f 2^bits), at most 2^bits - 1, (T,) int64; binary scores only."""
+        """Return the bin of each binary score: floor(f 2^bits), at most 2^bits - 1, (T,) int64."""
         bins: np.ndarray = np.minimum((self.score * 2**bits).astype(np.int64), 2**bits - 1)
         return bins
 
 
 def draw(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
-    """`samples` of a trace, uniformly with replacement, as in the paper. A trace's own beta, where it has one, is used."""
+    """Draw samples of a trace uniformly with replacement, as in the paper. The trace's own beta, if any, replaces `beta`."""
     picked = np.random.default_rng([seed, 1]).integers(0, len(trace.label), samples)
     betas = np.full(samples, beta) if trace.beta is None else trace.beta[picked]
     return Stream(trace.score[picked], trace.label[picked], betas)
 
 
 def ordered(trace: Trace, samples: int, seed: int, beta: float) -> Stream:
-    """The first `samples` of a trace as they came; the seed is of nothing."""
+    """Return the first samples of a trace in their order. The seed has no effect."""
     betas = np.full(len(trace.label), beta) if trace.beta is None else trace.beta
     return Stream(trace.score[:samples], trace.label[:samples], betas[:samples])
 
 
-WIDEST = 4096  # the largest window: as many labels may be out as can be
+WIDEST = 4096  # largest window: offloads that a policy can have in flight
 
 
 @dataclass(frozen=True)
 class Making:
-    """How streams are drawn from a trace: as it came or at random; labels 0 to `delay` rounds late, evenly; a share `lost`."""
+    """How to make a stream from a trace.
+
+    Attributes:
+        in_order: Keep the order of the trace; otherwise draw at random.
+        delay: Labels arrive after 0 to `delay` rounds, uniformly.
+        lost: Share of labels that never arrive.
+    """
 
     in_order: bool = False
     delay: int = 0
@@ -108,7 +126,13 @@ class Making:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Averages a sample of one run: cost, false positives and negatives (multiclass: fp is every error), offload share."""
+    """Averages a sample of one run.
+
+    Attributes:
+        cost: Mean cost.
+        fp, fn: Shares of false positives and negatives. With more than two classes fp counts every error.
+        offload: Share of offloaded samples.
+    """
 
     cost: float
     fp: float
@@ -117,9 +141,18 @@ class Outcome:
 
 
 def charged(actions: np.ndarray, stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(cost, class acted on, whether offloaded) a sample, equations (1) and (2) of the paper; actions: Policy.act's.
+    """Compute the costs of a run, equations (1) and (2) of the paper.
 
-    An offload costs beta and gives the right class; where its label is lost, the fallback class is acted on besides.
+    An offload costs beta and gives the right class. If its label is lost, the device acts on the fallback class and pays for it
+    too.
+
+    Args:
+        actions: (T,) as Policy.act() returns them.
+        stream: The samples.
+        costs: Costs of errors.
+
+    Returns:
+        For each sample the cost, the class acted on, and whether it was offloaded.
     """
     offload = actions < 0
     fallback = np.where(offload, -1 - actions, actions)
@@ -129,7 +162,7 @@ def charged(actions: np.ndarray, stream: Stream, costs: Costs) -> tuple[np.ndarr
 
 
 def outcome(actions: np.ndarray, stream: Stream, costs: Costs) -> Outcome:
-    """The averages of a run."""
+    """Return the averages of a run."""
     cost, acted, offload = charged(actions, stream, costs)
     wrong = acted != stream.label
     fn = wrong & (acted == 0) if len(costs.matrix) == 2 else np.zeros_like(wrong)

@@ -1,6 +1,6 @@
-"""Many runs of many policies, through joblib: on this machine's cores, or on a cluster's with joblib.parallel_config.
+"""Runs many policies many times through joblib, on all cores of this machine.
 
-A job is a function of its arguments alone; with `parallel_config(backend="dask")` or "ray" around the call it runs there.
+A job depends on its arguments alone, so `joblib.parallel_config(backend="dask")` or "ray" around the call runs it on a cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,18 @@ StreamMaker = Callable[[Any, int, int, float], Stream]  # (source, samples, seed
 
 @dataclass(frozen=True)
 class Job:
-    """`runs` runs of a policy on streams that `make` draws from `source`; run r draws with seed + r."""
+    """Several runs of a policy.
+
+    Attributes:
+        policy: The policy.
+        source: Argument of `make`, usually a trace.
+        costs: Costs of offloads and errors.
+        samples: Samples of each run.
+        seed: Run r draws with seed + r.
+        runs: Number of runs.
+        key: Identifies the job in its result.
+        make: Draws a stream from `source`.
+    """
 
     policy: Policy
     source: Any
@@ -33,13 +44,19 @@ class Job:
     seed: int
     runs: int
     _: KW_ONLY
-    key: tuple[Any, ...] = ()  # handed back with the result
+    key: tuple[Any, ...] = ()
     make: StreamMaker = draw
 
 
 @dataclass(frozen=True)
 class Result:
-    """outcomes: one a run; best: theta-star's cost on the same stream of each run, for the regret (binary scores only)."""
+    """Results of a job.
+
+    Attributes:
+        job: The job.
+        outcomes: One for each run.
+        best: Cost of theta-star on the stream of each run; empty for class scores.
+    """
 
     job: Job
     outcomes: tuple[Outcome, ...]
@@ -49,7 +66,7 @@ class Result:
         return float(np.mean([getattr(o, field) for o in self.outcomes]))
 
     def deviation(self, field: str) -> float:
-        """Standard deviation over the runs."""
+        """Return the standard deviation over the runs."""
         return float(np.std([getattr(o, field) for o in self.outcomes], ddof=1)) if len(self.outcomes) > 1 else 0.0
 
     @property
@@ -59,7 +76,7 @@ class Result:
 
 
 def play(job: Job) -> Result:
-    """All runs of one job."""
+    """Make all runs of a job."""
     outcomes, best = [], []
     for r in range(job.runs):
         stream = job.make(job.source, job.samples, job.seed + r, job.costs.beta)
@@ -72,17 +89,25 @@ def play(job: Job) -> Result:
 
 
 def device_seed(seed: int, beta: float) -> int:
-    """A seed of the device's draws, 0..2^28 - 1, of its own for every run and beta."""
+    """Return a seed for the device's draws, 0..2^28 - 1, which differs for every run and beta."""
     return zlib.crc32(f"{seed} {beta:.6f}".encode()) & 268435455
 
 
-Progress = Callable[[int, int], None]  # jobs done, jobs in all
+Progress = Callable[[int, int], None]  # receives the finished jobs and all jobs
 
 
 def sweep(jobs: Sequence[Job], progress: Progress = lambda count, total: None) -> list[Result]:
-    """The results in the order of the jobs; progress is called after every job (where the backend tells)."""
+    """Run jobs in parallel.
+
+    Args:
+        jobs: The jobs.
+        progress: Called after each job if the joblib backend returns results one by one; otherwise at the end.
+
+    Returns:
+        The results, in the order of the jobs.
+    """
     if get_active_backend()[0].supports_return_generator:
-        # the kernels leave the interpreter's lock, so threads do: nothing is copied, nothing compiled twice
+        # the compiled policies release the interpreter's lock, so threads suffice: they copy nothing and compile once
         parallel = joblib.Parallel(n_jobs=-1, prefer="threads", return_as="generator_unordered")
         numbered: Iterable[tuple[int, Result]] = parallel(joblib.delayed(_play_numbered)(n, job) for n, job in enumerate(jobs))
     else:
@@ -112,7 +137,18 @@ def grid(
     seed: int = 0,
     make: StreamMaker = draw,
 ) -> list[Job]:
-    """Return a job for every policy and beta; matrix: the error costs, (K, K); make: draws the streams."""
+    """Return a job for every policy and beta.
+
+    Args:
+        trace: Argument of `make`.
+        policies: Policies to play.
+        betas: Costs of an offload, 0 to 1.
+        matrix: (K, K) costs of errors.
+        samples: Samples of each run.
+        runs: Runs of each job.
+        seed: Seed of the first run.
+        make: Draws the streams.
+    """
     return [
         Job(policy, trace, Costs.of(beta, matrix), samples, seed, runs, key=(policy.name, float(beta)), make=make)
         for policy in policies

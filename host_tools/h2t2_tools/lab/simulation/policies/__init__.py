@@ -1,4 +1,4 @@
-"""The policies the simulator knows, one class a file, and by name."""
+"""The simulator's policies, one class a file. make() creates them by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....common.errors import UserError
 from ..names import NAMES
 from .base import Policy
 
-# name on the command line: (file, class, its options beside those of its kind)
+# name on the command line: (file, class, fixed options)
 _POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "no-offload": ("no_offload", "NoOffload", {}),
     "full-offload": ("full_offload", "FullOffload", {}),
@@ -28,16 +28,24 @@ _POLICIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "kept-pair": ("fixed", "FixedPair", {}),
     "pairwise": ("pairwise", "Pairwise", {}),
 }
-# and the same name's, where there are more than two classes
+# the classes that replace those above if a trace has more than two classes
 _MULTICLASS: dict[str, tuple[str, str, dict[str, Any]]] = {"adaptive": ("adaptive_classes", "AdaptiveClasses", {})}
 
 
 def make(name: str, bits: int, half_life: int = 0, classes: int = 2, **settings: Any) -> Policy:
-    """A policy by its name on the command line, one of NAMES: `h2t2` is the paper's setting, `h2t2-all` all + anytime.
+    """Create a policy by its name on the command line.
 
-    classes: of the streams it will see.
+    It imports the chosen policy only, because the compiled learners need numba and the baselines do not.
 
-    Only what is asked for is imported: the compiled learners need numba, the baselines do not.
+    Args:
+        name: One of NAMES. `h2t2` is the paper's setting, `h2t2-all` uses feedback "all" and exploration "anytime".
+        bits: Score bits.
+        half_life: Rounds after which losses count half; 0: never.
+        classes: Classes of the streams.
+        settings: Further options; a policy ignores those that it does not have.
+
+    Raises:
+        UserError: No policy has this name.
     """
     if name not in _POLICIES:
         raise UserError(f"policy {name}: not one of {', '.join(NAMES)}")

@@ -19,9 +19,9 @@ class Adaptive(Policy):
 
     Attributes:
         miss_rate: Largest share of events that it may miss; 0: no limit.
-        prior: P(event) of every bin; (): the scores.
-        budget: Share of samples that it may offload; 0: all of them.
-        priced: Tokens have a price, as in a node; otherwise it offloads until the bucket is empty.
+        prior: P(event) of every bin; (): the scores themselves.
+        budget: Share of samples that it may offload; 0: no budget.
+        priced: A token has a price, as in a node; otherwise it offloads until the bucket is empty.
     """
 
     bits: int = 4

@@ -15,7 +15,7 @@ class AdaptiveClasses(Policy):
     """The device's adaptive policy for many classes, compiled.
 
     Attributes:
-        confusion: Shares of what the remote model answers, a row per true class; (): it makes no errors.
+        confusion: How often the remote model answers each class, a row per true class; (): it makes no errors.
     """
 
     bits: int = 4

@@ -9,7 +9,7 @@ from .no_offload import NoOffload
 
 @dataclass(frozen=True)
 class AtRandom(Policy):
-    """Offloads a share of the samples, whichever they are; elsewhere it does as the local model says."""
+    """Offloads a random share of the samples and follows the local model in the others."""
 
     share: float
     name = "at random"

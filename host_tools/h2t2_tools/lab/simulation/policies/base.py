@@ -1,4 +1,4 @@
-"""What every policy of the simulator is: a name, and actions for a stream."""
+"""The interface of the simulator's policies."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from ..stream import Costs, Stream
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A policy is data: it can be sent to another process, and a run of it is a function of its arguments alone."""
+    """A policy is data that can be sent to another process. The result of act() depends on its arguments alone."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """As in tables and legends."""
+        """Name in tables and legends."""
 
     @abstractmethod
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
-        """(T,) the class acted on, or -1 - c for an offload with class c to fall back to, of every sample in turn.
+        """Play the policy on a stream.
 
-        seed: of the policy's own draws.
+        Args:
+            stream: The samples.
+            costs: Costs of offloads and errors.
+            seed: Seed of the policy's own draws.
+
+        Returns:
+            (T,) the class acted on, or -1 - c for an offload with fallback class c.
         """

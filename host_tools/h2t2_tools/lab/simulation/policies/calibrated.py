@@ -9,7 +9,7 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class Calibrated(Policy):
-    """Theorem 1 (Theorem 3 with class scores) on the scores as they are: optimal if the local model is calibrated."""
+    """Applies Theorem 1 (Theorem 3 to class scores) to the scores. It is optimal if the local model is calibrated."""
 
     name = "calibrated rule"
 

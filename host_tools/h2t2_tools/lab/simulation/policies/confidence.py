@@ -1,4 +1,4 @@
-"""What the single-threshold policies look at: the confidence of the local class, and what that class costs."""
+"""The confidence of the local class and the cost of that class, which the single-threshold policies read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..stream import Costs, Stream
 
 
 def local(stream: Stream, costs: Costs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(confidence, class, its cost) a sample, (T,) each: max f and argmax f (a tie goes to the higher class when binary)."""
+    """Return max f, argmax f and the cost of that class, (T,) each. In a binary tie the class is 1."""
     if stream.score.ndim == 1:
         guess = (stream.score >= 0.5).astype(np.int64)
         confidence = np.maximum(stream.score, 1 - stream.score)

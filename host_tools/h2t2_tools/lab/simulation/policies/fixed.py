@@ -1,4 +1,4 @@
-"""What does not learn online: the fixed filters of a known joint-inference system, and thresholds found once and kept."""
+"""Policies that do not learn online: the filters of KubeEdge Sedna, and thresholds that stay as labelled samples set them."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ from .offline_pair import thresholds
 
 @dataclass(frozen=True)
 class Filter(Policy):
-    """KubeEdge Sedna's fixed filters of hard samples (sedna.algorithms.hard_example_mining), as they apply to a classifier.
+    """KubeEdge Sedna's filters of hard samples (sedna.algorithms.hard_example_mining), applied to a classifier.
 
-    kind "threshold": the confidence is below .9, the value in its documentation; "entropy": one less the entropy in nats is
-    below .5, its default. Its third, IBT, counts the boxes of a detector; with one box a picture it is a threshold of .5, below
-    which the confidence of two classes never is: never asking.
+    "threshold" offloads a confidence below .9, the value in Sedna's documentation. "entropy" offloads if 1 - (entropy in nats)
+    is below .5, Sedna's default. The third filter, IBT, counts the boxes of a detector. With one box a picture it is a
+    threshold of .5, which two classes always reach, so it would never offload.
     """
 
     kind: str = "threshold"
@@ -37,7 +37,7 @@ class Filter(Policy):
 
 @dataclass(frozen=True)
 class FixedPair(Policy):
-    """The best pair of thresholds for some labelled samples, kept for ever: the stream's first, or others."""
+    """The best pair of thresholds for the first `samples` of `labelled`, or of the stream itself. It never changes."""
 
     samples: int = 200
     bits: int = 4

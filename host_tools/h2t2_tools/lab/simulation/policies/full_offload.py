@@ -9,7 +9,7 @@ from .no_offload import NoOffload
 
 @dataclass(frozen=True)
 class FullOffload(Policy):
-    """Every sample goes to the remote model."""
+    """Offloads every sample."""
 
     name = "full offload"
 

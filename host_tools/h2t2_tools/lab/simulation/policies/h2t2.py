@@ -13,12 +13,12 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class H2T2(Policy):
-    """The device's H2T2, compiled. Options are the device's.
+    """The device's H2T2, compiled, with the device's options.
 
     Attributes:
-        eta: 0: as Corollary 1.
-        epsilon: 0: as Corollary 1 for the length of the stream and beta, or epsilon_beta if that is not 0.
-        label: Name in tables; "": made of the options.
+        eta: Learning rate; 0: Corollary 1's.
+        epsilon: Exploration rate; 0: Corollary 1's for the length of the stream and epsilon_beta, or beta if that is 0.
+        label: Name in tables; "": derived from the options.
     """
 
     bits: int = 4

@@ -12,7 +12,7 @@ BINS = 16
 
 @dataclass(frozen=True)
 class HiLcb(Policy):
-    """HI-LCB as we state it (see bounds): one confidence bound a bin of the local class's confidence."""
+    """HI-LCB in our form (see bounds): one confidence bound for each bin of the local class's confidence."""
 
     alpha: float = 0.52
     monotone: bool = True
@@ -29,7 +29,7 @@ class HiLcb(Policy):
 
 @dataclass(frozen=True)
 class HiLcb2D(Policy):
-    """The same for errors that cost differently, as we state it: an interval for the share of events of each score bin."""
+    """HI-LCB for unequal errors, our extension: an interval for P(event) of each score bin."""
 
     alpha: float = 0.52
     bits: int = 4

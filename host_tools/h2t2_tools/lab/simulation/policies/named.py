@@ -8,7 +8,7 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class Named(Policy):
-    """Another policy under a name that says what is particular about it."""
+    """Another policy under a name of its own."""
 
     policy: Policy
     label: str
@@ -19,7 +19,7 @@ class Named(Policy):
 
     @property
     def bits(self) -> int:
-        """Score bits of the pairs it is compared with."""
+        """Score bits of theta-star, which the policy is compared with."""
         return getattr(self.policy, "bits", 4)
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class NoOffload(Policy):
-    """The local model's class, always."""
+    """Always takes the local model's class."""
 
     name = "no offload"
 

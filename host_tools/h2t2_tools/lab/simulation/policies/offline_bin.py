@@ -8,7 +8,7 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class OfflineBin(Policy):
-    """The cheapest action of each bin in hindsight: no policy that sees only the bin can cost less on average."""
+    """Takes the cheapest action of each bin in hindsight. No policy that sees only the bin can cost less on average."""
 
     bits: int = 4
     name = "offline optimum a bin"

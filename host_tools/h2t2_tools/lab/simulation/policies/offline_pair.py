@@ -8,9 +8,9 @@ from .base import Policy
 
 @dataclass(frozen=True)
 class OfflinePair(Policy):
-    """theta-star of equation (6): the best pair of thresholds in hindsight, on bins of 2^-bits. O(N + 2^bits).
+    """theta-star of equation (6): the best pair of thresholds in hindsight, on 2^bits bins, in O(N + 2^bits).
 
-    limit: the most events it may miss, as a share, 1: any.
+    limit: Largest share of events that it may miss; 1: no limit.
     """
 
     bits: int = 4
@@ -24,16 +24,16 @@ class OfflinePair(Policy):
 
 
 def thresholds(stream: Stream, costs: Costs, bits: int, limit: float = 1.0) -> tuple[int, int]:
-    """The best pair (i, j): 0 below bin i, offload from i to j - 1, 1 from j on; j = 2^bits - 1 at most, as for H2T2's experts.
+    """Return the best pair (i, j): 0 below bin i, offload from i to j - 1, 1 from j on.
 
-    limit: the most events it may miss, as a share.
+    As for H2T2's experts, j is at most 2^bits - 1. limit: Largest share of events that the pair may miss.
     """
     n = 2**bits
     bins = stream.bins(bits)
     miss = np.bincount(bins, weights=costs.delta_fn * (stream.label == 1), minlength=n)
     alarm = np.bincount(bins, weights=costs.delta_fp * (stream.label == 0), minlength=n)
     offload = np.bincount(bins, weights=stream.beta, minlength=n)
-    lower = np.concatenate([[0.0], np.cumsum(miss - offload)])[:n]  # i: relative to offloading everything below it
+    lower = np.concatenate([[0.0], np.cumsum(miss - offload)])[:n]  # for each i, relative to offloading every bin below it
     missed = np.concatenate([[0], np.cumsum(np.bincount(bins, stream.label == 1, n))])[:n]
     lower[missed > limit * (stream.label == 1).sum()] = np.inf
     upper = np.concatenate([[0.0], np.cumsum(offload - alarm)])[:n]

@@ -9,7 +9,7 @@ from .confidence import local
 
 @dataclass(frozen=True)
 class OfflineSingle(Policy):
-    """theta-dagger: the best single threshold on the confidence in hindsight; equal confidences share one fate. O(N log N)."""
+    """theta-dagger: the best single threshold on the confidence in hindsight, in O(N log N). Equal confidences act alike."""
 
     name = "offline single θ†"
 
@@ -19,7 +19,7 @@ class OfflineSingle(Policy):
 
 
 def threshold(stream: Stream, costs: Costs) -> float:
-    """theta: what is less confident goes to the remote model; 2 where everything does."""
+    """Return theta: the policy offloads lower confidences. 2.0 offloads everything."""
     confidence, _, wrong = local(stream, costs)
     order = np.argsort(confidence, kind="stable")
     total = wrong.sum() + np.concatenate([[0.0], np.cumsum((stream.beta - wrong)[order])])

@@ -11,7 +11,7 @@ from .confidence import local
 
 @dataclass(frozen=True)
 class SingleThreshold(Policy):
-    """HI with a single threshold, learned online over a continuum (the paper's baseline); epsilon 0: Corollary 1's for T."""
+    """HI with a single threshold, learned online over a continuum (the paper's baseline). epsilon 0: Corollary 1's for T."""
 
     eta: float = 1.0
     epsilon: float = 0.0
