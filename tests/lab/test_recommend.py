@@ -71,7 +71,7 @@ def test_where_learning_saves_nothing_it_says_so(asked, tmp_path):
 
 @pytest.mark.parametrize(
     "score, label, why",
-    [(np.zeros(20), np.arange(20) % 2, "want 40"), (np.zeros(60), np.zeros(60), "all the same")],
+    [(np.zeros(20), np.arange(20) % 2, "want 40"), (np.zeros(60), np.zeros(60), "all of one class")],
 )
 def test_too_little_is_refused(score, label, why, tmp_path, capsys):
     assert h2t2("recommend", saved(tmp_path / "t.npz", score, label), "--runs", 1) == 2
@@ -79,7 +79,7 @@ def test_too_little_is_refused(score, label, why, tmp_path, capsys):
 
 
 def test_many_classes_are_refused(capsys):
-    assert h2t2("recommend", "digits_4") == 2 and "recommend is of two" in capsys.readouterr().err
+    assert h2t2("recommend", "digits_4") == 2 and "h2t2 recommend is for two" in capsys.readouterr().err
 
 
 @pytest.mark.slow

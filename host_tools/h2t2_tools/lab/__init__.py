@@ -1,1 +1,1 @@
-"""Without a device: traces, data sets, the compiled simulation of every policy, the experiments."""
+"""Work without a device: traces, data sets, the compiled simulation of every policy, and the experiments."""

@@ -1,4 +1,4 @@
-"""The traces at hand by name: the user's, the shipped ones of models/, made-up ones; and the paper's table of them."""
+"""Finds traces by name (the user's, those in models/, synthetic ones), and holds the paper's table of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from .traces import Trace
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the paper's table: accuracy, fp, fn as printed there; weak: a second model of ours nearer to those figures."""
+    """A row of the paper's table.
+
+    Attributes:
+        name: Name of our trace.
+        title: Name in the paper.
+        samples: Test samples.
+        accuracy, fp, fn: Shares of all samples, as the paper prints them.
+        weak: A second model of ours whose errors are closer to the paper's; "": none.
+    """
 
     name: str
     title: str
@@ -39,17 +47,23 @@ ROWS = (
 
 
 def names() -> list[str]:
-    """Every trace that can be asked for by name."""
+    """Return the name of every trace that find() knows."""
     return sorted({path.parent.name for path in places.models().glob("*/trace.npz")} | set(synthetic.PRESETS))
 
 
 def is_real(name: str, folder: Path | None = None) -> bool:
-    """Whether the trace comes from a model and data, not from a preset."""
+    """Return whether the trace comes from a model and data; otherwise it is synthetic."""
     return _file(name, folder) is not None
 
 
 def find(name: str, folder: Path | None = None) -> Trace:
-    """The trace of that name: from the user's folder (NAME.npz, NAME.csv or NAME/trace.npz), shipped, or of a preset."""
+    """Return a trace by name.
+
+    It searches the user's folder (NAME.npz, NAME.csv or NAME/trace.npz), then models/, then the presets.
+
+    Raises:
+        UserError: No trace has this name, or the folder does not exist.
+    """
     path = _file(name, folder)
     if path is not None:
         return traces.load(path)

@@ -1,18 +1,27 @@
-"""A table to start from: how often each score bin holds an event, from labelled samples, few as they may be."""
+"""Makes an initial table for the adaptive policy, P(event) of each score bin, from a few labelled samples."""
 
 from __future__ import annotations
 
 import numpy as np
 
-WORTH = 20.0  # labels that the smooth curve counts as in a bin
+WORTH = 20.0  # weight of the smooth curve in a bin, in labels
 ROUNDS = 25
 
 
 def table(score: np.ndarray, label: np.ndarray, bits: int) -> list[float]:
-    """P(event) of every one of the 2^bits bins. score: (n,) in [0, 1]; label: (n,) of 0 and 1.
+    """Estimate P(event) of each bin.
 
-    A curve sigma(a logit(f) + c), drawn towards the scores themselves (a = 1, c = 0), is fitted first (Platt, 1999), and
-    each bin's own labels are added to it: where there are none the curve stands, where there are many they do.
+    It fits a curve sigma(a logit(f) + c), with a penalty that pulls it towards the scores (a = 1, c = 0) (Platt, 1999). Then it
+    adds
+    the labels of each bin: a bin without labels keeps the curve, in a bin with many the labels dominate.
+
+    Args:
+        score: (n,) in [0, 1].
+        label: (n,) of 0 and 1.
+        bits: Score bits.
+
+    Returns:
+        2^bits probabilities.
     """
     n = 2**bits
     a, c = _curve(score, label)
@@ -24,7 +33,7 @@ def table(score: np.ndarray, label: np.ndarray, bits: int) -> list[float]:
 
 
 def _curve(score: np.ndarray, label: np.ndarray) -> tuple[float, float]:
-    """a and c, by Newton's method; a penalty of (a - 1)^2 + c^2 / 4 keeps them finite where the labels are separated."""
+    """Return a and c by Newton's method. The penalty (a - 1)^2 + c^2 / 4 keeps them finite if a score separates the labels."""
     x = _logit(score)
     at = np.array([1.0, 0.0])
     rows = np.stack([x, np.ones_like(x)], 1)

@@ -1,4 +1,4 @@
-"""`h2t2 recommend`: which policy, how many bits, with a table or without, for the samples of a trace.
+"""`h2t2 recommend`: chooses the policy, its bits and its table for the samples of a trace.
 
 Some labels make the table. The other samples are played as a device would meet them, in order and shuffled.
 """
@@ -26,16 +26,16 @@ from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace
 
 BITS = (3, 4, 5, 6, 8)
-MIN_SAMPLES = 40  # of a trace
-TABLE_SHARE = 5  # one in so many samples is for the table, at most 2000
-CLOSE = 0.02  # candidates within this share of the cheapest are as good: the simplest of them is chosen
-APART = 0.1  # order and shuffle disagree if the cheapest of one costs this share more than the cheapest of the other
+MIN_SAMPLES = 40  # fewest samples of a trace
+TABLE_SHARE = 5  # one in five samples, at most 2000, goes into the table
+CLOSE = 0.02  # it chooses the simplest candidate among those that cost at most this share more than the cheapest
+APART = 0.1  # the orders disagree if one order's choice costs this share more in the other order than the choice there
 BASELINES = ("asking always", "asking never", "best fixed pair, in hindsight")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A policy that may be chosen; `settings` are lines of a configuration."""
+    """A policy that may be chosen, with the lines of its configuration."""
 
     title: str
     settings: dict[str, Any]
@@ -68,7 +68,7 @@ class Scenario:
 
 
 def candidates(first: Trace, scenario: Scenario) -> list[Candidate]:
-    """Return the candidates, simplest first; with a limit for misses only those that keep one.
+    """Return the candidates, simplest first. A limit for misses leaves only those that keep one.
 
     Args:
         first: Labelled samples for the table.
@@ -95,20 +95,20 @@ def candidates(first: Trace, scenario: Scenario) -> list[Candidate]:
 
 
 def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, Any]:
-    """Return the report; its picture is written to the folder `out`.
+    """Compare the candidates, write a picture into the folder `out` and return the report.
 
     Raises:
         UserError: The trace has more classes than two, too few samples, or one class only among the labels for the table.
     """
     trace, beta = scenario.trace, scenario.beta
     if trace.score.ndim > 1:
-        raise UserError(f"{trace.name}: {trace.classes} classes; recommend is of two: h2t2 replay plays this one")
+        raise UserError(f"{trace.name}: {trace.classes} classes; h2t2 recommend is for two: use h2t2 replay")
     if len(trace.label) < MIN_SAMPLES:
         raise UserError(f"{trace.name}: {len(trace.label)} samples; want {MIN_SAMPLES} or more")
     first, played = _split(trace, scenario.in_order)
     if not 0 < first.label.sum() < len(first.label):
         raise UserError(
-            f"{trace.name}: the {len(first.label)} labels for a table are all the same; want both classes among them"
+            f"{trace.name}: the {len(first.label)} labels for the table are all of one class; they must contain both"
         )
     horizon = scenario.horizon or len(played.label)
     in_order = min(horizon, len(played.label))
@@ -120,9 +120,9 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
         chosen, cost[own]
     )
     if horizon > in_order:
-        warnings.append(f"only {in_order:,} samples could be played in order; shuffled, {horizon:,} were drawn from them")
+        warnings.append(f"only {in_order:,} samples were played in order; the shuffled runs drew {horizon:,} from them")
     if trace.beta is not None:
-        warnings.append("the trace's own cost of an offload a sample was played, not --beta")
+        warnings.append("the trace has its own cost of an offload for each sample; it replaced --beta")
     rows = [{"what": name, "shuffled": cost["shuffled"][name], "in order": cost["in order"][name]} for name in cost[own]]
     figure = out / f"recommend_{Path(trace.name).stem}.png"
     out.mkdir(parents=True, exist_ok=True)
@@ -189,34 +189,33 @@ def _cheapest(offered: list[Candidate], cost: dict[str, float]) -> Candidate:
 def _reason(chosen: Candidate, cost: dict[str, float]) -> str:
     always, never, pair = (cost[name] for name in BASELINES)
     return (
-        f"{cost[chosen.title]:.4f} a sample; asking always costs {always:.4f}, never {never:.4f}, the best fixed pair of "
-        f"thresholds, which only hindsight knows, {pair:.4f}. Nothing simpler costs less than "
-        f"{CLOSE:.0%} more, and nothing at all that much less."
+        f"{cost[chosen.title]:.4f} a sample; asking always costs {always:.4f}, asking never {never:.4f}, the best fixed pair "
+        f"of thresholds in hindsight {pair:.4f}. It is the simplest candidate within {CLOSE:.0%} of the cheapest."
     )
 
 
 def _order_warnings(
     offered: list[Candidate], chosen: Candidate, own: dict[str, float], alternative: dict[str, float], way: str
 ) -> list[str]:
-    """Return warnings if the samples would decide otherwise in the other order, `way`."""
+    """Return warnings if the results in the other order, `way`, differ."""
     rival = _cheapest(offered, alternative)
     warnings = []
     if own[rival.title] > own[chosen.title] * (1 + APART) or alternative[chosen.title] > alternative[rival.title] * (1 + APART):
         warnings.append(
-            f"{way} {rival.title} would be chosen: {alternative[rival.title]:.4f} there against "
-            f"{alternative[chosen.title]:.4f}. Say --ordered if the trace's order is the device's."
+            f"played {way}, {rival.title} would win: it costs {alternative[rival.title]:.4f}, the chosen one "
+            f"{alternative[chosen.title]:.4f}. Give --ordered if the trace's order is the device's."
         )
     both = own[chosen.title], alternative[chosen.title]
     if abs(both[0] - both[1]) > 0.01 + APART * max(both):
         warnings.append(
-            "the stream changes: in order it costs something else than shuffled, so a shuffled test says little of it"
+            "the stream changes: its cost in order differs from its shuffled cost, so shuffled results predict it badly"
         )
     return warnings
 
 
 def _baseline_warnings(chosen: Candidate, cost: dict[str, float]) -> list[str]:
     return [
-        f"{name} costs as little ({cost[name]:.4f}): learning saves nothing on this trace at this beta"
+        f"{name} costs as little ({cost[name]:.4f}): learning does not pay on this trace at this beta"
         for name in BASELINES[:2]
         if cost[name] <= cost[chosen.title] * (1 + CLOSE)
     ]

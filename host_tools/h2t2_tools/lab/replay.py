@@ -1,4 +1,4 @@
-"""`h2t2 replay`: every policy over one trace, for each cost of an offload."""
+"""`h2t2 replay`: plays every policy on one trace, for each cost of an offload."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from .simulation.stream import Costs, Making, Stream, charged
 from .simulation.sweep import Progress, Result, device_seed, grid, sweep
 from .traces import Trace
 
-SEGMENTS = 40  # of a picture over time
+SEGMENTS = 40  # points of a line in the picture over time
 FIELDS = ("policy", "beta", "cost", "cost_sd", "fp", "fp_sd", "fn", "fn_sd", "offload", "offload_sd", "regret")
 
 
 def trace(name: str) -> Trace:
-    """A file of that path, or a trace at hand of that name."""
+    """Load a trace from a .csv or .npz file, or by name."""
     path = Path(name)
     return traces.load(path) if path.suffix in (".csv", ".npz") else catalogue.find(name)
 
 
 def row(result: Result) -> dict[str, Any]:
-    """One line of a report: FIELDS."""
+    """Return the line of a report, with the keys FIELDS."""
     name, beta = result.job.key
     numbers = {"policy": name, "beta": beta}
     for key in ("cost", "fp", "fn", "offload"):
@@ -44,7 +44,7 @@ def row(result: Result) -> dict[str, Any]:
 
 
 def write_csv(path: Path, fields: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    """Rows as CSV, the numbers as they are."""
+    """Write rows as CSV with all digits of their numbers. The file gets the columns `fields`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fields, extrasaction="ignore")
@@ -53,7 +53,7 @@ def write_csv(path: Path, fields: tuple[str, ...], rows: list[dict[str, Any]]) -
 
 
 def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:
-    """The error costs, (K, K): of K classes the last is the event, whose misses cost delta_fn; every other error delta_fp."""
+    """Return the costs of errors, (K, K). The last class is the event, whose misses cost delta_fn; others cost delta_fp."""
     for name, value in (("delta-fp", delta_fp), ("delta-fn", delta_fn)):
         q15(value, name)
     matrix = np.full((classes, classes), delta_fp)
@@ -64,8 +64,20 @@ def costs(classes: int, delta_fp: float, delta_fn: float) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to replay a trace with. wanted: names of policies, or "all", each played with each of `bits`; runs of `samples`
-    each, the first with `seed`."""
+    """How to replay a trace.
+
+    Attributes:
+        betas: Costs of an offload, 0 to 1.
+        delta_fp, delta_fn: Costs of errors, 0 to 1.
+        bits: Score bits; each policy is played with each.
+        policy_names: Names of policies, or "all".
+        half_life: H2T2's; 0: losses always count in full.
+        runs: Runs of each policy.
+        samples: Samples of each run.
+        seed: Seed of the first run.
+        making: How streams are made from the trace.
+        options: Further options, for the policies that have them: prior, rdl_fp, rdl_fn, eta, window.
+    """
 
     betas: list[float]
     delta_fp: float = DEFAULTS["delta_fp"]
@@ -77,13 +89,13 @@ class Plan:
     samples: int = 10000
     seed: int = 0
     making: Making = Making()
-    options: dict[str, Any] = field(default_factory=dict)  # of the policies that have them: prior, rdl_fp, rdl_fn, eta, window
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str, Any]:
-    """The report, a CSV and a picture of it in `out`."""
+    """Replay a trace. Write a CSV and pictures into `out`, and return the report."""
     chosen = _select_policies(source, plan)
-    betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs are used as they are
+    betas = [0.3] if source.beta is not None else plan.betas  # a trace's own costs replace beta
     matrix = costs(source.classes, plan.delta_fp, plan.delta_fn)
     samples = min(plan.samples, len(source.label)) if plan.making.in_order else plan.samples
     jobs = grid(source, chosen, betas, matrix, samples=samples, runs=plan.runs, seed=plan.seed, make=plan.making)
@@ -113,7 +125,7 @@ def replay(source: Trace, plan: Plan, out: Path, progress: Progress) -> dict[str
 
 
 def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, segments: int) -> list[dict[str, float]]:
-    """What a sample costs in each piece of a stream, the mean of the runs of those seeds: [{"n": its end, "cost": ...}]."""
+    """Return the cost a sample in each segment of a stream, the mean over the runs: [{"n": last sample, "cost": ...}]."""
     edges = np.linspace(0, len(stream), min(segments, len(stream)) + 1).astype(int)
     paid = np.zeros(len(stream))
     for seed in runs:
@@ -122,7 +134,7 @@ def over_time(policy: Policy, stream: Stream, costs: Costs, runs: range, segment
 
 
 def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan, costs: Costs, samples: int) -> None:
-    """What a sample costs in each fortieth of the stream: the first run, the middle one of the costs of an offload."""
+    """Draw the cost a sample over time for the first run and the middle beta."""
     stream = plan.making(source, samples, plan.seed, costs.beta)
     lines = {policy.name: over_time(policy, stream, costs, range(plan.seed, plan.seed + 1), SEGMENTS) for policy in chosen}
     plots.curves(
@@ -131,7 +143,7 @@ def _draw_over_time(path: Path, source: Trace, chosen: list[Policy], plan: Plan,
 
 
 def _select_policies(source: Trace, plan: Plan) -> list[Policy]:
-    """The policies of a plan. UserError for one that a trace of so many classes cannot be played with."""
+    """Return the policies of a plan. Raise UserError if one cannot play a trace of so many classes."""
     fitting = BINARY if source.score.ndim == 1 else MULTICLASS
     names = list(fitting) if "all" in plan.policy_names else list(dict.fromkeys(plan.policy_names))
     for name in names:

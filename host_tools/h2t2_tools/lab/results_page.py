@@ -1,4 +1,4 @@
-"""The results page, written from the CSVs of `h2t2 experiment all` alone."""
+"""Writes the results page from the CSVs of `h2t2 experiment all`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..common.errors import UserError
 
 Row = dict[str, str]
 Rows = list[Row]
-NOISE = 0.003  # smallest difference of costs that is not noise
+NOISE = 0.003  # smaller differences of costs are noise
 PAPER, SINGLE, DAGGER, STAR = "H2T2 (paper)", "HI single threshold", "offline single θ†", "offline pair θ*"
 
 TITLE = """# Results
 
-Written by `h2t2 results` from the CSVs of `h2t2 experiment all`; δ₁ = 0.7, δ₋₁ = 1, b = 4 unless said otherwise.
-Rows marked (synthetic) come from a preset with the errors of the paper's row: their images are not at hand."""
+`h2t2 results` writes this page from the CSVs of `h2t2 experiment all`; δ₁ = 0.7, δ₋₁ = 1, b = 4 unless stated otherwise.
+Rows marked (synthetic) come from a preset with the errors of the paper's row, because we do not have their images."""
 
 
 def page(folder: Path) -> str:
@@ -89,8 +89,9 @@ def _in_order(rows: Rows) -> str:
         cell=lambda cells: f"{float(cells[0]['excess']):+.4f} ({float(cells[0]['worst']):+.3f})",
         header=lambda stream, way: f"{stream}, {way}",
     )
-    return f"""Excess cost a sample over the best fixed pair in hindsight, mean of β = .05 to .6, in brackets the worst of them
-(`h2t2 experiment in-order`). Samples: {lengths}. Below 0: better than any pair that stays as it is.
+    return f"""Excess cost a sample over the best fixed pair in hindsight, mean of β = .05 to .6;
+the worst of them is in brackets (`h2t2 experiment in-order`). Samples: {lengths}.
+A value below 0 is better than any pair that never changes.
 
 {table}"""
 
@@ -101,8 +102,8 @@ def _drift(rows: Rows) -> str:
         ["policy", *(f"{row['drift']}, over {row['over']}" for row in rows)],
         [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies],
     )
-    return f"""Excess cost a sample (`h2t2 experiment shift`): five sequences of traces, one after the other or fading over.
-HI-LCB is written from the idea of arXiv 2508.08985, not from its listing, and HI-LCB-2D (unequal costs) is ours.
+    return f"""Excess cost a sample (`h2t2 experiment shift`): five sequences of traces, which change abruptly or gradually.
+We wrote HI-LCB from the idea of arXiv 2508.08985, not from its listing. HI-LCB-2D, for unequal costs, is ours.
 
 {table}"""
 
@@ -123,9 +124,9 @@ def _horizon(rows: Rows) -> str:
         cell=lambda cells: f"{float(cells[0]['excess']):.4f} ({float(cells[0]['worst']):.3f})",
         header=lambda horizon: f"T = {int(horizon):,}",
     )
-    return f"""Excess cost a sample over θ*, samples of a trace in random order: mean over traces and β = .05 to .6, in brackets
-the worst of them (`h2t2 experiment horizon`). ε* is Corollary 1's, for the β in force, or for β = 1.
-Kept thresholds are those of 200 labelled samples: hard to beat where nothing changes, and see above where it does.
+    return f"""Excess cost a sample over θ*, samples of a trace in random order: mean over traces and β = .05 to .6; the
+worst of them is in brackets (`h2t2 experiment horizon`). ε* is Corollary 1's, for the current β or for β = 1.
+The best pair of 200 labelled samples is hard to beat on streams that do not change; the sections above show those that do.
 
 {table}"""
 
@@ -205,7 +206,7 @@ def _claim_distribution(costs: Rows) -> str:
 
 
 def _claim_setting(rows: Rows, key: str, value: float, symbol: str) -> str:
-    """Return what the paper's value of a setting costs above the best value tried, at worst and on average."""
+    """Return how much the paper's value of a setting costs above the best tried value, at worst and on average."""
     extra = []
     for (trace,) in _distinct(rows, "trace"):
         by_value = {float(row[key]): float(row["cost"]) for row in _where(rows, trace=trace)}
@@ -231,7 +232,7 @@ def _modes(rows: Rows) -> str:
     names = [name for name in rows[0] if name != "trace" and not name.endswith("/ paper")]
     body = [[row["trace"], *(f"{float(row[name]):.4f}" for name in names)] for row in rows]
     ratios = [f"{float(rows[-1][f'{name} / paper']):.2f}" for name in names[1:]]
-    return f"""Mean excess cost a sample over θ* (β from .05 to .6), paper's setting and ours:
+    return f"""Mean excess cost a sample over θ* (β from .05 to .6), in the paper's setting and in ours:
 
 {_table(["data set", *names], [*body, ["mean, of the paper's", "1", *ratios]])}"""
 
@@ -251,11 +252,11 @@ def _regret(rows: Rows) -> str:
 def _multiclass(rows: Rows, in_time: Rows) -> str:
     classes = ("3", "4", "10")
     body = [[row["stream"], row["policy"], *(f"{float(row[key]):.4f}" for key in classes)] for row in in_time]
-    return f"""Digits, every policy for many classes (mean cost over β):
+    return f"""Digits, mean cost over β of every policy for many classes:
 
 {_pivot(rows, index=("policy",), columns=("trace",), cell=_mean_cost)}
 
-The same at two horizons, and with labels that change (mean cost over β = .05 to .6):
+At two horizons, and with labels that change (mean cost over β = .05 to .6):
 
 {_table(["stream", "policy", *(f"{key} classes" for key in classes)], body)}"""
 
@@ -268,7 +269,7 @@ def _budget(rows: Rows) -> str:
         for row in rows
         if float(row["share"]) < 1
     ]
-    return f"""A budget, as a share of what is offloaded without one: cost a sample above none (mean of traces and β):
+    return f"""A budget, as a share of the offloads without one: cost a sample above that without one (mean of traces and β):
 
 {_table(["budget", *ways, "a price / cut off"], body)}"""
 
@@ -281,8 +282,8 @@ def _misses(rows: Rows) -> str:
         for row in rows
     ]
     header = ["limit", "cases", "missed without", "missed", "worst case", "cost without", "cost", "the pair's"]
-    return f"""A limit for misses (`--miss-rate`), over the traces and β where the adaptive policy would miss more without one,
-learning included; the pair is the cheapest fixed one that keeps to the limit, known beforehand:
+    return f"""A limit for misses (`--miss-rate`), in the cases (trace, β) where the adaptive policy misses more without one.
+The figures include learning. The pair is the cheapest fixed one that keeps the limit, chosen in hindsight:
 
 {_table(header, body)}"""
 
@@ -312,15 +313,15 @@ def _flywheel(rows: Rows) -> str:
         body.append([row["data"], *costs[:3], closed, *costs[3:]])
     header = ["data", "before", "after", "trained on everything", "gap closed", "field, never again", "field, trained again"]
     samples = int(rows[0]["samples"])
-    return f"""A local model trained on a tenth of the data, then {samples:,} samples of the field. After each quarter it is
-trained again, on that tenth and on what was offloaded, weighted by 1 / probability (`h2t2 experiment flywheel`).
-Cost a sample, β = .2, mean of {rows[0]["runs"]} runs: judged on samples that were in neither part, then as it was paid in the
-field. Of all the gaps to a model trained on everything {sum(gains) / sum(gaps):.0%} is closed; the goal is half.
+    return f"""We train a local model on a tenth of the data and play {samples:,} samples of the field. After each quarter we
+train it again, on that tenth and on the offloaded samples, weighted by 1 / probability (`h2t2 experiment flywheel`).
+The table shows the cost a sample, β = .2, mean of {rows[0]["runs"]} runs: first on held-out samples, then in the field.
+Retraining closes {sum(gains) / sum(gaps):.0%} of all gaps to a model trained on everything; the goal is half.
 
 {_table(header, body)}"""
 
 
-# title ("": as the section before), CSVs, what writes the section from their rows
+# title ("": no heading), CSVs, and the function that writes the section from their rows
 SECTIONS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("Streams as they came", ("in_order",), _in_order),
     ("Streams that change", ("shift_mean",), _drift),

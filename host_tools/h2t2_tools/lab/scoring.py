@@ -1,4 +1,4 @@
-"""`h2t2 score`: a model's scores of a data set, as a trace."""
+"""`h2t2 score`: makes a trace from the scores of a model on a data set."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def score(
 ) -> Trace:
     """Return the trace of a model on the test part of a data set.
 
-    A model of two outputs (or with an `event`) gives the scores of class 1, other models all class scores.
+    With two outputs, or an `event`, the trace holds the scores of class 1; otherwise all class scores.
 
     Args:
         ldl: The opened model.
-        model: Its file, for messages.
-        data: Name of a data set, or an .npz of x and y.
-        folder: Where the data set is; None: the usual places.
-        event: Output that is class 1.
+        model: Its file, which messages name.
+        data: Name of a data set, or an .npz file with x and y.
+        folder: Folder of the data set; None: the usual places.
+        event: Index of the output that is class 1.
         columns: Features of x that the model reads; None: all.
         scale: Divisor of x; None: 255 for bytes, 1 for other numbers.
         progress: Called with the samples done and their total.
@@ -73,8 +73,12 @@ def score(
 
 
 def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """Accuracy, and, of two classes, false positives and negatives as shares of all samples; scores: (n,) of class 1, or (n, K)
-    of every class; labels: (n,)."""
+    """Return the accuracy and, for two classes, false positives and negatives as shares of all samples.
+
+    Args:
+        scores: (n,) of class 1, or (n, K) of every class.
+        labels: (n,) class numbers.
+    """
     if scores.ndim == 2:
         return {"accuracy": float(np.mean(scores.argmax(1) == labels))}
     guess = scores >= 0.5
@@ -86,6 +90,6 @@ def confusion(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
 
 def summary(trace: Trace) -> dict[str, Any]:
-    """samples, classes, accuracy; and for two classes FP and FN as shares of all samples."""
+    """Return samples, classes and accuracy of a trace; for two classes also fp and fn as shares of all samples."""
     report: dict[str, Any] = {"samples": len(trace.label), "classes": trace.classes}
     return {**report, **confusion(trace.score, trace.label)}

@@ -1,4 +1,4 @@
-"""Score traces: what a local model said of each sample, and the remote label. CSV or NPZ, read with every value checked."""
+"""Score traces: a local model's scores of samples and the remote labels. Reads .csv and .npz files and checks every value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from ..common.errors import UserError
 
 @dataclass(frozen=True)
 class Trace:
-    """score: (n,) in [0, 1], of class 1, or (n, K) class scores; label: (n,) class numbers; beta: (n,) in [0, 1] or None."""
+    """Scores and labels of n samples.
+
+    Attributes:
+        name: Name of the trace.
+        score: (n,) scores of class 1 or (n, K) class scores, in [0, 1].
+        label: (n,) class numbers.
+        beta: (n,) cost of an offload, in [0, 1]; None: the trace states none.
+    """
 
     name: str
     score: np.ndarray
@@ -27,7 +34,11 @@ class Trace:
 
 
 def checked(trace: Trace, where: str) -> Trace:
-    """The trace, or UserError saying what is wrong with it and in which row."""
+    """Return the trace unchanged.
+
+    Raises:
+        UserError: A value is out of range; the message names `where` and the row.
+    """
     score, label, beta = trace.score, trace.label, trace.beta
     if score.ndim not in (1, 2) or not len(score) or len(score) != len(label):
         raise UserError(f"{where}: {len(score)} scores, {len(label)} labels; want as many of each, at least one")
@@ -49,7 +60,15 @@ def checked(trace: Trace, where: str) -> Trace:
 
 
 def load(path: Path) -> Trace:
-    """A trace from .npz (score, label[, beta]) or .csv (a header with score or score0, score1, .., label[, beta])."""
+    """Load a trace.
+
+    Args:
+        path: An .npz file with score, label and perhaps beta, or a .csv file whose header names score (or score0, score1, ..),
+            label and perhaps beta.
+
+    Raises:
+        UserError: The file does not exist, is not a trace, or holds a value that is out of range.
+    """
     try:
         trace = _npz(path) if path.suffix == ".npz" else _csv(path)
     except FileNotFoundError:
