@@ -157,11 +157,12 @@ lock:
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
 # what is written by a command and committed: package.json and the table of boards, the references of commands and of
-# configuration, the commented config.toml, the operators
+# configuration, the declarations that `--help` reads, the commented config.toml, the operators
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 	$(BIN)/python -m h2t2_tools.boards.kinds_page
-	$(BIN)/python -m h2t2_tools.cli.reference > docs/commands.md
+	$(BIN)/python -m h2t2_tools.cli.reference commands > docs/commands.md
+	$(BIN)/python -m h2t2_tools.cli.reference declared > host_tools/h2t2_tools/cli/declared.json
 	$(BIN)/python -m h2t2_tools.cli.reference configuration > docs/configuration.md
 	$(BIN)/python -m h2t2_tools.fleet.template
 	$(BIN)/python -m h2t2_tools.model.operators_page > docs/operators.md

@@ -3,9 +3,10 @@
 import pytest
 from support import ROOT
 
-from h2t2_tools.cli import reference
+from h2t2_tools.cli import command_line, reference
 from h2t2_tools.cli.commands import COMMANDS
-from h2t2_tools.cli.main import command, main, parsed
+from h2t2_tools.cli.execute import command, parsed
+from h2t2_tools.cli.main import main
 from h2t2_tools.cli.options import flag, visible, words
 from h2t2_tools.common.fields import about, domain
 from h2t2_tools.common.toml_file import parse_entries as toml_entries
@@ -17,7 +18,7 @@ OUT_OF_RANGE = ("nan", "inf", "-1", "1e30", "many")
 
 def numeric_options():
     for name in COMMANDS:
-        for key, field in visible(command(name)[0]).items():
+        for key, field in visible(command(name)).items():
             if domain(field).kind in (int, float):
                 yield pytest.param(name, key, id=f"{name} {flag(key, field)}")
 
@@ -35,7 +36,7 @@ def required_words(model, but):
 
 @pytest.mark.parametrize("name, key", [*numeric_options()])
 def test_a_number_out_of_range_is_refused_by_the_option_s_name(name, key, capsys):
-    model, _ = command(name)
+    model = command(name)
     field = model.model_fields[key]
     for text in OUT_OF_RANGE:
         values = [text] * domain(field).count if isinstance(domain(field).count, int) and domain(field).count > 1 else [text]
@@ -51,7 +52,7 @@ def test_there_are_numeric_options_to_test():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_former_name_is_refused_with_the_present_one(name, capsys):
-    model, _ = command(name)
+    model = command(name)
     flags = {flag(key, field) for key, field in visible(model).items()}
     for old, new in model.renamed.items():
         assert new in flags and old not in flags
@@ -68,7 +69,7 @@ def test_a_former_entry_of_a_configuration_is_refused_with_the_present_one(old, 
 
 
 def test_every_entry_of_a_configuration_is_an_option_of_the_node_or_a_board_s():
-    options = visible(command("node")[0])
+    options = visible(command("node"))
     for name, field in NodeConfig.model_fields.items():
         assert name in options or about(field, "hidden"), name
 
@@ -84,7 +85,7 @@ GIVEN = {
 
 
 def test_every_option_of_a_worker_reaches_the_workers_of_several():
-    model, _ = command("rdl")
+    model = command("rdl")
     assert visible(model).keys() == GIVEN.keys(), "an option this test does not know: give it a value here"
     line = ["rdl"]
     for name, value in GIVEN.items():
@@ -115,6 +116,10 @@ def test_commented_configurations_are_as_declared(name):
     text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
     assert text == template.render(name), "run: make pages"
     assert toml_entries(text.encode(), ROOT).keys() <= NodeConfig.model_fields.keys()
+
+
+def test_help_and_completion_read_what_is_declared():
+    assert command_line.STORED.read_text() == reference.declared(), "run: make pages"
 
 
 def test_the_page_of_the_configuration_is_as_declared():

@@ -13,7 +13,7 @@ from support import mosquitto, until
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
-from h2t2_tools.cli.options import progress, show
+from h2t2_tools.cli.output import progress, show
 from h2t2_tools.common.report import Table
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]

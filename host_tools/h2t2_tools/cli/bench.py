@@ -10,7 +10,8 @@ from pydantic import Field
 
 from ..common.errors import Failure
 from ..common.fields import Count, file, option
-from .options import Reporting, show, working
+from .options import Reporting
+from .output import show, working
 
 Duration = Annotated[float, Field(gt=0, le=86400)]
 

@@ -16,7 +16,8 @@ from ..boards.kinds import KINDS, Contents
 from ..common.errors import Failure, UserError
 from ..common.fields import OneOf, Seconds, file, option
 from ..common.report import Table
-from .options import Command, Connected, Daemon, Reporting, progress, show
+from .options import Command, Connected, Daemon, Reporting
+from .output import progress, show
 
 Kind = Annotated[str, AfterValidator(OneOf(tuple(KINDS)))]
 

@@ -21,7 +21,8 @@ from ..common.fields import Count, Device, ModelNumber, Share, file, option
 from ..common.untrusted import parse_integer
 from ..fleet.config import PATHS, NodeConfig, entries_of, located
 from ..fleet.endpoint import Endpoint
-from .options import Connected, Daemon, PolicyChoice, Reporting, address, words
+from .options import Connected, Daemon, Reporting, address, words
+from .policy_choice import PolicyChoice
 
 LOG = logging.getLogger(__name__)
 

@@ -15,7 +15,8 @@ from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..lab.experiments.names import NAMES as EXPERIMENTS
 from ..lab.simulation.names import NAMES as POLICIES
-from .options import Reporting, progress, show, working
+from .options import Reporting
+from .output import progress, show, working
 
 TRACE = "a .csv or .npz of score and label; or a shipped trace's name"
 FineBits = Annotated[int, Field(ge=1, le=12)]

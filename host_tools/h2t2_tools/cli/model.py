@@ -15,7 +15,8 @@ from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file,
 from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..common.untrusted import parse_integer
-from .options import Reporting, show, working
+from .options import Reporting
+from .output import show, working
 
 Divisor = Annotated[float, Field(gt=0, le=10**9)]
 Event = Annotated[int, Field(ge=0, le=65535)]

@@ -1,34 +1,21 @@
-"""What the command groups share: a command as a model of its options, common options, and how reports are shown."""
+"""What the command groups share: a command as a model of its options, its declaration, and common options."""
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import PrivateAttr, ValidationError
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from ..common import log, pairs, policies
-from ..common.corollary import optimal_rates
+from ..common import log
 from ..common.errors import UserError
-from ..common.fields import Count, Options, about, domain, file, help_text, option, reason
-from ..common.report import Report, Table
-from ..common.untrusted import parse_integer, printable
+from ..common.fields import Options, about, domain, file, help_text, option, reason
+from ..common.untrusted import parse_integer
 from ..fleet import endpoint
-from ..fleet.config import PolicyConfig, described
-from .commands import Parser
+from .command_line import Argument, Declaration
+from .output import write_json
 
-GROUPS = {
-    "log": "one line per record on standard error: time, level, command, text",
-    "security": "mqtts:// means TLS; the broker's certificate is verified",
-}
 Chosen = TypeVar("Chosen", bound="Command")
-ChosenPolicy = TypeVar("ChosenPolicy", bound="PolicyChoice")
 
 
 class Command(Options):
@@ -72,58 +59,51 @@ def flag(name: str, field: FieldInfo) -> str:
     return str(about(field, "flag") or "--" + name.replace("_", "-"))
 
 
-class _Renamed(argparse.Action):
-    """Refuses a former name of an option."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> NoReturn:
-        raise UserError(f"{option_string}: this option is called {self.const} now")
-
-
 def visible(model: type[Command]) -> dict[str, FieldInfo]:
     """The fields of a command that its command line has."""
     return {name: field for name, field in model.model_fields.items() if not about(field, "hidden")}
 
 
-def parser(name: str, model: type[Command], summary: str) -> Parser:
-    """The command line of a command."""
-    examples = "examples:\n" + "\n".join("  " + line for line in model.examples)
-    command_line = Parser(
-        f"h2t2 {name}", description=summary, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command_line.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # see main()
-    groups: dict[str, Any] = {"": command_line}
-    for field_name, field in visible(model).items():
-        title = about(field, "group") or ""
-        if title not in groups:
-            groups[title] = command_line.add_argument_group(title, GROUPS.get(title))
-        names, settings = argument(field_name, field)
-        groups[title].add_argument(*names, **settings)
-    for old, new in model.renamed.items():
-        command_line.add_argument(old, nargs="*", action=_Renamed, const=new, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    return command_line
+def declaration(model: type[Command]) -> Declaration:
+    """The options of a command, as its command line, help and completion need them."""
+    return {
+        "arguments": [_argument(name, field) for name, field in visible(model).items()],
+        "renamed": dict(model.renamed),
+        "examples": list(model.examples),
+    }
 
 
-def argument(name: str, field: FieldInfo) -> tuple[list[str], dict[str, Any]]:
-    """The arguments of add_argument() for a field. The values stay text: pydantic converts and checks them."""
+def _argument(name: str, field: FieldInfo) -> Argument:
+    """The declaration of a field. The values stay text: pydantic converts and checks them."""
     accepted = domain(field)
     positional, required = about(field, "positional"), field.is_required() and not about(field, "unset")
-    settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_text(field).replace("%", "%%")}
+    settings: dict[str, Any] = {"help": help_text(field).replace("%", "%%")}
     if not positional:
         settings["dest"] = name
     if accepted.kind is bool:
-        return [flag(name, field)], {**settings, "action": "store_true"}
-    settings["metavar"] = metavar(name, field)
-    if about(field, "repeat"):
-        settings["action"] = "append"
+        settings["action"] = "store_true"
+    else:
+        settings |= {"metavar": metavar(name, field), **_value_count(field)}
+        if about(field, "repeat"):
+            settings["action"] = "append"
+        if required and not positional:
+            settings["required"] = True
+    return {
+        "name": name if positional else flag(name, field),
+        "section": about(field, "group") or "",
+        "choices": [str(choice) for choice in accepted.choices],
+        "settings": settings,
+    }
+
+
+def _value_count(field: FieldInfo) -> dict[str, Any]:
+    """How many values an option takes, as add_argument() wants it."""
+    count, optional = domain(field).count, about(field, "positional") and (not field.is_required() or about(field, "unset"))
     if about(field, "const") is not None:
-        settings.update(nargs="?", const=about(field, "const"))
-    elif accepted.count != 1:
-        settings["nargs"] = "*" if positional and not required else accepted.count
-    elif positional and not required:
-        settings["nargs"] = "?"
-    if required and not positional:
-        settings["required"] = True
-    return [name if positional else flag(name, field)], settings
+        return {"nargs": "?", "const": about(field, "const")}
+    if count != 1:
+        return {"nargs": "*" if optional else count}
+    return {"nargs": "?"} if optional else {}
 
 
 def metavar(name: str, field: FieldInfo) -> Any:
@@ -207,149 +187,3 @@ def address(text: str, name: str) -> tuple[str, int]:
     if not number:
         raise UserError(f"{name} {text}: want PORT or HOST:PORT")
     return host or "127.0.0.1", number
-
-
-def write_json(path: str | None, content: Any) -> None:
-    """Write a report where --json asks for it; "-" is standard output."""
-    if path == "-":
-        print(json.dumps(content, indent=1))
-    elif path:
-        Path(path).write_text(json.dumps(content, indent=1) + "\n")
-
-
-class _NoBar:
-    """A progress bar that shows nothing."""
-
-    def add_task(self, *_: Any, **__: Any) -> int:
-        return 0
-
-    def update(self, *_: Any, **__: Any) -> None: ...
-
-    def advance(self, *_: Any, **__: Any) -> None: ...
-
-
-@contextmanager
-def progress() -> Iterator[Any]:
-    """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    except ImportError:
-        yield _NoBar()
-        return
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
-        yield bar
-
-
-@dataclass(frozen=True)
-class Working:
-    """One task on a progress bar."""
-
-    bar: Any
-    task: Any
-
-    def describe(self, text: str) -> None:
-        """Show what is done now."""
-        self.bar.update(self.task, description=text)
-
-    def count(self, completed: int, total: int) -> None:
-        """Show how much is done."""
-        self.bar.update(self.task, completed=completed, total=total)
-
-
-@contextmanager
-def working(title: str) -> Iterator[Working]:
-    """A progress bar of one task."""
-    with progress() as bar:
-        yield Working(bar, bar.add_task(title, total=None))
-
-
-def show(report: Report) -> None:
-    """Print tables and lines. What devices have said in them is shown, never obeyed."""
-    for line in report:
-        if isinstance(line, str):
-            print(printable(line, "\n"))
-        else:
-            _print(line)
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    console = Console()
-    Console(width=None if console.is_terminal else 120).print(renderable(table))
-
-
-def renderable(content: Table | str) -> Any:
-    """A table or a line as rich prints it. Its text is no markup, and it cannot command a terminal."""
-    from rich.table import Table as Rich
-    from rich.text import Text
-
-    if isinstance(content, str):
-        return Text(printable(content, "\n"))
-    table = Rich(title=Text(printable(content.title)))
-    for name, side in content.columns.items():
-        table.add_column(Text(printable(name)), justify="left" if side == "left" else "right", no_wrap=side == "left")
-    for row in content.rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
-
-
-class PolicyChoice(PolicyConfig, Command):
-    """A command that runs a policy on a pair."""
-
-    pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
-    corollary: Count | None = option(
-        None,
-        "h2t2: epsilon and eta of the paper's Corollary 1 for T rounds, with fixed exploration and explored feedback",
-        group="policy",
-        metavar="T",
-    )
-
-    _pair: pairs.Pair = PrivateAttr()
-
-    @classmethod
-    def parsed(cls: type[ChosenPolicy], words: dict[str, Any]) -> ChosenPolicy:
-        """As Command.parsed(). What the pair describes is the default of beta, class_costs, model_id ..."""
-        entries = cls.configured(words)
-        pair = pairs.load(words.get("pair", entries.get("pair", cls.model_fields["pair"].default)))
-        defaults = {name: value for name, value in described(pair.info).items() if name in cls.model_fields}
-        command = checked(cls, {**defaults, **entries, **words})
-        command._pair = pair
-        command._check_options()
-        return command
-
-    @classmethod
-    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
-        """Options that come from a file; `words` override them."""
-        return {}
-
-    def policy_numbers(self) -> dict[str, Any]:
-        """People's numbers of the policy."""
-        return self.numbers(Path("."), self._pair.info.classes) | self.corollary_rates()
-
-    def corollary_rates(self) -> dict[str, Any]:
-        """The options that --corollary decides; {} without it."""
-        if not self.corollary:
-            return {}
-        if not 0 < self.beta <= 1:
-            raise UserError(f"--corollary needs a beta in (0, 1], not {self.beta:g}")
-        epsilon, eta = optimal_rates(self.bits, self.corollary, self.beta)
-        return {**policies.PAPER, "epsilon": epsilon, "eta": eta}
-
-    def _check_options(self) -> None:
-        """UserError for an option that the policy does not have."""
-        classes = self._pair.info.classes
-        available = policies.option_names(self.policy, classes > 2)
-        for name in (*PolicyConfig.model_fields.keys() - {"policy", "in_flight", "beta"}, "corollary"):
-            needed = {"corollary": "eta", "class_costs": "costs"}.get(name, name)
-            field = type(self).model_fields[name]
-            option_flag = flag(name, field)
-            if needed in available or getattr(self, name) == field.default:
-                continue
-            if classes > 2 or name in ("class_costs", "rdl_confusion"):
-                raise UserError(f"{option_flag}: not of a pair of {classes} classes, as {self._pair.info.name} is")
-            policy = next(name for name in policies.NAMES if needed in policies.option_names(name))
-            raise UserError(f"{option_flag} is an option of --policy {policy}, not of {self.policy}")

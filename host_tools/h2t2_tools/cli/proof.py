@@ -17,7 +17,9 @@ from ..boards.kinds import KINDS
 from ..common.errors import Failure, UserError
 from ..common.fields import Count, NotNegative, OneOf, Seconds, Share, file, option
 from ..common.report import Table
-from .options import PolicyChoice, Reporting, progress, show, working
+from .options import Reporting
+from .output import progress, show, working
+from .policy_choice import PolicyChoice
 
 UNLIMITED = "any"  # --heap: not that of a board
 HEAPS = (*(kind.name for kind in KINDS.values() if kind.chip), UNLIMITED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 
@@ -10,14 +11,17 @@ from pydantic.fields import FieldInfo
 from ..common.cost_table import CostTable
 from ..common.fields import about, help_text
 from ..fleet.config import NodeConfig
-from .commands import COMMANDS
-from .main import command
-from .options import flag, metavar, visible
+from .commands import COMMANDS, GROUPS, TITLES
+from .execute import command
+from .options import declaration, flag, metavar, visible
 
 INTRODUCTION = """# Commands
 
 `make pages` writes this page from the commands' own declarations. `h2t2 COMMAND --help` shows the same. Every command that
 reports takes `--json FILE`; `-` is standard output, and [JSON and MQTT](json.md) explains every key.
+
+`h2t2 --help` shows the commands that most people need, and `h2t2 help GROUP` lists every command of a group:
+{groups}. `h2t2 completion SHELL` prints a script for tab completion in bash, zsh and fish.
 
 Exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect of h2t2, 130 after Ctrl-C.
 """
@@ -31,15 +35,34 @@ with an option, which overrides the file. Commented templates are in `firmware/b
 
 def page() -> str:
     """docs/commands.md: every command with its options and examples."""
-    lines = INTRODUCTION.splitlines()
-    for name in COMMANDS:
-        model, summary = command(name)
-        fields = visible(model)
-        positional = [metavar(key, field) for key, field in fields.items() if about(field, "positional")]
-        lines += ["", f"## h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
-        lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
-        lines += ["", "```sh", *model.examples, "```"]
+    groups = ", ".join(f"[{group}](#{group})" for group in GROUPS)
+    lines = INTRODUCTION.format(groups=groups).splitlines()
+    for group, names in GROUPS.items():
+        lines += ["", f"## {group.capitalize()}", "", f"{TITLES[group]}."]
+        for name in names:
+            lines += _section(name)
     return "\n".join(lines) + "\n"
+
+
+def _section(name: str) -> list[str]:
+    """A command with its options and examples."""
+    model, summary = command(name), COMMANDS[name][1]
+    fields = visible(model)
+    positional = [metavar(key, field) for key, field in fields.items() if about(field, "positional")]
+    lines = ["", f"### h2t2 {name}", "", summary, "", f"`{' '.join(['h2t2', name, *positional, '[options]'])}`", ""]
+    lines += [f"- `{_synopsis(key, field)}`: {_text(field)}" for key, field in fields.items()]
+    return [*lines, "", "```sh", *model.examples, "```"]
+
+
+def declared() -> str:
+    """cli/declared.json: the declaration of every command, an option in a line."""
+    commands = []
+    for name in COMMANDS:
+        content = declaration(command(name))
+        arguments = ",\n  ".join(json.dumps(argument) for argument in content["arguments"])
+        others = "".join(f', "{key}": {json.dumps(content[key])}' for key in ("renamed", "examples"))
+        commands.append(f'{json.dumps(name)}: {{"arguments": [\n  {arguments}]\n {others[2:]}}}'.replace("]\n ", "],\n "))
+    return "{\n" + ",\n".join(commands) + "\n}\n"
 
 
 def configuration() -> str:
@@ -74,5 +97,7 @@ def _text(field: FieldInfo) -> str:
     return help_text(field) + (" (required)" if needed else "")
 
 
+PAGES = {"commands": page, "configuration": configuration, "declared": declared}
+
 if __name__ == "__main__":
-    print(configuration() if "configuration" in sys.argv else page(), end="")
+    print(PAGES[sys.argv[1]](), end="")

@@ -9,7 +9,8 @@ from typing import Any
 from ..common.errors import UserError
 from ..common.fields import Bits, Device, ModelNumber, Share, file, option
 from ..common.report import Table
-from .options import Reporting, show, working
+from .options import Reporting
+from .output import show, working
 
 
 class Samples(Reporting):

@@ -15,7 +15,8 @@ from ..common.errors import Failure, UserError
 from ..common.fields import Count, Seconds, Share, file, option
 from ..common.report import Table
 from ..common.untrusted import printable
-from .options import Connected, Reporting, show, working
+from .options import Connected, Reporting
+from .output import show, working
 
 
 class Keys(Reporting):

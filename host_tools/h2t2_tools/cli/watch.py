@@ -16,7 +16,8 @@ from pydantic import Field
 
 from ..common.errors import Failure, UserError
 from ..common.fields import Device, Port, Seconds, file, option
-from .options import Connected, Daemon, Reporting, address, renderable, show, write_json
+from .options import Connected, Daemon, Reporting, address
+from .output import renderable, show, write_json
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 SHORTEST = 16  # characters of a token

@@ -1,0 +1,150 @@
+"""Scripts for tab completion, made from the stored declarations of all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from ..common.fields import option
+from .command_line import Argument, stored
+from .commands import BENCH, COMMANDS, GROUPS, TITLES
+from .options import Command
+from .overview import first_sentence
+
+OPENING = ["--help", "--version", "--debug"]
+
+# Readline completes file names where the function leaves COMPREPLY empty (-o default).
+BASH = """\
+# Tab completion for h2t2 in {shell}; `h2t2 completion {shell}` printed it.
+_h2t2() {{
+    local word=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}} depth=1 words=
+    COMPREPLY=()
+    if [[ $command == {bench} && $COMP_CWORD -gt 2 ]]; then
+        command="{bench} ${{COMP_WORDS[2]}}"
+        depth=2
+    fi
+    if [[ $word == "=" ]]; then
+        word=
+    elif [[ $previous == "=" ]]; then
+        previous=${{COMP_WORDS[COMP_CWORD-2]}}
+    fi
+    if [[ $COMP_CWORD -eq 1 ]]; then
+        words="{names}"
+    elif [[ $word == -* ]]; then
+        case $command in
+{options}
+        esac
+    else
+        case "$command $previous" in
+{choices}
+        esac
+        if [[ -z $words && $COMP_CWORD -eq $((depth + 1)) ]]; then
+            case $command in
+{positional}
+            esac
+        fi
+    fi
+    [[ -n $words ]] && COMPREPLY=($(compgen -W "$words" -- "$word"))
+}}
+complete -o default -F _h2t2 h2t2
+"""
+
+FISH = """\
+# Tab completion for h2t2 in fish; `h2t2 completion fish` printed it.
+function __h2t2_is
+    set -l words (commandline -opc)
+    test "$words[2..]" = "$argv"
+end
+function __h2t2_begins
+    set -l words (commandline -opc)
+    string match -q "$argv *" "$words[2..] "
+end
+complete -c h2t2 -f"""
+
+
+class Completion(Command):
+    examples = (
+        "mkdir -p ~/.local/share/bash-completion/completions && "
+        "h2t2 completion bash > ~/.local/share/bash-completion/completions/h2t2",
+        "h2t2 completion zsh > ~/.h2t2-completion && echo 'source ~/.h2t2-completion' >> ~/.zshrc",
+        "mkdir -p ~/.config/fish/completions && h2t2 completion fish > ~/.config/fish/completions/h2t2.fish",
+    )
+
+    shell: Literal["bash", "zsh", "fish"] = option(..., "the shell", positional=True)
+
+    def run(self) -> None:
+        if self.shell == "fish":
+            print("\n".join(_fish()))
+            return
+        if self.shell == "zsh":
+            print("autoload -U +X compinit && compinit -i\nautoload -U +X bashcompinit && bashcompinit")
+        print(_bash(self.shell), end="")
+
+
+def _first_words() -> list[str]:
+    return [*(name for name in COMMANDS if " " not in name), BENCH, "help"]
+
+
+def _flags(arguments: list[Argument]) -> list[Argument]:
+    return [argument for argument in arguments if argument["name"].startswith("--")]
+
+
+def _first_positional(arguments: list[Argument]) -> list[str]:
+    """The values that the first positional argument accepts, where they are listed."""
+    return next((argument["choices"] for argument in arguments if not argument["name"].startswith("--")), [])
+
+
+def _bash(shell: str) -> str:
+    options, choices = [], []
+    positional = {"help": [*GROUPS], BENCH: [name.removeprefix(f"{BENCH} ") for name in GROUPS[BENCH]]}
+    for name, declared in stored().items():
+        flags = _flags(declared["arguments"])
+        options.append(_case(name, [*(argument["name"] for argument in flags), "--help"]))
+        choices += [_case(f"{name} {flag['name']}", flag["choices"]) for flag in flags if flag["choices"]]
+        if values := _first_positional(declared["arguments"]):
+            positional[name] = values
+    return BASH.format(
+        shell=shell,
+        bench=BENCH,
+        names=" ".join([*_first_words(), *OPENING]),
+        options="\n".join(options),
+        choices="\n".join(choices),
+        positional="\n".join(_case(name, values) for name, values in positional.items()),
+    )
+
+
+def _case(pattern: str, words: list[str]) -> str:
+    return f'        "{pattern}") words="{" ".join(words)}" ;;'
+
+
+def _fish() -> Iterator[str]:
+    yield FISH
+    for name in _first_words():
+        summary = first_sentence(COMMANDS[name][1]) if name in COMMANDS else TITLES.get(name, "List the commands of a group")
+        yield _fish_word("", name, summary)
+    yield from (f"complete -c h2t2 -n __h2t2_is -l {flag[2:]}" for flag in OPENING)
+    yield from (_fish_word("help", group, title) for group, title in TITLES.items())
+    for name in GROUPS[BENCH]:
+        yield _fish_word(BENCH, name.removeprefix(f"{BENCH} "), first_sentence(COMMANDS[name][1]))
+    for name, declared in stored().items():
+        for argument in declared["arguments"]:
+            yield f"complete -c h2t2 -n '__h2t2_begins {name}' {_fish_argument(argument)}"
+
+
+def _fish_word(before: str, word: str, description: str) -> str:
+    return f"complete -c h2t2 -n '__h2t2_is {before}' -a {word} -d {_quoted(description)}"
+
+
+def _fish_argument(argument: Argument) -> str:
+    values = f"-a {_quoted(' '.join(argument['choices']))}" if argument["choices"] else "-F"
+    if not argument["name"].startswith("--"):
+        return values
+    description = f"-l {argument['name'][2:]} -d {_quoted(argument['settings']['help'].replace('%%', '%'))}"
+    if argument["settings"].get("action") == "store_true":
+        return description
+    return f"{description} {'-x' if argument['choices'] else '-r'} {values}"
+
+
+def _quoted(text: str) -> str:
+    """A text as fish reads it."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,92 @@
+"""Runs a command: finds its model, and turns errors into one line and an exit status."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ..common import log, parent
+from ..common.errors import Failure, UserError, describe_error, is_deliberate
+from ..common.extras import missing_extra
+from ..common.untrusted import printable
+from .command_line import asks_help, parse, stored, unknown
+from .commands import BENCH, COMMANDS
+
+if TYPE_CHECKING:
+    from .options import Command
+
+DEFECT = 70  # exit status of an error that nobody has foreseen, as in sysexits.h
+
+
+def execute(words: list[str]) -> int:
+    """Run the command of a command line; its exit status."""
+    parent.apply_environment()
+    try:
+        parsed(words).run()
+    except KeyboardInterrupt:
+        print("h2t2: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _report(error, "--debug" in words)
+    finally:
+        log.stop()
+    return 0
+
+
+def parsed(words: list[str]) -> Command:
+    """The command of a command line.
+
+    Raises:
+        UserError: the command line is wrong.
+        SystemExit: after `--help`.
+    """
+    line = [word for word in words if word != "--debug"] if words[:1] == ["--debug"] else words
+    name = " ".join(line[:2]) if line[:1] == [BENCH] else "".join(line[:1])
+    if name not in COMMANDS:
+        raise unknown(line)
+    arguments = line[len(name.split()) :]
+    if asks_help(arguments):
+        parse(name, stored()[name], arguments)
+    from .options import declaration
+
+    model = command(name)
+    options = parse(name, declaration(model), arguments)
+    options.pop("debug", None)
+    return model.parsed(options)
+
+
+def command(name: str) -> type[Command]:
+    """The model of a command."""
+    module, _, model = COMMANDS[name][0].partition(":")
+    loaded: type[Command] = getattr(import_module(f".{module}", __package__), model)
+    return loaded
+
+
+def _report(error: Exception, debug: bool) -> int:
+    """Print why a command ended; its exit status."""
+    status, text = _classified(error)
+    if status == DEFECT and log.is_active():  # a daemon: one record, traceback and all
+        logging.getLogger(log.PACKAGE).critical("%s", text, exc_info=error)
+        return status
+    if debug or status == DEFECT:
+        traceback.print_exception(error)
+    print(f"h2t2: {printable(text, chr(10))}", file=sys.stderr)
+    return status
+
+
+def _classified(error: Exception) -> tuple[int, str]:
+    """The exit status of an exception, and its message."""
+    if isinstance(error, UserError):
+        return 2, describe_error(error)
+    if isinstance(error, (Failure, OSError)):
+        return 1, str(error)
+    if isinstance(error, ModuleNotFoundError):
+        hint = missing_extra(error)
+        if hint:
+            return 2, hint
+    if isinstance(error, ValueError) and is_deliberate(error):
+        return 2, describe_error(error)
+    return DEFECT, f"{type(error).__name__}: {error}; this is a defect of h2t2: please report it with the lines above"

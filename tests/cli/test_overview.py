@@ -1,0 +1,101 @@
+"""`h2t2 --help`, `h2t2 help GROUP`, and hints for misspelt names."""
+
+import subprocess
+import sys
+
+import pytest
+
+from h2t2_tools.cli import overview
+from h2t2_tools.cli.commands import COMMANDS, FIRST_PAGE, GROUPS
+from h2t2_tools.cli.main import main
+
+HEAVY = {"argparse", "numpy", "pydantic", "rich", "h2t2", "h2t2_tools.cli.options", "h2t2_tools.cli.execute"}
+MODELS = {f"h2t2_tools.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
+IMPORTED = """import sys
+from h2t2_tools.cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported(*words: str) -> set[str]:
+    """The modules that a process imports for a command line."""
+    done = subprocess.run([sys.executable, "-c", IMPORTED, *words], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("usage: h2t2")
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("line", ["--help", "help lab", "bench --help"])
+def test_an_overview_imports_neither_numpy_nor_argparse_nor_a_command_s_model(line):
+    assert not imported(*line.split()) & (HEAVY | MODELS)
+
+
+@pytest.mark.parametrize("name", ["node", "pair", "bench fleet"])
+def test_the_help_of_a_command_imports_neither_numpy_nor_the_command_s_model(name):
+    assert not imported(*name.split(), "--help") & ((HEAVY | MODELS) - {"argparse", "h2t2_tools.cli.execute"})
+
+
+def listed(page: str) -> list[str]:
+    """The commands that an overview lists."""
+    return [line[2 : 2 + overview.NAME_WIDTH].strip() for line in page.splitlines() if line[:2] == "  " and line[2] != "-"]
+
+
+def test_the_first_page_shows_at_most_15_commands_and_names_every_group(capsys):
+    assert main(["--help"]) == 0
+    page = capsys.readouterr().out
+    assert sorted(listed(page)) == sorted(FIRST_PAGE) and len(FIRST_PAGE) <= 15
+    assert ", ".join(GROUPS) in page
+
+
+def test_the_pages_of_the_groups_list_every_command_once(capsys):
+    names = []
+    for group in GROUPS:
+        assert main(["help", group]) == 0
+        names += listed(capsys.readouterr().out)
+    assert sorted(names) == sorted(COMMANDS)
+
+
+def test_overviews_fit_80_columns():
+    pages = [overview.first_page(), *map(overview.group_page, GROUPS)]
+    assert max(len(line) for page in pages for line in page.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("line", [[], ["--debug"]])
+def test_bare_h2t2_prints_one_line(line, capsys):
+    assert main(line) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and "h2t2 --help" in captured.err
+
+
+@pytest.mark.parametrize(
+    "line, suggestion",
+    [
+        ("flete", "fleet"),
+        ("dashbord", "dashboard"),
+        ("bench fleat", "fleet"),
+        ("help labs", "lab"),
+        ("--hlp", "--help"),
+        ("demo --brokr mosquitto", "--broker"),
+        ("node --deadline 5 --delta-fpp 1", "--delta-fp"),
+        ("pair --tset a.npz", "--test"),
+    ],
+)
+def test_a_misspelt_name_gets_a_suggestion(line, suggestion, capsys):
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert f"did you mean {suggestion}?" in error and error.count("\n") == 1
+
+
+def test_a_name_that_resembles_nothing_gets_no_suggestion(capsys):
+    for line in (["xyzzy"], ["demo", "--xyzzy"], ["help", "xyzzy"], ["bench", "xyzzy"]):
+        assert main(line) == 2
+        assert "did you mean" not in capsys.readouterr().err
+
+
+def test_options_after_the_separator_belong_to_another_program():
+    from h2t2_tools.cli.execute import parsed
+
+    assert parsed(["hil", "--", "--help", "--xyzzy"]).model_dump()["pytest"] == ["--help", "--xyzzy"]
