@@ -1,1 +1,1 @@
-"""Boards that are not there: the MicroPython builds that stand in for them, how each is got, started and driven."""
+"""Emulated boards: the MicroPython builds that stand in for boards, and how to fetch, start and drive each."""

@@ -1,4 +1,4 @@
-"""The emulated boards whose firmware is built here: a Pico, a Cortex-M3, a 32-bit RISC-V, an Xtensa."""
+"""The emulated boards whose firmware we build on this machine: a Pico, a Cortex-M3, a 32-bit RISC-V, an Xtensa."""
 
 from __future__ import annotations
 
@@ -14,29 +14,36 @@ RP2040JS = "rp2040js@1.4.1"
 
 
 def rp2040js() -> Path:
-    """The folder of the chip's emulator."""
+    """Return the folder of the RP2040's emulator."""
     return cache() / "rp2040js/package"
 
 
 class Built:
-    """One board. `missing()` says why it cannot run here, or None."""
+    """One board. missing() returns why it cannot run here, or None."""
 
     def __init__(self, name: str, about: str, program: str, package: str) -> None:
-        """program: what emulates it, of a Debian package."""
+        """Describe a board.
+
+        Args:
+            name: Name of the board.
+            about: Description for users.
+            program: Program that emulates it.
+            package: Debian package of that program.
+        """
         self.name = name
         self.about = about
         self.program = program
         self.package = package
 
     def packages(self) -> list[str]:
-        """The Debian packages that building its firmware lacks here."""
+        """Return the Debian packages that the build of its firmware still needs."""
         return source.packages(self.name)
 
     def firmware(self) -> Path:
         return source.firmware(self.name)
 
     def fetch(self, progress: Callable[[str], None]) -> None:
-        """Fetch what it runs with, beside its firmware."""
+        """Fetch the programs that it needs beside its firmware."""
 
     def missing(self) -> str | None:
         return self._lacking() or terminals.absent()
@@ -52,9 +59,9 @@ class Built:
 
 
 class Xtensa(Built):
-    """MicroPython as a Linux process on an Xtensa processor, of ESP32's family: a script, and files that exist to read."""
+    """MicroPython as a Linux process on an Xtensa processor, of the ESP32's family. It runs scripts and can read files."""
 
-    arch = "xtensa"  # mpy-cross's name for its code
+    arch = "xtensa"  # as mpy-cross names it
 
     def missing(self) -> str | None:
         return self._lacking()
@@ -63,7 +70,7 @@ class Xtensa(Built):
         return [self.program, "-cpu", "lx106", str(self.firmware()), str(script)]
 
     def run(self, script: Path, path: Path, timeout: float = 240) -> str:
-        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
+        """Return the output of a script with `path` as MICROPYPATH. Raise Failure with its output if it fails."""
         return scripts.output(self.name, script, self.command(script), {**os.environ, "MICROPYPATH": str(path)}, timeout)
 
 
@@ -84,13 +91,13 @@ XTENSA_NEXT = Xtensa(
     QEMU_XTENSA,
     "qemu-user",
 )
-COUNTING = [PICO, CORTEX_M3, RV32]  # they have a clock that counts what the processor does
+COUNTING = [PICO, CORTEX_M3, RV32]  # boards with a clock that counts cycles or instructions
 BUILT = [PICO, PICO_NEXT, CORTEX_M3, RV32, XTENSA, XTENSA_NEXT]
-STEPS = len(BUILT) + 8  # that install() tells of at most: sources and mpy-cross of either release, emulators, those of lwip.py
+STEPS = len(BUILT) + 8  # at most: the boards, sources and mpy-cross of each release, emulators, the downloads of lwip.py
 
 
 def install(boards: list[Built], progress: Callable[[str], None]) -> None:
-    """Fetch and build what is missing of these and can be had here. Failure where that does not succeed."""
+    """Fetch and build the missing boards that this machine can build. Raise Failure if that fails."""
     absent = [board.name for board in boards if not board.firmware().exists() and not source.lacking(board.name)]
     if absent:
         source.build(absent, progress)

@@ -1,9 +1,9 @@
-"""The MicroPython builds a desktop can run, fetched once into a cache folder: how to get each and how to start it.
+"""The MicroPython builds that a desktop can run, how to fetch each into the cache folder, and how to start it.
 
-unix: Debian 13's x86-64 `micropython` with its own libraries (an installed `micropython` serves as well). arm32: the armhf
-one under qemu-arm, 32-bit objects. Both come from Debian's next release where the mirror serves no sound index of 13;
-arm32-forky always does, for a newer MicroPython.
-microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node. Those that are built from source are in `built`.
+unix: Debian 13's x86-64 `micropython` with its own libraries, or an installed `micropython`. arm32: the armhf one under
+qemu-arm, with 32-bit objects. Both come from Debian's next release if the mirror serves no sound index of Debian 13;
+arm32-forky always does, for a newer MicroPython. microbit: Debian's firmware on QEMU's nRF51822. wasm: npm's build, in node.
+`built` holds those that are built from source.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..kinds import KINDS
 from . import built, debian, npm, scripts, terminals
 from .lwip import LWIP
 
-# the Debian releases packages are taken from, whatever this machine runs
+# Debian releases of the packages; this machine may run another one
 RELEASES, OLDER = ("trixie", "forky"), ("bookworm",)
 ARM32_RELEASES = {"arm32": RELEASES, "arm32-forky": RELEASES[1:]}
 LIBRARIES = ["libc6", "libffi8", "libmbedcrypto16", "libmbedtls21", "libmbedx509-7", "libgcc-s1"]
@@ -32,23 +32,23 @@ PYTHON = [
     "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "libgcc-s1", "libstdc++6", "libssl3",
     "zlib1g", "libexpat1", "libffi8", "liblzma5", "libbz2-1.0", "libsqlite3-0", "libuuid1", "libcrypt1", "libgomp1",
 ]  # fmt: skip
-# what `h2t2 node` imports on a Pi, as aarch64 wheels for its Python 3.11
-# LiteRT 2.2 and newer end in a segmentation fault in QEMU 7.2, when a model is opened; no real Pi was at hand to try them on
+# wheels that `h2t2 node` imports on a Pi, aarch64, Python 3.11. LiteRT 2.2 and newer crash in QEMU 7.2 when a model is opened;
+# nobody has tried them on a real Pi
 WHEELS = ["numpy>=2,<2.5", "ai-edge-litert>=2.0,<2.2", "paho-mqtt>=2.1", "pydantic>=2.9"]
-# what the unix port keeps of a heap for itself: a byte for so many that a board has free, and some at its start
+# MicroPython's unix port reserves one byte of its heap for each OWN_SHARE free ones, and OWN_BYTES at its start
 OWN_SHARE, OWN_BYTES = 38, 1024
 WASM_PACKAGE = "@micropython/micropython-webassembly-pyscript@1.27.0"
 
 
 def microbit_firmware() -> Path:
-    """The micro:bit's MicroPython 1.9.2 as an Intel HEX file: the installed package's, or the fetched one."""
+    """Return the micro:bit's MicroPython 1.9.2 as an Intel HEX file, from the installed package or the cache."""
     installed = Path("/usr/share", FIRMWARE, "firmware.hex")
     return installed if installed.exists() else cache() / "microbit/usr/share" / FIRMWARE / "firmware.hex"
 
 
 @dataclass(frozen=True)
 class Emulator:
-    """One build. `missing()` says why it cannot run here, or None; `install()` fetches what a user may fetch without root."""
+    """One build. missing() returns why it cannot run here, or None. install() fetches what needs no root."""
 
     name: str
     about: str
@@ -73,9 +73,12 @@ class Emulator:
                 npm.unpack(WASM_PACKAGE, target)
 
     def command(self, script: Path, files: list[Path], heap: int = 0) -> list[str]:
-        """The command that runs a script; files: what it imports (the wasm build has no file system of ours).
+        """Return the command that runs a script.
 
-        heap: bytes that MicroPython's unix port has, 0: as many as it takes by itself.
+        Args:
+            script: The script.
+            files: Files that it imports, because the wasm build does not see this machine's files.
+            heap: Bytes of heap of the unix port; 0: its default.
         """
         folder = cache() / self.name
         program = str(folder / "usr/bin/micropython")
@@ -95,15 +98,17 @@ class Emulator:
         return [str(loader), "--library-path", str(libraries), program, *limit, str(script)]
 
     def node(self, script: Path, free: int = KINDS["pico_w"].heap) -> list[str]:
-        """The command that runs a node's main.py on MicroPython's unix port, with no more heap than a board.
+        """Return the command that runs a node's main.py on MicroPython's unix port, with the heap of a board.
 
-        free: bytes that are free on the board when main.py begins. Objects of 64 bits are given twice as many.
+        Args:
+            script: The main.py.
+            free: Bytes that are free on the board when main.py begins. The command doubles them for 64-bit objects.
         """
         width = 1 if self.name in ARM32_RELEASES else 2
         return self.command(script, [], width * (free + OWN_BYTES) + free // OWN_SHARE)
 
     def environment(self, *paths: Path) -> dict[str, str]:
-        """Environment variables for command(); paths: where imports are looked for."""
+        """Return the environment variables for command(). paths: folders of imports."""
         where = {"MICROPYPATH": ":".join(map(str, paths))}
         if self.name == "pi":
             folder = cache() / "pi"
@@ -111,9 +116,17 @@ class Emulator:
         return {**os.environ, **where}
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240, heap: int = 0) -> str:
-        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly.
+        """Run a script and return its output.
 
-        heap: as command() takes it.
+        Args:
+            script: The script.
+            files: Files that it imports.
+            path: Its MICROPYPATH.
+            timeout: Longest run, in seconds.
+            heap: As for command().
+
+        Raises:
+            Failure: The script failed; the message quotes its output.
         """
         return scripts.output(self.name, script, self.command(script, files, heap), self.environment(path), timeout)
 
@@ -129,7 +142,15 @@ EMULATORS: list[Emulator | built.Built] = [*FETCHED, *built.BUILT, LWIP, built.P
 
 
 def install(boards: Sequence[Emulator | built.Built], progress: Callable[[str], None]) -> dict[str, str]:
-    """Fetch or build those that are missing; name -> why, of those that could not be. progress: told what is being done."""
+    """Fetch or build the missing boards.
+
+    Args:
+        boards: The boards.
+        progress: Called with the name of each step.
+
+    Returns:
+        For each board that failed, the reason.
+    """
     trouble = {}
     for board in boards:
         if isinstance(board, Emulator):
@@ -191,7 +212,7 @@ _MISSING: dict[str, Callable[[], str | None]] = {
 
 
 def _wheels(target: Path) -> None:
-    """The Python packages of a Pi, unpacked by pip for that platform."""
+    """Unpack the Python packages of a Pi with pip, for its platform."""
     platforms = [word for tag in ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28", "manylinux_2_34")
                  for word in ("--platform", f"{tag}_aarch64")]  # fmt: skip
     command = [sys.executable, "-m", "pip", "install", "-q", "--target", str(target), "--python-version", "3.11", *platforms]

@@ -1,5 +1,7 @@
-"""Debian's packages, binary and source, of a release that this machine need not run: through an apt configuration of their own,
-so that nothing of the machine's own package state changes. apt checks every signature."""
+"""Fetches Debian's binary and source packages of any release.
+
+It uses an apt configuration of its own and leaves the machine's package state alone. apt checks every signature.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from ...common.errors import Failure
 
 
 def run(command: list[str], cwd: Path) -> str:
-    """What a command prints. Failure, with its last words, when it ends badly."""
+    """Return the output of a command. Raise Failure with its last output if it fails."""
     result = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     if result.returncode:
         raise Failure(f"{' '.join(command[:1] + command[-2:])}: {(result.stderr or result.stdout).strip()[-300:]}")
@@ -22,16 +24,20 @@ def run(command: list[str], cwd: Path) -> str:
 
 
 def absent() -> str | None:
-    """Why packages cannot be had here, or None."""
+    """Return why Debian's packages cannot be fetched here, or None."""
     lacking = [name for name in ("apt-get", "dpkg") if not shutil.which(name)]
-    return f"no {' and no '.join(lacking)} here: Debian's packages need Debian or a relative" if lacking else None
+    return f"no {' and no '.join(lacking)} here: Debian's packages need Debian or a derivative" if lacking else None
 
 
 @contextmanager
 def apt(release: str, architecture: str) -> Iterator[tuple[Callable[..., str], Path]]:
-    """A function that runs apt-get for a Debian release and architecture, its lists fresh, and the folder it downloads into.
+    """Open apt for a Debian release and architecture, with fresh lists.
 
-    Failure where the machine has no apt, no Debian mirror among its sources, or no keys.
+    Yields:
+        A function that runs apt-get, and the folder into which it downloads.
+
+    Raises:
+        Failure: The machine has no apt, no Debian mirror among its sources, or no keys.
     """
     reason = absent()
     if reason:
@@ -52,7 +58,7 @@ def apt(release: str, architecture: str) -> Iterator[tuple[Callable[..., str], P
             f"APT::Architecture={architecture}",
             f"APT::Architectures::={architecture}",
             "APT::Sandbox::User=",
-            "Acquire::Check-Valid-Until=false",  # a mirror may stand still for weeks; signatures are checked all the same
+            "Acquire::Check-Valid-Until=false",  # a mirror may be weeks old; apt still checks the signatures
         ]
         command = ["apt-get", *(word for setting in settings for word in ("-o", setting)), "-q"]
         run([*command, "update"], folder)
@@ -60,7 +66,7 @@ def apt(release: str, architecture: str) -> Iterator[tuple[Callable[..., str], P
 
 
 def _mirror() -> str:
-    """The mirror this machine already uses for Debian's main packages."""
+    """Return the mirror that this machine uses for Debian's main packages."""
     listed = run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(COMPONENT)"], Path("/"))
     mirrors = [line.split()[0] for line in listed.splitlines() if line.endswith(" Debian main")]
     mirrors += [u for u in (line.split()[0] for line in listed.splitlines()) if u.rstrip("/").endswith("/debian")]
@@ -78,10 +84,17 @@ def _key() -> Path:
 
 
 def unpack(releases: Sequence[str], architecture: str, packages: list[str], target: Path) -> None:
-    """The files of binary packages, in the folder `target`; what was there before goes.
+    """Unpack binary packages into the folder `target`, whose old content is deleted.
 
-    releases: tried in this order, for a mirror that is being updated serves for a while an index that does not match its
-    signature, and apt refuses that release until it does. Failure, with what each said, when none serves.
+    Args:
+        releases: Debian releases in the order of preference. While a mirror is updated, its index does not match its signature
+            and apt refuses the release; then the next one serves.
+        architecture: Debian's name of the processor.
+        packages: Names of the packages.
+        target: Folder for their files.
+
+    Raises:
+        Failure: No release serves; the message quotes each reason.
     """
     trouble = []
     for release in releases:

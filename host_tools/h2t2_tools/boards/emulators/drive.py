@@ -1,4 +1,4 @@
-"""One script on any emulated board: the whole runtime beside it, files that it reads, what it prints."""
+"""Runs one script on any emulated board, with the runtime and further files beside it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,29 @@ from .lwip import Port
 from .pico import Pico
 from .qemu import MACHINES, QemuBoard
 
-CACHED_IMAGES = 6  # flash contents kept in the cache, the newest
+CACHED_IMAGES = 6  # newest flash contents that stay in the cache
 
 
 def run(
     board: Emulator | Built, source: str, data: dict[str, bytes], seconds: float = 600, count: bool = False,
     compiled: bool = True,
 ) -> str:  # fmt: skip
-    """What a script prints. It finds the runtime to import, and `FOLDER`, a name to put before that of each file of `data`.
+    """Run a script on an emulated board and return what it prints.
 
-    count: it finds T() too, a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock
-    that counts instructions. compiled: those whose firmware is built here get the runtime as .mpy; else the Pico and Xtensa
-    compile what local models need of it.
-    Failure, with the board's words, where it raises.
+    The script can import the runtime. The name `FOLDER` is the prefix of the paths of `data`.
+
+    Args:
+        board: The board.
+        source: The script.
+        data: Files for the script, name to content.
+        seconds: Longest run.
+        count: Define T(), a rising number: on the Pico microseconds of the chip's time, on QEMU's boards ticks of a clock that
+            counts instructions.
+        compiled: Give boards with firmware from here the runtime as .mpy. Otherwise the Pico and Xtensa compile the part of it
+            that local models need.
+
+    Raises:
+        Failure: The script raises; the message quotes the board's output.
     """
     if isinstance(board, Emulator | Port | Xtensa):
         return _process(board, source, data, seconds, compiled)
@@ -72,27 +82,30 @@ def _pico(board: Built, source: str, data: dict[str, bytes], seconds: float, cou
             with RawRepl(pico.port, pace=False) as repl:
                 for name, content in {**data, "script.py": source.encode()}.items():
                     repl.write_file(name, content, check=False)
-            with RawRepl(pico.port, pace=False) as repl:  # another start, whose heap is in one piece
+            with RawRepl(pico.port, pace=False) as repl:  # a new start, so that the heap is in one piece
                 names = "FOLDER=''\n" + ("from time import ticks_us as T\n" if count else "")
                 return repl.run(names + "exec(open('script.py').read())", seconds)
 
 
 def _modules() -> list[Path]:
-    """The runtime, but for what needs CPython."""
+    """Return the modules of the runtime, except those for CPython only."""
     return sorted(path for path in places.RUNTIME.rglob("*.py") if path.parent.name != "cpython")
 
 
 def _sources() -> dict[str, bytes]:
-    """What local models need of the runtime, as it is."""
+    """Return the sources that local models need."""
     files = [path.relative_to(places.RUNTIME.parent) for path in _modules()]
     model_files = [path for path in files if path.parent.name in ("h2t2", "ldl", "core")]
     return {path.as_posix(): (places.RUNTIME.parent / path).read_bytes() for path in model_files}
 
 
 def prepared(files: dict[str, bytes], base: dict[str, bytes] | None = None, board: Built = PICO) -> Path:
-    """A Pico's flash that holds so many files, as its own MicroPython wrote them; made once and kept.
+    """Return a Pico's flash image with these files, which the Pico's own MicroPython writes. A cache keeps the image.
 
-    base: those files that another cached flash holds already; it is copied first. board: whose firmware writes them.
+    Args:
+        files: Path to content.
+        base: Files of another cached image, which is copied first.
+        board: The Pico whose firmware writes the image.
     """
     folder = board.firmware().parent / "flash"
     image = folder / f"{fingerprint(files, board.firmware().read_bytes())[:16]}.bin"
@@ -123,12 +136,12 @@ def _folders(files: dict[str, bytes]) -> set[str]:
 
 
 def runtime_on_a_pico(flash: Path, board: Built = PICO) -> None:
-    """Write the flash of a Pico that holds the runtime already: compiled, whole, as it was copied there once."""
+    """Write a flash image of a Pico that already holds the compiled runtime."""
     shutil.copy(prepared(_of_a_node(), board=board), flash)
 
 
 def _of_a_node() -> dict[str, bytes]:
-    """The part of the runtime that a node on a Pico has."""
+    """Return the compiled modules of a node on a Pico."""
     kind = KINDS["pico"]
     return romfs.runtime([places.RUNTIME.parent / path for path in modules(kind)], places.RUNTIME.parent, kind.arch or "")
 

@@ -1,6 +1,6 @@
-"""The lwip port: MicroPython's unix port with the network stack and the TLS of a Pico W, on a network that slirp carries.
+"""The lwip port: MicroPython's unix port with a Pico W's network stack, TLS and heap, on a network that slirp carries.
 
-Its source is lwip_port/. A broker on this machine's 127.0.0.1 is at 10.0.2.2. Its heap is the free heap of a Pico W.
+Its source is in lwip_port/. It reaches a broker on this machine's 127.0.0.1 as 10.0.2.2.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..kinds import KINDS
 from . import debian, source
 from .built import Built
 
-HOST = "10.0.2.2"  # this machine, as the port sees it
-HEAP = 2 * KINDS["pico_w"].heap  # bytes: objects of 64 bits are twice as large
+HOST = "10.0.2.2"  # this machine's address for the port
+HEAP = 2 * KINDS["pico_w"].heap  # bytes; 64-bit objects are twice as large
 FOLDER = Path(__file__).parent
 
 
 def slirp() -> Path:
-    """slirp without a limit on its speed: the installed package's, or the fetched one."""
+    """Return slirp without a speed limit: the installed program, or the fetched one."""
     installed = shutil.which("slirp-fullbolt")
     return Path(installed) if installed else cache() / "slirp/usr/bin/slirp-fullbolt"
 
@@ -46,20 +46,20 @@ class Port(Built):
             debian.unpack((source.DEBIAN_13,), architecture, ["slirp"], cache() / "slirp")
 
     def command(self, script: Path, files: list[Path], heap: int = HEAP) -> list[str]:
-        """The command that runs a script. files: unused, it sees this machine's. heap: bytes."""
+        """Return the command that runs a script. files: unused, because the port sees this machine's files. heap: bytes."""
         starter = [sys.executable, str(FOLDER / "slirp_line.py"), str(slirp()), str(self.firmware().with_name("nodelay.so"))]
         return [*starter, str(self.firmware()), "-X", f"heapsize={heap}", str(script)]
 
     def node(self, script: Path) -> list[str]:
-        """The command that runs a node's main.py."""
+        """Return the command that runs a node's main.py."""
         return self.command(script, [])
 
     def environment(self, *paths: Path, dns: str = "") -> dict[str, str]:
-        """Environment variables for command(). paths: where imports are looked for. dns: ADDRESS:PORT of its DNS server."""
+        """Return the environment variables for command(). paths: folders of imports. dns: ADDRESS:PORT of its DNS server."""
         return {**os.environ, "MICROPYPATH": ":".join(map(str, paths)), "H2T2_DNS": dns}
 
     def run(self, script: Path, files: list[Path], path: Path, timeout: float = 240) -> str:
-        """Standard output of a script with `path` as MICROPYPATH. Failure, with its words, when it ends badly."""
+        """Return the output of a script with `path` as MICROPYPATH. Raise Failure with its output if it fails."""
         process = subprocess.run(
             self.command(script, files), capture_output=True, text=True, timeout=timeout, env=self.environment(path)
         )

@@ -1,6 +1,6 @@
-"""The emulated micro:bit: QEMU's nRF51822 (Cortex-M0, 16 KB RAM) running real MicroPython 1.9.2, driven by its raw REPL.
+"""The emulated micro:bit: QEMU's nRF51822 (Cortex-M0, 16 KB RAM) runs real MicroPython 1.9.2, driven through its raw REPL.
 
-With counting on, its clock counts instructions: one every 64 ns of emulated time, so what it reports is exact.
+With counting on, its clock counts instructions, one every 64 ns of emulated time, so its times are exact.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..repl import IN_FLIGHT, cut
 from .catalogue import MICROBIT, microbit_firmware
 from .on_qemu import OnQemu
 
-NANOSECONDS = 64  # emulated time an instruction takes: -icount shift=6
+NANOSECONDS = 64  # emulated time of an instruction: -icount shift=6
 
 
 class Microbit(OnQemu):
-    """One emulated board, for as long as the context lasts. Not a real one. `port`: its line, a pty."""
+    """One emulated board inside the context. `port`: its serial line, a pty."""
 
     def __init__(self, count: bool = False) -> None:
-        """count: let the board's clock count instructions (slower). UserError, saying what to install, where it cannot run."""
+        """Start the board. count: its clock counts instructions (slower). Raise UserError if it cannot run here."""
         reason = MICROBIT.missing()
         if reason:
             raise UserError(f"micro:bit: {reason}")
@@ -34,39 +34,39 @@ class Microbit(OnQemu):
         self.base = 0
 
     def __enter__(self) -> Microbit:
-        self.until(b">>> ", 30)  # freshly booted: nothing to stop
+        self.until(b">>> ", 30)  # no program runs on a new board
         self._send(b"\x03\x01")
         self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
         return self
 
     def prepare(self) -> None:
-        """Names for a test's own use and the REPL's buffers; then `base`, the heap in use before anything is loaded."""
+        """Define names for tests and fill the REPL's buffers. Then measure `base`, the heap that is in use so far."""
         self.run("import gc,micropython,microbit,utime")
         self.run("micropython.opt_level(3)\nL=micropython.heap_lock")
         self.run("U=micropython.heap_unlock\nT=utime.ticks_us\na=t=0")
         self.run("f=open('p','w')\nf.close()\nf=None")
-        self.run("#" * (IN_FLIGHT - 1))  # the REPL keeps a buffer as long as the longest source it was ever sent
+        self.run("#" * (IN_FLIGHT - 1))  # the REPL's buffer stays as long as the longest source so far
         self.base = self.heap()
 
     def heap(self) -> int:
-        """Bytes of the heap in use."""
+        """Return the bytes of heap in use."""
         return int(self.run("gc.collect();print(gc.mem_alloc())"))
 
     def load_policy(self, arguments: dict[str, Any]) -> None:
-        """Put H2T2 on one page onto the board; `p` in its main namespace is a policy with these arguments."""
+        """Load H2T2 on one page; `p` is then a policy with these arguments."""
         for piece in program.pieces(page.SOURCE.read_text()):
             self.execute(piece)
         self.execute(f"p=H2T2({program.options(arguments)})")
 
     def load_ldl(self, model: Int8Model) -> None:
-        """Put a local model onto the board: classify(m, int8 input as bytes) gives its bin there."""
+        """Load a local model; classify(m, int8 input as bytes) then returns its bin."""
         for piece in program.pieces((places.boards() / "microbit/ldl.py").read_text()):
             self.execute(piece)
         self.write_file("m", layers.pack_model(model))
         self.run("m=load('m')")
 
     def execute(self, source: str) -> None:
-        """Run source from a file: longer source than the REPL takes, and nothing of it stays on the heap."""
+        """Run source from a file. It may be longer than the REPL's buffer, and its text does not stay on the heap."""
         self.run("f=open('p','wb')")
         for literal in cut(source.encode(), len("f.write()")):
             self._exchange(b"f.write(" + literal + b")")

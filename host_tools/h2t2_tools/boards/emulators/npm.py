@@ -1,4 +1,4 @@
-"""Packages of npm, fetched and unpacked without their dependencies: those used here have none."""
+"""Fetches and unpacks npm packages without their dependencies, because the packages that we use have none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .debian import run
 
 
 def unpack(package: str, target: Path) -> None:
-    """name@version into `target`, as the folder `package`. npm checks what the registry says of its content."""
+    """Unpack name@version into the folder `package` below `target`. npm checks its digest."""
     if not shutil.which("npm"):
         raise Failure(f"fetching {package} needs npm; run: sudo apt-get install nodejs npm")
     with tempfile.TemporaryDirectory(prefix="h2t2-npm-") as name:

@@ -1,4 +1,4 @@
-"""A board that QEMU emulates, its serial line a pty: the process, for as long as the board is wanted."""
+"""The process of a board that QEMU emulates, with a pty as its serial line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..repl import RawRepl
 
 
 class OnQemu(RawRepl):
-    """`port`: its line. Failure, with QEMU's words, where it does not start."""
+    """A board on QEMU. `port`: its serial line. Raises Failure with QEMU's output if QEMU does not start."""
 
     def __init__(self, name: str, command: list[str], pace: bool) -> None:
-        """command: what makes it that board; how its line is reached is said here."""
+        """Start QEMU. command: QEMU and the options that choose the board; those of its serial line are added here."""
         command = [*command, "-display", "none", "-monitor", "none", "-serial", "pty"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -31,6 +31,6 @@ class OnQemu(RawRepl):
         self.kill()
 
     def kill(self) -> None:
-        """As pulling the plug does."""
+        """Stop the board at once, like a power cut."""
         self._process.kill()
         self._process.communicate()

@@ -1,5 +1,7 @@
-"""The emulated Raspberry Pi Pico: the chip (npm's rp2040js) runs its own MicroPython firmware, its USB serial line is a pty of
-this machine, its flash a file. Not a real board: what the emulation leaves out is in firmware/boards/pico/README.md."""
+"""The emulated Raspberry Pi Pico: npm's rp2040js runs its MicroPython firmware.
+
+Its USB serial line is a pty, its flash a file. firmware/boards/pico/README.md lists what the emulation omits.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,21 @@ from ...common.errors import Failure, UserError
 from .built import PICO, Built, rp2040js
 
 CLOCK_HZ = 125_000_000
-ANSWER_S = 60  # for a command's answer: a busy machine may take long
+ANSWER_S = 60  # longest wait for a command's answer on a busy machine
 CUTS = ("before", "middle", "after")
 FOLDER = Path(__file__).parent
 
 
 class Pico:
-    """One emulated board, powered from start() to stop(), or for as long as the context lasts. `port`: its line, a pty.
+    """One emulated board, powered from start() to stop() or inside the context. `port`: its serial line, a pty.
 
-    flash: the file with its flash chip's content, made where there is none; None: one of its own, gone at the end.
-    event: called with what happens to the board, from a thread of ours: {"event": "reset" | "cut" | "pin" | ...}.
-    board: whose firmware it runs. UserError, saying what to install, where it cannot run.
+    Args:
+        flash: File with the content of its flash chip, created if missing; None: a temporary one.
+        event: Called from another thread with each event of the board: {"event": "reset" | "cut" | "pin" | ...}.
+        board: The board whose firmware it runs.
+
+    Raises:
+        UserError: It cannot run here; the message says what to install.
     """
 
     def __init__(
@@ -48,14 +54,14 @@ class Pico:
         self._asking = threading.Lock()
         self._requests = 0
         self._master, slave = os.openpty()
-        tty.setraw(slave)  # stays so for as long as this end is open
+        tty.setraw(slave)  # the mode lasts while this end is open
         self.port = os.ttyname(slave)
         os.close(slave)
         ours, chips = socket.socketpair()
         self._line = ours
         command = ["node", str(FOLDER / "pico.mjs"), str(rp2040js()), str(board.firmware()), str(self.flash.resolve())]
         command.append(str(chips.fileno()))
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  what the emulator has to say of itself
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  the emulator's own messages
         self._process = subprocess.Popen(
             command,
             text=True, bufsize=1, pass_fds=(chips.fileno(),), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
@@ -74,7 +80,7 @@ class Pico:
         self.stop()
 
     def stop(self) -> None:
-        """End the emulator; the flash stays as it is at this moment."""
+        """End the emulator. The flash file keeps its present content."""
         self._ended.set()
         self._process.kill()
         self._process.communicate()
@@ -87,11 +93,11 @@ class Pico:
             self._own.cleanup()
 
     def alive(self) -> bool:
-        """Whether the emulator runs, powered or not."""
+        """Return whether the emulator runs, whether the board is powered or not."""
         return self._process.poll() is None
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """A command of pico.mjs, and its answer. Failure where the emulator has ended."""
+        """Send a command to pico.mjs and return its answer. Raise Failure if the emulator has ended."""
         with self._asking:
             self._requests += 1
             try:
@@ -107,46 +113,50 @@ class Pico:
                 raise Failure(f"the emulated Pico has ended ({do}): {self._log.read()[-500:].strip()}") from None
 
     def power(self, on: bool = True) -> None:
-        """Plug it in, and wait until its USB is up; or pull the plug."""
+        """Switch the power on and wait for the USB, or switch it off."""
         self.ask("power", on=on)
         if on:
             self.wait("ready")
 
     def reset(self) -> None:
-        """As its RUN pin does."""
+        """Reset the chip as its RUN pin does."""
         self.ask("reset")
         self.wait("ready")
 
     def cut(self, after: int, when: str) -> None:
-        """Cut the power at the n-th flash operation from now (1: the next), before it, in its middle, or after it."""
+        """Cut the power before, in the middle of, or after the n-th flash operation from now (1: the next)."""
         self.ask("cut", after=after, when=when)
 
     def watch(self, pin: int) -> int:
-        """Tell of a pin's level from now on, as events; the level now."""
+        """Return a pin's level, and report its changes as events from now on."""
         return int(self.ask("watch", pin=pin)["level"])
 
     def set_pin(self, pin: int, level: int) -> None:
-        """Drive a pin from outside: a button."""
+        """Drive a pin from outside, as a button does."""
         self.ask("pin", pin=pin, level=level)
 
     def feed_adc(self, pin: int, values: list[int]) -> None:
-        """What the analogue pins 26 to 29 measure (4: the chip's temperature): 0..4095, one a conversion, the last for good."""
+        """Set the readings of an analogue pin 26 to 29 (4: temperature): 0..4095, one a conversion; the last one repeats."""
         self.ask("adc", channel=pin - 26 if pin >= 26 else pin, values=values)
 
     def time(self) -> dict[str, Any]:
-        """What has passed: {"cycles", "operations" (of the flash), both since the emulator began; "seconds" of this start;
-        "slower", times, than the chip; "on"}."""
+        """Return the board's counters.
+
+        Returns:
+            cycles and flash operations since the emulator began, seconds since the board started, how many times slower than
+            the chip it runs, and whether its power is on.
+        """
         state = self.ask("time")
         return {name: state[name] for name in ("cycles", "seconds", "slower", "operations", "on")}
 
     def wait(self, name: str, seconds: float = 120) -> dict[str, Any]:
-        """The next event of that name; those before it are passed over. Failure where none comes."""
+        """Return the next event of this name and skip those before it. Raise Failure if none comes in time."""
         end = time.monotonic() + seconds
         while True:
             try:
                 event = self.events.get(timeout=max(0.0, end - time.monotonic()))
             except Empty:
-                raise Failure(f"the emulated Pico told of no {name} in {seconds:g} s") from None
+                raise Failure(f"the emulated Pico reported no {name} in {seconds:g} s") from None
             if event["event"] == name:
                 return event
 
@@ -162,10 +172,10 @@ class Pico:
         self._answers.put({})
 
     def _bridge(self) -> None:
-        """Carry bytes between the pty and the chip. Nobody at the pty is as no program at a USB line: the chip is told."""
+        """Carry bytes between the pty and the chip. Tell the chip whether a program has the pty open, as a USB line would."""
         os.set_blocking(self._master, False)
         opened = False
-        waiting = b""  # for the program at the pty, which reads when it likes
+        waiting = b""  # bytes that the program at the pty has not read yet
         while not self._ended.is_set():
             state = _poll({self._master: select.POLLIN | (select.POLLOUT if waiting else 0)} if opened else {self._master: 0},
                           {} if waiting else {self._line.fileno(): select.POLLIN}, opened)  # fmt: skip
@@ -189,7 +199,7 @@ class Pico:
 
 
 def _poll(pty: dict[int, int], line: dict[int, int], opened: bool) -> dict[int, int]:
-    """What is to be done at either end, after a tenth of a second at most. A pty that nobody has open is always ready."""
+    """Wait at most a tenth of a second for events at either end. A pty that no program has open is always ready."""
     options = {**(pty if opened else {}), **line}
     poller = select.poll()
     for number, events in options.items():

@@ -1,7 +1,7 @@
-"""MicroPython on QEMU's boards without a flash of their own: Cortex-M3 and 32-bit RISC-V, 140 KB of heap, no network. Their
-files are a read-only file system in memory that the board does not use; the REPL is a pty.
+"""MicroPython on QEMU's Cortex-M3 and 32-bit RISC-V boards, which have 140 KB of heap and neither flash nor network.
 
-With counting on, every instruction takes the same emulated time, so that the board's own timer counts them.
+Their files are a read-only file system in unused memory, and their REPL is a pty. With counting on, every instruction takes
+the same emulated time, so the board's timer counts instructions.
 """
 
 from __future__ import annotations
@@ -15,13 +15,21 @@ from .built import CORTEX_M3, RV32, Built
 from .on_qemu import OnQemu
 
 MEM = "from machine import mem32\n"
-SHIFT = 10  # -icount: an instruction takes 2^10 ns, many ticks of the timers below
+SHIFT = 10  # -icount: an instruction takes 2^10 ns, which is many ticks of the timers below
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How QEMU is told to be one, and where things lie. arch: mpy-cross's name. ticks: source that defines T(), timer ticks so
-    far, rising; tick_ns: nanoseconds of each."""
+    """How QEMU emulates a board.
+
+    Attributes:
+        board: The board.
+        options: QEMU's options.
+        arch: Processor as mpy-cross names it.
+        image_at: Address of the file system.
+        ticks: Source that defines T(), which returns rising timer ticks.
+        tick_ns: Nanoseconds of a tick.
+    """
 
     board: Built
     options: tuple[str, ...]
@@ -47,10 +55,19 @@ MACHINES = {
 
 
 class QemuBoard(OnQemu):
-    """One emulated board, for as long as the context lasts. Not a real one. `port`: its line, a pty."""
+    """One emulated board inside the context. `port`: its serial line, a pty."""
 
     def __init__(self, name: str, image: bytes = b"", count: bool = False) -> None:
-        """image: a ROMFS to mount at /rom. count: let its timer count instructions (slower). UserError where it cannot run."""
+        """Start the board.
+
+        Args:
+            name: One of MACHINES.
+            image: ROMFS to mount at /rom.
+            count: Let its timer count instructions (slower).
+
+        Raises:
+            UserError: It cannot run here.
+        """
         machine = self.machine = MACHINES[name]
         reason = machine.board.missing()
         if reason:

@@ -1,4 +1,4 @@
-"""Read-only file systems for MicroPython's VfsRom: the runtime compiled, and whatever else a board is to find under /rom."""
+"""Read-only file systems for MicroPython's VfsRom, with the compiled runtime and other files for /rom."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..kinds import compiled
 
 
 def image(files: dict[str, bytes]) -> bytes:
-    """The image that holds so many files: path -> content. UserError without mpremote, which makes it."""
+    """Return an image that holds files (path to content). Raise UserError without mpremote, which makes it."""
     try:
         from mpremote.romfs import VfsRomWriter  # type: ignore[import-untyped]
     except ImportError:
@@ -31,7 +31,7 @@ def _write(writer: Any, files: dict[tuple[str, ...], bytes]) -> None:
 
 
 def runtime(files: list[Path], path: Path, arch: str) -> dict[str, bytes]:
-    """Modules as .mpy, for an image; path: what their names begin at, arch: mpy-cross's name for the processor."""
+    """Compile modules for an image. path: folder that their names are relative to; arch: processor as mpy-cross names it."""
     contents = {}
     for file in files:
         name = file.relative_to(path).as_posix()

@@ -1,4 +1,4 @@
-"""A script that a MicroPython build runs as a process."""
+"""Runs a script in a MicroPython process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...common.errors import Failure
 
 
 def output(name: str, script: Path, command: list[str], environment: dict[str, str], timeout: float) -> str:
-    """Its standard output. Failure, with its words, when it ends badly."""
+    """Return the standard output of the script's process. Raise Failure with its output if it fails."""
     result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     if result.returncode:
         raise Failure(f"{name} MicroPython: {script.name}: {(result.stdout + result.stderr).strip()[-800:]}")

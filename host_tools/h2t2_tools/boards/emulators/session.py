@@ -1,4 +1,4 @@
-"""An emulated Pico for whoever has no use for Python: a process with a serial port, told what to do in words."""
+"""`h2t2 emulate`: a process with a Pico's serial port, which takes commands as text, for use without Python."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ WORDS = "pin N LEVEL | watch N | reset | power on|off | cut N before|middle|afte
 
 @dataclass(frozen=True)
 class Out:
-    """Where a session's words go: log, a line of text; event, what happened to the board."""
+    """Receivers of a session's output.
+
+    Attributes:
+        log: Receives a line of text.
+        event: Receives an event of the board.
+    """
 
     log: Callable[[str], None]
     event: Callable[[dict[str, Any]], None]
 
 
 def analogue(text: str) -> tuple[int, list[int]]:
-    """(pin, values) of PIN=FILE. UserError where it is none, or the file holds something else."""
+    """Parse PIN=FILE and return the pin and the values in the file. Raise UserError for other text or values."""
     pin, mark, name = text.partition("=")
     if not mark or pin not in ("26", "27", "28", "29"):
         raise UserError(f"--adc {text}: give PIN=FILE, the pin 26 to 29")
@@ -37,17 +42,30 @@ def analogue(text: str) -> tuple[int, list[int]]:
     except ValueError as error:
         raise UserError(f"{name}: {error}") from None
     if not values or not all(0 <= value < 4096 for value in values):
-        raise UserError(f"{name}: values of 0 to 4095 are wanted, one or more")
+        raise UserError(f"{name}: want one or more values of 0 to 4095")
     return int(pin), values
 
 
 def run(
     flash: Path | None, link: Path | None, fed: list[tuple[int, list[int]]], watched: list[int], words: Iterable[str], out: Out
 ) -> None:
-    """Run one until Ctrl-C or SIGTERM. words: lines of WORDS, as they come. UserError where it cannot run."""
+    """Emulate a Pico until Ctrl-C or SIGTERM.
+
+    Args:
+        flash: File of its flash; None: a temporary one.
+        link: Symbolic link to create for its port, or None.
+        fed: Analogue pins and their values.
+        watched: Pins whose changes are reported.
+        words: Commands as they come, lines of WORDS.
+        out: Receivers of the output.
+
+    Raises:
+        UserError: The Pico cannot run here, or `link` is another file.
+        Failure: The emulator ended by itself.
+    """
     if link and (link.exists() and not link.is_symlink()):
-        raise UserError(f"{link}: there is a file of that name")
-    note = cache() / "emulated" / str(os.getpid())  # for `h2t2 boards`
+        raise UserError(f"{link}: this file exists and is not a symbolic link")
+    note = cache() / "emulated" / str(os.getpid())  # `h2t2 boards` reads it
     pico = Pico(flash, out.event)
     try:
         for pin, values in fed:
@@ -75,7 +93,7 @@ def run(
 
 
 def ports() -> list[str]:
-    """The ports of the Picos that are emulated on this machine now."""
+    """Return the ports of all Picos that this machine emulates now."""
     notes = {int(path.name): path for path in (cache() / "emulated").glob("[0-9]*")}
     return [path.read_text() for pid, path in sorted(notes.items()) if Path(f"/proc/{pid}").exists()]
 
@@ -92,7 +110,7 @@ def _listen(pico: Pico, words: Iterable[str], out: Out) -> None:
 
 
 def obey(pico: Pico, words: list[str], out: Out) -> None:
-    """Do what a line of WORDS says. ValueError, IndexError or KeyError for any other line."""
+    """Execute a line of WORDS. Raise ValueError, IndexError or KeyError for any other line."""
     verb, *arguments = words
     if verb == "pin":
         pico.set_pin(_pin(arguments[0]), {"0": 0, "1": 1}[arguments[1]])
@@ -111,7 +129,7 @@ def obey(pico: Pico, words: list[str], out: Out) -> None:
 
 
 def _pin(text: str) -> int:
-    """ValueError for a pin that the chip has not."""
+    """Return a pin's number. Raise ValueError if the chip does not have it."""
     if not 0 <= int(text) < 30:
         raise ValueError(text)
     return int(text)

@@ -1,8 +1,7 @@
 """Starts the lwip port on a network of its own: `python slirp_line.py SLIRP PRELOAD MICROPYTHON ARGUMENT...`.
 
-slirp carries what comes over the port's SLIP line to this machine's own sockets: 10.0.2.2 is 127.0.0.1 here. This process
-becomes MicroPython, slirp is its child and ends with it. SIGSTOP to slirp stalls the network. PRELOAD: slirp_preload/nodelay.c,
-compiled.
+slirp connects the port's SLIP line to this machine's sockets: its 10.0.2.2 is our 127.0.0.1. This process becomes MicroPython;
+slirp is its child and ends with it. SIGSTOP to slirp stalls the network. PRELOAD is the compiled slirp_preload/nodelay.c.
 """
 
 import ctypes
@@ -19,7 +18,7 @@ def main() -> None:
     ours, theirs = socket.socketpair()
     parent = os.getpid()
     if os.fork() == 0:
-        os.setsid()  # Ctrl-C is for MicroPython
+        os.setsid()  # Ctrl-C must reach MicroPython only
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)

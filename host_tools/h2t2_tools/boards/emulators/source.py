@@ -1,6 +1,8 @@
-"""MicroPython built for boards that no package has a firmware for, from Debian's source packages with Debian's compilers: the
-Raspberry Pi Pico's own firmware, QEMU's Cortex-M3 and 32-bit RISC-V boards, a port of ours for qemu-xtensa, a Pico W's network
-stack on this machine."""
+"""Builds MicroPython for boards without a packaged firmware, from Debian's source packages with Debian's compilers.
+
+They are the Raspberry Pi Pico, QEMU's Cortex-M3 and 32-bit RISC-V boards, our own port for qemu-xtensa, and a Pico W's network
+stack as a process on this machine.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from ...common.errors import Failure
 from ...common.places import cache
 from . import debian
 
-# Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026, and gets newer ones
+# Debian 13 has MicroPython 1.25.0; the next release had 1.26.1 in November 2026 and will have newer ones
 DEBIAN_13, DEBIAN_NEXT = "trixie", "forky"
 SOURCE = "micropython"
 PICO, CORTEX_M3, RV32, XTENSA = "pico", "cortex-m3", "rv32", "xtensa"
@@ -36,15 +38,22 @@ LX106 = {
     "xtensa-lx106-elf-gcc": "gcc-xtensa-lx106",
     "/usr/lib/xtensa-lx106-elf/lib/libc.a": "picolibc-xtensa-lx106-elf",
 }
-SDK = ("pico-sdk", "tinyusb")  # Debian's packages of the same names with -source
+SDK = ("pico-sdk", "tinyusb")  # Debian's binary packages are named so with -source
 TLS, NETWORK = "mbedtls", "lwip"  # Debian's source packages
 MAKE = {"gcc": "gcc", "make": "make", "xz": "xz-utils"}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a board's firmware is built. port: of MicroPython; release: of Debian, that has the source; needs: a command or a
-    path -> the Debian package it is of; image: the firmware's file name; libraries: under MicroPython's lib/."""
+    """How to build a board's firmware.
+
+    Attributes:
+        port: MicroPython's port.
+        release: Debian release of the source.
+        needs: A command or a path to the Debian package that contains it.
+        image: File name of the firmware.
+        libraries: Sources for MicroPython's lib/.
+    """
 
     port: str
     release: str
@@ -67,17 +76,17 @@ PORT = Path(__file__).parent / "xtensa_port"
 
 
 def firmware(name: str) -> Path:
-    """Where a board's firmware is kept once it is built."""
+    """Return the path of a board's firmware, built or not."""
     return cache() / name / RECIPES[name].image
 
 
 def packages(name: str) -> list[str]:
-    """The Debian packages that are not here, of those that a board's firmware is built with."""
+    """Return the Debian packages that are missing for the build of a board's firmware."""
     return [package for need, package in RECIPES[name].needs.items() if not _is_installed(need)]
 
 
 def lacking(name: str) -> str | None:
-    """Why a board's firmware cannot be built here, or None."""
+    """Return why a board's firmware cannot be built here, or None."""
     if packages(name):
         return f"not built, and no compiler for it; run: sudo apt-get install {' '.join(packages(name))}"
     return debian.absent()
@@ -88,8 +97,15 @@ def _is_installed(need: str) -> bool:
 
 
 def build(names: list[str], progress: Callable[[str], None]) -> None:
-    """Fetch the sources, once a Debian release, and build the firmware of so many boards. Failure, naming the log, where that
-    does not succeed."""
+    """Fetch the sources of each Debian release and build firmware.
+
+    Args:
+        names: Names of the boards.
+        progress: Called with the name of each step.
+
+    Raises:
+        Failure: A build failed; the message names its log.
+    """
     logs = cache() / "build-logs"
     logs.mkdir(parents=True, exist_ok=True)
     for release in dict.fromkeys(RECIPES[name].release for name in names):
@@ -113,7 +129,7 @@ def _keep(image: Path, target: Path) -> None:
 
 
 class Tree:
-    """The sources of a Debian release unpacked in a folder. logs: where each build's words go."""
+    """The unpacked sources of a Debian release. logs: folder for the output of the builds."""
 
     def __init__(self, folder: Path, logs: Path, release: str) -> None:
         self.folder = folder
@@ -126,10 +142,10 @@ class Tree:
             process = subprocess.run(command, cwd=self.folder, stdout=file, stderr=subprocess.STDOUT, env=_environment())
         if process.returncode:
             last = " ".join(log.read_text(errors="replace").split())[-300:]
-            raise Failure(f"{name}: {command[0]} failed: ...{last}; all of it: {log}")
+            raise Failure(f"{name}: {command[0]} failed: ...{last}; full log: {log}")
 
     def fetch(self, libraries: list[str]) -> None:
-        """MicroPython's tree, with these libraries under its lib/."""
+        """Fetch MicroPython's tree and put these libraries into its lib/."""
         sources = {SOURCE: "mp"} | {library: library for library in libraries if library not in SDK}
         packages = [f"{library}-source" for library in libraries if library in SDK]
         with debian.apt(self.release, "amd64") as (get, downloads):
@@ -147,24 +163,25 @@ class Tree:
             shutil.rmtree(place, ignore_errors=True)
             place.symlink_to(self.folder / ("root/usr/src" if library in SDK else "") / library)
         (self.folder / "mp/lib/micropython-lib").mkdir(exist_ok=True)
-        (self.folder / "mp/lib/micropython-lib/README.md").touch()  # what the build looks for to know that it is there
+        (self.folder / "mp/lib/micropython-lib/README.md").touch()  # the build takes this file as proof of the submodule
 
     def board(self, name: str) -> Path:
-        """Build a board's firmware."""
+        """Build a board's firmware and return its path."""
         port = RECIPES[name].port
         builders = {PICO: self.pico, XTENSA: self.xtensa, LWIP: self.lwip}
         return builders.get(port, self.qemu)(name)
 
     def xtensa(self, name: str) -> Path:
-        """The port of ours, which runs a script as a Linux process."""
+        """Build our own port, which runs a script as a Linux process."""
         shutil.copytree(PORT, self.folder / "mp/ports/xtensa")
         self.run(name, ["make", "-j2", "-C", "mp/ports/xtensa"])
         return self.folder / "mp/ports/xtensa/build/firmware.elf"
 
     def pico(self, name: str) -> Path:
-        """The Pico's firmware as the chip's flash holds it from its first byte on; PICO_TLS: with TLS, as a Pico W's has it.
+        """Build the Pico's firmware as its flash holds it. PICO_TLS has TLS, as a Pico W's firmware does.
 
-        The chip's boot ROM is in no package, and the firmware takes its float routines from there: the compiler's are built in.
+        The firmware takes float routines from the chip's boot ROM, which no package contains. The build replaces them by the
+        compiler's.
         """
         port = self.folder / "mp/ports/rp2"
         lists = port / "CMakeLists.txt"
@@ -181,7 +198,7 @@ class Tree:
             "MICROPY_BOARD": "RPI_PICO",
             "MICROPY_BOARD_DIR": board,
             "MICROPY_FROZEN_MANIFEST": self.folder / "manifest.py",
-            "PICO_CLIB": "newlib",  # as the compiler here has it; Debian's newest SDK means another
+            "PICO_CLIB": "newlib",  # the installed compiler's library; Debian's newest SDK defaults to another
             "PICO_NO_PICOTOOL": 1,
             "PICO_SDK_PATH": libraries / "pico-sdk",
             "PICO_TINYUSB_PATH": libraries / "tinyusb",
@@ -192,7 +209,7 @@ class Tree:
         return self.folder / name / "firmware.bin"
 
     def lwip(self, name: str) -> Path:
-        """MicroPython's unix port with the variant that lies beside this file."""
+        """Build MicroPython's unix port with the variant in lwip_port/."""
         port = self.folder / "mp/ports/unix"
         shutil.copytree(Path(__file__).parent / "lwip_port", port / "variants/lwip")
         header = port / "mphalport.h"
@@ -205,11 +222,11 @@ class Tree:
         return port / "build-lwip/micropython"
 
     def qemu(self, name: str) -> Path:
-        """The firmware of one of QEMU's boards."""
+        """Build the firmware of one of QEMU's boards."""
         board = {CORTEX_M3: "MPS2_AN385", RV32: "VIRT_RV32"}[name]
         options = [f"BOARD={board}", "MICROPY_PY_BTREE=0", "FROZEN_MANIFEST="]
         if name == RV32:
-            # GCC wants zicsr named where it compiles, and has libraries for the name without it
+            # GCC wants zicsr in the name for compiling, but has libraries only for the name without it
             links = ["-march=rv32imac", "-mabi=ilp32"]
             library = debian.run(["riscv64-unknown-elf-gcc", *links, "-print-libgcc-file-name"], self.folder)
             specs = debian.run(["riscv64-unknown-elf-gcc", "-print-file-name=picolibc.specs"], self.folder).strip()
@@ -220,14 +237,14 @@ class Tree:
 
 
 def _environment() -> dict[str, str]:
-    """Without the settings that would reach into somebody else's build: make's own, when `make test` set this up."""
+    """Return our environment without make's settings, which `make test` exports and which would reach into these builds."""
     return {
         key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS", "LDFLAGS")
     }
 
 
 def with_platform(lists: str, folders: list[str]) -> str:
-    """CMakeLists.txt of MicroPython's rp2 port for a Pico SDK with these folders: 2.2 has a part that 1.26 does not name."""
+    """Return the rp2 port's CMakeLists.txt for a Pico SDK with these folders; 1.26 does not know a part of SDK 2.2."""
     component = "pico_platform_common"
     if component in lists or component not in folders:
         return lists
@@ -235,16 +252,16 @@ def with_platform(lists: str, folders: list[str]) -> str:
 
 
 def waits_for_the_network(header: str) -> str:
-    """mphalport.h of MicroPython's unix port, whose waits end when the network's line has something."""
+    """Return the unix port's mphalport.h with waits that end when data arrive on the network's line."""
     return header.replace("mp_hal_delay_us(500)", "network_wait(TIMEOUT_MS)")
 
 
 def compilers_floats(lists: str) -> str:
-    """CMakeLists.txt of MicroPython's rp2 port, with the compiler's float routines in place of the boot ROM's."""
+    """Return the rp2 port's CMakeLists.txt with the compiler's float routines instead of the boot ROM's."""
     rom = r"    target_sources\(pico_float_micropython INTERFACE\n        \$\{PICO_SDK_PATH\}/src/rp2_common/pico_float/float_aeabi_rp2040.S\n.*?\n    \)\n"  # noqa: E501
     lists = re.sub(rom, "", lists, flags=re.DOTALL)
     drop = ("pico_wrap_function(pico_float_micropython", "libm_extra.c", "pico_float/float_math.c")
     lists = "\n".join(line for line in lists.split("\n") if not any(word in line for word in drop))
     use = "pico_set_float_implementation(${MICROPY_TARGET} micropython)"
     both = use + "\npico_set_double_implementation(${MICROPY_TARGET} compiler)"
-    return lists if both in lists else lists.replace(use, both)  # of a tree that another Pico was built from
+    return lists if both in lists else lists.replace(use, both)  # the tree may already have built another Pico

@@ -1,4 +1,4 @@
-"""Pseudo-terminals, which an emulated board's serial line is: whether this system has them."""
+"""Checks for pseudo-terminals, which serve as serial lines of emulated boards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 @cache
 def absent() -> str | None:
-    """Why there can be none, or None."""
+    """Return why this system has no pseudo-terminals, or None."""
     try:
         ends = os.openpty()
     except OSError as error:
