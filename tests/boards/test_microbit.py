@@ -145,7 +145,7 @@ def test_a_model_without_a_layer_is_refused(kind, tmp_path):
 )
 def test_an_entry_that_the_page_cannot_follow_is_refused(tmp_path, entry):
     material = Material(tmp_path, 5, {"policy": "h2t2", "exploration": "epsilon", **entry})
-    with pytest.raises(UserError, match=f"the micro:bit runs H2T2 on one page alone: set {next(iter(entry))} = "):
+    with pytest.raises(UserError, match=f"the micro:bit runs only H2T2 on one page: set {next(iter(entry))} = "):
         payload(KINDS["microbit"], material.contents())
 
 

@@ -1,1 +1,1 @@
-"""The micro:bit: its emulation, and the runtime cut down to what its 16 KB hold."""
+"""The micro:bit's program: H2T2 on one page, dense layers and a node that fit into its 16 KB of RAM."""

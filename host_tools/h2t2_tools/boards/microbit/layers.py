@@ -1,4 +1,4 @@
-"""A bundle of dense layers packed for the micro:bit: what firmware/boards/microbit/ldl.py reads."""
+"""Packs a bundle of dense layers for the micro:bit, where firmware/boards/microbit/ldl.py reads it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from h2t2.ldl.bundle import Int8Model
 from ...common.dense import dense_only
 from ...common.errors import UserError
 
-NO_CLASS = 255  # in place of the other class, where no softmax follows
-MAX_TOTAL = 1 << 29  # what a sum of products stays below
+NO_CLASS = 255  # instead of the opposite class, if no softmax follows
+MAX_TOTAL = 1 << 29  # limit of a sum of products
 DENSE = "FULLY_CONNECTED layers and a LOGISTIC or SOFTMAX behind the last"
 
 
 def pack_model(model: Int8Model) -> bytes:
-    """The file that ldl.load() reads. UserError for a model that is not dense_only()."""
+    """Return the file that ldl.load() reads. Raise UserError if the model is not dense_only()."""
     if not dense_only(model):
         raise UserError(f"the micro:bit runs {DENSE}, for two classes; h2t2 inspect shows this model's operators")
     layers = [(p, k) for step, p, k in model.steps if k is not None and step.__name__ == "fully_connected"]
@@ -36,7 +36,7 @@ def pack_model(model: Int8Model) -> bytes:
 
 
 def _with_zero_point(biases: Sequence[int], weights: bytes, zero: int, weight_zero: int) -> list[int]:
-    """The biases less what the zero point of the inputs contributes. UserError where a sum could leave MAX_TOTAL."""
+    """Fold the zero point of the inputs into the biases. Raise UserError if a sum could reach MAX_TOTAL."""
     inputs = len(weights) // len(biases)
     rows = [[weight - weight_zero for weight in weights[o * inputs : (o + 1) * inputs]] for o in range(len(biases))]
     shifted = [bias - zero * sum(row) for bias, row in zip(biases, rows)]
@@ -46,9 +46,12 @@ def _with_zero_point(biases: Sequence[int], weights: bytes, zero: int, weight_ze
 
 
 def _edges(model: Int8Model, softmax: bool) -> list[int]:
-    """The least scores of bins 1 to 15; a score is the event's output of the last layer, less the other's before a softmax.
+    """Return the smallest score of each bin 1 to 15.
 
-    UserError where a larger score has a smaller bin.
+    A score is the event's output of the last layer; before a softmax, the difference from the other output.
+
+    Raises:
+        UserError: A larger score has a smaller bin.
     """
     scores = range(-255 if softmax else 0, 256)
     bins = [_bin_of(model, max(score, 0), max(-score, 0)) for score in scores]
@@ -58,7 +61,7 @@ def _edges(model: Int8Model, softmax: bool) -> list[int]:
 
 
 def _bin_of(model: Int8Model, event: int, opposite: int) -> int:
-    """The bin of these two outputs (bytes) of the last layer."""
+    """Return the bin of two outputs (bytes) of the last layer."""
     step, p, k = model.steps[-1]
     arena = bytearray(len(model.arena))
     place = p[1] if step.__name__ == "fully_connected" else p[0]

@@ -1,4 +1,4 @@
-"""H2T2 on one page, which the micro:bit runs, as the host's reference for its decisions."""
+"""H2T2 on one page as the host's reference for the micro:bit, which runs the same page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ETA, MIN_EPSILON = 4.0, 1 / 128
 
 
 def load() -> ModuleType:
-    """The page as a module of its own name, because `h2t2` is the runtime."""
+    """Load the page as a module. It gets another name, because `h2t2` is the runtime."""
     spec = spec_from_file_location("h2t2_one_page", SOURCE)
     assert spec and spec.loader
     module = module_from_spec(spec)
@@ -27,9 +27,13 @@ def load() -> ModuleType:
 
 
 def arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The integer arguments of the page; options: those of OPTIONS in people's numbers, and others, which it has no use for.
+    """Return the page's integer arguments.
 
-    UserError for an eta or epsilon beyond the page's integers.
+    Args:
+        options: OPTIONS in people's numbers; others are ignored.
+
+    Raises:
+        UserError: eta or epsilon exceeds the page's integers.
     """
     eta, epsilon = options["eta"], options["epsilon"]
     if not (eta <= MAX_ETA and epsilon >= MIN_EPSILON):

@@ -1,7 +1,7 @@
 """The micro:bit's program: H2T2 on one page, dense layers and the node, in one file that main.py runs piece by piece.
 
-python-minifier takes comments out and shortens the names of locals. MicroPython 1.9.2 cannot compile more than a function or a
-method at a time in the 9 KB of heap in which the whole program runs, so each of them is a piece.
+python-minifier removes comments and shortens local names. Each function or method is a piece, because MicroPython 1.9.2
+compiles no more at a time in the 9 KB of heap in which the program runs.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ...common.errors import UserError
 from ...fleet.config import NodeConfig
 from . import layers, page
 
-# bytes of all files: the file system has 15,104. MicroPython 1.9.2 loses files when it rewrites one in a system that is fuller
+# of the 15,104 bytes of its file system: in a fuller one MicroPython 1.9.2 loses files when it rewrites them
 MAX_BYTES = 10700
-RESERVED = 6400  # of them for the program and a small model
-PROGRAM = re.compile(r"(program|ldl)_[0-9a-f]{4}")  # files of a program; another program has other names
+RESERVED = 6400  # of these, for the program and a small model
+PROGRAM = re.compile(r"(program|ldl)_[0-9a-f]{4}")  # files of a program; each program has names of its own
 MAIN = """import gc,micropython
 micropython.opt_level(3)
 f=open('program_{digest}','rb')
@@ -40,13 +40,13 @@ run(H2T2({options}),classify,load('ldl_{digest}'))
 
 
 def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
-    """Path on the board -> content, main.py last. UserError where the configuration needs what the board has no room for."""
+    """Return path to content, main.py last. Raise UserError if the board has no room for what the configuration needs."""
     _check(config)
     folder = places.boards() / "microbit"
     node = _filled((folder / "node.py").read_text(), _constants(config, model))
     sources = (page.SOURCE.read_text(), (folder / "ldl.py").read_text(), node)
     parts = [piece for source in sources for piece in pieces(source)]
-    parts.sort(key=lambda piece: len(piece) if piece.startswith("def ") else 9999, reverse=True)  # while the heap is empty
+    parts.sort(key=lambda piece: len(piece) if piece.startswith("def ") else 9999, reverse=True)  # largest into the empty heap
     program = "".join(f"{len(piece):4}{piece}" for piece in parts).encode()
     packed = layers.pack_model(model)
     arguments = page.arguments(config.model_dump(include={*page.OPTIONS}))
@@ -56,12 +56,12 @@ def files(config: NodeConfig, model: Int8Model) -> dict[str, bytes]:
 
 
 def options(arguments: dict[str, Any]) -> str:
-    """Keyword arguments as source."""
+    """Return keyword arguments as source."""
     return ",".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
 def pieces(source: str) -> Iterator[str]:
-    """Sources that, run one after the other in one namespace, do what this source does; each method of a class is one."""
+    """Split source into pieces that do the same if they run one after the other in one namespace. Each method is a piece."""
     for statement in ast.parse(source).body:
         if not isinstance(statement, ast.ClassDef):
             yield minified(statement)
@@ -73,10 +73,10 @@ def pieces(source: str) -> Iterator[str]:
 
 
 def minified(statement: ast.stmt) -> str:
-    """Source of a statement, without comments and docstrings and with short names for locals."""
+    """Return the source of a statement without comments and docstrings and with short local names."""
     import python_minifier  # of the extra `boards`
 
-    # hoisted, builtins have names that MicroPython does not know: its `for` over range() would then allocate
+    # MicroPython does not recognise range() under the name of a hoisted builtin, and its `for` would then allocate
     short = python_minifier.minify(ast.unparse(statement), hoist_literals=False, remove_literal_statements=True)
     return str(short).replace("\t", " ")
 
@@ -85,15 +85,15 @@ def _check(config: NodeConfig) -> None:
     required = {"policy": "h2t2", "bits": 4, "exploration": "epsilon", "half_life": 0, "in_flight": 1, "rdl_fp": 0, "rdl_fn": 0}
     differing = [f"{name} = {value!r}" for name, value in required.items() if getattr(config, name) != value]
     if differing:
-        raise UserError(f"the micro:bit runs H2T2 on one page alone: set {', '.join(differing)}")
+        raise UserError(f"the micro:bit runs only H2T2 on one page: set {', '.join(differing)}")
     if config.remote_dtype != "int8":
-        raise UserError(f'remote_dtype = "{config.remote_dtype}": the micro:bit sends its recorded int8 as they are')
+        raise UserError(f'remote_dtype = "{config.remote_dtype}": the micro:bit sends its recorded int8 values unchanged')
     if config.update_key:
         raise UserError("update_key: the micro:bit has no room for updates; flash it by cable")
 
 
 def _constants(config: NodeConfig, model: Int8Model) -> dict[str, int | bytes]:
-    """What node.py leaves to be filled in."""
+    """Return the values of the constants that node.py leaves open."""
     return {
         "LOCAL": model.input_size,
         "RECORD": model.input_size + size_of(config.remote_shape),
@@ -108,7 +108,7 @@ def _constants(config: NodeConfig, model: Int8Model) -> dict[str, int | bytes]:
 
 
 def _filled(source: str, constants: dict[str, int | bytes]) -> str:
-    """The source with these values wherever it names its constants, and without the lines that define them."""
+    """Replace constants by their values, and remove the lines that define them."""
     for name, value in constants.items():
         source, count = re.subn(rf"^{name} = .*\n", "", source, flags=re.MULTILINE)
         assert count == 1, name
