@@ -80,7 +80,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
             write(self, path, data)
 
         monkeypatch.setattr(targets.Folder, "write", cut)
-        with pytest.raises(Failure, match="left with what it ran before.*repeat the same command"):
+        with pytest.raises(Failure, match="still has its previous program.*repeat the same command"):
             put(model, device)
         assert {path: path.read_bytes() for path in old} == old
     monkeypatch.setattr(targets.Folder, "write", write)
@@ -165,12 +165,12 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     kind = kinds.KINDS["pico_w"]
     rows, heap = [{"path": "a", "bytes": 9000, "changed": True}], {"runtime": 40_000, "model": 7_000, "app": 0}
     for changes, word in (
-        ({"platform": "esp32"}, "says it is 'esp32'"),
+        ({"platform": "esp32"}, "reports 'esp32', but pico_w needs 'rp2'"),
         ({}, "MicroPython 1.24.1; pico_w needs 1.25 or newer"),
-        ({"version": (1, 25, 0)}, "9,000 bytes to copy, 5,000 free"),
-        ({"version": (1, 25, 0), "flash": 10**6}, r"47,000 bytes \(runtime 40,000, model 7,000\) of heap, 10,000 are free"),
+        ({"version": (1, 25, 0)}, "9,000 bytes to copy, but its file system has 5,000 free"),
+        ({"version": (1, 25, 0), "flash": 10**6}, r"47,000 bytes \(runtime 40,000, model 7,000\) of heap, but 10,000 are free"),
         ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5.0"),
-        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these are 6.3: say --source"),
+        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these files have 6.3: give --source"),
     ):
         with pytest.raises(UserError, match=word):
             flash.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, True)
@@ -295,7 +295,7 @@ def test_a_watchdog_beyond_the_boards_limit_is_refused(model, board, limit):
 
 def test_sleep_that_cannot_work_is_refused(model, tmp_path):
     recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every="10min")
-    with pytest.raises(UserError, match="recorded samples at the first: give --app"):
+    with pytest.raises(UserError, match="the recorded samples anew; give --app"):
         flash.refuse(kinds.KINDS["esp32"], recorded)
     given = {"remote_shape": [30], "model_id": 1}
     for changes, words in (

@@ -102,7 +102,7 @@ def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
 
 def test_two_lines_of_one_name_are_refused(capsys):
     assert main(["gateway", "--port", "/nowhere/a=hall", "--port", "/nowhere/b=hall", "--broker", "mqtt://127.0.0.1:1"]) == 2
-    assert "/nowhere/a and /nowhere/b are both called hall" in capsys.readouterr().err
+    assert "/nowhere/a and /nowhere/b have the same name hall" in capsys.readouterr().err
 
 
 def test_gateway_ports():
@@ -186,6 +186,6 @@ def test_a_line_whose_thread_ends_is_a_failure_and_the_others_go_on(tmp_path, mo
                 ends[1].write(frames.encode(frames.DECISION, b"\1\0\5\1\0"))
 
         ports = [f"{end.port}={name}" for end, name in zip(ends, "ab")]
-        with pytest.raises(Failure, match="thread has ended"):
+        with pytest.raises(Failure, match="thread of this line ended"):
             relay(ports, Endpoint(one.host, one.port), LineOptions(pace=False), 3, Out(log, decided.append))
         assert len(decided) == 1

@@ -46,4 +46,4 @@ def test_every_file_of_the_index_is_what_its_name_says(tmp_path):
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
     (tmp_path / "mine").write_text("")
     assert main(["mip", str(tmp_path)]) == 2
-    assert "there is something in it" in capsys.readouterr().err
+    assert "the folder is not empty" in capsys.readouterr().err

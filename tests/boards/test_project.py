@@ -59,7 +59,7 @@ def test_nothing_is_written_over(tmp_path, capsys):
     new(tmp_path / "mine")
     before = (tmp_path / "mine/app.py").read_text()
     assert main(["new", str(tmp_path / "mine")]) == 2
-    assert "there is something in it" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
+    assert "the folder is not empty" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
     put()
     assert put()["copied"] == 0
     (made.folder / "samples.csv").write_text("1,2\n")
-    with pytest.raises(UserError, match=r"another samples\.csv on it; .* --replace-app"):
+    with pytest.raises(UserError, match=r"another samples\.csv; .* --replace-app"):
         put()
     assert put(replace_app=True)["copied"] == 1 and (device / "samples.csv").read_text() == "1,2\n"
 
@@ -82,7 +82,7 @@ def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
     "board, change, words",
     [
         ("pico_w", {}, "wifi_name = 'network' in the configuration"),
-        ("unix", {"app": ""}, "nothing to decide about: give --app"),
+        ("unix", {"app": ""}, "the node has no samples: give --app"),
         ("unix", {"remote_shape": [29]}, r"its remote model takes 30 numbers, remote_shape = \[29\] is 29"),
         ("unix", {"pair": "digits"}, r"its local model takes 64 numbers, .*ldl\.h2m "),
         ("unix", {"pair": ""}, "app: also give `pair`"),

@@ -1,1 +1,1 @@
-"""Boards: what goes onto each, how it gets there, the serial line to it, and the emulators that stand in for one."""
+"""Boards: the files of each, their way onto it, the serial line to it, and the emulators that stand in for one."""

@@ -1,4 +1,7 @@
-"""`h2t2 flash`: check the board, copy what changed, read it back, put it in place at the end, restart, wait for its hello."""
+"""`h2t2 flash`: puts a node onto a board.
+
+It checks the board, copies the changed files, reads them back, puts them in place, restarts the board and waits for its hello.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +30,16 @@ from .repl import RawRepl
 from .targets import BoardInfo, Folder, Repl, Target, wait_hello
 
 MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
-PLACEHOLDER = "network"  # the name of the wireless network in the boards' config.toml
-LITTLEFS = "format it as littlefs, MicroPython's own choice (how: its folder in firmware/boards)"
+PLACEHOLDER = "network"  # the network's name in the config.toml templates
+LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware/boards says how)"
 Progress = Callable[[str, int, int], None]
-BOOT_S = 60  # from reset to a node: a slow chip compiles the runtime, checks the model and what was learned
-LOOK_UP_S = 15  # a wait for a connection that ends in a look-up of a name: two name servers that say nothing
-SMALLER = "leave the weights in flash (stream = true), take a smaller model, or another board"
+BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
+LOOK_UP_S = 15  # how much a look-up at two silent name servers can prolong the wait for a connection
+SMALLER = "leave the weights in flash (stream = true), use a smaller model, or another board"
 
 
 def ports() -> list[dict[str, Any]]:
-    """The serial ports that may be boards: {"port", "about", "usb"}; usb is "" for one that `h2t2 emulate` runs here."""
+    """Return the serial ports that may be boards: {"port", "about", "usb"}; usb is "" for a Pico that `h2t2 emulate` runs."""
     rows = [
         {"port": port.device, "about": port.description, "usb": f"{port.vid:04x}:{port.pid:04x}"}
         for port in sorted(list_ports.comports(), key=lambda port: port.device)
@@ -46,11 +49,19 @@ def ports() -> list[dict[str, Any]]:
 
 
 def find(kind: Kind, port: str) -> str:
-    """The port meant: `auto` is the only one plugged in. UserError otherwise."""
+    """Return the port of a board.
+
+    Args:
+        kind: Kind of the board.
+        port: A port; auto: the only one that is plugged in.
+
+    Raises:
+        UserError: None or several boards are plugged in.
+    """
     if port != "auto":
         return port
     if kind.name == "unix":
-        raise UserError("--port: for the unix port, name the folder it runs in")
+        raise UserError("--port: name the folder in which the unix port runs")
     plugged = [row["port"] for row in ports()]
     if len(plugged) != 1:
         raise UserError(
@@ -60,7 +71,7 @@ def find(kind: Kind, port: str) -> str:
 
 
 def plan(files: dict[str, bytes], digests: dict[str, str]) -> list[dict[str, Any]]:
-    """{"path", "bytes", "changed"} of every file, in the order they are put in place."""
+    """Return {"path", "bytes", "changed"} for every file, in the order in which flash() puts them in place."""
     return [
         {"path": path, "bytes": len(data), "changed": digests.get(path) != hashlib.sha256(data).hexdigest()}
         for path, data in files.items()
@@ -68,8 +79,13 @@ def plan(files: dict[str, bytes], digests: dict[str, str]) -> list[dict[str, Any
 
 
 def memory(files: dict[str, bytes]) -> dict[str, int] | None:
-    """Bytes of heap that a node takes with 32-bit objects, by what takes them (PARTS), measured on emulated ARM; None where
-    that cannot run here. Of an app it is the program's own, not what it allocates once it runs."""
+    """Measure the heap of a node on emulated 32-bit ARM.
+
+    Of an app it measures the compiled program, not what the program allocates later.
+
+    Returns:
+        Bytes for each of PARTS; None if the emulation cannot run here.
+    """
     if ARM32.missing():
         return None
     with tempfile.TemporaryDirectory() as name:
@@ -85,8 +101,10 @@ def memory(files: dict[str, bytes]) -> dict[str, int] | None:
 
 
 def needed(kind: Kind, contents: Contents, progress: Progress = lambda name, n, of: None) -> dict[str, int] | None:
-    """memory() of what goes onto a board of that kind, and `work`: what it takes beside that at its most, by a rehearsal. A
-    model in ROMFS stays in flash."""
+    """Return memory() of a node on a board, with `work`: the further bytes at its peak, from a rehearsal.
+
+    A model in ROMFS takes no heap, because it stays in flash.
+    """
     copied = contents.config.model_copy(update={"ldl": "ldl.h2m"})
     files = payload(replace(kind, arch="armv6m"), replace(contents, config=copied, records=None))
     heap = memory(files)
@@ -152,42 +170,51 @@ PARTS = ("runtime", "model", "app")
 
 
 def check(kind: Kind, info: BoardInfo, port: str, rows: list[dict[str, Any]], heap: dict[str, int] | None, mpy: bool) -> None:
-    """UserError where the board is another, too old, or has too little room. Before anything on it is touched."""
+    """Check that a board can run the node, before anything on it changes.
+
+    Raises:
+        UserError: It is another board, its MicroPython is too old, or it has too little flash or heap.
+    """
     if info.platform != kind.platform:
-        raise UserError(f"{port}: this board says it is {info.platform!r}, not {kind.platform!r} ({kind.name})")
+        raise UserError(f"{port}: this board reports {info.platform!r}, but {kind.name} needs {kind.platform!r}")
     if info.version[:2] < kind.oldest:
         version = ".".join(map(str, info.version))
         raise UserError(f"{port}: MicroPython {version}; {kind.name} needs {'.'.join(map(str, kind.oldest))} or newer")
     if mpy and info.mpy_format != MPY_FORMAT:
         theirs, ours = (".".join(map(str, version)) for version in (info.mpy_format, MPY_FORMAT))
-        raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these are {ours}: say --source")
+        raise UserError(f"{port}: its firmware loads .mpy format {theirs}, these files have {ours}: give --source")
     need = sum(row["bytes"] for row in rows if row["changed"])
     if 0 <= info.flash < need:
-        raise UserError(f"{port}: {need:,} bytes to copy, {info.flash:,} free on its file system")
+        raise UserError(f"{port}: {need:,} bytes to copy, but its file system has {info.flash:,} free")
     if heap is not None and info.heap < sum(heap.values()):
-        raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, {info.heap:,} are free: {SMALLER}")
+        raise UserError(f"{port}: the node takes {in_parts(heap)} of heap, but {info.heap:,} are free: {SMALLER}")
 
 
 def in_parts(heap: dict[str, int]) -> str:
-    """What memory() found, in words."""
+    """Return the result of memory() as text."""
     return f"{sum(heap.values()):,} bytes ({', '.join(f'{name} {n:,}' for name, n in heap.items() if n)})"
 
 
 def refuse(kind: Kind, contents: Contents) -> None:
-    """UserError for what would start and be of no use: nothing to decide about, no network, another model's app."""
+    """Refuse a configuration that would start but be useless.
+
+    Raises:
+        UserError: The node has no samples to decide about, no network, a watchdog that its chip does not support, or an app for
+            another model.
+    """
     config = contents.config
     if not config.app and contents.records is None:
-        raise UserError("nothing to decide about: give --app (your own program) or --records (recorded samples)")
+        raise UserError("the node has no samples: give --app (your own program) or --records (recorded samples)")
     port = PORTS.get(kind.chip)
     if port and config.watchdog_ms > port.watchdog_ms:
         raise UserError(
-            f"watchdog_ms = {config.watchdog_ms}: the watchdog of a {kind.name} takes at most {port.watchdog_ms:,} ms; with "
-            "more the board would not start"
+            f"watchdog_ms = {config.watchdog_ms}: the watchdog of a {kind.name} takes at most {port.watchdog_ms:,} ms; "
+            "the board would not start"
         )
     if config.sleep == "deep" and not config.app:
-        raise UserError('sleep = "deep": each waking starts the program anew, and recorded samples at the first: give --app')
+        raise UserError('sleep = "deep": each waking starts the recorded samples anew; give --app (your own program)')
     if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
-        raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: put your network's name there")
+        raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: replace it with your network's name")
     if config.app:
         sizes = {"local": contents.ldl.input_size, "remote": size_of(config.remote_shape)}
         measured = config.content()["measured"]
@@ -201,7 +228,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
 
 
 def longest_start(kind: Kind) -> float:
-    """Seconds until a board's hello, at most: it says so once it has a connection, or has waited for one in vain."""
+    """Return the longest time until a board's hello, in seconds. It says hello once it is connected or has given up waiting."""
     return BOOT_S + (PATIENT_MS / 1000 + LOOK_UP_S if "mqtt" in kind.links else 0)
 
 
@@ -209,15 +236,28 @@ def flash(
     kind: Kind, port: str, contents: Contents, dry: bool, progress: Progress, *,
     start: bool = True, replace_app: bool = False, interpreter: Emulator | Port = UNIX,
 ) -> dict[str, Any]:  # fmt: skip
-    """The report: {"board", "port", "files", "copied", "bytes", "heap", ...}. Secrets are in none of it.
+    """Put a node onto a board.
 
-    replace_app: put an app and its files over others on the board, which is refused otherwise.
-    interpreter: which build of the unix port runs in that folder.
-    start: restart the board and wait for its hello; else it stays at its prompt (for a gateway that restarts it).
+    Args:
+        kind: Kind of the board.
+        port: Its serial port, or the folder in which the unix port runs; auto: the only board that is plugged in.
+        contents: The model, the configuration and the user's files.
+        dry: Only check and report.
+        progress: Called with the name of the step or file, the finished steps and all steps.
+        start: Restart the board and wait for its hello; otherwise it stays at its prompt, for a gateway that restarts it.
+        replace_app: Overwrite another app and its files on the board.
+        interpreter: Build of the unix port that runs in the folder.
+
+    Returns:
+        The report: board, port, files, copied, bytes, heap and others. It contains no secrets.
+
+    Raises:
+        UserError: The board or the configuration does not fit.
+        Failure: The line failed, or the board did not say hello.
     """
     refuse(kind, contents)
     files = payload(kind, contents)
-    own = set() if replace_app else {"app.py", *contents.own}  # what of a user's is not to be written over
+    own = set() if replace_app else {"app.py", *contents.own}  # the user's files, which flash() does not overwrite
     heap = None if kind.name in ("microbit", "unix") else needed(kind, contents, progress)
     if dry and port == "auto":
         if heap is not None and sum(heap.values()) > kind.heap:
@@ -243,8 +283,8 @@ def _onto(
     heap: dict[str, int] | None, dry: bool, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     info = target.info()
-    mpy = contents.mpy and kind.name != "microbit"  # whose programs are one file, of source
-    if mpy and info.mpy and info.arch != kind.arch:  # the board knows its processor better than its kind's name does
+    mpy = contents.mpy and kind.name != "microbit"  # a micro:bit's program is one source file
+    if mpy and info.mpy and info.arch != kind.arch:  # some kinds come with several processors; the board reports its own
         files = payload(replace(kind, arch=info.arch), contents)
     digests = target.digests(list(files))
     rows = plan(files, digests)
@@ -252,13 +292,13 @@ def _onto(
     changed = [row["path"] for row in rows if row["changed"]]
     replaced = sorted(own & {*changed} & {*digests})
     if replaced:
-        raise UserError(f"{port}: there is another {' and '.join(replaced)} on it; save that one, or say --replace-app")
+        raise UserError(f"{port}: the board holds another {' and '.join(replaced)}; save it, or give --replace-app")
     if not dry:
         if target.loses_files():
             raise UserError(f"{port}: its file system is FAT, which a power cut can damage; {LITTLEFS}")
-        direct = kind.name == "microbit"  # it cannot rename: main.py, written last, names the new program
+        direct = kind.name == "microbit"  # it cannot rename files; main.py, written last, switches to the new program
         try:
-            missing = changed if direct else _unlike(target, changed, files)  # the others were copied before a cut
+            missing = changed if direct else _unlike(target, changed, files)  # an interrupted run has copied the others
             for n, path in enumerate(missing):
                 progress(path, n, len(missing))
                 target.write(path if direct else path + ".new", files[path])
@@ -270,8 +310,8 @@ def _onto(
             _clear(kind, target, files, mpy)
         except Failure as error:
             raise Failure(
-                f"{error}; the board was left with what it ran before. Plug it in again and repeat the same command: what was "
-                "copied is not copied twice"
+                f"{error}; the board still has its previous program. Plug it in again and repeat the same command: it "
+                "continues where it stopped"
             ) from None
     return _report(kind, port, rows, heap, info, dry)
 
@@ -282,7 +322,7 @@ def _unlike(target: Target, paths: list[str], files: dict[str, bytes]) -> list[s
 
 
 def _clear(kind: Kind, target: Target, files: dict[str, bytes], mpy: bool) -> None:
-    """Remove what would shadow the new files: the same modules in the opposite form, a micro:bit's older programs."""
+    """Remove files that would shadow the new ones: modules in the opposite form, or a micro:bit's older programs."""
     if kind.name == "microbit":
         assert isinstance(target, Repl)
         target.remove([name for name in target.repl.files() if PROGRAM.fullmatch(name) and name not in files])

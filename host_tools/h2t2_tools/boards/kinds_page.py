@@ -15,7 +15,7 @@ COLUMNS = ("`--board`", "link", "heap it usually has free", "longest `watchdog_m
 
 
 def table() -> str:
-    """The rows, in Markdown."""
+    """Return the table in Markdown."""
     lines = [COLUMNS, ("---",) * len(COLUMNS), *map(_row, KINDS.values())]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
@@ -29,7 +29,7 @@ def _row(kind: Kind) -> tuple[str, ...]:
 
 
 def write(page: Path) -> None:
-    """Put the table between its two marks."""
+    """Put the table between its two marks in a page."""
     text = page.read_text()
     before, after = text.split(BEGIN)
     page.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after.split(END, 1)[1]}")

@@ -1,4 +1,4 @@
-"""The runtime for MicroPython's own package manager, mip: package.json beside each board, and an index for any web server."""
+"""The runtime for mip, MicroPython's package manager: a package.json for each board, and an index for any web server."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ..common import places
 from ..common.errors import UserError
 from .kinds import KINDS, Kind, compiled, modules
 
-FORMAT = "6"  # of .mpy, as mip names the folder of a package
-SHORT = 16  # hexadecimal digits of a file's name
+FORMAT = "6"  # of .mpy; mip names a package's folder after it
+SHORT = 16  # hexadecimal digits in the name of a file
 
 
 def content(kind: Kind) -> str:
-    """package.json of a kind of board: paths on it, and where mpremote's mip finds each beside package.json."""
+    """Return package.json of a board: paths on the board, and where mip finds each file relative to package.json."""
     urls = [[path, f"../../{path}"] for path in modules(kind)] + [["finish.py", "../finish.py"], ["main.py", "main.py"]]
     return json.dumps({"version": __version__, "urls": urls, "deps": []}, indent=1) + "\n"
 
 
 def write() -> list[Path]:
-    """Write them all into the board folders; their paths."""
+    """Write package.json into every board folder that has one. Return the paths."""
     written = []
     for kind in KINDS.values():
         path = places.boards() / kind.name / "package.json"
@@ -33,18 +33,23 @@ def write() -> list[Path]:
 
 
 def name_of(kind: Kind) -> str:
-    """What a board of that kind installs."""
+    """Return the name of the package for a board."""
     return f"h2t2-{kind.name}"
 
 
 def write_index(folder: Path) -> list[str]:
-    """Write an index of packages, as .py and as .mpy for each board's processor; their names.
+    """Write an index of packages, as .py and as .mpy for each board's processor.
 
-    A board's mip, of any version, takes it with mip.install(name, index=URL): it names no address. UserError where the folder
-    holds anything already.
+    Every version of mip can read it, mip.install(name, index=URL), because it contains no addresses.
+
+    Returns:
+        The names of the packages.
+
+    Raises:
+        UserError: The folder is not empty.
     """
     if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: there is something in it; name a new folder")
+        raise UserError(f"{folder}: the folder is not empty; name a new one")
     names = []
     for kind in KINDS.values():
         if not kind.links:  # a micro:bit has no mip
@@ -74,7 +79,7 @@ def _files(kind: Kind, mpy: bool) -> list[tuple[str, bytes]]:
 
 
 def _write_hashed(folder: Path, data: bytes) -> str:
-    """Keep a file under its digest, which is returned."""
+    """Store a file under the beginning of its digest, and return that."""
     short = hashlib.sha256(data).hexdigest()[:SHORT]
     path = folder / "file" / short[:2] / short
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""How much heap a node needs on a board: it runs on emulated 32-bit ARM with less and less of it, until it fails.
+"""Finds how much heap a node needs: it runs the node on emulated 32-bit ARM with less and less heap until the node fails.
 
-It does what a board does: start, local model, connection, offloads and their labels, snapshots, a connection that ends and the
-next one, its state, its end. MicroPython's own allocator does it, so that fragmentation counts.
+The node does everything that it does on a board: start, local model, connection, offloads and their labels, snapshots, a lost
+connection and the next one, its state, its end. It uses MicroPython's own allocator, so fragmentation counts.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from .kinds import fingerprint
 from .rehearsal_peer import Peer, reply
 
 SAMPLES = 48
-SECONDS = 120  # for a run: emulated ARM on a busy machine
+SECONDS = 120  # longest run of emulated ARM on a busy machine
 RESOLUTION = 1536
-MOST_WORK = 96 << 10  # a board that compiles the runtime itself needs the most beside what stays
-SPARE = 1024  # more than the least that was enough: fragments lie otherwise on another day
-TLS = 32 << 10  # peak of a handshake on an RP2040 and what stays of it, beside the rest: `h2t2 bench tls`
-UPDATE = 9 << 10  # while a package comes and is verified, in one piece: `h2t2 bench memory`
-LEFT_OUT = (  # entries of a configuration that this emulation has nothing for, or that would only make it wait
+MOST_WORK = 96 << 10  # a board that compiles the runtime itself needs the most
+SPARE = 1024  # reserve, because fragments lie elsewhere in each run
+TLS = 32 << 10  # a handshake on an RP2040 at its peak, and what stays: `h2t2 bench tls`
+UPDATE = 9 << 10  # a package while it arrives in one piece and is verified: `h2t2 bench memory`
+LEFT_OUT = (  # entries that this emulation does not support, or that would only make it wait
     "wifi_name", "wifi_password", "ntp", "ca", "cert", "key", "user", "password", "watchdog_ms", "every_us", "sleep",
     "app", "measured",
 )  # fmt: skip
-APART = {  # entries whose modules the rehearsal imports and does not use
+APART = {  # entries whose modules the rehearsal imports without using them
     "sleep": ["node.sleep"], "app": ["node.app", "node.measured", "node.window"],
     "ca": ["link.tls"], "wifi_name": ["link.wifi"],
 }  # fmt: skip
-NO_ROOM = "memory allocation failed"  # in the words of a MemoryError
+NO_ROOM = "memory allocation failed"  # text of a MemoryError
 MAIN = """import gc, os, sys
 os.chdir({folder!r})
 sys.path[:] = [""]
@@ -65,16 +65,21 @@ buffers.collect_rarely = import_late
 board.restart = lambda cause: sys.exit({again})  # an update's: with an empty heap
 main()
 """
-AGAIN = 3  # exit status of a node that wants to be started again
+AGAIN = 3  # exit status of a node that wants to be restarted
 STARTS = 3
 
 
 def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[[int, int], None] = lambda n, of: None) -> int:
-    """Bytes of heap that must be free on a board when its main.py begins.
+    """Return the bytes of heap that must be free on a board when its main.py begins.
 
-    files: what `h2t2 flash` would put there, for a board whose machine code 32-bit ARM runs. record: bytes of a recorded
-    sample. resting: bytes that the node takes when nothing happens. progress: told (runs done, runs in all). Failure, with the
-    node's words, where it fails with ample heap.
+    Args:
+        files: Files of `h2t2 flash`, with machine code that 32-bit ARM runs.
+        record: Bytes of a recorded sample.
+        resting: Bytes of heap that the idle node takes.
+        progress: Called with the finished runs and all runs.
+
+    Raises:
+        Failure: The node fails even with ample heap; the message quotes it.
     """
     config = json.loads(files["config.json"])
     unrehearsed = (TLS if config.get("ca") else 0) + (UPDATE if config.get("update") else 0) + SPARE
@@ -102,7 +107,18 @@ def peak(files: dict[str, bytes], record: int, resting: int, progress: Callable[
 
 
 def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMPLES, peer: Peer | None = None) -> str:
-    """Let the node decide so many samples with so many bytes free at its start. What went wrong, "" for nothing."""
+    """Run the node on some samples with a limited heap.
+
+    Args:
+        files: As for peak().
+        record: Bytes of a recorded sample.
+        heap: Bytes that are free at its start.
+        samples: Samples to decide.
+        peer: Other end of its connection; None: a new one.
+
+    Returns:
+        The reason why it failed, "" if it did not.
+    """
     config = json.loads(files["config.json"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -122,7 +138,7 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
 
 
 def _as_rehearsed(files: dict[str, bytes], config: dict[str, Any], record: int, samples: int = SAMPLES) -> dict[str, bytes]:
-    """The files of a node that meets this machine's end of a line, with samples of its own."""
+    """Return the files of a node that connects to this machine and decides random samples."""
     entries = {name: value for name, value in config.items() if name not in LEFT_OUT}
     entries.update(device="rehearsal", records="samples.bin", snapshot="h2t2.state", deadline_ms=3000, telemetry_s=1)
     program = {path: data for path, data in files.items() if path.startswith("h2t2/") or path in (config["ldl"], "app.py")}
@@ -131,13 +147,13 @@ def _as_rehearsed(files: dict[str, bytes], config: dict[str, Any], record: int, 
 
 
 def _apart(files: dict[str, bytes], config: dict[str, Any]) -> set[str]:
-    """The modules of a node that the rehearsal imports without using them."""
+    """Return the modules of a node that the rehearsal imports without using them."""
     names = [name for entry, imported in APART.items() if config.get(entry) for name in imported]
     return {name for name in names if any(path.startswith(f"h2t2/{name.replace('.', '/')}.") for path in files)}
 
 
 def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tuple[int, str]:
-    """(exit status, what went wrong) of one start."""
+    """Start the node once. Return its exit status and why it failed, "" if it did not."""
     config = json.loads((folder / "config.json").read_text())
     serial = config.get("link") == "serial"
     if not serial:
@@ -160,14 +176,14 @@ def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tu
             if pipe:
                 pipe.close()
     if NO_ROOM in words or not summary:
-        return status, words.strip()[-300:] or "it ended without a word"
+        return status, words.strip()[-300:] or "it ended without output"
     failures = summary["unsaved"] + summary["errors"]
     in_order = summary["samples"] == samples and summary["saves"] and (peer.answered or serial) and not failures
     return status, "" if in_order else f"its summary is {summary}"
 
 
 def _by_network(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
-    """What a node printed, and its summary, {} where it came to none."""
+    """Return what a node on the network printed, and its summary, {} without one."""
     assert process.stdout
     words = ""
     for data in process.stdout:
@@ -175,13 +191,13 @@ def _by_network(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
         words = words[-4096:] + line
         if line.startswith('{"summary"'):
             return words, dict(json.loads(line)["summary"])
-        if NO_ROOM in line:  # it would start again, for ever
+        if NO_ROOM in line:  # the node would restart again and again
             break
     return words, {}
 
 
 def _by_line(process: subprocess.Popen[bytes]) -> tuple[str, dict[str, Any]]:
-    """The same of a node at a line, whose requests are answered."""
+    """As _by_network(), for a node on a serial line. It answers the node's requests."""
     assert process.stdout and process.stdin
     decoder = frames.Decoder()
     words = b""

@@ -1,4 +1,4 @@
-"""The other end of a rehearsal's connection: as much of an MQTT broker and of a worker as one device needs."""
+"""The other end of a rehearsal's connection: the part of an MQTT broker and of a worker that one device needs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ CONNECT, PUBLISH, SUBSCRIBE, PINGREQ, DISCONNECT = 1, 3, 8, 12, 14  # MQTT 3.1.1
 
 
 class Peer:
-    """Answers every request of a device, and ends its first connection after `first` of them.
+    """Answers every request of a device, and closes its first connection after `first` answers.
 
-    `answered` counts requests, `connections` counts connections, `port` is where it listens.
+    Attributes:
+        port: Port that it listens on.
+        answered: Number of answered requests.
+        connections: Number of connections.
     """
 
     def __init__(self, first: int) -> None:
@@ -38,7 +41,7 @@ class Peer:
         self.thread.join(5)
 
     def beside(self, connection: socket.socket, device: bytes) -> None:
-        """Called after each answer. device: its part of topics."""
+        """Do something after each answer; for subclasses. device: its part of the topics."""
 
     def _serve(self) -> None:
         while True:
@@ -52,7 +55,7 @@ class Peer:
                     pass
 
     def _goes_on(self, connection: socket.socket, kind: int, body: bytes) -> bool:
-        """Answer a packet. False where the connection ends with it."""
+        """Answer a packet. Return whether the connection goes on."""
         if kind == CONNECT:
             connection.sendall(packet(0x20, b"\0\0"))
         elif kind == SUBSCRIBE:
@@ -67,11 +70,11 @@ class Peer:
         topics = _topics(body)
         connection.sendall(packet(0x90, body[:2] + bytes(len(topics))))
         for topic in topics:
-            if topic.startswith(wire.PRESENCE.encode()):  # a worker of the model that the device looks out for
+            if topic.startswith(wire.PRESENCE.encode()):  # the device looks for a worker of its model
                 connection.sendall(packet(0x31, text(topic[:-1] + b"peer") + b"1"))
 
     def _publish(self, connection: socket.socket, body: bytes) -> None:
-        """Acknowledge and answer a request. What a device says of itself has QoS 0 and no answer."""
+        """Acknowledge and answer a request. A device's other messages have QoS 0 and get no answer."""
         end = 2 + int.from_bytes(body[:2], "big")
         device, leaf, _ = body[2:end].partition(b"/request/")
         if not leaf:
@@ -83,13 +86,13 @@ class Peer:
 
 
 def reply(payload: bytes) -> bytes:
-    """The answer to a request: its label is 0 and 1 in turn."""
+    """Return the reply to a request, with label 0 and 1 in turn."""
     request = worker_wire.decode_request(payload)
     return worker_wire.encode_reply(wire.OK, request.boot, request.sequence, request.sequence & 1, 20000)
 
 
 def _topics(body: bytes) -> list[bytes]:
-    """Those of a SUBSCRIBE packet."""
+    """Return the topics of a SUBSCRIBE packet."""
     topics = []
     start = 2
     while start < len(body):
@@ -100,7 +103,7 @@ def _topics(body: bytes) -> list[bytes]:
 
 
 def _packet(stream: BinaryIO) -> tuple[int, bytes]:
-    """(kind, body) of the next packet. ValueError at the end of the connection."""
+    """Read a packet and return its kind and body. Raise ValueError at the end of the connection."""
     head = stream.read(1)
     size = shift = 0
     while head:

@@ -1,4 +1,4 @@
-"""MicroPython's raw REPL over any line: run source on a board, move its files. Works from MicroPython 1.9.2 on."""
+"""MicroPython's raw REPL over any line: runs source on a board and moves its files. It supports MicroPython 1.9.2 and newer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import serial
 
 from ..common.errors import Failure, UserError
 
-CHUNK, PAUSE = 16, 0.004  # bytes of a frame at a time, and seconds between: a slow UART loses more
-IN_FLIGHT = 60  # bytes a board without flow control is sent before it has answered: its ring holds 63, and it may be busy
-PIECE = 1536  # bytes of a file that any other is sent or sends at once: it must find some times as much memory in one piece
+CHUNK, PAUSE = 16, 0.004  # bytes of a write, and seconds between two: a slow UART loses bytes at a higher rate
+IN_FLIGHT = 60  # unanswered bytes for a board without flow control, whose buffer holds 63 while it is busy
+PIECE = 1536  # bytes of a file in one exchange with other boards; they need some times as much memory in one piece
 
 
 def open_line(port: str, baud: int) -> Any:
-    """pyserial's object for a serial device, a pty or socket://host:port. UserError where it cannot be opened."""
+    """Open a serial device, a pty or socket://host:port with pyserial. Raise UserError if that fails."""
     try:
         return serial.serial_for_url(port, baudrate=baud, timeout=0.002, write_timeout=5)
     except (serial.SerialException, ValueError, OSError) as error:
@@ -26,7 +26,7 @@ def open_line(port: str, baud: int) -> Any:
 
 
 def write_paced(line: Any, data: bytes, pace: bool) -> None:
-    """Write all of it; pace: with pauses, for UARTs without flow control."""
+    """Write all data; pace: with pauses, for UARTs without flow control."""
     for start in range(0, len(data), CHUNK):
         line.write(data[start : start + CHUNK])
         if pace:
@@ -34,14 +34,24 @@ def write_paced(line: Any, data: bytes, pace: bool) -> None:
 
 
 class RawRepl:
-    """A board at the end of a line, its REPL in raw mode while the context lasts.
+    """A board on a line, whose REPL is in raw mode inside the context.
 
-    port: a serial device, a pty or `socket://host:port` (pyserial's names). pace: slow down for UARTs without flow control.
-    line: pyserial's own object, for whoever goes on talking.
+    Attributes:
+        port: A serial device, a pty or socket://host:port, in pyserial's notation.
+        line: pyserial's object.
     """
 
     def __init__(self, port: str, pace: bool = True, baud: int = 115200) -> None:
-        """UserError where the line cannot be opened."""
+        """Open the line.
+
+        Args:
+            port: The line.
+            pace: Slow down for UARTs without flow control.
+            baud: Baud rate.
+
+        Raises:
+            UserError: The line cannot be opened.
+        """
         self.port = port
         self._pace = pace
         self._piece = 48 if pace else PIECE
@@ -59,10 +69,10 @@ class RawRepl:
         self.line.close()
 
     def interrupt(self, seconds: float = 30) -> None:
-        """Stop what runs and enter the raw REPL, asking again while a board may still boot; Failure after so many seconds."""
+        """Stop the running program and enter the raw REPL. Repeat while the board may still boot; then raise Failure."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            # ends a frame that was cut short: a node on this line looks for Ctrl-C after it (link/stdio.py, microbit/node.py)
+            # completes a truncated frame: a node checks for Ctrl-C between frames (link/stdio.py, microbit/node.py)
             self._send(b"\0" if self._pace else b"\0\r\3")
             for _ in range(100):
                 self._send(b"\x03")
@@ -75,10 +85,10 @@ class RawRepl:
                 self.until(b"raw REPL; CTRL-B to exit\r\n>", 0.03)
             except Failure:
                 continue
-            while self.line.read(4096):  # later answers to the same question
+            while self.line.read(4096):  # answers to earlier attempts
                 pass
             self._received = b""
-            self._send(b"\x04")  # a soft reset from here runs no main.py: what was interrupted gives its memory back
+            self._send(b"\x04")  # this soft reset frees the memory of the stopped program and does not run main.py
             self.until(b"soft reboot", 10)
             self.until(b"raw REPL; CTRL-B to exit\r\n>", 10)
             return
@@ -91,7 +101,7 @@ class RawRepl:
             raise Failure(f"{self.port}: the board is gone: {error}") from None
 
     def until(self, mark: bytes, seconds: float) -> bytes:
-        """Everything up to a mark. Failure, with what came instead, after so many seconds."""
+        """Return everything up to a mark. After `seconds` raise Failure, which shows what came instead."""
         end = time.monotonic() + seconds
         while mark not in self._received:
             try:
@@ -105,7 +115,7 @@ class RawRepl:
         return before
 
     def read(self) -> bytes:
-        """What came since, without waiting long: for a board that runs a program."""
+        """Return what a running program printed since the last call, without waiting long."""
         try:
             received, self._received = self._received + bytes(self.line.read(4096)), b""
         except (serial.SerialException, OSError) as error:
@@ -113,10 +123,10 @@ class RawRepl:
         return received
 
     def start(self, source: str) -> None:
-        """Begin to run source and return: what it prints is for others.
+        """Start source and return while it runs.
 
-        A board without flow control gets longer source in pieces, and each once it has taken the last one, however slow it
-        is: waiting so many milliseconds instead loses bytes wherever the machine that emulates a board is busy.
+        A board without flow control gets long source in pieces, each after it has taken the last one. Fixed pauses instead
+        would lose bytes if an emulated board runs on a busy machine.
         """
         data = source.encode()
         if self._pace and len(data) >= IN_FLIGHT:
@@ -128,7 +138,7 @@ class RawRepl:
         self.until(b"OK", 30)
 
     def _exchange(self, source: bytes) -> None:
-        """Run a source that fits the board's ring and prints nothing."""
+        """Run source that fits the board's buffer and prints nothing."""
         self._send(source + b"\x04")
         self.until(b"OK", 30)
         output = self.until(b"\x04>", 30)
@@ -136,7 +146,7 @@ class RawRepl:
             raise Failure(f"{self.port}: {output.decode(errors='replace').strip()}")
 
     def run(self, source: str, seconds: float = 60) -> str:
-        """What a piece of source prints. Failure, with the board's words, when it raises."""
+        """Run source and return what it prints. Raise Failure with the board's traceback if it raises."""
         self.start(source)
         out = self.until(b"\x04", seconds)
         trouble = self.until(b"\x04>", 10)
@@ -147,11 +157,11 @@ class RawRepl:
         return out.decode(errors="replace").replace("\r\n", "\n")
 
     def files(self) -> list[str]:
-        """Names in the board's root."""
+        """Return the names in the board's root."""
         return [str(name) for name in self.run("import os;print('\\n'.join(os.listdir()))").split("\n") if name]
 
     def read_file(self, path: str) -> bytes:
-        """Content of a file; Failure where there is none."""
+        """Return the content of a file. Raise Failure if it does not exist."""
         self.run(f"f=open({path!r},'rb')")
         content = b""
         while piece := _literal(self.run(f"print(f.read({self._piece}))")):
@@ -160,9 +170,15 @@ class RawRepl:
         return content
 
     def write_file(self, path: str, data: bytes, check: bool = True) -> None:
-        """Write a file and read it back. Failure where the board does not hold the same bytes then.
+        """Write a file and read it back.
 
-        check: False for whoever compares its digest anyway.
+        Args:
+            path: Path on the board.
+            data: Content.
+            check: Read it back; False if the caller compares its digest.
+
+        Raises:
+            Failure: The board holds other bytes.
         """
         self.run(f"f=open({path!r},'wb')")
         if self._pace:
@@ -180,15 +196,15 @@ class RawRepl:
         self.run(f"import os;os.remove({path!r})")
 
     def reset(self) -> None:
-        """Soft reset: leaves the raw REPL, so that the board runs its main.py."""
+        """Leave the raw REPL with a soft reset, so that the board runs its main.py."""
         self._send(b"\x02\x04")
 
 
 def cut(data: bytes, around: int) -> Iterator[bytes]:
-    """The data as literals in parts, each as long as fits IN_FLIGHT bytes of source with so many around it and a control byte.
+    """Cut data into bytes literals that fit IN_FLIGHT bytes of source, with `around` bytes of code and a control byte.
 
-    MicroPython's parser is 8-bit clean, so that only control characters, quotes and backslashes are escaped. A part holds
-    more than ten bytes, but for the last one: shorter literals are interned, and never leave a board's heap again.
+    MicroPython's parser is 8-bit clean, so only control characters, quotes and backslashes are escaped. Each literal except the
+    last has more than ten bytes: MicroPython interns shorter ones, which then stay on the board's heap forever.
     """
     room = IN_FLIGHT - around - len("b''") - 1
     literal = b""
@@ -208,5 +224,5 @@ def _literal(text: str) -> bytes:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, binascii.Error):
-        raise Failure(f"the board said {text[:80]!r} where the bytes of a file were wanted") from None
+        raise Failure(f"the board sent {text[:80]!r} instead of the bytes of a file") from None
     return bytes(value)

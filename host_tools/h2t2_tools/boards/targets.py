@@ -1,4 +1,4 @@
-"""Where files go: a folder that the unix port runs in, or a board's own file system at the end of its REPL."""
+"""The places that files go to: a folder in which the unix port runs, or a board's file system behind its REPL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .emulators.catalogue import UNIX, Emulator
 from .emulators.lwip import Port
 from .repl import RawRepl
 
-# mpy-cross's names, in MicroPython's order; 0: no machine code
+# as mpy-cross names them, in MicroPython's order; number 0 has no machine code
 ARCHITECTURES = (
     "", "x86", "x64", "armv6", "armv6m", "armv7m", "armv7em", "armv7emsp", "armv7emdp", "xtensa", "xtensawin", "rv32imc",
     "rv64imc",
@@ -26,10 +26,13 @@ ARCHITECTURES = (
 
 @dataclass(frozen=True)
 class BoardInfo:
-    """What a board says of itself.
+    """What a board reports about itself.
 
-    heap, flash: free bytes, flash -1 where it cannot tell. mpy: its sys.implementation._mpy, which says what .mpy files it
-    loads; 0: none.
+    Attributes:
+        platform: Its sys.platform.
+        version: MicroPython's version.
+        heap, flash: Free bytes; flash is -1 if the board does not know.
+        mpy: Its sys.implementation._mpy, which describes the .mpy files that it loads; 0: none.
     """
 
     platform: str
@@ -40,29 +43,29 @@ class BoardInfo:
 
     @property
     def mpy_format(self) -> tuple[int, int]:
-        """Version and sub-version of .mpy files; machine code needs both."""
+        """Version and sub-version of .mpy files. Machine code must match both."""
         return self.mpy & 255, self.mpy >> 8 & 3
 
     @property
     def arch(self) -> str:
-        """Mpy-cross's name for its machine code, "" where it runs none or one that is not known here."""
+        """mpy-cross's name for its machine code; "" if it runs none, or one that is unknown here."""
         number = self.mpy >> 10 & 15
         return ARCHITECTURES[number] if number < len(ARCHITECTURES) else ""
 
     @property
     def arch_flags(self) -> int:
-        """What its processor has beyond the architecture, by MicroPython 1.27 and newer; code without it runs there too."""
+        """Optional features of its processor, as MicroPython 1.27 and newer report them. Code without them runs there, too."""
         return self.mpy >> 16
 
     def report(self) -> dict[str, object]:
-        """Everything, by name."""
+        """Return all values by name."""
         return {
             **vars(self), "mpy_format": ".".join(map(str, self.mpy_format)), "arch": self.arch, "arch_flags": self.arch_flags,
         }  # fmt: skip
 
 
 class Target(Protocol):
-    """A board's files. digests: SHA-256 of those asked for that are there."""
+    """A board's files. digests() returns the SHA-256 of those paths that exist."""
 
     def info(self) -> BoardInfo: ...
     def digests(self, paths: list[str]) -> dict[str, str]: ...
@@ -89,9 +92,9 @@ try:
  print('FAT')
 except OSError:pass
 os.remove('h2t2.try')"""
-# the watchdog that a node has left running waits no longer: copying takes longer than that. An RP2's can be stopped. An ESP32's
-# outlives a soft reset, and takes a longer limit; one that does not run is not begun
-COPY_MS = 1800000  # a board whose new program has none starts anew once when it ends
+# Copying takes longer than the timeout of a watchdog that a node started. An RP2's watchdog can be stopped. An ESP32's outlives
+# a soft reset, but takes a longer timeout; if it does not run, we must not start it.
+COPY_MS = 1800000  # if the new program has no watchdog, the board restarts once after this time
 QUIET = f"""import sys
 if sys.platform=='rp2':
  from machine import mem32
@@ -112,9 +115,10 @@ def parse_info(text: str) -> BoardInfo:
 
 
 class Folder:
-    """A folder as the unix port's board. interpreter: which build of the port runs there.
+    """A folder as the unix port's board.
 
-    UserError for a path that is no folder and cannot be made one.
+    Raises:
+        UserError: The path cannot be a folder.
     """
 
     def __init__(self, path: Path, interpreter: Emulator | Port = UNIX) -> None:
@@ -159,7 +163,7 @@ class Folder:
 
 
 class Repl:
-    """A board at the end of a line. hashes: whether it has hashlib and folders (MicroPython 1.25), or is a micro:bit."""
+    """A board behind its REPL. hashes: it has hashlib and folders (MicroPython 1.25); False for a micro:bit."""
 
     def __init__(self, repl: RawRepl, hashes: bool) -> None:
         self.repl = repl
@@ -202,16 +206,16 @@ class Repl:
         self.repl.reset()
 
     def loses_files(self) -> bool:
-        """Whether its file system is FAT, where names are of any case: a power cut can leave neither the old nor the new."""
+        """Return whether its file system is FAT. FAT ignores case, and a power cut can destroy the old and the new file."""
         return self.hashes and "FAT" in self.repl.run(FAT)
 
 
 def wait_hello(read: Callable[[], bytes], mark: bytes, seconds: float) -> bytes:
-    """What a board prints up to `mark`. Failure, with its last words, when that takes longer."""
+    """Return what a board prints up to `mark`. After `seconds` raise Failure with its last output."""
     end = time.monotonic() + seconds
     received = b""
     while mark not in received:
         if time.monotonic() > end:
-            raise Failure(f"the board started but said no hello in {seconds:g} s; its last words: {received[-300:]!r}")
+            raise Failure(f"the board started but said no hello in {seconds:g} s; its last output: {received[-300:]!r}")
         received += read()
     return received
