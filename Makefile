@@ -74,9 +74,11 @@ coverage: setup
 	$(REPORT) --include='*/h2t2_tools/*' --fail-under=90
 	$(REPORT) --include='*/firmware/h2t2/*' --fail-under=95
 
-# the quick suite on every other Python of this machine
+# The other Pythons of this machine. The newest runs the quick suite, the others the tests of less than a second;
+# make pythons OTHERS="not whole": all of them run the quick suite
+OTHERS := not whole and not slow
 pythons:
-	sh host_tools/pythons.sh $(BIN)/python $(LOCKS)/dev.txt
+	sh host_tools/pythons.sh $(BIN)/python $(LOCKS)/dev.txt "$(OTHERS)"
 
 # tflite-runtime 2.14, which has wheels for Python 3.10 and 3.11, beside the integer interpreter, byte for byte
 oracle:
