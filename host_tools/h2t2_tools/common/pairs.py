@@ -22,6 +22,7 @@ from .finite import check_finite
 from .functions import load_user_function
 from .untrusted import parse_json
 
+FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
 
 class RemoteModel(BaseModel):
     """The remote model: its file in the folder (or FILE.py:FUNCTION, or a URL), and its input, which offloads send: the shape
@@ -219,7 +220,9 @@ def load(name: str) -> Pair:
     """The shipped pair of that name, or the pair in that folder. UserError, saying what is missing or wrong, otherwise."""
     folder = places.models() / name if name in shipped_names() else Path(name)
     try:
-        info = PairInfo.model_validate(parse_json((folder / "pair.json").read_text()))
+        description = parse_json((folder / "pair.json").read_text())
+        _check_format(description, folder / "pair.json")
+        info = PairInfo.model_validate(description)
         with np.load(folder / "test.npz") as data:
             x, y = data["x"], data["y"].astype(int)
             raw = data["raw"] if "raw" in data.files else None
@@ -234,6 +237,14 @@ def load(name: str) -> Pair:
         raise UserError(f"{folder / 'test.npz'}: {len(x)} samples, {len(y)} labels; want as many of each, {expected}")
     check_finite(x, folder / "test.npz")
     return Pair(folder, info, x, y, raw)
+
+
+def _check_format(description: Any, path: Path) -> None:
+    """Raise UserError for a description that names a format other than FORMAT."""
+    number = description.get("format", 1) if isinstance(description, dict) else 1
+    if number != FORMAT:
+        remedy = "use the version of h2t2-edge that wrote it, or make the pair again: h2t2 pair"
+        raise UserError(f"{path}: format {number!r}, this version reads {FORMAT}; {remedy}")
 
 
 def draw_indices(pair: Pair, samples: int, seed: int) -> np.ndarray:

@@ -102,6 +102,7 @@ def _description(
     entries = info.model_dump()
     remote_keys = (*INPUT, *RAW) if info.remote.dtype == "raw" else INPUT
     return {
+        "format": pairs.FORMAT,
         **{key: entries[key] for key in ("name", "model_id", "event", "costs" if info.costs else "event_index", "beta")},
         "card": card,
         **{key: entries[key] for key in ("columns", "prepared")},

@@ -1,0 +1,130 @@
+"""This release reads what every earlier release wrote, or refuses it by its number. docs/formats.md states both."""
+
+import importlib.util
+import json
+import re
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+from snapshots import restored
+from support import ROOT
+
+from h2t2 import __version__
+from h2t2.cpython import worker_wire
+from h2t2.ldl import bounds
+from h2t2.ldl.bundle import Int8Model
+from h2t2.link import wire
+from h2t2.node import package, snapshot
+from h2t2.node.store import file_store
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+
+HERE = Path(__file__).parent
+spec = importlib.util.spec_from_file_location("artefacts", HERE / "artefacts.py")
+artefacts = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(artefacts)
+
+NUMBERS = {
+    "wire": wire.VERSION,
+    "snapshot": snapshot.VERSION,
+    "bundle": bounds.VERSION,
+    "update": package.VERSION,
+    "pair": pairs.FORMAT,
+}
+RELEASES = sorted(path.name for path in HERE.iterdir() if (path / "wire").is_dir())
+# (release, format) -> the error with which this release refuses it; docs/formats.md says so
+REFUSED: dict[tuple[str, str], str] = {}
+
+
+def assert_holds(content, expected):
+    """Every entry that was read then is read now; a later release may add entries."""
+    if isinstance(expected, dict):
+        for key, value in expected.items():
+            assert key in content, key
+            assert_holds(content[key], value)
+    else:
+        assert content == expected
+
+
+def test_this_release_has_its_artefacts():
+    assert __version__ in RELEASES, "run: python tests/compat/artefacts.py"
+
+
+@pytest.mark.parametrize("name", artefacts.READERS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_release_wrote_is_read_as_it_was_then(release, name):
+    folder = HERE / release / name
+    refusal = REFUSED.get((release, name))
+    if refusal:
+        with pytest.raises((ValueError, UserError), match=refusal):
+            artefacts.READERS[name](folder)
+    else:
+        assert_holds(artefacts.READERS[name](folder), json.loads((folder / artefacts.CONTENTS).read_text()))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_page_states_the_number_that_is_written(name):
+    row = re.search(rf"^\| {name} \| (\d+) \|", (ROOT / "docs/formats.md").read_text(), re.M)
+    assert row and int(row[1]) == NUMBERS[name], f"docs/formats.md: the row {name!r} must say {NUMBERS[name]}"
+
+
+def newest(name, file):
+    return bytearray((HERE / __version__ / name / file).read_bytes())
+
+
+def test_a_request_of_another_version_is_answered_with_its_status():
+    request = newest("wire", "request.bin")
+    request[0] = wire.VERSION + 1
+    with pytest.raises(ValueError, match=f"request version {wire.VERSION + 1}, this one reads {wire.VERSION}"):
+        worker_wire.decode_request(bytes(request))
+    assert worker_wire.refusal(bytes(request)) == wire.OTHER_VERSION
+
+
+def test_a_reply_of_another_version_is_refused_by_its_number():
+    reply = newest("wire", "reply.bin")
+    reply[0] = wire.VERSION + 1
+    with pytest.raises(ValueError, match=f"reply with version {wire.VERSION + 1}"):
+        wire.decode_reply(bytes(reply))
+
+
+@pytest.mark.parametrize("number", [3, snapshot.VERSION + 1])
+def test_a_snapshot_of_another_version_is_refused_by_its_number(number):
+    policy = artefacts.POLICIES["h2t2"]()
+    content = bytearray(file_store(str(HERE / __version__ / "snapshot/h2t2.state")).load())
+    content[4] = number
+    with pytest.raises(snapshot.Mismatch, match=f"version {number}, this runtime reads {snapshot.VERSION}"):
+        restored(policy, content, artefacts.COSTS)
+
+
+@pytest.mark.parametrize("number", [1, 2, bounds.VERSION + 1])
+def test_a_bundle_of_another_format_is_refused_by_its_number(number):
+    content = newest("bundle", "dense.h2m")
+    struct.pack_into("<H", content, 4, number)
+    with pytest.raises(ValueError, match=f"format {number}, this runtime reads {bounds.VERSION}: make it again"):
+        Int8Model(bytes(content))
+
+
+def test_an_update_of_another_version_is_refused_by_its_number():
+    content = newest("update", "update.h2u")
+    content[4] = package.VERSION + 1
+    with pytest.raises(
+        ValueError, match=f"package version {package.VERSION + 1}, flags 0; this runtime reads {package.VERSION}"
+    ):
+        package.head_of(bytes(content))
+
+
+@pytest.mark.parametrize("number", [0, pairs.FORMAT + 1, "new", None])
+def test_a_pair_of_another_format_is_refused_by_its_number(number, tmp_path):
+    shutil.copytree(HERE / __version__ / "pair", tmp_path / "mine")
+    description = json.loads((tmp_path / "mine/pair.json").read_text())
+    assert description["format"] == pairs.FORMAT
+    (tmp_path / "mine/pair.json").write_text(json.dumps({**description, "format": number, "remote": "of another shape"}))
+    with pytest.raises(UserError, match=re.escape(f"pair.json: format {number!r}, this version reads {pairs.FORMAT}; ")):
+        pairs.load(str(tmp_path / "mine"))
+
+
+def test_a_pair_without_a_format_is_of_format_1():
+    description = json.loads((pairs.places.models() / "digits/pair.json").read_text())
+    assert "format" not in description and pairs.load("digits").info.name == "digits"
