@@ -29,9 +29,9 @@ SOURCES = {
     ".cff",
     ".yml",
     ".yaml",
-    ".cfg",
+    ".json",
 }
-NAMES = {"LICENSE", "Makefile", ".gitignore", ".editorconfig", "run", "package.json", "devcontainer.json"}
+NAMES = {"LICENSE", "Makefile", ".gitignore", ".editorconfig", "run"}
 
 
 def table(title):
