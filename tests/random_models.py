@@ -11,7 +11,8 @@ from h2t2_tools.model.tflite_write import write
 from h2t2_tools.proof.networks import NONE, RELU, RELU6, SAME, VALID, Builder
 
 WEIGHTED = "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"
-SIGNED = {"RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM"}  # of int8 only
+# of int8 only; RESIZE_BILINEAR of uint8 is drawn by doubled() alone, for not every size can be had
+SIGNED = {"RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM"}
 
 
 class Maker(Builder):
@@ -198,6 +199,30 @@ class Maker(Builder):
         _, height, width, depth = self.shape(x)
         made = (1, height + around[0].sum(), width + around[1].sum(), depth)
         return self.operator("PAD", (x, amount), self.tensor(made, self.scale(x), self.zero(x)))
+
+    def padded_channels(self, x):
+        """As a residual block pads its shortcut: BlazeFace, the first ResNets."""
+        around = np.array([[0, 0]] * 3 + [self.rng.integers(0, 4, 2)], np.int32)
+        *before, depth = self.shape(x)
+        y = self.tensor((*before, depth + int(around.sum())), self.scale(x), self.zero(x))
+        return self.operator("PAD", (x, self.tensor((4, 2), None, 0, around, "int32")), y)
+
+    def doubled(self, x):
+        """A picture twice or four times as high and wide, or half, by RESIZE_BILINEAR: of uint8 as well."""
+        _, height, width, depth = self.shape(x)
+        size = [max(1, int(n * self.rng.choice([0.5, 1, 2, 4]))) for n in (2 * height, 2 * width)]
+        twice = self.operator("TILE", (x, self.numbers(1, 2, 2, 1)), self.tensor(
+            (1, 2 * height, 2 * width, depth), self.scale(x), self.zero(x)))  # fmt: skip
+        options = {"align_corners": 0, "half_pixel_centers": int(self.rng.integers(2))}
+        y = self.tensor((1, *size, depth), self.scale(x), self.zero(x))
+        return self.operator("RESIZE_BILINEAR", (twice, self.numbers(*size)), y, **options)
+
+    def log_scored(self, x):
+        return self.operator("LOG_SOFTMAX", (x,), self.tensor(self.shape(x), 1 / 16, 127))
+
+    def largest(self, x):
+        """The place of the largest score, as classifiers that give a label end."""
+        return self.operator("ARG_MAX", (x, self.numbers(1)), self.tensor((1,), dtype="int64"), out_type=4)
 
     def padded_in_time(self, x):
         """Of a sequence, as causal convolutions want it."""
@@ -389,6 +414,18 @@ def stepless(kind):
 
 
 STEPLESS = ("nothing", "once", "twice")
+
+
+def ended_model(seed):
+    """A picture with padded channels, resized; behind it LOG_SOFTMAX, or SOFTMAX and ARG_MAX; every third of uint8."""
+    make = Maker(seed, (3, 4, 2))
+    x = make.doubled(make.padded_channels(make.first))
+    x = make.dense(make.flat(x), 2 + seed % 9)
+    if seed % 3 == 0:
+        x = make.scored(x, "SOFTMAX")
+        make.legacy()
+        return make.bytes(x)
+    return make.bytes(make.log_scored(x) if seed % 3 == 1 else make.largest(make.scored(x, "SOFTMAX")))
 
 
 def random_model(seed):

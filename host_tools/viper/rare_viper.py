@@ -109,7 +109,8 @@ def resize_bilinear(arena, blob, p, k):
     depth = int(q.depth)
     step_y = int(q.step_y)
     step_x = int(q.step_x)
-    at_y = int(q.half) * ((step_y >> 1) - 512)
+    mode = int(q.mode)
+    at_y = (mode & 1) * ((step_y >> 1) - 512)
     rows = int(q.out_height)
     while rows:
         rows -= 1
@@ -118,7 +119,7 @@ def resize_bilinear(arena, blob, p, k):
         if bottom > height - 1:
             bottom = height - 1
         fy = at_y - (top << 10)
-        at_x = int(q.half) * ((step_x >> 1) - 512)
+        at_x = (mode & 1) * ((step_x >> 1) - 512)
         columns = int(q.out_width)
         while columns:
             columns -= 1
@@ -135,7 +136,7 @@ def resize_bilinear(arena, blob, p, k):
             while i < depth:
                 acc = ((int(a[nw + i]) - 128) * (1024 - fx) + (int(a[ne + i]) - 128) * fx) * (1024 - fy)
                 acc += ((int(a[sw + i]) - 128) * (1024 - fx) + (int(a[se + i]) - 128) * fx) * fy
-                if acc > 0:
+                if acc > 0 or mode > 1:
                     acc = acc + 524288 >> 20
                 else:
                     acc = 0 - (524288 - acc >> 20)

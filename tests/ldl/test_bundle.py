@@ -83,6 +83,7 @@ def test_a_strangers_bundle_cannot_reach_outside_its_memory():
 
 
 OTHERS = "combined function moved attended padded joined mean reduced dilated remembered added_up recurrent".split()
+OTHERS += ["padded_channels", "doubled", "log_scored"]
 
 
 @pytest.mark.slow
@@ -168,6 +169,9 @@ def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
         for seed in range(150):
             made.append(tmp_path / f"{seed}.tflite")
             made[-1].write_bytes(random_models.random_model(seed))
+        for seed in range(18):
+            made.append(tmp_path / f"ended{seed}.tflite")
+            made[-1].write_bytes(random_models.ended_model(seed))
         for kind in random_models.STEPLESS:
             made.append(tmp_path / f"{kind}.tflite")
             made[-1].write_bytes(random_models.stepless(kind))

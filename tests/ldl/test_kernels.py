@@ -1,11 +1,13 @@
 """The kernels' arithmetic: gemmlowp's two roundings, products within small ints, softmax without wide integers."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
 
-from h2t2.ldl import kernels
+from h2t2.ldl import kernels, log_softmax
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.model.operators.fixed_point import doubling_high, multiplier, rounding_shift
 
@@ -59,6 +61,26 @@ def test_softmax_without_wide_integers_is_gemmlowps(bits, data):
     for each in (r, 2**30):
         wide = rounding_shift(doubling_high(min(2 * each, 2**31 - 1), e), 35 - bits)
         assert kernels.share(each if each < 2**30 else -1, e >> 1, e & 1, 35 - bits) == wide
+
+
+@given(st.integers(2**19, 2047 * 2**19))
+def test_the_logarithm_stays_within_small_ints(total):
+    """Every function that it calls is given, and gives, numbers below 2^30; and it is a logarithm."""
+    wide = []
+
+    def watched(function):
+        def call(*numbers):
+            wide.extend(n for n in (*numbers, function(*numbers)) if abs(n) >= 2**30)
+            return function(*numbers)
+
+        return call
+
+    names = ("_high", "_wide_high", "_both_wide_high", "_sum", "product_high", "product_low", "reciprocal_of")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setattr(log_softmax, name, watched(getattr(log_softmax, name)))
+        log = log_softmax.logarithm(total)
+    assert not [n for n in wide if n != 2**30] and abs(log / 2**26 - math.log(total / 2**19)) < 1e-6
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.model import bundle, tflite
+from h2t2_tools.model.exact import open_exact
+from h2t2_tools.model.inspect import inspect
 from h2t2_tools.model.tflite import Operator
 from h2t2_tools.proof import ldl_check, networks
 
@@ -41,6 +43,83 @@ def test_random_models_over_every_operator(first, tmp_path):
         path.write_bytes(random_models.random_model(seed))
         report = compared(path, 12, True)
         assert report["differ"] == 0, (seed, report["first"])
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_padded_channels_resized_pictures_and_other_ends(seed, tmp_path):
+    """PAD of the channel axis, RESIZE_BILINEAR (also of uint8), LOG_SOFTMAX, and ARG_MAX, which is the policy's to compute."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    path = tmp_path / "made.tflite"
+    path.write_bytes(random_models.ended_model(seed))
+    report = compared(path, 60, True)
+    assert report["differ"] == 0, report["first"]
+    (policy,) = inspect(path)["policy"]
+    assert policy.startswith(f"yes: {2 + seed % 9} class scores")
+    assert inspect(path)["problems"] == []
+
+
+@pytest.mark.parametrize("scale", [0.0003, 0.01, 0.2, 3.0])
+def test_logarithms_are_the_reference_kernels(scale, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(1, (47,))
+    make.tensors[make.first] = replace(make.tensors[make.first], scale=np.array([scale]))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(make.log_scored(make.first)))
+    assert compared(path, 300, True)["differ"] == 0
+
+
+def test_a_score_behind_a_logarithm_is_its_exponential(tmp_path):
+    """On a board, in the integer interpreter and in LiteRT."""
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(1, (4,))
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(make.log_scored(make.first)))
+    board, exact, pi = Int8Model(bundle.from_tflite(path), 2), open_exact(path, 2), TFLiteModel(str(path), 2)
+    x = np.array([-20, 31, 30, 4], np.int8)
+    real = np.exp(-exact.input_quantisation()[0] * (31 - x.astype(float)))
+    for model in (exact, pi):
+        assert model.scores(x) == pytest.approx(real / real.sum(), rel=0.04)
+        assert model.score(model.run(x)) == model.scores(x)[2]
+    assert board.bin(board.run(x)) == pi.bin(pi.run(x)) == int(16 * pi.scores(x)[2])
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), (7, 7), (4, 6)])
+def test_a_size_whose_weights_only_float32_has_is_refused_of_uint8(sizes, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(1, (5, 5, 2))
+    y = make.tensor((1, *sizes, 2), make.scale(make.first), make.zero(make.first))
+    options = {"align_corners": 0, "half_pixel_centers": 1}
+    make.operator("RESIZE_BILINEAR", (make.first, make.numbers(*sizes)), y, **options)
+    make.legacy()
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    with pytest.raises(UserError, match=r"RESIZE_BILINEAR of uint8 \(5, 5\) to .*: TFLite rounds its weights in float32"):
+        bundle.from_tflite(path)
+
+
+@pytest.mark.parametrize("dtype", ["int4", "int16"])
+def test_weights_of_other_bits_are_named(dtype, tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(4, (6,))
+    y = make.dense(make.first, 4)
+    weights = make.tensors[make.operators[0].inputs[1]]
+    data = np.zeros(12, np.uint8) if dtype == "int4" else weights.data.astype(np.int16)
+    make.tensors[weights.index] = replace(weights, dtype=dtype, data=data)
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    with pytest.raises(UserError, match=f"its weights, tensor {weights.name}, are {dtype}"):
+        bundle.from_tflite(path)
+
+
+def test_a_custom_operator_is_refused_by_its_own_name(tmp_path):
+    pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+    make = random_models.Maker(4, (6,))
+    y = make.operator("CUSTOM", (make.first,), make.tensor((1, 6), 0.1))
+    make.operators[-1] = replace(make.operators[-1], custom="TFLite_Detection_PostProcess")
+    path = tmp_path / "made.tflite"
+    path.write_bytes(make.bytes(y))
+    with pytest.raises(UserError, match="operator 0, CUSTOM TFLite_Detection_PostProcess: a board does not run it"):
+        bundle.from_tflite(path)
 
 
 @pytest.mark.parametrize("seed", [2, 7, 12, 40, 41])

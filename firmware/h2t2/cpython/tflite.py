@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..ldl.ldl import Ldl
-from .quantise import local_input
+from .quantise import local_input, score_table, scores_of
 from .tflite_check import check
 from .tflite_library import Interpreter, OpResolverType
 from .tflite_trial import open_interpreter, try_first
@@ -54,9 +54,7 @@ class TFLiteModel(Ldl):
         self.event = 0 if self.classes == 1 else event
         if not 0 <= self.event < self.classes:
             raise ValueError("%s: no class %d among %d outputs" % (path, event, self.classes))
-        # q -> floor(256 f) of the dequantised, clipped score f, for every int8 q
-        scores = np.clip(self.output_scale * (np.arange(-128, 128) - self.output_zero_point), 0, 1)
-        self._scores = bytes(np.minimum(np.floor(scores * 256), 255).astype(np.uint8))
+        self._scores = score_table(self.output_scale, self.output_zero_point)
         self._last_outputs = np.zeros(self.classes, np.int8)
 
     def _take_ends(self, path: str | os.PathLike[str], source: dict[str, Any], output: dict[str, Any]) -> None:
@@ -98,8 +96,7 @@ class TFLiteModel(Ldl):
 
     def scores(self, x: ArrayLike) -> NDArray[np.float64]:
         """int8 input tensor to all outputs' scores in [0, 1], (classes,): host use."""
-        scores: NDArray[np.float64] = self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point)
-        return np.clip(scores, 0.0, 1.0)
+        return scores_of(self.outputs(x), self.output_scale, self.output_zero_point)
 
     def outputs(self, x: ArrayLike) -> NDArray[np.int8]:
         """int8 input tensor to all int8 outputs, (classes,). ValueError for a wrong size."""
@@ -120,4 +117,4 @@ class TFLiteModel(Ldl):
 
     def score(self, q: int) -> float:
         """The score in [0, 1] that an int8 output stands for (host use: reports and traces)."""
-        return float(min(max(self.output_scale * (q - self.output_zero_point), 0.0), 1.0))
+        return float(scores_of(q, self.output_scale, self.output_zero_point))

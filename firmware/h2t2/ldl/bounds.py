@@ -23,7 +23,7 @@ PARAMETERS = {
     "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
-    "variable": 9, "lstm": 13,
+    "variable": 9, "lstm": 13, "log_softmax": 9,
 }  # fmt: skip
 
 
@@ -112,9 +112,9 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
             raise ValueError("bundle: %s beyond its input" % name)
         return batches * rows * inner, batches * rows * columns, batches * inner * columns, 1
     if name == "resize_bilinear":
-        height, width, depth, out_height, out_width, step_y, step_x, half = own
+        height, width, depth, out_height, out_width, step_y, step_x, mode = own
         for size, out, step in ((height, out_height, step_y), (width, out_width, step_x)):
-            if half > 1 or (out - 1) * step + half * (step // 2 - 512) >> 10 >= size:
+            if mode > 3 or (out - 1) * step + (mode & 1) * (step // 2 - 512) >> 10 >= size:
                 raise ValueError("bundle: %s beyond its input" % name)
         return height * width * depth, out_height * out_width * depth, 0, 0
     if name == "view":
@@ -132,9 +132,9 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
     if name == "concatenate":
         runs, size, step = own
         return runs * size, (runs - 1) * step + size, 0, 0
-    if name == "softmax":
+    if name in ("softmax", "log_softmax"):
         classes, rows = own
-        return classes * rows, classes * rows, 1024, 0
+        return classes * rows, classes * rows, 1024 if name == "softmax" else 2048, 0
     return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
 
 
@@ -220,6 +220,8 @@ def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena:
         check_inside(own[3], 2 * own[2], arena)
     if name == "softmax":
         _check_exponentials(blob[seventh : seventh + 1024], own[0])
+    if name == "log_softmax":
+        _check_logarithms(blob[seventh : seventh + 2048], own[0])
     if multipliers < channels:
         raise ValueError("bundle: %s lacks constants" % name)
     if biases < (4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0):
@@ -232,3 +234,11 @@ def _check_exponentials(table: bytes, classes: int) -> None:
     first = table[0] == table[1] == table[2] == 255 and table[3] == 127
     if not first or max([table[n] for n in range(3, 1024, 4)]) > 127 or not 0 < classes < 2048:
         raise ValueError("bundle: softmax over %d classes, with a table of no exponentials" % classes)
+
+
+def _check_logarithms(table: bytes, classes: int) -> None:
+    """exp of 0, -1, ... steps as Q12.19: the first is 1, none is more; and no distance is 2^30 steps or more."""
+    exponentials = [table[n + 2] << 16 | table[n + 1] << 8 | table[n] for n in range(0, 2048, 8)]
+    first = exponentials[0] == max(exponentials) == 524288
+    if not first or max([table[n] for n in range(7, 2048, 8)]) > 63 or not 0 < classes < 2048:
+        raise ValueError("bundle: log_softmax over %d classes, with a table of no logarithms" % classes)

@@ -254,7 +254,11 @@ def reciprocal(total: int, bits: int) -> int:
     total: sum of exponentials, Q12.19; bits: its leading zeros, so that 2^31 <= total 2^bits < 2^32.
     """
     # half of 1 + f is 2^30 + fraction, Q0.31: too wide for a small int, so the code below adds its leading bit
-    fraction = (total - (1 << 31 - bits)) << bits - 1
+    return reciprocal_of((total - (1 << 31 - bits)) << bits - 1)
+
+
+def reciprocal_of(fraction: int) -> int:
+    """The same of half of f, Q0.31."""
     if not fraction:
         return -1
     r = 1010580540 + _doubling_high(1010580540, -fraction)

@@ -57,8 +57,12 @@ def prelu(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> N
 
 
 def resize_bilinear(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> None:
-    """RESIZE_BILINEAR: output n lies at n * step, in 1024ths; half is 1 where the centres of pixels are what lies there."""
-    x, y, _, _, _, _, _, height, width, depth, out_height, out_width, step_y, step_x, half = p
+    """RESIZE_BILINEAR: output n lies at n * step, in 1024ths.
+
+    mode: 1 where the centres of pixels are what lies there, and 2 more where halves are rounded up, as of uint8.
+    """
+    x, y, _, _, _, _, _, height, width, depth, out_height, out_width, step_y, step_x, mode = p
+    half = mode & 1
     for oy in range(out_height):
         at_y = oy * step_y + half * (step_y // 2 - 512)
         top = max(at_y, 0) >> 10
@@ -76,7 +80,7 @@ def resize_bilinear(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Consta
             for i in range(depth):
                 acc = ((arena[a + i] - 128) * (1024 - fx) + (arena[b + i] - 128) * fx) * (1024 - fy)
                 acc += ((arena[c + i] - 128) * (1024 - fx) + (arena[d + i] - 128) * fx) * fy
-                acc = acc + 524288 >> 20 if acc > 0 else -(524288 - acc >> 20)
+                acc = acc + 524288 >> 20 if acc > 0 or mode > 1 else -(524288 - acc >> 20)
                 arena[y] = acc + 128
                 y += 1
 

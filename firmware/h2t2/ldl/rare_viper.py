@@ -140,7 +140,8 @@ def resize_bilinear(arena, blob, p, k):
     depth = int(q[9])
     step_y = int(q[12])
     step_x = int(q[13])
-    at_y = int(q[14]) * ((step_y >> 1) - 512)
+    mode = int(q[14])
+    at_y = (mode & 1) * ((step_y >> 1) - 512)
     rows = int(q[10])
     while rows:
         rows -= 1
@@ -149,7 +150,7 @@ def resize_bilinear(arena, blob, p, k):
         if bottom > height - 1:
             bottom = height - 1
         fy = at_y - (top << 10)
-        at_x = int(q[14]) * ((step_x >> 1) - 512)
+        at_x = (mode & 1) * ((step_x >> 1) - 512)
         columns = int(q[11])
         while columns:
             columns -= 1
@@ -166,7 +167,7 @@ def resize_bilinear(arena, blob, p, k):
             while i < depth:
                 acc = ((int(a[nw + i]) - 128) * (1024 - fx) + (int(a[ne + i]) - 128) * fx) * (1024 - fy)
                 acc += ((int(a[sw + i]) - 128) * (1024 - fx) + (int(a[se + i]) - 128) * fx) * fy
-                if acc > 0:
+                if acc > 0 or mode > 1:
                     acc = acc + 524288 >> 20
                 else:
                     acc = 0 - (524288 - acc >> 20)

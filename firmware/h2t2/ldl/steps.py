@@ -6,18 +6,18 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 
     Kernel = Callable[..., None]  # kernel(arena, blob, p, k), see kernels.py
 
-# a step's code in a bundle is its place here; 0 does nothing; those from RARE on are in kernels_rare.py, or in a module of
-# their own. One text, since a board would keep an object for each word
+# a step's code in a bundle is its place here; 0 does nothing; those from RARE on are in kernels_rare.py, those from ALONE
+# on each in a module of its own name. One text, since a board would keep an object for each word
 NAMES = (
     "- fully_connected conv_2d depthwise_conv_2d pool_2d mean arithmetic rescale pad concatenate look_up softmax view extreme "
-    "prelu resize_bilinear batch_matmul variable lstm"
+    "prelu resize_bilinear batch_matmul variable lstm log_softmax"
 )
 # the module with the machine code of each, in the same order
 FAST = (
     "- dense_viper conv conv windows_viper windows_viper numbers_viper numbers_viper windows_viper numbers_viper numbers_viper "
-    "softmax_viper rare_viper rare_viper rare_viper rare_viper rare_viper - -"
+    "softmax_viper rare_viper rare_viper rare_viper rare_viper rare_viper - - -"
 )
-RARE = 12
+RARE, ALONE = 12, 18
 VARIABLE = 17  # no step, but a place in the arena whose numbers persist between inferences, and their initial values
 machine_code = True  # until this port turns out to have none
 in_bytecode: "dict[str, Exception]" = {}  # operators whose machine code this board's compiler cannot make: name -> why
@@ -42,7 +42,7 @@ def function(code: int) -> "Kernel":
             machine_code = False
         except (NotImplementedError, ValueError) as error:  # it cannot be compiled here, or is for another processor
             in_bytecode[name] = error
-    return _of(name if name == "lstm" else "kernels" if code < RARE else "kernels_rare", name)
+    return _of(name if code >= ALONE else "kernels" if code < RARE else "kernels_rare", name)
 
 
 def in_machine_code(code: int) -> bool:

@@ -89,9 +89,10 @@ NETWORK = (  # entries that a board on a gateway's line does not use
     "wifi_power_save", "ntp",
 )  # fmt: skip
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
-# entries of a configuration that need further modules; `lstm` is an operator, `names` a broker that is not an IP address
+OWN_MODULES = "lstm", "log_softmax"  # operators whose kernels only boards have whose model needs them
+# entries of a configuration that need further modules; `names`: a broker that is not an IP address
 PARTS = (
-    "budget", "class_costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "lstm", "names",
+    "budget", "class_costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "names", *OWN_MODULES,
 )  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
             )
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
-    parts += ["lstm"] if any(step.__name__ == "lstm" for step, _, _ in bundle.steps) else []
+    parts += {step.__name__ for step, _, _ in bundle.steps}.intersection(OWN_MODULES)
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
     parts += ["names"] if any(host > ":" for host in hosts) else []  # an IP address begins with a digit, as start.py assumes
     for path in modules(kind, parts):

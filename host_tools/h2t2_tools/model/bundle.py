@@ -6,8 +6,7 @@ from pathlib import Path
 from struct import pack
 from zlib import crc32
 
-import numpy as np
-
+from h2t2.cpython.quantise import score_table
 from h2t2.ldl.bounds import CHECKED, MAGIC, PARAMETERS, VERSION
 from h2t2.ldl.buffers import HEADER_SIZE, STEP, STEP_SIZE
 from h2t2.ldl.bundle import ENDS, Int8Model
@@ -17,12 +16,6 @@ from .operators.step import SEVENTH
 from .plan import CODES, Plan, place
 from .plan import plan as plan_steps
 from .tflite import load
-
-
-def scores(scale: float, zero: int) -> bytes:
-    """floor(f 256), at most 255, of every int8 output: the score in 8 bits, 256 bytes."""
-    f = np.clip(scale * (np.arange(-128, 128) - zero), 0, 1)
-    return bytes(np.minimum(np.floor(f * 256), 255).astype(np.uint8))
 
 
 def from_tflite(path: Path) -> bytes:
@@ -41,7 +34,7 @@ def write(plan: Plan) -> bytes:
     x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     lengths = [len(step.p) for step in plan.steps] + [PARAMETERS["variable"]] * len(plan.states)
     start = HEADER_SIZE + sum(STEP_SIZE + 4 * length for length in lengths)
-    constants = bytearray(scores(float(y.scale[0]), int(y.zero[0])))
+    constants = bytearray(score_table(float(y.scale[0]), int(y.zero[0])))
 
     def append(data: bytes) -> int:
         """Append constants; their offset in the bundle, 0 for none."""

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl import kernels, kernels_rare, lstm
+from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm
 from h2t2.ldl.steps import name_of
 
 from ..common.jit import njit
 
 Kernel = Callable[..., None]
+MODULES = kernels, kernels_rare, lstm, log_softmax
 
 
 class _ForNumba(ast.NodeTransformer):
@@ -44,12 +45,16 @@ def _compiled(function: Any, names: dict[str, Any]) -> Any:
 def _names() -> dict[str, Any]:
     """What the kernels call, by its name there."""
     names: dict[str, Any] = {"_int64": np.int64}
-    for name in ("requantise", "_store", "product_high", "product_low", "_doubling_high", "reciprocal", "share"):
+    for name in (
+        "requantise", "_store", "product_high", "product_low", "_doubling_high", "reciprocal_of", "reciprocal", "share"
+    ):  # fmt: skip
         _compiled(getattr(kernels, name), names)
     for name in (
         "_dot", "_saturate", "_mul", "_exp", "_reciprocal", "sigmoid", "tanh", "_rounding_shift", "_gate", "_requantise_product"
     ):  # fmt: skip
         _compiled(getattr(lstm, name), names)
+    for name in ("_high", "_wide_high", "_both_wide_high", "_sum", "logarithm"):
+        _compiled(getattr(log_softmax, name), names)
     return names
 
 
@@ -57,6 +62,6 @@ def _names() -> dict[str, Any]:
 def kernel(code: int) -> Kernel:
     """The kernel of a step's code. It takes (arena, blob, p, k): two arrays of uint8, a tuple of int, three arrays of int64."""
     name = name_of(code)
-    module = next(module for module in (kernels, kernels_rare, lstm) if hasattr(module, name))
+    module = next(module for module in MODULES if hasattr(module, name))
     compiled: Kernel = _compiled(getattr(module, name), _names())
     return compiled

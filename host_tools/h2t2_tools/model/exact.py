@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.cpython.quantise import local_input
+from h2t2.cpython.quantise import local_input, scores_of
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 
@@ -75,12 +75,11 @@ class ExactModel(Int8Model):
 
     def scores(self, x: Any) -> np.ndarray:
         """Run an int8 input tensor: all outputs' scores in [0, 1], float64 (classes,)."""
-        real = self.output_scale * (self.outputs(x).astype(np.int32) - self.output_zero_point)
-        return np.asarray(np.clip(real, 0.0, 1.0))
+        return scores_of(self.outputs(x), self.output_scale, self.output_zero_point)
 
     def score(self, q: int) -> float:
         """The score in [0, 1] that an int8 output stands for."""
-        return float(min(max(self.output_scale * (q - self.output_zero_point), 0.0), 1.0))
+        return float(scores_of(q, self.output_scale, self.output_zero_point))
 
     def quantise(self, x: Any) -> np.ndarray:
         """Float sample (any shape of the right size) to the model's int8 input: round(x / scale) + zero point, clipped."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.cpython.quantise import LOG_QUANTISATION
+
 from ..common.errors import UserError
 from .bundle import write
 from .footprint import on_a_board
@@ -32,7 +34,7 @@ def inspect(path: Path) -> dict[str, Any]:
         "file_bytes": graph.file_bytes,
         "operators": [
             {"name": name, "version": version, "count": count}
-            for (name, version), count in Counter((o.name, o.version) for o in graph.operators).items()
+            for (name, version), count in Counter((o.label, o.version) for o in graph.operators).items()
         ],
         "tensors": [_end(tensor) for tensor in graph.tensors],
         "parameters": sum(t.size for t in constants if _is_parameter(graph, t)),
@@ -81,6 +83,8 @@ def _feeds(tensor: Tensor) -> str:
         return f"no: {tensor.name} is {tensor.dtype}; the policy reads 8 bits (convert with full integer quantisation)"
     scale, zero = float(tensor.scale[0]), int(tensor.zero[0])
     zero -= 128 * (tensor.dtype == "uint8")
+    if (scale, zero) == LOG_QUANTISATION:
+        return f"yes: {tensor.size} class scores, the exponentials of log-probabilities"
     low, high = scale * (-128 - zero), scale * (127 - zero)
     if low < -0.02 or high > 1.05 or high < 0.9:
         return f"no: it spans {low:.3g} to {high:.3g}, a score spans 0 to 1 (end the model with softmax or logistic)"

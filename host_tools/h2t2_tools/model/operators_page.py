@@ -30,13 +30,14 @@ Everything else is refused by name, all at once, when a bundle is made. What to 
 # operators that are no steps of their own
 _DILATED = "around one convolution, which becomes a dilated one"
 NO_STEP = dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), _DILATED)
+NO_STEP |= {"ARG_MAX": "the last operator: a board's output is the scores before it"}
 
 
 def page() -> str:
     """The page."""
     rows = []
     for name, supported in sorted(SUPPORTED.items()):
-        fast = "nothing to do" if not supported.kernel else "yes" if supported.kernel in MACHINE_CODE else "its sums"
+        fast = {"": "nothing to do", "lstm": "its sums", **dict.fromkeys(MACHINE_CODE, "yes")}.get(supported.kernel, "no")
         types = "int8" if name in SIGNED else "int8, uint8"
         inputs = f"one picture (height, width, channels): {supported.inputs}" if supported.picture else supported.inputs
         rows.append(f"| {name} | {inputs} | {types} | {fast} |\n")

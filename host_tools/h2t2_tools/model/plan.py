@@ -15,11 +15,12 @@ from .dilated import merge_dilated
 from .operators import INSTEAD, SAME_BYTES, SUPPORTED
 from .operators.fixed_point import multiplier, multiply
 from .operators.step import HIGH, INPUT, LOW, OUTPUT, SEVENTH, X_ZERO, Y_ZERO, Step
-from .tflite import Graph, Operator
+from .tflite import BYTES, Graph, Operator
 from .variables import ACCESS, with_state
 
 LIMIT = 2**29  # of an accumulator after the left shift of its multiplier
-SIGNED = ("RESIZE_BILINEAR", "BATCH_MATMUL", "UNIDIRECTIONAL_SEQUENCE_LSTM")
+SIGNED = ("BATCH_MATMUL", "LOG_SOFTMAX", "UNIDIRECTIONAL_SEQUENCE_LSTM")
+AT_THE_END = ("DEQUANTIZE", "ARG_MAX")  # behind the scores, which are the board's output
 WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
 CODES = {name: code for code, name in enumerate(ldl_steps.NAMES.split()) if code}
 
@@ -78,6 +79,8 @@ def _tensor_reason(graph: Graph, operator: Operator, n: int) -> str | None:
 def _weights_reason(graph: Graph, operator: Operator) -> str | None:
     """Why a board cannot run an operator with its weights and bias, or None."""
     w = graph.tensors[operator.inputs[1]]
+    if w.dtype not in BYTES:
+        return f"its weights, tensor {w.name}, are {w.dtype}: convert the model to int8 weights with full integer quantisation"
     if w.data is None:
         return f"its weights, tensor {w.name}, are computed by the model: only constants are run"
     if w.dtype == "int8" and np.any(w.zero):
@@ -111,25 +114,34 @@ def unsupported(graph: Graph) -> list[str]:
     for n, operator in enumerate(graph.operators):
         reason = None if n in shapes else _reason(graph, operator)
         if reason:
-            reasons.append(f"operator {n}, {operator.name}: {reason}")
+            reasons.append(f"operator {n}, {operator.label}: {reason}")
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         reasons.append(f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs: want one of each (h2t2 pick makes it so)")
     return reasons
 
 
 def trimmed(graph: Graph) -> Graph:
-    """The graph without a QUANTIZE of its float input and a DEQUANTIZE of its output: its int8 ends are the board's."""
+    """The graph without a QUANTIZE of its float input, and without a DEQUANTIZE or an ARG_MAX of its output.
+
+    The int8 tensors between them are the board's ends: a policy reads the scores that an ARG_MAX would compare.
+    """
     operators = list(graph.operators)
     inputs, outputs = graph.inputs, graph.outputs
     first = [o for o in operators if inputs and inputs[0] in o.inputs]
     if len(inputs) == len(first) == 1 and first[0].name == "QUANTIZE" and graph.tensors[inputs[0]].dtype == "float32":
         operators.remove(first[0])
         inputs = first[0].outputs
-    last = [o for o in operators if outputs and outputs[0] in o.outputs]
-    if len(outputs) == len(last) == 1 and last[0].name == "DEQUANTIZE":
-        operators.remove(last[0])
-        outputs = last[0].inputs
+    last = _last(operators, outputs)
+    while last and last.name in AT_THE_END:
+        operators.remove(last)
+        outputs = last.inputs[:1]
+        last = _last(operators, outputs)
     return replace(graph, operators=tuple(operators), inputs=inputs, outputs=outputs)
+
+
+def _last(operators: list[Operator], outputs: tuple[int, ...]) -> Operator | None:
+    """The operator that computes the only output, or None."""
+    return next((o for o in operators if outputs[0] in o.outputs), None) if len(outputs) == 1 else None
 
 
 def _signed(graph: Graph) -> Graph:

@@ -18,8 +18,9 @@ from .operator_names import NAMES
 from .tflite_options import OPTIONS, TEXT
 
 TYPES = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
-    13: "resource",
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 5: "string", 6: "bool", 7: "int16", 8: "complex64",
+    9: "int8", 10: "float64", 11: "complex128", 12: "uint64", 13: "resource", 14: "variant", 15: "uint32", 16: "uint16",
+    17: "int4", 18: "bfloat16",
 }  # fmt: skip
 BYTES = {"float32": 4, "float16": 2, "int32": 4, "uint8": 1, "int64": 8, "bool": 1, "int16": 2, "int8": 1, "float64": 8}
 FUSED = {0: "NONE", 1: "RELU", 2: "RELU_N1_TO_1", 3: "RELU6"}
@@ -70,6 +71,7 @@ class Operator:
         inputs, outputs: Tensor indices; -1 for an input that is absent.
         options: By name, see tflite_options.
         intermediates: Tensor indices, of an LSTM.
+        custom: The name that its author gave a CUSTOM operator.
     """
 
     name: str
@@ -78,6 +80,12 @@ class Operator:
     outputs: tuple[int, ...]
     options: dict[str, Any]
     intermediates: tuple[int, ...] = ()
+    custom: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name in messages."""
+        return f"{self.name} {self.custom}" if self.custom else self.name
 
 
 @dataclass(frozen=True)
@@ -149,16 +157,18 @@ class _Reader:
         first, *subgraphs = (self.subgraph(path, table, codes, buffers) for table in self.tables(model, 2))
         return replace(first, subgraphs=tuple(subgraphs))
 
-    def subgraph(self, path: str, table: int, codes: list[tuple[str, int]], buffers: list[int]) -> Graph:
+    def subgraph(self, path: str, table: int, codes: list[tuple[str, int, str]], buffers: list[int]) -> Graph:
         tensors = tuple(self.tensor(n, entry, buffers) for n, entry in enumerate(self.tables(table, 0)))
         operators = tuple(self.operator(entry, codes) for entry in self.tables(table, 3))
         ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2)]
         return Graph(path, len(self.content), tensors, operators, ends[0], ends[1])
 
-    def code(self, table: int) -> tuple[str, int]:
+    def code(self, table: int) -> tuple[str, int, str]:
+        """(name, version, author's name) of an operator code."""
         number = max(self.value(table, 0, "<b", 0), self.value(table, 3, "<i", 0))
         name = NAMES[number] if 0 <= number < len(NAMES) else f"operator {number}"
-        return name, self.value(table, 2, "<i", 1)
+        custom = bytes(self.vector(table, 1, "u1")).decode("utf-8", "replace") if name == "CUSTOM" else ""
+        return name, self.value(table, 2, "<i", 1), custom
 
     def tensor(self, index: int, table: int, buffers: list[int]) -> Tensor:
         dtype = TYPES.get(self.value(table, 1, "<b", 0), "unknown")
@@ -183,8 +193,8 @@ class _Reader:
         start, size = self.raw.outside(table)
         return np.frombuffer(self.content, "u1", size, start).copy() if size else self.vector(table, 0, "u1")
 
-    def operator(self, table: int, codes: list[tuple[str, int]]) -> Operator:
-        name, version = codes[self.value(table, 0, "<I", 0)]
+    def operator(self, table: int, codes: list[tuple[str, int, str]]) -> Operator:
+        name, version, custom = codes[self.value(table, 0, "<I", 0)]
         ends = [tuple(int(n) for n in self.vector(table, field, "<i4")) for field in (1, 2, 8)]
         at = self.raw.field(table, 4)
         _, declared = OPTIONS.get(name, ("", {}))
@@ -195,4 +205,4 @@ class _Reader:
                 options[option] = bytes(self.vector(table, entry.field, "u1")).decode("utf-8", "replace")
             else:
                 options[option] = self.value(table, entry.field, entry.code, entry.default)
-        return Operator(name, version, ends[0], ends[1], options, ends[2])
+        return Operator(name, version, ends[0], ends[1], options, ends[2], custom)

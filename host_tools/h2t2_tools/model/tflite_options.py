@@ -77,6 +77,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Option]]] = {
         "ResizeNearestNeighborOptions",
         {"align_corners": Option("alignCorners", 0, "<b"), "half_pixel_centers": Option("halfPixelCenters", 1, "<b")},
     ),
+    "ARG_MAX": ("ArgMaxOptions", {"out_type": Option("outputType", 0, "<b")}),
     "SHAPE": ("ShapeOptions", {"out_type": Option("outType", 0, "<b")}),
     "BATCH_MATMUL": ("BatchMatMulOptions", {"adjoint_x": Option("adjX", 0, "<b"), "adjoint_y": Option("adjY", 1, "<b")}),
     "VAR_HANDLE": ("VarHandleOptions", {"name": Option("sharedName", 1, TEXT, "")}),

@@ -20,15 +20,15 @@ def write(graph: Graph) -> bytes:
     schema = _schema()
     model = _fill(schema.ModelT(), version=3, description=b"h2t2", buffers=[schema.BufferT()])
     graphs = (graph, *graph.subgraphs)
-    kinds = list(dict.fromkeys((operator.name, operator.version) for subgraph in graphs for operator in subgraph.operators))
-    model.operatorCodes = [_code(schema, name, version) for name, version in kinds]
+    kinds = list(dict.fromkeys((o.name, o.version, o.custom) for subgraph in graphs for o in subgraph.operators))
+    model.operatorCodes = [_code(schema, *kind) for kind in kinds]
     model.subgraphs = [
         _fill(
             schema.SubGraphT(),
             tensors=[_tensor(schema, model, tensor) for tensor in subgraph.tensors],
             inputs=list(subgraph.inputs),
             outputs=list(subgraph.outputs),
-            operators=[_operator(schema, o, kinds.index((o.name, o.version))) for o in subgraph.operators],
+            operators=[_operator(schema, o, kinds.index((o.name, o.version, o.custom))) for o in subgraph.operators],
         )
         for subgraph in graphs
     ]
@@ -135,9 +135,10 @@ def _sign(schema: Any, model: Any) -> None:
     model.signatureDefs = [_fill(schema.SignatureDefT(), signatureKey=b"serving_default", subgraphIndex=0, **ends)]
 
 
-def _code(schema: Any, name: str, version: int) -> Any:
+def _code(schema: Any, name: str, version: int, custom: str) -> Any:
     code = _CODES[name]
-    return _fill(schema.OperatorCodeT(), builtinCode=code, deprecatedBuiltinCode=min(127, code), version=version)
+    table = _fill(schema.OperatorCodeT(), builtinCode=code, deprecatedBuiltinCode=min(127, code), version=version)
+    return _fill(table, customCode=custom.encode()) if custom else table
 
 
 def _tensor(schema: Any, model: Any, tensor: Tensor) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..tflite import Graph, Operator
-from .activations import rescale, softmax
+from .activations import log_softmax, rescale, softmax
 from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
 from .recurrent import lstm
 from .step import Step
@@ -54,7 +54,8 @@ SUPPORTED = {
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1"), Supported(rescale, "rescale", _NUMBERS)),
     **dict.fromkeys((*FLOAT_FUNCTIONS, *INTEGER_FUNCTIONS), Supported(look_up, "look_up", _NUMBERS)),
     "SOFTMAX": Supported(softmax, "softmax", "rows of 2,047 numbers at most"),
-    "PAD": Supported(pad, "pad", "one axis, or two that lie together: height and width, or time"),
+    "LOG_SOFTMAX": Supported(log_softmax, "log_softmax", "rows of 2,047 numbers at most; a score is its exponential"),
+    "PAD": Supported(pad, "pad", "any axis; or two that lie together, of one picture or sequence"),
     **dict.fromkeys(("CONCATENATION", "PACK"), Supported(concatenate, "concatenate", _SAME)),
     "TRANSPOSE": Supported(transpose, "view", _SAME),
     "SLICE": Supported(slice_view, "view", _SAME),
@@ -63,7 +64,7 @@ SUPPORTED = {
     **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), Supported(blocks, "view", _SAME, picture=True)),
     "TILE": Supported(tile, "view", f"{_SAME}; five axes at most"),
     "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", "by whole numbers", picture=True),
-    "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size", picture=True),
+    "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size; of uint8 by powers of two", picture=True),
     **dict.fromkeys(("READ_VARIABLE", "ASSIGN_VARIABLE"), Supported(copied, "concatenate", _VARIABLE)),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
 }
@@ -78,6 +79,6 @@ INSTEAD = {
     **dict.fromkeys(("GELU", "ELU", "EXP"), "use RELU, LEAKY_RELU or HARD_SWISH"),
     "REDUCE_MAX": "use MAX_POOL_2D over the whole picture",
     "CUSTOM": "operators of somebody's own run on a Pi only, where their library is",
-    "ARG_MAX": "leave it out: the policy wants the scores",
+    "ARG_MAX": "only as the last operator: the policy reads the scores before it",
     "CAST": "leave it out, or quantise the model whole",
 }

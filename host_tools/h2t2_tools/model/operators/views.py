@@ -152,18 +152,29 @@ def nearest(graph: Graph, operator: Operator) -> list[Step]:
 
 
 def bilinear(graph: Graph, operator: Operator) -> list[Step]:
-    """RESIZE_BILINEAR."""
+    """RESIZE_BILINEAR. TFLite computes uint8 in float32: the same bytes where float32 is exact, which is checked here."""
     x, y = graph.tensors[operator.inputs[0]], graph.tensors[operator.outputs[0]]
     _same(graph, operator, x, y)
-    steps = []
-    for size, out in zip(x.shape[1:3], y.shape[1:3]):
-        if operator.options["align_corners"] and out > 1:
-            steps.append((1024 * (size - 1) + (out - 1) // 2) // (out - 1))
-        else:
-            steps.append((1024 * size + out // 2) // out)
     half = int(bool(operator.options["half_pixel_centers"]))
-    p = parameters("resize_bilinear", x, y, 0, **sizes(x, y), step_y=steps[0], step_x=steps[1], half=half)
+    unsigned = int(bool(operator.options.get("unsigned")))
+    steps, bits = [], []
+    for size, out in zip(x.shape[1:3], y.shape[1:3]):
+        inner, outer = (size - 1, out - 1) if operator.options["align_corners"] and out > 1 else (size, out)
+        steps.append((1024 * inner + outer // 2) // outer)
+        bits.append(_fraction_bits(inner, outer, half))
+    if unsigned and 8 + sum(bits) > 24 and any(n and size > 1 for n, size in zip(bits, x.shape[1:3])):
+        raise UserError(
+            f"{graph.path}: RESIZE_BILINEAR of uint8 {x.shape[1:3]} to {y.shape[1:3]}: TFLite rounds its weights in float32; "
+            "resize by a power of two, or convert the model again, to int8 (h2t2 convert)"
+        )
+    p = parameters("resize_bilinear", x, y, 0, **sizes(x, y), step_y=steps[0], step_x=steps[1], mode=half + 2 * unsigned)
     return [Step("resize_bilinear", p, y.index)]
+
+
+def _fraction_bits(inner: int, outer: int, half: int) -> int:
+    """Bits behind the point of the places n inner / outer, or (n + 1/2) inner / outer - 1/2; 24 for more than 10."""
+    denominator = max((1 + half) * outer // math.gcd(inner, (1 + half) * outer), 1 + half)
+    return denominator.bit_length() - 1 if denominator <= 1024 and not denominator & denominator - 1 else 24
 
 
 def concatenate(graph: Graph, operator: Operator) -> list[Step]:

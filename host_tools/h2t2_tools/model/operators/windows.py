@@ -68,7 +68,7 @@ def reduced(graph: Graph, operator: Operator) -> tuple[int, int, int]:
 
 
 def pad(graph: Graph, operator: Operator) -> list[Step]:
-    """PAD of one axis or two that lie together: height and width, or time. What comes before them is one picture."""
+    """PAD of any axis, or of two that lie together and have one picture or sequence before them: height and width."""
     x, y, fused = ends(graph, operator)
     around = graph.tensors[operator.inputs[1]].data
     rank = len(x.shape)
@@ -77,10 +77,15 @@ def pad(graph: Graph, operator: Operator) -> list[Step]:
     padded = {n for n in range(rank) if around[n].any()}
     spans = [(first, last) for first in range(rank) for last in (first + 1, first + 2) if math.prod(x.shape[:first]) == 1]
     first, last = next((span for span in spans if padded <= set(range(*span)) and span[1] <= rank), (0, 0))
-    if not last:
-        raise UserError(f"{graph.path}: PAD: only of one axis, or two that lie together, of one picture or sequence")
-    pads = [int(around[n][0]) for n in range(first, last)] + [0]
-    wide = [tuple(t.shape[first:last]) + (1,) for t in (x, y)]  # of one axis the width is 1
+    if last:
+        pads = [int(around[n][0]) for n in range(first, last)] + [0]
+        wide = [tuple(t.shape[first:last]) + (1,) for t in (x, y)]  # of one axis the width is 1
+    elif len(padded) == 1:  # channels: each pixel is a row
+        last = padded.pop() + 1
+        pads = [0, int(around[last - 1][0])]
+        wide = [(math.prod(t.shape[: last - 1]), t.shape[last - 1]) for t in (x, y)]
+    else:
+        raise UserError(f"{graph.path}: PAD: only of one axis, or of two that lie together in one picture or sequence")
     own = {"height": wide[0][0], "width": wide[0][1], "out_height": wide[1][0], "out_width": wide[1][1]}
     own |= {"depth": math.prod(x.shape[last:]), "rows_before": pads[0], "columns_before": pads[1]}
     return [Step("pad", parameters("pad", x, y, fused, **own), y.index)]

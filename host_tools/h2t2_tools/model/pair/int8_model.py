@@ -17,6 +17,8 @@ from ...common.pairs import InputScaling
 from ...fleet.rdl import models
 from .. import tflite
 from ..convert.open import open_source
+from ..plan import trimmed
+from ..tflite_write import write
 from .samples import PairSamples
 
 
@@ -85,7 +87,7 @@ def int8_model(path: Path, out: Path, samples: PairSamples, interpreter: Callabl
     """
     name, float_scores, prepared = str(path), None, None
     if _is_int8(path):
-        shutil.copyfile(path, out)
+        _copy(path, out)
         kind = "int8 .tflite"
     else:
         source = open_source(path)
@@ -103,6 +105,16 @@ def int8_model(path: Path, out: Path, samples: PairSamples, interpreter: Callabl
     x = int8_input.quantise(samples.shaped(int8_input.shape, name).x)
     scores = models.picked(np.array([model.scores(row) for row in x]), event)
     return PairModel(kind, out.name, int8_input, event, scores, float_scores)
+
+
+def _copy(path: Path, out: Path) -> None:
+    """Copy a full-int8 .tflite, without an ARG_MAX of its scores: a policy reads the scores."""
+    graph = tflite.load(path)
+    short = trimmed(graph)
+    if len(short.operators) == len(graph.operators):
+        shutil.copyfile(path, out)
+    else:
+        out.write_bytes(write(short))
 
 
 def per_number(factor: np.ndarray | float, offset: np.ndarray | float, shape: tuple[int, ...]) -> InputScaling:
