@@ -159,7 +159,7 @@ lock:
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
 
 # what is written by a command and committed: package.json and the table of boards, the references of commands and of
-# configuration, the declarations that `--help` reads, the commented config.toml, the operators
+# configuration, the declarations that `--help` reads, the commented h2t2.toml, the operators
 pages: setup
 	$(BIN)/python -m h2t2_tools.boards.packages
 	$(BIN)/python -m h2t2_tools.boards.kinds_page

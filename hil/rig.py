@@ -24,10 +24,10 @@ from h2t2_tools.boards import flash, gateway
 from h2t2_tools.boards.emulators import built, catalogue, drive, lwip
 from h2t2_tools.boards.emulators.microbit import Microbit
 from h2t2_tools.boards.emulators.pico import Pico
-from h2t2_tools.boards.kinds import KINDS, NETWORK, Contents
+from h2t2_tools.boards.kinds import KINDS, Contents
 from h2t2_tools.boards.microbit import page
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet.config import NodeConfig
+from h2t2_tools.fleet.config import NETWORK_ENTRIES, NodeConfig
 from h2t2_tools.fleet.endpoint import Endpoint
 from h2t2_tools.model import bundle
 from h2t2_tools.proof.children import remaining_output
@@ -74,7 +74,7 @@ class Material:
 
     def contents_serial(self) -> Contents:
         """What of it goes onto a board at a gateway's line: nothing about the broker; the runtime compiled where it can be."""
-        given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK))
+        given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK_ENTRIES))
         return Contents(self.model, NodeConfig(**given), self.records)
 
     def replay_page(self, policy: Any = None) -> list[tuple[int, int, str]]:

@@ -15,10 +15,26 @@ import h2t2.ldl.ldl
 from h2t2.core.h2t2 import H2T2
 from h2t2.cpython.mqtt_session import Session, make_client
 from h2t2_tools.common.policies import PAPER
-from h2t2_tools.fleet import broker
+from h2t2_tools.fleet import broker, config, template
 from h2t2_tools.proof.usage import children
 
 ROOT = Path(__file__).parents[1]
+
+
+USUAL = {"device": "unix-1", "remote_shape": [30], "model_id": 1, "beta": 0.2}  # of the pair breast_cancer
+
+
+def project_file(folder, board="unix", **entries):
+    """Write an h2t2.toml with the section of a board, and with these entries; its path."""
+    path = folder / config.FILE
+    path.write_text(template.render("mine", {**USUAL, **entries}) + template.section(board))
+    return path
+
+
+def configuration(folder, board="unix", **entries):
+    """The configuration of a board that the file of project_file() says."""
+    network = board not in ("pico", "microbit")
+    return config.load(project_file(folder, board, **entries), board, network)
 
 
 def hears_ctrl_c():

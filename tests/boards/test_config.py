@@ -5,39 +5,46 @@ import re
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from support import ROOT, configuration, project_file
 
 from h2t2.link.cost import LinkCost
 from h2t2_tools.boards import kinds, kinds_page, packages
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.common.fields import about
 from h2t2_tools.fleet import config as board_config
+from h2t2_tools.fleet import template
+
+COMMENTED = re.compile(r"# (\w+ = .*)")
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w", "microbit"])
-def test_the_commented_configurations_are_right(name):
-    config = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
+def uncommented(text):
+    """An h2t2.toml whose entries that show a default are entries; the table of costs stays a comment."""
+    lines = []
+    for line in text.split("# [offload_cost]")[0].splitlines() + text[text.index("\n[boards") :].splitlines():
+        entry = COMMENTED.match(line)
+        lines.append(entry[1] if entry else line)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", template.SECTIONS)
+def test_every_section_is_what_its_board_takes(tmp_path, name):
+    config = configuration(tmp_path, name)
     board = config.content()
     assert board["arguments"]["beta"] == 6554 and board["remote_shape"] == [30]
 
 
-# entries that are the user's own: what stands in the files is an example
-OWN = {"device", "broker", "wifi_name", "remote_shape", "model_id"}
-
-
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w", "microbit"])
-def test_what_stands_in_them_is_the_default_unless_they_say_otherwise(name):
-    lines = (ROOT / f"firmware/boards/{name}/config.toml").read_text().splitlines()
-    given = board_config.load(ROOT / f"firmware/boards/{name}/config.toml")
-    checked = 0
-    for line in lines:
-        entry, mark, rest = line.partition(" = ")
-        if not mark or entry.startswith("#") or entry in OWN:
-            continue
-        default = board_config.NodeConfig.model_fields[entry].default
-        if getattr(given, entry) != default:
-            assert f"default {default}" in rest or "the pair's" in rest, entry
-        checked += 1
-    assert checked > 8
+@pytest.mark.parametrize("name", template.SECTIONS)
+def test_a_line_that_shows_a_default_may_become_an_entry(tmp_path, name):
+    """What is commented out is the default, apart from examples, whose comments do not say that they are one."""
+    text = project_file(tmp_path, name).read_text()
+    assert not COMMENTED.match("bits = 4")
+    before = board_config.load(tmp_path / "h2t2.toml", name)
+    (tmp_path / "h2t2.toml").write_text(uncommented(text))
+    shown = board_config.entries_of(tmp_path / "h2t2.toml", name)
+    assert len(shown) > 30
+    examples = {entry for entry, field in board_config.NodeConfig.model_fields.items() if about(field, "example")}
+    for entry in shown.keys() - examples:
+        assert shown[entry] == getattr(before, entry), entry
 
 
 def test_empty_entries_are_left_out_of_config_json_and_zeros_are_not():
@@ -46,16 +53,36 @@ def test_empty_entries_are_left_out_of_config_json_and_zeros_are_not():
     assert not {"user", "password", "sleep", "stream", "wifi_name", "prior", "bits", "folder"} & content.keys()
 
 
-@pytest.mark.parametrize("name", ["unix", "esp32", "pico", "pico_w"])
-def test_the_cost_table_of_a_board_is_right_when_it_is_taken_in(name, tmp_path):
-    text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
+def test_the_table_of_costs_is_right_when_it_is_taken_in(tmp_path):
+    text = project_file(tmp_path).read_text()
     before, table = text.split("# [offload_cost]\n")
-    (tmp_path / "c.toml").write_text(before + "[offload_cost]\n" + re.sub(r"(?m)^# ", "", table))
-    board = board_config.load(tmp_path / "c.toml").content()
+    table, section = table.split("\n\n", 1)
+    (tmp_path / "h2t2.toml").write_text(f"{before}[offload_cost]\n" + re.sub(r"(?m)^# ", "", table) + "\n" + section)
+    board = board_config.load(tmp_path / "h2t2.toml", "unix").content()
     assert (
         len(board["offload_cost"]) == 4
         and LinkCost(**board["offload_cost"]).beta_of(1000, 1024) > board["offload_cost"]["fixed"] > 0
     )
+
+
+def test_a_section_overrides_what_stands_above_it(tmp_path):
+    path = tmp_path / "h2t2.toml"
+    path.write_text(
+        'remote_shape = [30]\nmodel_id = 1\nbeta = 0.1\nbroker = "10.0.0.9"\nprior = "none.json"\n'
+        '[boards.esp32]\nbeta = 0.4\nprior = ""\n[boards.esp32.offload_cost]\nseconds = 4.0\n[boards.pico]\nprior = ""\n'
+    )
+    esp32 = board_config.load(path, "esp32")
+    assert (esp32.beta, esp32.broker, esp32.offload_cost.seconds) == (0.4, "10.0.0.9", 4)
+    pico = board_config.load(path, "pico", network=False)
+    assert (pico.beta, pico.offload_cost, "broker" in pico.model_fields_set) == (0.1, None, False)
+    with pytest.raises(UserError, match="none.json"):
+        board_config.load(path)
+    path.write_text("boards = 3\n")
+    with pytest.raises(UserError, match=r"want a section for each board, such as \[boards.pico_w\]"):
+        board_config.load(path)
+    path.write_text("[boards.pico]\ncolour = 3\n")
+    with pytest.raises(UserError, match="colour: there is no such entry"):
+        board_config.load(path)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import platform
-import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from interpreters import need
 from ports.world import ESP32, World
-from support import ROOT
+from support import ROOT, configuration, project_file
 
 from h2t2.node import run
 from h2t2_tools.boards import flash, kinds, targets
@@ -20,10 +19,8 @@ from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure, UserError
-from h2t2_tools.fleet import config as board_config
+from h2t2_tools.fleet.config import NodeConfig
 from h2t2_tools.model import bundle
-
-CONFIG = ROOT / "firmware/boards/unix/config.toml"
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def model(tmp_path):
 
 
 def put(model, folder, **changes):
-    config = board_config.load(CONFIG).model_copy(update=changes)
+    config = configuration(model.parent).model_copy(update=changes)
     records = model.with_name("samples.bin")
     records.write_bytes(bytes(35))
     contents = kinds.Contents(model, config, records)
@@ -103,37 +100,27 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
 
 
 def test_a_budget_goes_onto_the_board_where_there_is_one(model, tmp_path):
-    text = (ROOT / "firmware/boards/esp32/config.toml").read_text()
     for budget in ("", "200/day"):
-        (tmp_path / "c.toml").write_text(text.replace('budget = ""', f'budget = "{budget}"'))
-        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, board_config.load(tmp_path / "c.toml")))
+        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, configuration(tmp_path, "esp32", budget=budget)))
         assert ("h2t2/core/budget.mpy" in files) == ("budget" in json.loads(files["config.json"])) == bool(budget)
 
 
 def test_a_limit_for_misses_goes_onto_the_board_where_there_is_one(model, tmp_path):
-    text = (ROOT / "firmware/boards/esp32/config.toml").read_text()
-    for limit in ("0", "0.02"):
-        (tmp_path / "c.toml").write_text(re.sub(r"miss_rate = \S+", f"miss_rate = {limit}", text))
-        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, board_config.load(tmp_path / "c.toml")))
+    for limit in (0, 0.02):
+        files = kinds.payload(kinds.KINDS["esp32"], kinds.Contents(model, configuration(tmp_path, "esp32", miss_rate=limit)))
         wanted = "miss_rate" in json.loads(files["config.json"])["arguments"]
-        assert ("h2t2/core/miss_rate.mpy" in files) == wanted == (limit != "0")
-    (tmp_path / "c.toml").write_text(
-        text.replace('policy = "adaptive"', 'policy = "h2t2"').replace("miss_rate = 0.0 ", "miss_rate = 0.1 ")
-    )
+        assert ("h2t2/core/miss_rate.mpy" in files) == wanted == bool(limit)
     with pytest.raises(UserError, match="miss_rate: policy = 'h2t2' keeps no such limit"):
-        board_config.load(tmp_path / "c.toml")
+        configuration(tmp_path, "esp32", policy="h2t2", miss_rate=0.1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["esp32", "pico_w"])
 def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, tmp_path, capsys):
-    config, records = tmp_path / "config.toml", tmp_path / "samples.bin"
-    text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
-    config.write_text(text.replace('wifi_name = "network"', 'wifi_name = "home"'))
-    records.write_bytes(bytes(35))
-    command = ["flash", "--board", name, "--model", str(model), "--config", str(config), "--records", str(records)]
-    command += ["--dry-run", "--json", "-"]
-    assert main(command) == 0
+    config = project_file(tmp_path, name)
+    config.write_text(config.read_text().replace('wifi_name = "network"', 'wifi_name = "home"'))
+    (tmp_path / "samples.bin").write_bytes(bytes(35))
+    assert main(["flash", str(tmp_path), "--dry-run", "--json", "-"]) == 0
     out = capsys.readouterr().out
     report = json.loads(out)
     paths = [row["path"] for row in report["files"]]
@@ -147,20 +134,19 @@ def test_a_dry_run_needs_no_board_and_says_what_it_would_copy(name, model, tmp_p
 
 def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
     (tmp_path / "samples.bin").write_bytes(bytes(35))
-    base = ["flash", "--board", "unix", "--model", str(model), "--config", str(CONFIG)]
-    base += ["--records", str(tmp_path / "samples.bin")]
-    for extra, word in (
-        ([], "name the folder"),
-        (["--port", str(tmp_path / "d"), "--model", str(tmp_path / "no.h2m")], "no such file"),
-        (["--port", str(tmp_path / "d"), "--config", str(tmp_path / "no.toml")], "no such file"),
-        (["--port", str(model)], "File exists"),
-    ):
+    project_file(tmp_path)
+    base = ["flash", str(tmp_path)]
+    for extra, word in (([], "name the folder"), (["--port", str(model)], "File exists")):
         assert main([*base, *extra]) == 2
         err = capsys.readouterr().err
         assert word in err and "Traceback" not in err
-    (tmp_path / "bad.h2m").write_bytes(model.read_bytes()[:100])
-    assert main([*base, "--port", str(tmp_path / "d"), "--model", str(tmp_path / "bad.h2m")]) == 2
-    assert "bundle" in capsys.readouterr().err
+    whole = model.read_bytes()
+    for content, word in ((whole[:100], "bundle"), (None, "no such file; this makes it: h2t2 bundle")):
+        model.unlink()
+        if content:
+            model.write_bytes(content)
+        assert main([*base, "--port", str(tmp_path / "d")]) == 2
+        assert word in capsys.readouterr().err
     found = targets.BoardInfo("rp2", (1, 24, 1), 10_000, 5_000, 6 | 3 << 8 | 4 << 10)
     kind = kinds.KINDS["pico_w"]
     rows, heap = [{"path": "a", "bytes": 9000, "changed": True}], {"runtime": 40_000, "model": 7_000, "app": 0}
@@ -170,7 +156,10 @@ def test_flash_refuses_before_it_touches_anything(model, tmp_path, capsys):
         ({"version": (1, 25, 0)}, "9,000 bytes to copy, but its file system has 5,000 free"),
         ({"version": (1, 25, 0), "flash": 10**6}, r"47,000 bytes \(runtime 40,000, model 7,000\) of heap, but 10,000 are free"),
         ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 5}, "loads .mpy format 5.0"),
-        ({"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8}, "format 6.2, these files have 6.3: give --source"),
+        (
+            {"version": (1, 25, 0), "flash": 10**6, "heap": 10**6, "mpy": 6 | 2 << 8},
+            "format 6.2, these files have 6.3: give --source",
+        ),
     ):
         with pytest.raises(UserError, match=word):
             flash.check(kind, targets.BoardInfo(**{**vars(found), **changes}), "P", rows, heap, True)
@@ -204,7 +193,7 @@ def test_machine_code_is_for_the_boards_own_processor(interpreter, model, tmp_pa
     """Not for the one that boards of its kind usually have. Without any, the modules of machine code stay away."""
     need(interpreter)
     (tmp_path / "samples.bin").write_bytes(bytes(35))
-    contents = kinds.Contents(model, board_config.load(CONFIG), tmp_path / "samples.bin", mpy=True)
+    contents = kinds.Contents(model, configuration(tmp_path), tmp_path / "samples.bin", mpy=True)
     other = dataclasses.replace(kinds.KINDS["unix"], arch="xtensawin")
     report = flash.flash(other, str(tmp_path / "device"), contents, False, lambda *_: None, interpreter=interpreter)
     arch = report["found"]["arch"]
@@ -237,15 +226,12 @@ APP = "def sense(): return None\n\n\ndef act(decision): pass\n"
 
 
 @pytest.mark.slow
-def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
+def test_an_app_goes_along_and_is_not_overwritten(tmp_path, capsys):
     need(UNIX)
-    pair = ROOT / "models/breast_cancer"
-    text = (ROOT / "firmware/boards/unix/config.toml").read_text()
-    (tmp_path / "c.toml").write_text(text.replace('pair = ""', f'pair = "{pair}"'))
+    project_file(tmp_path, pair=str(ROOT / "models/breast_cancer"), app="app.py")
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "device").mkdir()
-    words = ["flash", "--board", "unix", "--port", tmp_path / "device", "--model", model, "--config", tmp_path / "c.toml"]
-    words = [str(word) for word in [*words, "--app", tmp_path / "app.py"]]
+    words = ["flash", str(tmp_path), "--port", str(tmp_path / "device")]
     assert main(words) == 0 and main(words) == 0
     assert {"app.py", "h2t2/node/app.mpy", "h2t2/node/measured.mpy"} <= {
         str(path.relative_to(tmp_path / "device")) for path in (tmp_path / "device").rglob("*.*py")
@@ -260,23 +246,20 @@ def test_an_app_goes_along_and_is_not_overwritten(model, tmp_path, capsys):
     "source, words",
     [("def sense(): pass\n", "has the functions sense"), ("def sense(:\n", "app.py: "), (None, "no such app")],
 )
-def test_what_is_no_app_is_refused_before_anything_is_touched(model, tmp_path, capsys, source, words):
-    text = (ROOT / "firmware/boards/unix/config.toml").read_text()
-    (tmp_path / "c.toml").write_text(text.replace('pair = ""', f'pair = "{ROOT / "models/breast_cancer"}"'))
+def test_what_is_no_app_is_refused_before_anything_is_touched(tmp_path, capsys, source, words):
+    project_file(tmp_path, pair=str(ROOT / "models/breast_cancer"), app="app.py")
     if source:
         (tmp_path / "app.py").write_text(source)
     (tmp_path / "device").mkdir()
-    command = ["flash", "--board", "unix", "--port", tmp_path / "device", "--model", model, "--config", tmp_path / "c.toml"]
-    assert main([str(word) for word in [*command, "--app", tmp_path / "app.py"]]) == 2
+    assert main(["flash", str(tmp_path), "--port", str(tmp_path / "device")]) == 2
     assert words in capsys.readouterr().err and not list((tmp_path / "device").iterdir())
-    (tmp_path / "c.toml").write_text(text.replace('app = ""', 'app = "app.py"'))
     with pytest.raises(UserError, match="also give `pair`"):
-        board_config.load(tmp_path / "c.toml")
+        configuration(tmp_path, app="app.py")
 
 
 def contents_of(model, board, **changes):
-    """What goes onto a board: its commented configuration with some entries changed, and recorded samples."""
-    config = board_config.load(ROOT / f"firmware/boards/{board}/config.toml").model_copy(update=changes)
+    """What goes onto a board: its usual configuration with some entries changed, and recorded samples."""
+    config = configuration(model.parent, board).model_copy(update=changes)
     (model.parent / "samples.bin").write_bytes(bytes(35))
     return kinds.Contents(model, config, model.parent / "samples.bin")
 
@@ -295,7 +278,7 @@ def test_a_watchdog_beyond_the_boards_limit_is_refused(model, board, limit):
 
 def test_sleep_that_cannot_work_is_refused(model, tmp_path):
     recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every="10min")
-    with pytest.raises(UserError, match="the recorded samples anew; give --app"):
+    with pytest.raises(UserError, match="the recorded samples anew: set `app`"):
         flash.refuse(kinds.KINDS["esp32"], recorded)
     given = {"remote_shape": [30], "model_id": 1}
     for changes, words in (
@@ -304,7 +287,7 @@ def test_sleep_that_cannot_work_is_refused(model, tmp_path):
         ({"sleep": "deep", "every": "10s", "snapshot": ""}, "each waking begins with nothing learned"),
     ):
         with pytest.raises(UserError, match=words):
-            board_config.NodeConfig(**given, **changes).content()
+            NodeConfig(**given, **changes).content()
 
 
 @pytest.mark.parametrize("running", [8000, 0])

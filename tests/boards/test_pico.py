@@ -165,16 +165,16 @@ def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
     """500 real samples of the digits, 100 with --quick: every decision is the host's, with and without answers."""
     samples = 100 if request.config.getoption("--quick", False) else 500
     folder, pair = tmp_path / "shed", pairs.load("digits")
-    project.new(folder, pair, "pico", (pair.folder / "ldl.h2m").read_bytes())
+    project.write(folder, pair, bundle=(pair.folder / "ldl.h2m").read_bytes(), board="pico")
     order = pairs.draw_indices(pair, samples, 5)
     rows = [",".join(f"{v:.7g}" for v in pair.x[n].ravel().tolist()) for n in order]
     (folder / "samples.csv").write_text("\n".join(rows) + "\n")
     app = folder / "app.py"
     assert "raise StopIteration" in app.read_text()
     app.write_text(app.read_text().replace("raise StopIteration", "return None") + RELAY)  # it runs on, and feeds its watchdog
-    toml = folder / "config.toml"
+    toml = folder / "h2t2.toml"
     assert "watchdog_ms = 8000" in toml.read_text()
-    toml.write_text(re.sub(r"deadline_ms = \d+", "deadline_ms = 400", toml.read_text()))
+    toml.write_text(re.sub(r"# deadline_ms = \d+", "deadline_ms = 400", toml.read_text()))
     contents = project.load(folder).contents
     contents = type(contents)(contents.model, contents.config, None, contents.own)
     image = tmp_path / "flash.bin"
@@ -221,7 +221,7 @@ def test_a_project_runs_on_it_and_goes_on_where_it_was(tmp_path, capsys):
         assert report["summary"]["samples"] == sum(report["decisions"].values()) == 12
         assert report["summary"]["restored"] == restored and (folder / "run-pico/flash.bin").is_file()
     capsys.readouterr()
-    (folder / "config.toml").write_text((folder / "config.toml").read_text() + '\nbroker = "somewhere"\n')
+    (folder / "h2t2.toml").write_text((folder / "h2t2.toml").read_text() + '\nbroker = "somewhere"\n')
     assert main(["flash", str(folder), "--board", "pico", "--dry-run"]) == 2
     assert "broker: a pico has no network" in capsys.readouterr().err
 

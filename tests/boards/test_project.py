@@ -15,8 +15,8 @@ from h2t2_tools.model import bundle
 
 
 def new(folder, board="unix", pair="breast_cancer"):
-    one = pairs.load(pair)
-    project.new(folder, one, board, bundle.from_tflite(one.ldl))
+    loaded = pairs.load(pair)
+    project.write(folder, loaded, bundle=bundle.from_tflite(loaded.ldl), board=board)
     return project.load(folder)
 
 
@@ -41,7 +41,7 @@ def test_a_folder_of_any_name_makes_a_device(tmp_path):
 
 def test_comments_stay_beside_the_entries(tmp_path):
     new(tmp_path / "mine")
-    line = next(line for line in (tmp_path / "mine/config.toml").read_text().splitlines() if line.startswith("app ="))
+    line = next(line for line in (tmp_path / "mine/h2t2.toml").read_text().splitlines() if line.startswith("app ="))
     assert line.startswith('app = "app.py"  ') and "# your own program" in line
 
 
@@ -59,7 +59,7 @@ def test_nothing_is_written_over(tmp_path, capsys):
     new(tmp_path / "mine")
     before = (tmp_path / "mine/app.py").read_text()
     assert main(["new", str(tmp_path / "mine")]) == 2
-    assert "the folder is not empty" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
+    assert "--board KIND adds a board to it" in capsys.readouterr().err and (tmp_path / "mine/app.py").read_text() == before
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_files_of_an_app_are_not_written_over_on_a_board(tmp_path):
     "board, change, words",
     [
         ("pico_w", {}, "wifi_name = 'network' in the configuration"),
-        ("unix", {"app": ""}, "the node has no samples: give --app"),
+        ("unix", {"app": ""}, "the node has no samples: set app"),
         ("unix", {"remote_shape": [29]}, r"its remote model takes 30 numbers, remote_shape = \[29\] is 29"),
         ("unix", {"pair": "digits"}, r"its local model takes 64 numbers, .*ldl\.h2m "),
         ("unix", {"pair": ""}, "app: also give `pair`"),
@@ -101,11 +101,10 @@ def test_what_would_be_of_no_use_on_a_board_is_refused(tmp_path, board, change, 
     "words, said",
     [
         (["flash", "{}/none", "--board", "unix"], "not a project; h2t2 new makes one"),
-        (["flash", "--board", "unix"], "name a project"),
-        (["flash", "{}/mine", "--board", "unix", "--app", "x.py"], "a project has its own configuration"),
+        (["flash", "{}/mine", "--board", "esp32"], "no section [boards.esp32]; this adds one: h2t2 new"),
         (["new", "{}/other", "--from", "nowhere"], "shipped pairs"),
         (["run", "{}/none"], "not a project"),
-        (["run", "{}/mine", "--board", "microbit"], "no room for an app"),
+        (["run", "{}/mine", "--board", "microbit"], "no section [boards.microbit]"),
     ],
 )
 def test_what_is_no_project_is_said(tmp_path, capsys, words, said):

@@ -3,6 +3,7 @@
 import pytest
 from support import ROOT
 
+from h2t2_tools.boards.kinds import SECTIONS
 from h2t2_tools.cli import command_line, reference
 from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.cli.execute import command, parsed
@@ -63,8 +64,8 @@ def test_a_former_name_is_refused_with_the_present_one(name, capsys):
 @pytest.mark.parametrize("old, new", RENAMED.items())
 def test_a_former_entry_of_a_configuration_is_refused_with_the_present_one(old, new, tmp_path, capsys):
     assert new in NodeConfig.model_fields
-    (tmp_path / "c.toml").write_text(f"{old} = 1\n")
-    assert main(["node", "--config", str(tmp_path / "c.toml")]) == 2
+    (tmp_path / "h2t2.toml").write_text(f"{old} = 1\n")
+    assert main(["node", str(tmp_path)]) == 2
     assert f"{old}: this entry is called {new} now" in capsys.readouterr().err
 
 
@@ -101,21 +102,24 @@ def test_lists_and_defaults_come_back(line):
     assert parsed([line[0], *words(parsed(line))]).model_dump() == parsed(line).model_dump()
 
 
-def test_the_node_takes_entries_from_a_file_and_options_override_them(tmp_path):
-    (tmp_path / "c.toml").write_text(
+def test_the_node_takes_entries_from_a_project_and_options_override_them(tmp_path):
+    (tmp_path / "h2t2.toml").write_text(
         'device = "kitchen"\ndeadline_ms = 700\nprior = "p.json"\nbroker = "10.0.0.9"\nport = 1999\n'
     )
-    node = parsed(["node", "--config", str(tmp_path / "c.toml"), "--deadline-ms", "300"])
+    node = parsed(["node", str(tmp_path), "--deadline-ms", "300"])
     assert (node.device, node.deadline_ms, node.url) == ("kitchen", 300, "mqtt://10.0.0.9:1999")
     assert node.prior == str(tmp_path / "p.json") and node.beta == 0.2  # the pair's
     assert node.model_id and node.remote_shape == [30]
 
 
-@pytest.mark.parametrize("name", template.TEMPLATES)
-def test_commented_configurations_are_as_declared(name):
-    text = (ROOT / f"firmware/boards/{name}/config.toml").read_text()
-    assert text == template.render(name), "run: make pages"
-    assert toml_entries(text.encode(), ROOT).keys() <= NodeConfig.model_fields.keys()
+def test_the_commented_example_is_as_declared():
+    text = (ROOT / "firmware/boards/h2t2.toml").read_text()
+    assert text == template.example(), "run: make pages"
+    entries = toml_entries(text.encode(), ROOT)
+    sections = entries.pop("boards")
+    for table in (entries, *sections.values()):
+        assert table.keys() <= NodeConfig.model_fields.keys()
+    assert sections.keys() <= {*SECTIONS}
 
 
 def test_help_and_completion_read_what_is_declared():

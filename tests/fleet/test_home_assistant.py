@@ -289,7 +289,7 @@ def test_a_rule_that_cannot_be_shown_is_refused(rule, why, capsys):
 
 
 def test_the_former_entry_of_a_configuration_is_refused_with_the_remedy(tmp_path):
-    path = tmp_path / "config.toml"
+    path = tmp_path / "h2t2.toml"
     path.write_text('device = "hall"\nremote_shape = [1]\nmodel_id = 1\nhome_assistant = "motion"\n')
     with pytest.raises(UserError, match=r"home_assistant: .* h2t2 home-assistant 'hall=motion'"):
         config.load(path)

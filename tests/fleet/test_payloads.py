@@ -7,7 +7,7 @@ import pytest
 from command_line import h2t2
 from http_server import serving
 from scripted import running
-from support import ROOT, worker
+from support import ROOT, configuration, worker
 
 from h2t2.cpython import worker_wire
 from h2t2.link import wire
@@ -96,9 +96,11 @@ def test_what_is_sent_says_the_same(trained, tmp_path, capsys, dtype, rdl):
     assert np.mean([label for *_, label, _ in said] == trained_says) >= (0.98 if dtype != "raw" else 1)
     if dtype in ("float32", "raw") and rdl != "big.joblib":
         assert np.abs(np.array([score for *_, score in said]) / 32768 - big.predict_proba(pair.x)[:, 1]).max() < 1e-4
-    given = config.load(tmp_path / "unix.toml")
+    assert main(["new", str(tmp_path / "mine"), "--from", str(tmp_path), "--board", "unix"]) == 0
+    given = config.load(tmp_path / "mine/h2t2.toml", "unix").model_copy(update={"app": ""})
     assert (given.remote_dtype, given.remote_media) == (dtype, remote.media)
-    assert (tmp_path / "microbit.toml").exists() == (dtype == "int8")
+    refused = main(["new", str(tmp_path / "mine"), "--board", "microbit"])
+    assert refused == (2 if dtype == "raw" else 0)
     if dtype != "raw":
         files = kinds.payload(kinds.KINDS["unix"], kinds.Contents(tmp_path / "ldl.h2m", given, tmp_path / "samples.bin"))
         assert len(files["samples.bin"]) == 200 * (2 + 4 * wire.ITEM[code])
@@ -137,8 +139,8 @@ def test_from_a_board_to_the_worker_and_back(trained, tmp_path, board, dtype):
         app = (project / "app.py").read_text() + OWN
         (project / "app.py").write_text(app)
     if dtype == "uint8":
-        text = (project / "config.toml").read_text()
-        (project / "config.toml").write_text(text.replace("stream = false", "stream = true"))
+        with (project / "h2t2.toml").open("a") as file:
+            file.write("stream = true\n")
     ran = h2t2("run", project, "--board", board)
     assert ran.returncode == 0, ran.stderr
     written = [line.split(",") for line in (project / f"run-{board}/decisions.csv").read_text().splitlines()]
@@ -249,8 +251,8 @@ def test_bytes_that_cannot_be_are_refused(trained, tmp_path, capsys, more, why):
     assert why in capsys.readouterr().err
 
 
-def test_the_micro_bit_sends_int8():
-    given = config.load(ROOT / "models/breast_cancer/microbit.toml").model_copy(update={"remote_dtype": "uint8"})
+def test_the_micro_bit_sends_int8(tmp_path):
+    given = configuration(tmp_path, "microbit").model_copy(update={"remote_dtype": "uint8"})
     folder = ROOT / "models/breast_cancer"
     with pytest.raises(UserError, match="the micro:bit sends its recorded int8"):
         kinds.payload(kinds.KINDS["microbit"], kinds.Contents(folder / "ldl.h2m", given, folder / "samples.bin"))

@@ -75,10 +75,10 @@ def unix_node(folder, port):
     """A board's node on MicroPython, that streams for as long as it is let."""
     model = folder / "m.h2m"
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
-    (folder / "config.toml").write_text(
+    (folder / "h2t2.toml").write_text(
         f'port = {port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "board"\nexploration = "epsilon"\nepsilon = 0.3\n'
     )
-    config = board_config.load(folder / "config.toml")
+    config = board_config.load(folder / "h2t2.toml")
     for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():
         (folder / path).parent.mkdir(exist_ok=True)
         (folder / path).write_bytes(content)

@@ -168,11 +168,9 @@ def test_a_board_speaks_tls(emulator, fleet, tmp_path):
         folder.mkdir()
         text = {**login, "ca": str(fleet.folder / authority / "ca.crt")}
         lines = [f'{key} = "{value}"' for key, value in {"device": "dev-a", "broker": "localhost", **text}.items()]
-        (folder / "config.toml").write_text(
-            "\n".join([f"port = {fleet.devices}", "remote_shape = [30]", "model_id = 1", *lines])
-        )
-        (folder / "config.toml").chmod(0o600)
-        config = board_config.load(folder / "config.toml")
+        (folder / "h2t2.toml").write_text("\n".join([f"port = {fleet.devices}", "remote_shape = [30]", "model_id = 1", *lines]))
+        (folder / "h2t2.toml").chmod(0o600)
+        config = board_config.load(folder / "h2t2.toml")
         material(folder, config)
         (folder / "main.py").write_text(BOARD)
         out = emulator.run(folder / "main.py", [], folder, 60)
@@ -191,8 +189,8 @@ def test_a_board_refuses_a_broker_whose_certificate_is_expired_or_anothers(tmp_p
         board.mkdir()
         with serving(folder, port := broker.free_port(), tmp_path):
             lines = [f"port = {port}", "remote_shape = [30]", "model_id = 1", f'ca = "{folder}/ca.crt"']
-            (board / "config.toml").write_text("\n".join(lines))
-            material(board, board_config.load(board / "config.toml"))
+            (board / "h2t2.toml").write_text("\n".join(lines))
+            material(board, board_config.load(board / "h2t2.toml"))
             (board / "main.py").write_text(BOARD)
             out = UNIX.run(board / "main.py", [], board, 30)
             assert out.startswith("refused") and why in out
@@ -248,8 +246,8 @@ def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certifi
         board.mkdir()
         with serving(good, port := broker.free_port(), tmp_path), time_server() as right:
             lines = [f"port = {port}", "remote_shape = [30]", "model_id = 1", f'ca = "{good}/ca.crt"', f'ntp = "{ntp}"']
-            (board / "config.toml").write_text("\n".join([*lines, 'wifi_name = "home"']))
-            material(board, board_config.load(board / "config.toml"))
+            (board / "h2t2.toml").write_text("\n".join([*lines, 'wifi_name = "home"']))
+            material(board, board_config.load(board / "h2t2.toml"))
             for module in ("wifi", "ntp"):
                 (board / f"h2t2/link/{module}.py").write_text((ROOT / f"firmware/h2t2/link/{module}.py").read_text())
             program = (

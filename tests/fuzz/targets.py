@@ -178,7 +178,7 @@ def command(data):
 
 
 def config(data):
-    """A board's config.toml."""
+    """An h2t2.toml without sections."""
     return _toml(data, NodeConfig, lambda made: made.content())
 
 
@@ -334,7 +334,7 @@ def seeds(name):
         ]
     if name == "config":
         return [
-            (ROOT / "firmware/boards/unix/config.toml").read_bytes(),
+            (ROOT / "firmware/boards/h2t2.toml").read_bytes(),
             b'remote_shape=[2]\nmodel_id=1\npassword="hidden-word"\n',
         ]
     if name == "cost":

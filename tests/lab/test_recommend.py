@@ -38,7 +38,7 @@ def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
     assert cost[report["chosen"]]["shuffled"] <= 1.02 * least and report["decided_by"] == "shuffled"
     assert (tmp_path / "recommend_Phishing.png").exists()
     assert h2t2("recommend", "phishing", "--runs", 2, "--out", tmp_path) == 0
-    lines = capsys.readouterr().out.split("config.toml\n")[1]
+    lines = capsys.readouterr().out.split("h2t2.toml\n")[1]
     (tmp_path / "c.toml").write_text(f"remote_shape = [30]\nmodel_id = 1\n{lines}")
     assert config.load(tmp_path / "c.toml").policy == "adaptive"
 

@@ -12,7 +12,7 @@ from support import ROOT, mosquitto, worker
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.policy import OFFLOAD
-from h2t2_tools.boards import kinds
+from h2t2_tools.boards import kinds, project
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
@@ -87,14 +87,16 @@ def test_its_configurations_are_what_boards_take(trained, tmp_path):
     folder, _ = trained
     assert make(folder, tmp_path, "big.joblib", "--beta", 0.15, "--model-id", 77) == 0
     for board in ("unix", "esp32", "pico", "pico_w", "microbit"):
-        configuration = config.load(tmp_path / f"{board}.toml")
+        source = ["--from", str(tmp_path)] if board == "unix" else []
+        assert main(["new", str(tmp_path / "mine"), *source, "--board", board]) == 0
+        configuration = project.load(tmp_path / "mine", board).contents.config.model_copy(update={"app": ""})
         assert (configuration.remote_shape, configuration.model_id, configuration.beta, configuration.event) == (
             [6],
             77,
             0.15,
             0,
         )
-        assert board == "microbit" or len(configuration.numbers(tmp_path)["prior"]) == 16
+        assert board == "microbit" or len(configuration.numbers(configuration.folder)["prior"]) == 16
         files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", configuration, tmp_path / "samples.bin"))
         assert (tmp_path / "samples.bin").read_bytes() in files.values()
     assert (tmp_path / "samples.bin").stat().st_size == 300 * (3 + 6)
@@ -138,10 +140,12 @@ def test_int8_models_are_taken_as_they_are(tmp_path):
     )
 
 
-def reach(broker, path):
-    """A configuration with that broker in it."""
-    text = re.sub(r"(?m)^broker = .*$", 'broker = "127.0.0.1"', path.read_text())
-    path.write_text(re.sub(r"(?m)^port = .*$", f"port = {broker.port}", text))
+def reached(broker, folder, pair):
+    """A project for the unix port, of that pair and with that broker."""
+    assert main(["new", str(folder), "--from", str(pair), "--board", "unix"]) == 0
+    text = re.sub(r"(?m)^# broker = .*$", 'broker = "127.0.0.1"', (folder / "h2t2.toml").read_text())
+    (folder / "h2t2.toml").write_text(re.sub(r"(?m)^# port = .*$", f"port = {broker.port}", text))
+    return folder
 
 
 BOARDS = ("unix", "arm32")  # those with an app
@@ -166,14 +170,16 @@ def test_a_board_decides_as_the_pairs_own_trace_says(trained, tmp_path, board):
     assert make(folder, out, "big.joblib", "--beta", 0.15) == 0
     report = json.loads((out / "report.json").read_text())
     with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
-        reach(broker, out / "unix.toml")
-        words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--records", out / "samples.bin"]
+        mine = reached(broker, tmp_path / "mine", out)
+        path = mine / "h2t2.toml"
+        path.write_text(path.read_text().replace("[boards.unix]", '[boards.unix]\napp = ""'))
+        (mine / "samples.bin").write_bytes((out / "samples.bin").read_bytes())
         device.mkdir()
-        assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
+        assert main(["flash", str(mine), "--port", str(device)]) == 0
         command = emulator.node(device / "main.py")
         ran = subprocess.run(command, cwd=device, env=emulator.environment(device), capture_output=True, text=True, timeout=200)
     lines = [json.loads(line) for line in ran.stdout.splitlines() if '"bin"' in line]
-    configuration = config.load(out / "unix.toml").arguments()
+    configuration = config.load(path, "unix").arguments()
     policy, trace = Adaptive(**configuration), traces.load(out / "trace.npz")
     for line, score, label in zip(lines, trace.score, trace.label.tolist()):
         assert line["bin"] == min(int(score * 16 + 1e-6), 15)
@@ -202,10 +208,11 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     (device / "samples.csv").write_text("".join(",".join(f"{v:.6g}" for v in row) + "\n" for row in pair.x))
     (tmp_path / "app.py").write_text(replayed.patient(CSV.read_text()))
     with mosquitto(tmp_path) as broker, worker(broker.url, str(out)):
-        reach(broker, out / "unix.toml")
+        mine = reached(broker, tmp_path / "mine", out)
         if emulator:
-            words = ["--model", out / "ldl.h2m", "--config", out / "unix.toml", "--app", tmp_path / "app.py"]
-            assert main([str(word) for word in ["flash", "--board", "unix", "--port", device, *words]]) == 0
+            (mine / "app.py").write_text((tmp_path / "app.py").read_text())
+            assert main(["flash", str(mine), "--port", str(device), "--replace-app"]) == 0
+            (device / "samples.csv").write_text("".join(",".join(f"{v:.6g}" for v in row) + "\n" for row in pair.x))
             command, environment = emulator.node(device / "main.py"), emulator.environment(device)
         else:
             words = ["node", "--pair", out, "--ldl", out / "ldl.h2m", "--app", tmp_path / "app.py", "--broker", broker.url]
@@ -215,7 +222,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     assert ran.returncode == 0, ran.stderr
     summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
     assert summary["samples"] == 300 and summary["complaints"] == 0 and summary["saturated"] < 30
-    configuration = config.load(out / "unix.toml")
+    configuration = config.load(mine / "h2t2.toml", "unix")
     expected, own = replayed.decisions(
         out, (device / "samples.csv").read_text(), configuration.arguments(), configuration.event
     )

@@ -7,10 +7,9 @@ import pytest
 from support import ROOT
 
 from h2t2.link import wire
-from h2t2_tools.boards import kinds
+from h2t2_tools.boards import kinds, project
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
-from h2t2_tools.fleet import config
 from h2t2_tools.fleet.rdl import models
 from h2t2_tools.fleet.rdl.worker import Worker
 from h2t2_tools.lab import traces
@@ -66,11 +65,13 @@ def test_a_pair_of_four_classes(trained, tmp_path, rdl):
     assert counts[2, 2] == pytest.approx((trace.label[pair.y == 2] == 2).mean(), abs=1e-4)
     assert "accuracy |\n|---|---|---|---|---|\n" in (tmp_path / "README.md").read_text() and "prior.json" not in report["files"]
     for board in ("unix", "esp32", "pico", "pico_w"):
-        configuration = config.load(tmp_path / f"{board}.toml")
+        source = ["--from", str(tmp_path)] if board == "unix" else []
+        assert main(["new", str(tmp_path / "mine"), *source, "--board", board]) == 0
+        configuration = project.load(tmp_path / "mine", board).contents.config.model_copy(update={"app": ""})
         assert configuration.class_costs == pair.info.costs
         files = kinds.payload(kinds.KINDS[board], kinds.Contents(tmp_path / "ldl.h2m", configuration, tmp_path / "samples.bin"))
         assert "h2t2/core/adaptive_classes.mpy" in files
-    assert not (tmp_path / "microbit.toml").exists()
+    assert main(["new", str(tmp_path / "mine"), "--board", "microbit"]) == 2
 
 
 def test_a_worker_says_which_class_it_is(trained, tmp_path):

@@ -115,10 +115,10 @@ def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
     model = tmp_path / "ldl.h2m"
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
-        (tmp_path / "config.toml").write_text(
+        (tmp_path / "h2t2.toml").write_text(
             f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog_ms = 8000\n'
         )
-        config = board_config.load(tmp_path / "config.toml")
+        config = board_config.load(tmp_path / "h2t2.toml")
         records = tmp_path / "records"
         records.write_bytes(bytes(35) * 300)
         for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config, records)).items():

@@ -52,7 +52,7 @@ def play(tmp_path, broker, chip, count, options, **config):
     if UNIX.missing():
         pytest.skip(UNIX.missing())
     pair, folder, device = pairs.load("breast_cancer"), tmp_path / "project", tmp_path / "device"
-    project.new(folder, pair, CONFIGURATION[chip], bundle.from_tflite(pair.ldl))
+    project.write(folder, pair, bundle=bundle.from_tflite(pair.ldl), board=CONFIGURATION[chip])
     (folder / "app.py").write_text(APP.format(count=count))
     contents = project.load(folder).contents
     usual = {"broker": broker.host, "port": broker.port, "wifi_name": "home", "wifi_password": "secret", "ntp": ""}

@@ -199,7 +199,7 @@ def test_ten_digits_on_a_board(tmp_path, board):
     (project / "samples.csv").write_text("".join(lines))
     ran = h2t2("run", project, "--board", board)
     assert ran.returncode == 0, ran.stderr
-    given = config.load(project / "config.toml")
+    given = config.load(project / "h2t2.toml")
     expected, own = replayed.decisions(PAIR, "".join(lines), given.arguments(), 0)
     assert replayed.written(project / f"run-{board}/decisions.csv") == expected and len(expected) == 150
     assert np.mean(own == pairs.load("ten_digits").y[:150]) > 0.8

@@ -137,7 +137,7 @@ def test_a_camera_on_a_board(seen, tmp_path, board):
     words = ["run", tmp_path / "mine", "--board", board]
     ran = subprocess.run([sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=250)
     assert ran.returncode == 0, ran.stderr
-    own, csv = config.load(tmp_path / "mine/config.toml"), (tmp_path / "mine/samples.csv").read_text()
+    own, csv = config.load(tmp_path / "mine/h2t2.toml"), (tmp_path / "mine/samples.csv").read_text()
     wanted, _ = replayed.decisions(tmp_path / "pair", csv, own.arguments(), own.event)
     assert replayed.written(tmp_path / f"mine/run-{board}/decisions.csv") == wanted and len(wanted) == 150
 

@@ -243,7 +243,7 @@ COUNT = 10
 def play(tmp_path, name, broker, **config):
     """The decisions of the device, started again whenever it sleeps deeply; how often that was; its summary, its folder."""
     pair, emulator, device = pairs.load("breast_cancer"), catalogue.UNIX, tmp_path / name / "device"
-    project.new(tmp_path / name, pair, "unix", bundle.from_tflite(pair.ldl))
+    project.write(tmp_path / name, pair, bundle=bundle.from_tflite(pair.ldl), board="unix")
     (tmp_path / name / "app.py").write_text(f"COUNT = {COUNT}\n{SETTLED}{APP}")
     (tmp_path / name / "machine.py").write_text(MACHINE)
     contents = project.load(tmp_path / name).contents

@@ -141,7 +141,7 @@ def test_a_window_on_a_board(machines, tmp_path, board):
     words = ["run", tmp_path / "mine", "--board", board]
     ran = subprocess.run([sys.executable, "-m", "h2t2_tools", *map(str, words)], capture_output=True, text=True, timeout=250)
     assert ran.returncode == 0, ran.stderr
-    given, csv = config.load(tmp_path / "mine/config.toml"), (tmp_path / "mine/samples.csv").read_text()
+    given, csv = config.load(tmp_path / "mine/h2t2.toml"), (tmp_path / "mine/samples.csv").read_text()
     expected, own = replayed.decisions(folder / "pair", csv, given.arguments(), given.event)
     assert replayed.written(tmp_path / f"mine/run-{board}/decisions.csv") == expected and len(expected) == 150
     assert np.mean(own == pairs.load(str(folder / "pair")).y) > 0.8

@@ -147,9 +147,9 @@ def put(folder, pair, broker, board, x, emulator):
     """The node of this checkout onto the board."""
     (folder / "app.py").write_text(APP)
     given = {"host": broker.host, "port": broker.port, "model": weak_pair.MODEL, "key": folder / "fleet.pub"}
-    (folder / "config.toml").write_text(CONFIG.format(**given, pair=pair.folder))
+    (folder / "h2t2.toml").write_text(CONFIG.format(**given, pair=pair.folder))
     rows = "".join(",".join(f"{value:.4f}" for value in row) + "\n" for row in x).encode()
-    contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "config.toml"), own={"rows.csv": rows})
+    contents = Contents(pair.folder / "ldl.h2m", config.load(folder / "h2t2.toml"), own={"rows.csv": rows})
     flash.flash(KINDS["unix"], str(board), contents, False, lambda *_: None, interpreter=emulator)
 
 

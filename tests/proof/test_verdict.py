@@ -66,7 +66,7 @@ def test_trouble_is_said(summary, said, words):
 
 def test_labels_of_a_project(tmp_path):
     pair = pairs.load("breast_cancer")
-    project.new(tmp_path / "mine", pair, "unix", bundle.from_tflite(pair.ldl))
+    project.write(tmp_path / "mine", pair, bundle=bundle.from_tflite(pair.ldl), board="unix")
     made = project.load(tmp_path / "mine")
     assert made.labels == pair.y.tolist()[: len(made.labels)] and len(made.labels) == 228
     assert project.LABELS not in made.contents.own
@@ -80,7 +80,7 @@ def mine(tmp_path):
     """The folder of a project that runs on the unix port."""
     need(catalogue.UNIX)
     pair = pairs.load("breast_cancer")
-    project.new(tmp_path / "mine", pair, "unix", bundle.from_tflite(pair.ldl))
+    project.write(tmp_path / "mine", pair, bundle=bundle.from_tflite(pair.ldl), board="unix")
     return tmp_path / "mine"
 
 

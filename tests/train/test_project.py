@@ -86,7 +86,7 @@ def test_from_two_trained_models_to_a_board_that_acts(made, board):
     (project / "app.py").write_text(app)
     out = h2t2("run", project.name, "--board", board, "--fresh", folder=folder)
     device = project / f"run-{board}"
-    given = config.load(project / "config.toml")
+    given = config.load(project / "h2t2.toml")
     expected, own = replayed.decisions(folder / "mypair", (project / "samples.csv").read_text(), given.arguments(), given.event)
     assert replayed.shown(out) == [line[:2] for line in expected] and len(expected) == report["samples"]
     assert replayed.written(device / "decisions.csv") == expected

@@ -1,5 +1,5 @@
 # An app that measures from a CSV file and writes what was decided to another: the same file on a Pi, a board, the unix port.
-# h2t2 node --pair mypair --app app.py, or h2t2 flash ... --app app.py
+# h2t2 new FOLDER writes a project with it; h2t2 node FOLDER, h2t2 run FOLDER and h2t2 flash FOLDER run it
 
 patient = True  # the lines of a file can wait for an answer that is on its way
 

@@ -1,5 +1,5 @@
 # Assembles a node from its configuration, on a board and on a Pi. The configuration is a dict of integers and texts.
-# A board reads it from config.json, which `h2t2 flash` writes from config.toml. h2t2_tools/fleet/config.py declares the
+# A board reads it from config.json, which `h2t2 flash` writes from h2t2.toml. h2t2_tools/fleet/config.py declares the
 # entries. A board forgets this module once its node runs (run.py).
 import os
 

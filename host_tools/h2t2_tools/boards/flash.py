@@ -30,7 +30,7 @@ from .repl import RawRepl
 from .targets import BoardInfo, Folder, Repl, Target, wait_hello
 
 MPY_FORMAT = (6, 3)  # of mpy-cross 1.23 and newer
-PLACEHOLDER = "network"  # the network's name in the config.toml templates
+PLACEHOLDER = "network"  # the network's name in a new section of an h2t2.toml
 LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware/boards says how)"
 Progress = Callable[[str, int, int], None]
 BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
@@ -204,7 +204,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
     """
     config = contents.config
     if not config.app and contents.records is None:
-        raise UserError("the node has no samples: give --app (your own program) or --records (recorded samples)")
+        raise UserError('the node has no samples: set app = "app.py" in h2t2.toml, or put recorded samples beside that file')
     port = PORTS.get(kind.chip)
     if port and config.watchdog_ms > port.watchdog_ms:
         raise UserError(
@@ -212,7 +212,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
             "the board would not start"
         )
     if config.sleep == "deep" and not config.app:
-        raise UserError('sleep = "deep": each waking starts the recorded samples anew; give --app (your own program)')
+        raise UserError('sleep = "deep": each waking starts the recorded samples anew: set `app`')
     if "wifi" in kind.links and config.wifi_name in ("", PLACEHOLDER):
         raise UserError(f"wifi_name = {config.wifi_name!r} in the configuration: replace it with your network's name")
     if config.app:

@@ -18,7 +18,7 @@ from h2t2.node.start import size_of
 
 from ..common import places
 from ..common.errors import Failure, UserError
-from ..fleet.config import NodeConfig
+from ..fleet.config import NETWORK_ENTRIES, PI, NodeConfig
 from .microbit import program as microbit_program
 
 OLDEST = (1, 25)  # oldest MicroPython that boards support, because the tests run it
@@ -54,7 +54,7 @@ class Kind:
 
     @property
     def folder(self) -> Path:
-        """Folder of its main.py and its commented config.toml."""
+        """Folder of its main.py."""
         return places.boards() / (self.like or self.name)
 
 
@@ -83,11 +83,9 @@ KINDS = {
 }
 
 
+SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
+
 LINKS = ("mqtt", "serial", "wifi")
-NETWORK = (  # entries that a board on a gateway's line does not use
-    "broker", "port", "user", "password", "keep_alive", "ca", "cert", "key", "wifi_name", "wifi_password",
-    "wifi_power_save", "ntp",
-)  # fmt: skip
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
 OWN_MODULES = "lstm", "log_softmax"  # operators whose kernels only boards have whose model needs them
 # entries of a configuration that need further modules; `names`: a broker that is not an IP address
@@ -199,10 +197,10 @@ def content(kind: Kind, config: NodeConfig) -> dict[str, Any]:
     """Return config.json of a board. Raise UserError for an entry that the board cannot use."""
     entries = config.content()
     if kind.links == ("serial",):
-        network = sorted(config.model_fields_set & {*NETWORK})
+        network = sorted(config.model_fields_set & {*NETWORK_ENTRIES})
         if network:
             raise UserError(f"{network[0]}: a {kind.name} has no network; its gateway knows the broker: remove this entry")
-        entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK}}
+        entries = {"link": "serial", **{name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}}
     return entries
 
 

@@ -1,62 +1,112 @@
-"""A project: a folder with a user's program, its configuration, model and data, for `h2t2 run` and `h2t2 flash`."""
+"""A project: the folder of a user's own program with its h2t2.toml, pair and data, which `h2t2 run`, `node` and `flash` take.
+
+`write()` makes one, `add_board()` adds the section of a board, `load()` reads what goes onto a board. A project holds all that
+it needs, and the paths in it are relative to it: it can be moved.
+"""
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from h2t2.ldl.bundle import Int8Model
 
 from ..common import pairs, places
+from ..common.dense import dense_only
 from ..common.errors import UserError
 from ..fleet import config as node_config
 from ..fleet import template
-from .kinds import KINDS, Contents
+from ..fleet.config import FILE, FORMER, PI, NodeConfig
+from .kinds import KINDS, SECTIONS, Contents
 from .microbit import program
 
-CONFIG, MODEL, APP, README, DATA, RECORDS = "config.toml", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
-LABELS = "labels.csv"  # a label a line; flash() does not copy it
-LARGEST = 1 << 20  # bytes of the largest file that goes onto a board beside the program
-SAMPLES = 500  # at most so many test samples in DATA; RECORDS holds as many as a micro:bit has room for
+PAIR, MODEL, APP, README, DATA, RECORDS = "pair", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
+DECISIONS = "decisions.csv"  # what the app writes
+LABELS = "labels.csv"  # a line a sample; it stays here
+LARGEST = 1 << 20  # bytes of a file that goes onto a board beside the program
+SAMPLES = 500  # of the pair's test part, at most, in DATA; in RECORDS as many as a micro:bit has room for
 
 
 @dataclass(frozen=True)
 class Project:
-    """A loaded project.
+    """A project as one board takes it.
 
     Attributes:
-        folder: Its folder.
-        contents: What goes onto a board: the app and its files, or the recorded samples.
-        labels: True classes of the samples in order, to evaluate a run; None if unknown.
+        folder: where it is.
+        board: the kind of board.
+        contents: what goes onto it: the app and what it brings along, or the recorded samples.
+        labels: the true class of each sample, in their order, for whoever judges a run; None where nobody knows them.
     """
 
     folder: Path
+    board: str
     contents: Contents
     labels: list[int] | None = None
 
 
-def load(folder: Path) -> Project:
-    """Load a project.
+def load(folder: Path, board: str = "", *, stands_in: bool = False) -> Project:
+    """A project for one board.
+
+    Args:
+        folder: of the project.
+        board: a name of KINDS; "": the only one that has a section.
+        stands_in: the board is an emulated one: without a section of its own it stands in for the first one that has one.
 
     Raises:
-        UserError: The folder is not a project, or a file is too large or invalid.
+        UserError: the folder is no project, or not one for this board. The message says what is missing and how it is made.
     """
-    for name in (CONFIG, MODEL):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder}: no {name} in it, so it is not a project; h2t2 new makes one")
-    config = node_config.load(folder / CONFIG)
+    path = node_config.project_path(folder)
+    boards = [name for name in _sections(path) if name != PI]
+    if not board:
+        board = _only(boards, path)
+    section = board
+    if boards and board not in boards:
+        if not stands_in or not KINDS[board].app:
+            raise UserError(f"{path}: no section [boards.{board}]; this adds one: h2t2 new {folder} --board {board}")
+        section = boards[0]
+    kind = KINDS[board]
+    config = node_config.load(path, section, network="mqtt" in kind.links)
+    model = (pairs.folder_of(node_config.located(folder, config.pair)) if config.pair else folder) / MODEL
+    if not model.is_file():
+        raise UserError(f"{model}: no such file; this makes it: h2t2 bundle {model.with_name('ldl.tflite')} --out {model}")
     if not config.app:
-        return Project(folder, Contents(folder / MODEL, config, folder / config.records), _labels(folder))
-    skipped = {CONFIG, MODEL, README, LABELS, config.app}
+        records = folder / config.records
+        return Project(folder, board, Contents(model, config, records if records.is_file() else None), _labels(folder))
+    return Project(folder, board, Contents(model, config, own=_own_files(path, config)), _labels(folder))
+
+
+def _sections(path: Path) -> list[str]:
+    """The boards that have a section. UserError for a name that is none of a board."""
+    sections = node_config.sections(path)
+    unknown = [name for name in sections if name not in SECTIONS]
+    if unknown:
+        raise UserError(f"{path}: [boards.{unknown[0]}]: there is no such board; want one of {', '.join(SECTIONS)}")
+    return sections
+
+
+def _only(boards: list[str], path: Path) -> str:
+    """The only board of a project. UserError where there are none, or several."""
+    if len(boards) == 1:
+        return boards[0]
+    if boards:
+        raise UserError(f"{path}: it has sections for {', '.join(boards)}: name one with --board")
+    raise UserError(f"{path}: no board has a section: name one with --board, or add one: h2t2 new {path.parent} --board KIND")
+
+
+def _own_files(path: Path, config: NodeConfig) -> dict[str, bytes]:
+    """name -> content of what an app brings along: the other files of the project, but for those that the tools read."""
+    skipped = {file.resolve() for file in node_config.files_of(path)}
+    names = {FILE, FORMER, MODEL, README, LABELS, RECORDS, DECISIONS, config.app}
+    prefixes = (".", f"{config.snapshot}.", config.log_file or ".")  # the second and third: what a node here wrote
     own = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and not path.name.startswith(".") and path.name not in skipped:
-            if path.stat().st_size > LARGEST:
-                raise UserError(f"{path}: more than {LARGEST:,} bytes, too large for a board: move it out of the project")
-            own[path.name] = path.read_bytes()
-    return Project(folder, Contents(folder / MODEL, config, own=own), _labels(folder))
+    for file in sorted(path.parent.iterdir()):
+        if file.is_file() and not file.name.startswith(prefixes) and file.name not in names and file.resolve() not in skipped:
+            if file.stat().st_size > LARGEST:
+                raise UserError(f"{file}: more than {LARGEST:,} bytes, too large to go along onto a board: move it elsewhere")
+            own[file.name] = file.read_bytes()
+    return own
 
 
 def _labels(folder: Path) -> list[int] | None:
@@ -66,67 +116,129 @@ def _labels(folder: Path) -> list[int] | None:
     labels = []
     for n, line in enumerate(path.read_text().split(), 1):
         if not line.isascii() or not line.isdigit() or len(line) > 5:
-            raise UserError(f"{path}, line {n}: {line[:20]!r} is not a class; each line must be a number from 0 on")
+            raise UserError(f"{path}, line {n}: {line[:20]!r} is no class: want a number from 0 on, a line a sample")
         labels.append(int(line))
     return labels
 
 
-def new(folder: Path, pair: pairs.Pair, board: str, bundle: bytes) -> list[str]:
-    """Write a project that runs unchanged: its app reads the pair's test samples from a file.
-
-    A board without room for an app gets recorded samples.
+def write(
+    folder: Path, pair: pairs.Pair, *, bundle: bytes | None, board: str = "", entries: dict[str, Any] | None = None
+) -> list[str]:
+    """Write a project that runs as it is: an app that reads the pair's test samples from a file, and a copy of the pair.
 
     Args:
-        folder: New or empty folder.
-        pair: The pair of models.
-        board: Name of a kind.
-        bundle: The pair's local model.
+        folder: a new or empty folder, or one that holds nothing but the pair itself, in `pair`.
+        pair: the pair.
+        bundle: its local model for boards (.h2m); None: a Pi alone can run it.
+        board: a name of SECTIONS, whose section the h2t2.toml gets; "": none.
+        entries: of NodeConfig, to stand in the h2t2.toml.
 
     Returns:
-        The names of the files.
+        The names of the files that were written.
 
     Raises:
-        UserError: The folder is not empty, or the board does not support the pair.
+        UserError: something is there already, or the pair does not fit the board. Nothing is overwritten.
     """
-    if pair.info.classes > 2 and not KINDS[board].app:
-        raise UserError(f"pair {pair.info.name} has {pair.info.classes} classes, but the {board} supports two")
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder}: the folder is not empty; name a new one")
+    place = folder / PAIR
+    occupied = folder.exists() and any(path != place for path in folder.iterdir())
+    if occupied or (place.exists() and place.resolve() != pair.folder.resolve()):
+        raise UserError(f"{folder}: there is something in it; name a new folder")
+    _check_board(pair, bundle, board)
     folder.mkdir(parents=True, exist_ok=True)
+    if not place.exists():
+        pairs.copy_pair(pair, place)
+    if bundle is not None:
+        (place / MODEL).write_bytes(bundle)
     device = re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name) or "device"
-    entries = {"device": device, "pair": _from(folder, pair.folder)}
-    if (pair.folder / "prior.json").is_file():
-        entries["prior"] = _from(folder, pair.folder / "prior.json")
-    files = {}
+    own = {"device": device, "pair": PAIR, "app": APP}
+    if (place / "prior.json").is_file():
+        own["prior"] = f"{PAIR}/prior.json"
+    data = _csv(pair)
+    files = {FILE: template.render(device, {**own, **(entries or {})}), APP: _app(), DATA: data, README: _readme(folder, pair)}
+    if not pair.info.window:  # of windows, a measurement a line is no sample
+        files[LABELS] = "".join(f"{label}\n" for label in pair.y[: data.count("\n")].tolist())
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return [*files, f"{PAIR}/", *(add_board(folder, board) if board else ())]
+
+
+def add_board(folder: Path, board: str, bundle: bytes | None = None) -> list[str]:
+    """Add the section of a board to the h2t2.toml of a project. Everything else stays as it is.
+
+    Args:
+        folder: of the project.
+        board: a name of SECTIONS.
+        bundle: the local model of its pair for boards; None: the project has it, or the board needs none.
+
+    Returns:
+        The names of the files that were written.
+
+    Raises:
+        UserError: the board has a section already, or the pair does not fit it.
+    """
+    path = node_config.project_path(folder)
+    sections = _sections(path)
+    if board in sections:
+        raise UserError(f"{path}: it has a section [boards.{board}] already")
+    entries = node_config.entries_of(path)
+    if not entries.get("pair"):
+        raise UserError(f'{path}: it names no pair: add the entry `pair = "FOLDER"`')
+    pair = pairs.load(node_config.located(folder, entries["pair"]))
+    model = pair.folder / MODEL
+    bundle = model.read_bytes() if model.is_file() else bundle
+    _check_board(pair, bundle, board)
+    written = []
+    if bundle is not None and not model.is_file():
+        model.write_bytes(bundle)
+        written.append(f"{PAIR}/{MODEL}")
+    if board != PI and not KINDS[board].app and not (folder / RECORDS).exists():
+        assert bundle is not None
+        (folder / RECORDS).write_bytes(_records(pair, bundle))
+        written.append(RECORDS)
+    device = entries.get("device", NodeConfig.model_fields["device"].default)
+    own = {"device": f"{device}-{board}"} if sections else {}  # two boards cannot share a name
+    like = board if board == PI else KINDS[board].folder.name
+    text = path.read_text()
+    path.write_text(text + "\n" * (not text.endswith("\n")) + template.section(board, like, own))
+    return [*written, FILE]
+
+
+def _check_board(pair: pairs.Pair, bundle: bytes | None, board: str) -> None:
+    """UserError where a pair does not fit a board."""
+    if board in ("", PI):
+        return
+    if bundle is None:
+        raise UserError(f"{pair.folder}: no bundle of its local model: a Pi alone runs it (--board {PI})")
     if KINDS[board].app:
-        entries["app"] = APP
-        files[APP] = (places.examples() / "app_csv" / APP).read_bytes()
-        files[DATA] = _csv(pair).encode()
-    else:
-        ldl = Int8Model(bundle, pair.info.event_output("ldl"))
-        scale, zero_point = ldl.input_quantisation()
-        record = len(pairs.board_samples(pair, scale, zero_point, 1))
-        recorded = max(1, (program.MAX_BYTES - program.RESERVED) // record)
-        files[RECORDS] = pairs.board_samples(pair, scale, zero_point, recorded)
-    if not pair.info.window:  # a window spans several lines, so lines and labels would not match
-        count = files[DATA].count(b"\n") if DATA in files else recorded
-        files[LABELS] = "".join(f"{label}\n" for label in pair.y[:count].tolist()).encode()
-    files[CONFIG] = template.render(KINDS[board].folder.name, pair.info, entries).encode()
-    files[MODEL] = bundle
-    files[README] = _readme(folder, pair, board).encode()
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return list(files)
+        return
+    if pair.info.classes > 2:
+        raise UserError(f"pair {pair.info.name} has {pair.info.classes} classes: the {board} has room for two")
+    if not dense_only(Int8Model(bundle, 0)):
+        raise UserError(f"pair {pair.info.name}: the {board} runs dense layers alone, and its local model has others")
+    if pair.info.remote.dtype == "raw":
+        raise UserError(f"pair {pair.info.name} sends {pair.info.remote.media or 'raw bytes'}: the {board} sends int8 alone")
 
 
 def unsent(pair: pairs.Pair) -> str:
-    """Return what the user must still write if only the user can encode the offloaded bytes."""
+    """What is still to be written in a project whose offloads are bytes that only its author knows to make."""
     kind = pair.info.remote.media or "bytes"
     return f"Offloads send {kind}: write `remote(measured)` in `{APP}`, which returns them as {pair.info.remote.encode} does."
 
 
+def _records(pair: pairs.Pair, bundle: bytes) -> bytes:
+    """Recorded samples of the pair, as many as a micro:bit has room for."""
+    ldl = Int8Model(bundle, pair.info.event_output("ldl"))
+    scale, zero_point = ldl.input_quantisation()
+    record = len(pairs.board_samples(pair, scale, zero_point, 1))
+    return pairs.board_samples(pair, scale, zero_point, max(1, (program.MAX_BYTES - program.RESERVED) // record))
+
+
+def _app() -> str:
+    return (places.examples() / "app_csv" / APP).read_text()
+
+
 def _csv(pair: pairs.Pair) -> str:
-    """Return the pair's test samples as measured, one a line, fewer of large ones; of windows one measurement a line."""
+    """The pair's test samples as they were measured, a line each, fewer of large ones; of windows, a line a measurement."""
     x = pair.x if pair.raw is None else pair.raw
     limit = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
     if pair.info.window:
@@ -135,32 +247,22 @@ def _csv(pair: pairs.Pair) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _from(folder: Path, path: Path) -> str:
-    return os.path.relpath(path.resolve(), folder.resolve())
+def _readme(folder: Path, pair: pairs.Pair) -> str:
+    name = folder.resolve().name
+    raw = f"\n{unsent(pair)}\n" if pair.info.remote.dtype == "raw" else ""
+    return f"""# {name}
 
-
-def _readme(folder: Path, pair: pairs.Pair, board: str) -> str:
-    if KINDS[board].app:
-        port = "./device" if board == "unix" else "auto"
-        about = (
-            f"`{APP}` measures and acts; `{CONFIG}` holds the settings. At first the app reads `{DATA}`, samples of the\n"
-            "pair's test part as measured, and writes its decisions to `decisions.csv`. Replace both by your sensor and\n"
-            "your actuator. "
-            "`h2t2 flash` copies every other file in this folder onto the board, too."
-        )
-        if pair.info.remote.dtype == "raw":
-            about += f"\n\n{unsent(pair)}"
-        second = f"h2t2 node --pair {pair.folder} --app {folder}/{APP} --broker mqtt://BROKER   # or on this machine, a Pi\n"
-    else:
-        port, second = "auto", "h2t2 gateway --port auto --broker mqtt://BROKER   # between its line and the broker\n"
-        about = f"`{RECORDS}` holds test samples of the pair, which the board decides about; `{CONFIG}` holds the settings."
-    return f"""# {folder.resolve().name}
-
-{about}
+`{APP}` measures and acts; `{FILE}` says the rest; `{PAIR}` holds the models. As it stands the app reads `{DATA}`, samples of
+the pair's test part as they were measured, and writes the decisions to `{DECISIONS}`. Put your sensor and your actuator there.
+Whatever else lies here goes along onto a board. The folder needs nothing outside it: move it as you like.
+{raw}
+In the folder above:
 
 ```sh
-h2t2 run {folder}{"" if KINDS[board].app else " --board microbit"}   # on an emulated board, with a broker and the remote model
-h2t2 rdl --pair {pair.folder} --broker mqtt://BROKER   # the remote model, where the broker is
-h2t2 flash {folder} --board {board} --port {port}   # on a board
-{second}```
+h2t2 run {name}                                  # on an emulated board, with a broker and the remote model
+h2t2 rdl --pair {name}/{PAIR} --broker mqtt://BROKER   # the remote model, where the broker is
+h2t2 node {name} --broker mqtt://BROKER          # on this machine, or on a Pi
+h2t2 new {name} --board pico_w                   # add a board; h2t2 flash --help names them
+h2t2 flash {name} --board pico_w                 # put it on
+```
 """

@@ -12,14 +12,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from ..boards.kinds import KINDS, Contents
+from ..boards.kinds import KINDS, SECTIONS
+from ..boards.kinds import Kind as KindOfBoard
+from ..common import pairs
 from ..common.errors import Failure, UserError
-from ..common.fields import OneOf, Seconds, file, option
+from ..common.fields import Device, OneOf, Seconds, file, option
 from ..common.report import Table
+from ..fleet.config import PI
 from .options import Command, Connected, Daemon, Reporting
 from .output import progress, show
 
 Kind = Annotated[str, AfterValidator(OneOf(tuple(KINDS)))]
+DEFAULT_PAIR = "breast_cancer"
 
 
 class Emulators(Reporting):
@@ -122,56 +126,87 @@ class Mip(Reporting):
 
 
 class New(Reporting):
-    examples = ("h2t2 new mine --from mypair", "h2t2 new porch --from mypair --board pico_w")
+    examples = (
+        "h2t2 new porch --from mypair",
+        "h2t2 new porch --board pico_w   # add a board to the project: app.py and everything else stay as they are",
+        "h2t2 new shed --from mypair --board esp32",
+    )
 
     folder: str = option(..., "where; its name becomes the device's", positional=True)
-    pair: str = option("breast_cancer", "a pair's folder or name", flag="--from", metavar="PAIR")
-    board: Kind = option("unix", "kind of the board that the configuration is for")
+    pair: str | None = option(None, "a pair's folder or name", unset="breast_cancer", flag="--from", metavar="PAIR")
+    board: Annotated[str, AfterValidator(OneOf(SECTIONS))] | None = option(
+        None, "kind of a board, or pi, that gets a section in h2t2.toml", unset="none: h2t2 run and h2t2 node need none"
+    )
 
     def run(self) -> None:
         from ..boards import project
-        from ..common import pairs
-        from ..model import bundle
+        from ..fleet import config
 
-        pair = pairs.load(self.pair)
         folder = Path(self.folder)
-        files = project.new(folder, pair, self.board, bundle.from_tflite(pair.ldl))
+        if (folder / config.FILE).is_file() or (folder / config.FORMER).is_file():
+            files, pair = self._add(folder)
+        else:
+            pair = pairs.load(self.pair or DEFAULT_PAIR)
+            files = project.write(folder, pair, bundle=_bundle(pair, self.board), board=self.board or "")
         self.report({"folder": str(folder), "files": files, "pair": str(pair.folder), "board": self.board})
-        if not self.quiet:
-            print(f"{folder}: {', '.join(files)}")
-            if pair.info.remote.dtype == "raw":
-                print(project.unsent(pair))
-            print(f"next: h2t2 run {folder}" + ("" if KINDS[self.board].app else f" --board {self.board}"))
+        if self.quiet:
+            return
+        print(f"{folder}: {', '.join(files)}")
+        if pair.info.remote.dtype == "raw":
+            print(project.unsent(pair))
+        app = self.board in (None, PI) or KINDS[self.board].app
+        print(f"next: h2t2 run {folder}" + ("" if app else f" --board {self.board}"))
+
+    def _add(self, folder: Path) -> tuple[list[str], pairs.Pair]:
+        """Add a board to a project: the files that were written, and the project's pair."""
+        from ..boards import project
+        from ..fleet import config
+
+        entries = config.entries_of(config.project_path(folder))
+        if not self.board:
+            raise UserError(f"{folder}: there is a project in it; --board KIND adds a board to it")
+        if self.pair:
+            raise UserError(f"--from: {folder} has its pair, {entries.get('pair')}: leave this option out")
+        pair = pairs.load(config.located(folder, str(entries.get("pair", folder))))
+        return project.add_board(folder, self.board, _bundle(pair, self.board)), pair
+
+
+def _bundle(pair: pairs.Pair, board: str | None) -> bytes | None:
+    """The local model of a pair for boards. UserError, with the reason, where there is none and the board needs one."""
+    from ..model import bundle
+
+    try:
+        return bundle.from_tflite(pair.ldl)
+    except UserError:
+        if board in (None, PI):
+            return None
+        raise
 
 
 class Flash(Reporting):
     examples = (
-        "h2t2 flash mine --board pico_w --port auto   # a project, of h2t2 new",
-        "h2t2 flash --board pico_w --port auto --model ldl.h2m --config config.toml --records samples.bin",
-        "h2t2 flash mine --board esp32 --dry-run   # no board needed",
-        "h2t2 flash --board unix --port ./device --model ldl.h2m --config config.toml --records samples.bin",
-        "h2t2 flash --board unix --port ./device --model mypair/ldl.h2m --config mypair/unix.toml --app app.py",
+        "h2t2 flash porch   # its only board, at the only line",
+        "h2t2 flash porch --board pico_w --port /dev/ttyACM0 --device porch-2   # one of several",
+        "h2t2 flash porch --board esp32 --dry-run   # no board needed",
+        "h2t2 flash porch --board unix --port ./device",
     )
 
-    project: str | None = option(
-        None, "folder of app, configuration, model (h2t2 new)", unset="give --model and --config", positional=True
-    )
-    board: Kind = option(..., "its kind")
+    project: str = option(..., "folder of a project (h2t2 new)", positional=True)
+    board: Kind | None = option(None, "its kind", unset="the project's only one")
     port: str = option("auto", "serial port, pty, socket://host:port, or the unix port's folder", metavar="P")
-    model: str | None = file(None, "the local model's bundle (.h2m)")
-    config: str | None = file(None, "config.toml; a commented one is in firmware/boards/BOARD")
-    records: str | None = file(None, "recorded samples: LDL input and remote tensor, int8, one after the other")
-    app: str | None = file(None, "your own program, sense() and act(decision); needs `pair` in the configuration")
+    device: Device | None = option(None, "name of this one of several boards", unset="as h2t2.toml says")
     replace_app: bool = option(False, "put it and its files over others on the board")
     source: bool = option(False, "copy the runtime as .py: the board compiles it, and needs more memory")
     dry_run: bool = option(False, "say what would be copied and what it takes, and change nothing")
 
     def run(self) -> None:
-        from ..boards import flash
+        from ..boards import flash, project
         from ..model.footprint import on_a_board
 
-        kind = KINDS[self.board]
-        contents = self._contents()
+        loaded = project.load(Path(self.project), self.board or "")
+        kind, contents = KINDS[loaded.board], replace(loaded.contents, mpy=not self.source)
+        if self.device:
+            contents = replace(contents, config=contents.config.model_copy(update={"device": self.device}))
         with progress() as bar:
             task = bar.add_task("checking", total=None)
             report = flash.flash(
@@ -182,33 +217,12 @@ class Flash(Reporting):
         report["model"] = on_a_board(bytes(contents.ldl.blob))
         self.report(report)
         if not self.quiet:
-            self._show(report)
+            self._show(kind, report)
 
-    def _contents(self) -> Contents:
-        """What goes onto the board: a project, or parts that are named one by one."""
-        from ..boards import project
-        from ..fleet import config as board_config
-
-        if self.project:
-            if self.config or self.model or self.app or self.records:
-                options = "--config, --model, --app, --records"
-                raise UserError(f"a project has its own configuration, model and app: leave {options} out")
-            return replace(project.load(Path(self.project)).contents, mpy=not self.source)
-        if not self.config or not self.model:
-            raise UserError("name a project (h2t2 new makes one), or give --model and --config")
-        config = board_config.load(Path(self.config))
-        if self.app:
-            config = config.model_copy(update={"app": str(Path(self.app).resolve())})
-        model = Path(self.model)
-        if not model.is_file():
-            raise UserError(f"{model}: no such file; make one: h2t2 bundle MODEL.tflite")
-        return Contents(model, config, Path(self.records) if self.records else None, mpy=not self.source)
-
-    def _show(self, report: dict[str, Any]) -> None:
+    def _show(self, kind: KindOfBoard, report: dict[str, Any]) -> None:
         from ..boards import flash
         from ..model.footprint import in_words
 
-        kind = KINDS[self.board]
         verb = "would copy" if self.dry_run else "copied"
         title = f"{kind.name}: {verb} {report['copied']} of {len(report['files'])} files, {report['bytes']:,} bytes"
         columns = {"file": "left", "bytes": "right", "changed": "left"}

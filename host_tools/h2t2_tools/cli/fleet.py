@@ -18,8 +18,10 @@ from h2t2.units import q15
 from ..common import prior_file
 from ..common.errors import UserError
 from ..common.fields import Count, Device, ModelNumber, Share, file, option
+from ..common.places import working_in
 from ..common.untrusted import parse_integer
-from ..fleet.config import PATHS, NodeConfig, entries_of, located
+from ..fleet import profile
+from ..fleet.config import PATHS, PI, NodeConfig, entries_of, located, project_path
 from ..fleet.endpoint import Endpoint
 from .options import Connected, Daemon, Reporting, address, words
 from .policy_choice import PolicyChoice
@@ -27,19 +29,22 @@ from .policy_choice import PolicyChoice
 LOG = logging.getLogger(__name__)
 
 LocalPort = Annotated[int, Field(ge=0, le=65535)]
+NODE_FILES = {*PATHS, "ldl", "snapshot"}  # entries of a project that name files of a node on this machine
 TfliteKernels = Literal["reference", "optimised"]
 
 
 class Node(PolicyChoice, NodeConfig, Connected, Daemon):
     examples = (
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
-        "h2t2 node --config /etc/h2t2/config.toml   # what stands there are defaults of these options",
+        "h2t2 node porch --deadline-ms 300   # a project of h2t2 new: its entries are the defaults of these options",
         "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
         "h2t2 node --broker mqtts://broker.lan --ca ca.crt --user kitchen --password-file kitchen.secret --device kitchen",
     )
-    renamed = {"--window": "--in-flight", "--cost": "--offload-cost", "--costs": "--class-costs"}
+    renamed = {"--window": "--in-flight", "--cost": "--offload-cost", "--costs": "--class-costs", "--config": "PROJECT"}
 
-    config: str | None = file(None, "a config.toml; options on the command line override its entries")
+    project: str | None = option(
+        None, "folder of a project; options override its h2t2.toml", unset="none", positional=True, metavar="PROJECT"
+    )
     pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
     ldl: str = file("", "a local model, .tflite or .h2m bundle", unset="the pair's", group="models")
     resolver: Literal["reference", "optimised", "exact"] = option(
@@ -55,15 +60,15 @@ class Node(PolicyChoice, NodeConfig, Connected, Daemon):
 
     @classmethod
     def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
-        """The entries of the file that --config names, whose paths are relative to it."""
-        if "config" not in words:
-            return {}
-        path = Path(words["config"])
-        entries = entries_of(path)
-        for name in PATHS:
-            if isinstance(entries.get(name), str) and entries[name]:
-                entries[name] = located(path.parent, entries[name]) if name == "pair" else str(path.parent / entries[name])
-        return entries
+        """The entries of the project, whose paths are relative to its folder; below them, the profile."""
+        entries: dict[str, Any] = {}
+        if "project" in words:
+            path = project_path(Path(words["project"]))
+            entries = entries_of(path, PI)
+            for name in NODE_FILES & entries.keys():
+                if isinstance(entries[name], str) and entries[name]:
+                    entries[name] = located(path.parent, entries[name]) if name == "pair" else str(path.parent / entries[name])
+        return {**profile.defaults({**entries, **words}), **entries}
 
     @property
     def url(self) -> str:
@@ -81,7 +86,9 @@ class Node(PolicyChoice, NodeConfig, Connected, Daemon):
 
         self.begin_log("node")
         pair, to = self._pair, self.connection()
-        config = self.model_copy(update={**self.corollary_rates(), "pair": str(pair.folder.resolve())})
+        files = {name: getattr(self, name) for name in NODE_FILES if isinstance(getattr(self, name), str)}
+        absolute = {name: os.path.abspath(value) for name, value in files.items() if value}
+        config = self.model_copy(update={**self.corollary_rates(), **absolute, "pair": str(pair.folder.resolve())})
         samples = None
         if not self.app:
             stream = (
@@ -90,10 +97,9 @@ class Node(PolicyChoice, NodeConfig, Connected, Daemon):
                 else pairs.draw_indices(pair, self.samples, self.seed).tolist()
             )
             samples = node.Samples(pair, stream)
-        with node.output(self.out) as out:
-            runner = node.Runner(
-                config, self.ldl or str(pair.ldl), self.resolver, samples=samples, out=out, opener=_opener(self.resolver)
-            )
+        ldl = os.path.abspath(self.ldl or pair.ldl)
+        with node.output(self.out) as out, working_in(Path(self.project or ".")):  # an app reads files as it does on a board
+            runner = node.Runner(config, ldl, self.resolver, samples=samples, out=out, opener=_opener(self.resolver))
             print(json.dumps({"summary": runner.stream(to)}), file=out, flush=True)
 
 

@@ -211,7 +211,7 @@ class Prior(Reporting):
         if not self.quiet:
             samples = f"{len(trace.label):,} labelled samples"
             print(f"{self.out}: how often each of {len(table)} bins holds an event, from {samples}")
-            print(f"prior = {report['prior']}   # for a config.toml")
+            print(f"prior = {report['prior']}   # for an h2t2.toml")
 
 
 class Recommend(Reporting):
@@ -260,7 +260,7 @@ class Recommend(Reporting):
         print(f"{report['chosen']}: {report['why']}")
         for warning in report["warnings"]:
             print(f"beware: {warning}")
-        print(f"picture: {report['figure']}\n\n# for a config.toml\n{recommend.lines(report['config'])}")
+        print(f"picture: {report['figure']}\n\n# for an h2t2.toml\n{recommend.lines(report['config'])}")
 
 
 class Experiment(Reporting):

@@ -11,7 +11,7 @@ from ..common import log
 from ..common.errors import UserError
 from ..common.fields import Options, about, domain, file, help_text, option, reason
 from ..common.untrusted import parse_integer
-from ..fleet import endpoint
+from ..fleet import endpoint, profile
 from .command_line import Argument, Declaration
 from .output import write_json
 
@@ -32,7 +32,12 @@ class Command(Options):
     @classmethod
     def parsed(cls: type[Chosen], words: dict[str, Any]) -> Chosen:
         """The command of these options, name -> text. UserError, naming the option, for a value that it refuses."""
-        return checked(cls, words)
+        return checked(cls, {**cls.configured(words), **words})
+
+    @classmethod
+    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
+        """Options that come from a file or the environment; `words` override them."""
+        return {}
 
     def run(self) -> None:
         """Perform the command."""
@@ -115,11 +120,13 @@ def metavar(name: str, field: FieldInfo) -> Any:
 
 
 def words(command: Command, *without: str) -> list[str]:
-    """The command line that gives a command its options, apart from defaults and those in `without`."""
+    """The command line that gives a command its options, apart from those in `without` and defaults that nobody chose."""
     line: list[str] = []
     for name, field in visible(type(command)).items():
         value = getattr(command, name)
-        if name in without or about(field, "positional") or value is None or value is False or value == field.get_default():
+        if name in without or about(field, "positional") or value is None or value is False:
+            continue
+        if value == field.get_default() and name not in command.model_fields_set:
             continue
         if value is True:
             line.append(flag(name, field))
@@ -157,7 +164,7 @@ class Daemon(Command):
 
 
 class Connected(Command):
-    """A command that is a client of a broker."""
+    """A command that is a client of a broker. The profile says what its options leave open."""
 
     broker: str = option("mqtt://localhost:1883", "MQTT broker, mqtt[s]://HOST[:PORT]", metavar="URL")
     ca: str = file("", "certificate of the authority that signed the broker's", unset="the system's own", group="security")
@@ -168,6 +175,11 @@ class Connected(Command):
     password_file: str = file(
         "", f"its password, readable by its owner alone; or the environment's {endpoint.PASSWORD}", group="security"
     )
+
+    @classmethod
+    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
+        """The profile's broker, CA and user."""
+        return dict(profile.defaults(words))
 
     @property
     def url(self) -> str:

@@ -41,11 +41,6 @@ class PolicyChoice(PolicyConfig, Command):
         command._check_options()
         return command
 
-    @classmethod
-    def configured(cls, words: dict[str, Any]) -> dict[str, Any]:
-        """Options that come from a file; `words` override them."""
-        return {}
-
     def policy_numbers(self) -> dict[str, Any]:
         """People's numbers of the policy."""
         return self.numbers(Path("."), self._pair.info.classes) | self.corollary_rates()

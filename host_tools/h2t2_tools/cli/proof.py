@@ -89,7 +89,7 @@ class Run(Reporting):
         "h2t2 run mine --broker mqtt://broker.lan   # a broker and a remote model of your own",
     )
 
-    project: str = option(..., "folder of app, configuration and model (h2t2 new)", positional=True)
+    project: str = option(..., "folder of a project (h2t2 new)", positional=True)
     board: Literal["unix", "arm32", "pico", "microbit"] = option("unix", "the emulated board")
     broker: str = option("", "a broker that a remote model serves", unset="both are started here", metavar="URL")
     fresh: bool = option(False, "delete what the board learned and wrote in earlier runs")
@@ -108,7 +108,7 @@ class Run(Reporting):
                 print(json.dumps(line), flush=True)
 
         heap = 0 if self.heap == UNLIMITED else KINDS[self.heap].heap
-        report = run.run(project.load(Path(self.project)), self.board, self.broker, self.fresh, show_line, heap)
+        report = run.run(project.load(Path(self.project), self.board, stands_in=True), self.broker, self.fresh, show_line, heap)
         self.report(report)
         if not self.quiet:
             decisions = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())

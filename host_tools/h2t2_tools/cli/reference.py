@@ -27,9 +27,10 @@ Exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect of h2t2, 130 a
 """
 CONFIGURATION = """# Configuration
 
-`make pages` writes this page from the declaration of a node's configuration. The entries stand in a board's `config.toml`,
-which `h2t2 flash` turns into config.json, and in the file that `h2t2 node --config FILE` reads. That command also takes those
-with an option, which overrides the file. Commented templates are in `firmware/boards`.
+`make pages` writes this page from the declaration of a node's configuration. The entries stand in the `h2t2.toml` of a
+project ([Your project](your-project.md)). `h2t2 flash` turns them into a board's config.json, and `h2t2 node` reads them.
+`h2t2 node` also takes those with an option, which overrides the file. `h2t2 new` writes the file with comments, and
+`firmware/boards/h2t2.toml` is an example with a section for each kind of board.
 """
 
 
@@ -66,7 +67,7 @@ def declared() -> str:
 
 
 def configuration() -> str:
-    """docs/configuration.md: every entry of a config.toml."""
+    """docs/configuration.md: every entry of an h2t2.toml."""
     lines = CONFIGURATION.splitlines()
     for title, entries in _groups():
         lines += ["", f"## {title.capitalize()}", "", "| entry | option | meaning |", "|---|---|---|"]

@@ -31,7 +31,7 @@ class Keys(Reporting):
         self.report({"private": str(private), "public": str(public)})
         if not self.quiet:
             print(f"{private}: signs packages; keep it, and a copy of it, where nobody else can read it")
-            entry = f'update_key = "{public.name}" in config.toml, --update-key of h2t2 node'
+            entry = f'update_key = "{public.name}" in h2t2.toml, --update-key of h2t2 node'
             print(f"{public}: devices verify packages with it: {entry}")
 
 

@@ -1,6 +1,6 @@
 """Options as pydantic fields: one declaration holds the default, range, unit and help of an option.
 
-`option()` declares one. The command line, the commented config.toml, the reference pages and the checks read it.
+`option()` declares one. The command line, the commented h2t2.toml, the reference pages and the checks read it.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def option(
         default: its default; `...` for an option that must be given.
         text: what it means, with its unit. The range and the default are added where it is shown.
         unset: what holds where it is not given, if the default does not say so.
-        group: heading under which `--help` and config.toml list it.
+        group: heading under which `--help` and h2t2.toml list it.
         metavar: name of its value in `--help`.
         flag: its name on the command line, if another than the field's; "" for a positional argument.
         settings: `positional`, `repeat` (may be given several times), `const` (value of a bare flag), `hidden` (not on the
-            command line), `example` (value in a commented config.toml), and pydantic's constraints.
+            command line), `example` (value in a commented h2t2.toml), and pydantic's constraints.
     """
     extra: dict[str, Any] = {"unset": unset, "group": group, "metavar": metavar, "flag": flag}
     extra |= {name: settings.pop(name) for name in ("positional", "repeat", "const", "hidden", "example") if name in settings}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +21,11 @@ from h2t2.node.window import Window
 from . import places
 from .errors import UserError, describe_error
 from .finite import check_finite
-from .functions import load_user_function
+from .functions import copy_program, is_user_function, load_user_function
 from .untrusted import parse_json
 
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
+
 
 class RemoteModel(BaseModel):
     """The remote model: its file in the folder (or FILE.py:FUNCTION, or a URL), and its input, which offloads send: the shape
@@ -216,9 +219,14 @@ def shipped_names() -> list[str]:
     return sorted(path.parent.name for path in places.models().glob("*/pair.json"))
 
 
+def folder_of(name: str) -> Path:
+    """The folder of the shipped pair of that name, or the folder that the name is."""
+    return places.models() / name if name in shipped_names() else Path(name)
+
+
 def load(name: str) -> Pair:
     """The shipped pair of that name, or the pair in that folder. UserError, saying what is missing or wrong, otherwise."""
-    folder = places.models() / name if name in shipped_names() else Path(name)
+    folder = folder_of(name)
     try:
         description = parse_json((folder / "pair.json").read_text())
         _check_format(description, folder / "pair.json")
@@ -245,6 +253,43 @@ def _check_format(description: Any, path: Path) -> None:
     if number != FORMAT:
         remedy = "use the version of h2t2-edge that wrote it, or make the pair again: h2t2 pair"
         raise UserError(f"{path}: format {number!r}, this version reads {FORMAT}; {remedy}")
+
+
+def copy_pair(pair: Pair, folder: Path) -> None:
+    """Copy a pair, and all that its models and its encoder read, into a folder, which then needs no other one.
+
+    Args:
+        pair: the pair. Recorded samples, traces and the recipe of its models stay behind.
+        folder: a new folder.
+
+    Raises:
+        UserError: a file that pair.json names is missing.
+    """
+    description = parse_json((pair.folder / "pair.json").read_text())
+    folder.mkdir(parents=True)
+    for name in ("test.npz", "ldl.tflite", "prior.json", "README.md"):
+        if (pair.folder / name).is_file():
+            shutil.copyfile(pair.folder / name, folder / name)
+    remote = description["remote"]
+    for entry, stem in (("model", "rdl"), ("encode", "encode")):
+        text = getattr(pair.info.remote, entry)
+        if text and "://" not in text:
+            remote[entry] = _copied(pair.folder, text, folder, stem)
+    (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def _copied(source: Path, text: str, folder: Path, stem: str) -> str:
+    """The name in `folder` of a copy of a file, or of FILE.py:FUNCTION, that `source` names."""
+    file, colon, function = text.rpartition(":") if is_user_function(text) else (text, "", "")
+    path = source / file
+    name = stem + path.suffix
+    if colon:
+        copy_program(path, folder, name)
+    elif path.is_file():
+        shutil.copyfile(path, folder / name)
+    else:
+        raise UserError(f"{path}: no such file; pair.json names it")
+    return name + colon + function
 
 
 def draw_indices(pair: Pair, samples: int, seed: int) -> np.ndarray:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import h2t2
@@ -38,3 +40,14 @@ def on_device() -> Path:
 def cache() -> Path:
     """Where fetched and built emulators, and what numba compiled, are kept: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"
+
+
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Make a folder the current one, to which relative names of files refer."""
+    former = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(former)

@@ -1,12 +1,13 @@
 """A node's configuration in people's numbers: one declaration per entry.
 
-It generates the options of `h2t2 node`, the commented config.toml of boards and of a Pi, docs/configuration.md and the checks.
-`content()` makes the integers that the runtime starts from; on a board they are config.json.
+It generates the options of `h2t2 node`, the commented h2t2.toml of a project, docs/configuration.md and the checks. `content()`
+makes the integers that the runtime starts from; on a board they are config.json. `load()` reads the h2t2.toml of a project.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,12 +23,29 @@ from ..common import budget, cost_table, durations, matrices, policies, prior_fi
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
-from ..common.fields import Bits, Count, Device, ModelNumber, NotNegative, OneOf, Options, Port, Seed, Share, file, option
+from ..common.fields import (
+    Bits,
+    Count,
+    Device,
+    ModelNumber,
+    NotNegative,
+    OneOf,
+    Options,
+    Port,
+    Seed,
+    Share,
+    about,
+    file,
+    option,
+)
+from . import profile
 from .endpoint import PASSWORD, secret
 
 if TYPE_CHECKING:
     from ..common import pairs
 
+FILE, FORMER = "h2t2.toml", "config.toml"  # of a project, and its former name
+PI = "pi"  # the section of a project that `h2t2 node` reads, on a Pi or another computer
 SECRETS = ("password", "wifi_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
 FILES = ("ca", "cert", "key")
@@ -95,7 +113,8 @@ class PolicyConfig(Options):
             classes: of the pair; 0: as many as class_costs has.
         """
         numbers = {name: getattr(self, name) for name in DEFAULTS if name in PolicyConfig.model_fields}
-        costs, confusion, prior = self.class_costs, self.rdl_confusion, self.prior
+        costs, confusion, prior = self.class_costs or None, self.rdl_confusion or None, self.prior
+        prior = None if prior == "" else prior  # an empty text takes back what stands above a section
         if isinstance(costs, str):
             costs = matrices.read_costs(folder / costs, classes)
         if isinstance(confusion, str):
@@ -106,7 +125,7 @@ class PolicyConfig(Options):
 
 
 class NodeConfig(PolicyConfig):
-    """The entries of a config.toml. Those that only a board has are hidden from the command line."""
+    """The entries of an h2t2.toml. Those that only a board has are hidden from the command line."""
 
     device: Device = option("node", "name in the topics h2t2/2/DEVICE/...", group=NETWORK)
     broker: str = option("localhost", "MQTT broker: its host, or mqtt[s]://HOST[:PORT]", group=NETWORK, metavar="URL")
@@ -367,18 +386,18 @@ DERIVED = {*PATHS, "every", "sleep", "budget", "hold", "update_most", "update_ap
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 
-def described(about: pairs.PairInfo) -> dict[str, Any]:
+def described(info: pairs.PairInfo) -> dict[str, Any]:
     """The entries that a pair describes."""
     entries = {
-        "event": about.event_output("ldl"),
-        "remote_shape": about.remote.shape,
-        "remote_dtype": about.remote.dtype,
-        "remote_media": about.remote.media,
-        "remote_limit": about.remote.limit,
-        "model_id": about.model_id,
-        "beta": about.beta,
+        "event": info.event_output("ldl"),
+        "remote_shape": info.remote.shape,
+        "remote_dtype": info.remote.dtype,
+        "remote_media": info.remote.media,
+        "remote_limit": info.remote.limit,
+        "model_id": info.model_id,
+        "beta": info.beta,
     }
-    return {**entries, "class_costs": about.costs} if about.costs else entries
+    return {**entries, "class_costs": info.costs} if info.costs else entries
 
 
 def located(folder: Path, pair: str) -> str:
@@ -386,29 +405,98 @@ def located(folder: Path, pair: str) -> str:
     return str(folder / pair) if (folder / pair).exists() else pair
 
 
-def entries_of(path: Path) -> dict[str, Any]:
-    """The entries of a config.toml, not yet checked, with the secrets of the environment.
+NETWORK_ENTRIES = tuple(
+    name for name, field in NodeConfig.model_fields.items() if about(field, "group") == NETWORK and name != "device"
+)
+
+
+def project_path(folder: Path) -> Path:
+    """The configuration of a project. UserError, with a remedy, for a folder without one."""
+    path = folder / FILE
+    if path.is_file():
+        return path
+    if (folder / FORMER).is_file():
+        raise UserError(
+            f"{folder / FORMER}: this file is called {FILE} now, and has the same entries: mv {folder / FORMER} {path}"
+        )
+    raise UserError(f"{folder}: no {FILE} in it: not a project; h2t2 new makes one")
+
+
+def sections(path: Path) -> list[str]:
+    """The boards that an h2t2.toml has a section for, in their order."""
+    return [*_tables(path, toml.read_entries(path))]
+
+
+def entries_of(path: Path, board: str = "", network: bool = True) -> dict[str, Any]:
+    """The entries of an h2t2.toml, not yet checked, with the secrets of the environment.
+
+    Args:
+        path: the file.
+        board: the section [boards.NAME] whose entries override the others.
+        network: False for a board without a network: entries about one are left out, unless they stand in its section.
 
     Raises:
         UserError: the file cannot be read, or has an entry that is unknown or was renamed.
     """
     entries = toml.read_entries(path)
-    for name in entries:
-        if name in RENAMED:
-            raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now")
-        if name not in {*NodeConfig.model_fields, "home_assistant"} - {"folder"}:
-            raise UserError(f"{path}: {name}: there is no such entry")
-    if any(isinstance(entries.get(name), str) and entries[name] for name in SECRETS):
+    tables = _tables(path, entries)
+    entries.pop("boards", None)
+    for table in (entries, *tables.values()):
+        _check_names(path, table)
+    if any(isinstance(table.get(name), str) and table[name] for table in (entries, *tables.values()) for name in SECRETS):
         secret(path, f"; or leave it out of there and set {' or '.join(ENVIRONMENT.values())}")
-    entries |= {name: os.environ[variable] for name, variable in ENVIRONMENT.items() if os.environ.get(variable)}
+    if not network:
+        entries = {name: value for name, value in entries.items() if name not in NETWORK_ENTRIES}
+    entries |= tables.get(board, {})
+    for name, variable in ENVIRONMENT.items() if network else ():
+        if os.environ.get(variable) and not entries.get(name):
+            entries[name] = os.environ[variable]
     if isinstance(entries.get("offload_cost"), str):
         entries["offload_cost"] = str(path.parent / entries["offload_cost"])
     return entries
 
 
-def load(path: Path) -> NodeConfig:
-    """The configuration in a .toml file. UserError naming the entry that is wrong; a secret's value is never in it."""
-    entries = entries_of(path)
+def _tables(path: Path, entries: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The sections of boards."""
+    tables = entries.get("boards", {})
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise UserError(f"{path}: boards: want a section for each board, such as [boards.pico_w]")
+    return tables
+
+
+def _check_names(path: Path, entries: dict[str, Any]) -> None:
+    for name in entries:
+        if name in RENAMED:
+            raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now")
+        if name not in {*NodeConfig.model_fields, "home_assistant"} - {"folder"}:
+            raise UserError(f"{path}: {name}: there is no such entry")
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    """The files that an h2t2.toml names, for any board."""
+    entries = toml.read_entries(path)
+    for table in (entries, *_tables(path, entries).values()):
+        for name in (*PATHS, "records"):
+            if isinstance(table.get(name), str) and table[name]:
+                yield path.parent / table[name]
+
+
+def load(path: Path, board: str = "", network: bool = True) -> NodeConfig:
+    """The configuration in an h2t2.toml; what it leaves out of the broker, the profile says.
+
+    Args:
+        path, board, network: as entries_of().
+
+    Raises:
+        UserError: an entry is wrong. The message names it, and never a secret's value.
+    """
+    entries = entries_of(path, board, network)
+    if network:
+        usual = profile.defaults(entries)
+        password_file = usual.pop("password_file", "")
+        if password_file and not entries.get("password"):
+            entries["password"] = secret(Path(password_file)).read_text().strip()
+        entries = {**usual, **entries}
     pair = entries.get("pair")
     if isinstance(pair, str) and pair and not {"remote_shape", "model_id"} <= entries.keys():
         from ..common import pairs

@@ -1,132 +1,129 @@
-"""The commented config.toml of a board or a Pi, from the declaration of a node's configuration. `make pages` writes them."""
+"""The commented h2t2.toml of a project, and the section of a board in it, from the declaration of a node's configuration.
+
+`make pages` writes an example with every section, firmware/boards/h2t2.toml.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic.fields import FieldInfo
 
 from ..common import places
 from ..common.cost_table import CostTable
 from ..common.fields import about, default_text, domain
-from .config import NodeConfig, described
-
-if TYPE_CHECKING:
-    from ..common import pairs
+from .config import FILE, NETWORK_ENTRIES, NodeConfig
 
 TITLES = {"network": "the network", "models": "the models", "policy": "the policy", "operation": "in operation"}
-COLUMN = 27  # where comments begin
+COLUMN = 29  # where comments begin
+HEADER = """{name}: a project of H2T2 Edge. `h2t2 run`, `h2t2 node` and `h2t2 flash` read it.
+Paths are relative to this folder. A line such as `# bits = 4` shows a default: delete the # and change it.
+A section [boards.NAME] is for one board; its entries override those above it. `h2t2 new FOLDER --board NAME` adds one."""
 WIFI = {"wifi_name", "wifi_password", "wifi_power_save"}
-NETWORK = {name for name, field in NodeConfig.model_fields.items() if about(field, "group") == "network"} - {"device"}
-BOARD_ONLY = {name for name, field in NodeConfig.model_fields.items() if about(field, "hidden")}
-EXAMPLE = {"event": 1, "remote_shape": [30], "model_id": 1, "beta": 0.2}  # breast_cancer's
-MICROBIT = (
-    "device", "event", "remote_shape", "model_id", "records", "pair", "policy", "bits", "beta", "delta_fp", "delta_fn", "eta",
-    "epsilon", "feedback", "exploration", "seed", "deadline_ms", "snapshot", "snapshot_every",
-)  # fmt: skip
-FLASHED = "`h2t2 flash` copies it to the board as config.json, in integers. Only remote_shape and model_id must stand here."
+PAIR = {"event", "model_id", "remote_shape", "remote_dtype", "remote_media", "remote_limit"}  # what a pair describes
+OF_BOARDS = {name for name, field in NodeConfig.model_fields.items() if about(field, "hidden")} - PAIR - {"password", "folder"}
+SECTION = (*(name for name in NodeConfig.model_fields if name in OF_BOARDS), "ldl")
+MICROBIT = ("app", "records", "prior", "policy", "exploration", "deadline_ms", "snapshot")
 
 
 @dataclass(frozen=True)
-class Template:
-    """What the config.toml of a kind of board says.
+class Section:
+    """The section of a kind of board.
 
     Attributes:
-        header: its first lines.
+        title: its first line.
         entries: values that are not the defaults.
-        absent: entries that are of no use there.
+        names: the entries that it shows, commented out where `entries` has none.
         notes: what to add to the comment of an entry.
     """
 
-    header: str
+    title: str
     entries: dict[str, Any]
-    absent: set[str] = field(default_factory=set)
+    names: tuple[str, ...]
     notes: dict[str, str] = field(default_factory=dict)
 
 
-NETWORKED = {"broker": "192.168.1.10", "wifi_name": "network", "watchdog_ms": 8000}
-TEMPLATES = {
-    "unix": Template(f"MicroPython's unix port: {FLASHED}", {"device": "unix-1"}, WIFI),
-    "esp32": Template(f"ESP32: {FLASHED}", {"device": "esp32-1", **NETWORKED}),
-    "pico_w": Template(
-        f"Raspberry Pi Pico W and Pico 2 W: {FLASHED}",
-        {"device": "pico-1", **NETWORKED},
-        notes={"watchdog_ms": "at most 8388, on a Pico 2 W 16777"},
+NETWORKED = {"wifi_name": "network", "watchdog_ms": 8000}
+WITHOUT_NETWORK = tuple(name for name in SECTION if name not in NETWORK_ENTRIES)
+SECTIONS = {
+    "unix": Section("MicroPython's unix port", {}, tuple(name for name in SECTION if name not in WIFI)),
+    "esp32": Section("ESP32", NETWORKED, SECTION),
+    "pico_w": Section(
+        "Raspberry Pi Pico W and Pico 2 W", NETWORKED, SECTION, {"watchdog_ms": "at most 8388, on a Pico 2 W 16777"}
     ),
-    "pico": Template(
-        "Raspberry Pi Pico, and any other board with MicroPython's rp2 port, at a USB line: it has no network, `h2t2 gateway` "
-        f"relays.\n{FLASHED}",
-        {"device": "pico-1", "watchdog_ms": 8000},
-        NETWORK | {"report_decisions"},
+    "pico": Section(
+        "Raspberry Pi Pico, and any other board with MicroPython's rp2 port, at a USB line: `h2t2 gateway` knows the broker",
+        {"watchdog_ms": 8000},
+        WITHOUT_NETWORK,
         {"watchdog_ms": "at most 8388, on a Pico 2 16777"},
     ),
-    "microbit": Template(
-        "BBC micro:bit: `h2t2 flash` builds its program from this. It has no network; `h2t2 gateway` knows the broker.",
-        {"device": "microbit-1", "policy": "h2t2", "exploration": "epsilon"},
-        NodeConfig.model_fields.keys() - {*MICROBIT},
+    "microbit": Section(
+        "BBC micro:bit: it has no room for an app and replays recorded samples; `h2t2 gateway` knows the broker",
+        {"app": "", "records": "samples.bin", "prior": "", "policy": "h2t2", "exploration": "epsilon"},
+        MICROBIT,
         {
-            "policy": "the only one here", "bits": "the only number here", "exploration": "the only one here",
-            "eta": "here at most 4", "epsilon": "here from 1/128 on", "snapshot": "in two files here, learned0 and learned1",
+            "app": "none here", "prior": "none here", "policy": "the only one here", "exploration": "the only one here",
+            "snapshot": "in two files here, learned0 and learned1",
         },
     ),
-    "pi": Template(
-        "Raspberry Pi, or any computer: h2t2 node --config FILE. Options of that command override these entries.",
-        {
-            "device": "pi-1", "pair": "pair", "app": "app.py", "every": "2s", "snapshot": "/var/lib/h2t2/node", "hold": 256,
-        },
-        BOARD_ONLY | {"event", "model_id", "ldl"},
+    "pi": Section(
+        "Raspberry Pi, or any computer: `h2t2 node FOLDER`",
+        {"snapshot": "/var/lib/h2t2/node", "hold": 256},
+        ("snapshot", "hold"),
     ),
 }  # fmt: skip
 
 
-def render(board: str, info: pairs.PairInfo | None = None, entries: dict[str, Any] | None = None) -> str:
-    """The text of a config.toml.
+def render(name: str, entries: dict[str, Any]) -> str:
+    """The text of an h2t2.toml without sections.
 
     Args:
-        board: a name of TEMPLATES.
-        info: the pair that it is for; None: an example.
-        entries: a user's own values; those that the board does not have are left out.
+        name: the project's.
+        entries: what it says; every other entry is shown with its default.
     """
-    template = TEMPLATES[board]
-    values = {
-        **({} if "pair" in template.entries else EXAMPLE),
-        **template.entries,
-        **(described(info) if info else {}),
-        **(entries or {}),
-    }
-    lines = [f"# {line}" for line in template.header.splitlines()]
+    lines = [f"# {line}" for line in HEADER.format(name=name).splitlines()]
+    shown = NodeConfig.model_fields.keys() - {*SECTION, *PAIR} | entries.keys()
     for group, title in TITLES.items():
         fields = {name: field for name, field in NodeConfig.model_fields.items() if about(field, "group") == group}
-        rows = [_line(name, field, values, template) for name, field in fields.items() if name not in template.absent]
+        rows = [_line(name, field, entries) for name, field in fields.items() if name in shown]
         lines += ["", f"# {title}", *rows]
-    if "offload_cost" not in template.absent:
-        lines += [
-            "",
-            "# beta measured from what offloads cost, in place of `beta`: give one scale at least",
-            "# [offload_cost]",
-        ]
-        for name, field in CostTable.model_fields.items():
-            lines.append(_padded(f"# {name} = {about(field, 'example')}", str(field.description)))
+    lines += ["", "# beta measured from what offloads cost, in place of `beta`: give one scale at least", "# [offload_cost]"]
+    for name, field_info in CostTable.model_fields.items():
+        lines.append(_padded(f"# {name} = {about(field_info, 'example')}", str(field_info.description)))
     return "\n".join(lines) + "\n"
 
 
-def _line(name: str, field: FieldInfo, values: dict[str, Any], template: Template) -> str:
-    """An entry with its comment; commented out where it has neither a value nor a default."""
-    example, value = about(field, "example"), values.get(name, field.default)
+def section(board: str, like: str = "", entries: dict[str, Any] | None = None) -> str:
+    """The text of the section of a board.
+
+    Args:
+        board: its name.
+        like: the kind of SECTIONS that it resembles, if another.
+        entries: what it says beside the entries of its kind.
+    """
+    chosen = SECTIONS[like or board]
+    values = {**(entries or {}), **chosen.entries}
+    names = dict.fromkeys((*values, *chosen.names))
+    fields = {name: NodeConfig.model_fields[name] for name in names if name in NodeConfig.model_fields}
+    rows = [_line(name, field, values, chosen.notes) for name, field in fields.items()]
+    return "\n".join(["", f"# {chosen.title}", f"[boards.{board}]", *rows]) + "\n"
+
+
+def _line(name: str, field: FieldInfo, values: dict[str, Any], notes: dict[str, str] | None = None) -> str:
+    """An entry with its comment; commented out where it has no value of its own."""
     if name == "offload_cost":
-        return "# offload_cost: the table at the end"
-    unset = about(field, "unset")
-    if value in (None, "") and example:
-        entry = f"# {name} = {json.dumps(example)}"
-    else:  # a default must not override what the pair says
-        entry = f"{'# ' if unset and value and name not in values else ''}{name} = {json.dumps(value)}"
-    empty = f"empty: {unset}" if unset and field.default == "" else unset
-    notes = [domain(field).text, empty or (default_text(field) if value != field.default else "")]
-    if name in template.notes:
-        notes.append(template.notes[name])
-    text = "; ".join(note for note in notes if note)
+        return "# offload_cost: the table at the end of these entries"
+    example, unset = about(field, "example"), about(field, "unset")
+    default = field.get_default() if not field.is_required() else None
+    if name in values:
+        entry = f"{name} = {json.dumps(values[name])}"
+    else:
+        entry = f"# {name} = {json.dumps(default if default not in (None, '') else example or '')}"
+    empty = f"empty: {unset}" if unset and default == "" else unset
+    texts = [domain(field).text, empty or (default_text(field) if name in values and values[name] != default else "")]
+    text = "; ".join(text for text in (*texts, (notes or {}).get(name)) if text)
     return _padded(entry, f"{field.description} ({text})" if text else str(field.description))
 
 
@@ -134,6 +131,11 @@ def _padded(entry: str, comment: str) -> str:
     return f"{entry}  ".ljust(COLUMN) + f"# {comment}"
 
 
+def example() -> str:
+    """An h2t2.toml with a section for each kind of board."""
+    shared = render("porch", {"device": "porch", "pair": "pair", "app": "app.py"})
+    return shared + "".join(section(board) for board in SECTIONS)
+
+
 if __name__ == "__main__":
-    for name in TEMPLATES:
-        (places.boards() / name / "config.toml").write_text(render(name))
+    (places.boards() / FILE).write_text(example())

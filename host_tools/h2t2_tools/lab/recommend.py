@@ -222,5 +222,5 @@ def _baseline_warnings(chosen: Candidate, cost: dict[str, float]) -> list[str]:
 
 
 def lines(config: dict[str, Any]) -> str:
-    """Return a configuration as lines of a config.toml."""
+    """Return a configuration as lines of an h2t2.toml."""
     return "\n".join(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}" for name, value in config.items())

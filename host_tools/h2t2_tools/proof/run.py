@@ -17,11 +17,12 @@ from ..boards import flash, gateway
 from ..boards.emulators import built, catalogue, drive
 from ..boards.emulators.microbit import Microbit
 from ..boards.emulators.pico import Pico
-from ..boards.kinds import KINDS, NETWORK, Contents
+from ..boards.kinds import KINDS, Contents
 from ..boards.project import Project
 from ..common import pairs
 from ..common.errors import Failure, UserError
 from ..fleet import broker
+from ..fleet.config import NETWORK_ENTRIES, located
 from ..fleet.endpoint import Endpoint
 from .children import serving
 from .verdict import AGAIN, Verdict
@@ -36,12 +37,11 @@ Show = Callable[[dict[str, Any]], None]
 Hear = Callable[[str], None]
 
 
-def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: int = KINDS["pico_w"].heap) -> dict[str, Any]:
+def run(project: Project, url: str, fresh: bool, show: Show, heap: int = KINDS["pico_w"].heap) -> dict[str, Any]:
     """Run a project to the end of its samples, or to Ctrl-C.
 
     Args:
-        project: to run.
-        board: of EMULATED.
+        project: to run, for a board of EMULATED.
         url: a broker with a remote model behind it; "": both are started.
         fresh: delete the files of earlier runs, which a board otherwise finds.
         show: called with every decision, as the board reports it.
@@ -54,9 +54,9 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: i
         UserError: the emulator is missing; the text says how to get it.
         Failure: the board does not come to the end of its samples.
     """
-    config = project.contents.config
+    config, board = project.contents.config, project.board
     if board == "microbit" and project.contents.records is None:
-        raise UserError("the micro:bit has no room for an app: h2t2 new --board microbit makes a project with recorded samples")
+        raise UserError('the micro:bit has no room for an app: set app = "" in its section, and put samples.bin beside it')
     reason = EMULATED[board].missing()
     if reason:
         raise UserError(f"{board}: {reason}")
@@ -73,7 +73,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: i
         if not url:
             if not config.pair:
                 raise UserError(f"{project.folder}: its configuration names no `pair` to serve the remote model of: --broker")
-            pair = pairs.load(str(config.folder / config.pair))
+            pair = pairs.load(located(config.folder, config.pair))
             url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
             stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
         host, port = broker.parse(url)
@@ -83,7 +83,7 @@ def run(project: Project, board: str, url: str, fresh: bool, show: Show, heap: i
         if board == "microbit":
             summary = _microbit(contents, Endpoint(host, port), decided)
         elif board == "pico":
-            explicit = config.model_dump(exclude_unset=True, exclude={*NETWORK})
+            explicit = config.model_dump(exclude_unset=True, exclude={*NETWORK_ENTRIES})
             serial = type(config)(**explicit, folder=config.folder)
             summary = _pico(replace(contents, config=serial), Endpoint(host, port), device / FLASH, decided, verdict.hear)
         else:

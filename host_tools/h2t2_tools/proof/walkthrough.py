@@ -66,18 +66,23 @@ def page() -> str:
             "## 3. Run it, without a board",
             _transcript("h2t2 run porch", folder),
             f"The lamp was switched {len((folder / 'porch/run-unix/lamp.txt').read_text().split())} times, once a sample.",
-            "## 4. What a board would need",
-            _transcript("h2t2 new shed --from mypair --board pico_w", folder),
+            "## 4. A board",
+            _transcript("h2t2 new porch --board pico_w", folder),
+            "`porch/h2t2.toml` now ends with a section of that board:",
         ]
-        config = folder / "shed/config.toml"
+        config = folder / "porch/h2t2.toml"
         config.write_text(config.read_text().replace('wifi_name = "network"', 'wifi_name = "home"'))
+        section = config.read_text().partition("[boards.pico_w]\n")[2].splitlines()
+        chosen = "\n".join(line.partition("  #")[0].rstrip() for line in section if not line.startswith("#"))
         parts += [
-            "With the network's name in `shed/config.toml`:",
-            _transcript("h2t2 flash shed --board pico_w --dry-run", folder),
+            f"```toml\n[boards.pico_w]\n{chosen}\n```",
+            "With the network's name in it, this is what the board needs:",
+            _transcript("h2t2 flash porch --dry-run", folder),
             "## 5. Put it on",
-            "```sh\nh2t2 flash shed --board pico_w\n```",
-            "and the remote model where the broker is: `h2t2 rdl --pair mypair --broker mqtt://localhost`.",
-            "Next: [Your model](your-model.md), [Your sensor](your-sensor.md), [Your board](your-board.md).",
+            "```sh\nh2t2 flash porch\n```",
+            "and the remote model where the broker is: `h2t2 rdl --pair porch/pair --broker mqtt://localhost`.",
+            "Next: [Your project](your-project.md), [Your model](your-model.md), [Your sensor](your-sensor.md), "
+            "[Your board](your-board.md).",
         ]
         return "\n\n".join(parts).replace(name, ".") + "\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import numpy as np
 from h2t2.link import wire
 
 from ...common.errors import UserError
-from ...common.functions import is_user_function, load_user_function
+from ...common.functions import copy_program, is_user_function, load_user_function, needed_files
 from ...common.pairs import InputScaling, PictureSpec
+from ...common.places import working_in
 from ...fleet.rdl import models
 from .int8_model import Int8Input, PairModel, per_number
 from .samples import PairSamples
 
+# files of a pair that are not its models'
+RESERVED = ("pair.json", "test.npz", "trace.npz", "prior.json", "ldl.tflite", "ldl.h2m", "samples.bin", "README.md")
 WIDEST_RATIO = 8.0  # of two numbers' ranges; above it each number is scaled by itself
 
 
@@ -67,6 +71,12 @@ def served_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload)
     int8 spans the range of the samples in `samples.fit`. UserError for a model that does not exist, or gives no scores.
     """
     file, kind = _place(rdl, folder)
+    with tempfile.TemporaryDirectory() as elsewhere, working_in(Path(elsewhere)):  # a function's files are copied, or it fails
+        return _evaluated(rdl, file, kind, folder, samples, payload)
+
+
+def _evaluated(rdl: str, file: str, kind: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
+    """A remote model in the folder, run on the test samples."""
     path = file if models.is_url(rdl) else str(folder / file)
     shape = models.load(models.Source(path)).shape
     shaped = samples if shape is None else samples.shaped(shape, rdl)
@@ -98,10 +108,17 @@ def _place(rdl: str, folder: Path) -> tuple[str, str]:
 
 
 def _copy(path: Path, folder: Path, stem: str) -> str:
-    """The name of a copy of the file in the folder."""
+    """The name of a copy of the file in the folder. What a Python file reads is copied along."""
+    name = f"{stem}{path.suffix}"
+    if path.suffix == ".py":
+        own = [str(file) for file in needed_files(path) if str(file.relative_to(path.parent)) in RESERVED]
+        if own:
+            raise UserError(f"{path}: reads {own[0]}, whose name is that of a pair's own file: give that file another name")
+        copy_program(path, folder, name)
+        return name
     if not path.is_file():
         raise UserError(f"{path}: no such file")
-    return shutil.copyfile(path, folder / f"{stem}{path.suffix}").name
+    return shutil.copyfile(path, folder / name).name
 
 
 def _scores(model: models.Model, x: models.Batch, name: str, shape: tuple[int, ...]) -> np.ndarray:

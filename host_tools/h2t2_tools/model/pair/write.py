@@ -1,4 +1,4 @@
-"""Writes what the folder of a pair holds beside its models: description, samples, trace, boards' files, README."""
+"""Writes what the folder of a pair holds beside its models: description, samples, trace, bundle, README."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl.bundle import Int8Model
-
 from ...common import pairs, prior_file
-from ...common.dense import dense_only
 from ...common.pairs import Pair, PairInfo
 from ...common.policies import DEFAULTS
-from ...fleet import template
 from ...lab import prior, traces
 from ...lab.scoring import confusion
 from .. import bundle
@@ -23,7 +19,6 @@ from .int8_model import PairModel
 from .readme import markdown
 from .samples import PairSamples
 
-BOARDS = ("unix", "esp32", "pico", "pico_w", "microbit")
 RECORDS = 1000  # samples in samples.bin, at most
 # of `remote` in pair.json: always; of raw bytes as well; other entries where they differ from their default
 INPUT, RAW = ("model", "floats", "shape", "scale", "zero_point"), ("dtype", "media", "encode")
@@ -127,17 +122,11 @@ def _write_samples(pair: Pair, ldl: PairModel, rdl: PairModel) -> list[str]:
 
 
 def _write_for_boards(pair: Pair, ldl: PairModel) -> list[str]:
-    """The bundle, recorded samples and a configuration a board: names of the files."""
+    """The bundle and recorded samples: names of the files."""
     folder, info = pair.folder, pair.info
     (folder / "ldl.h2m").write_bytes(bundle.from_tflite(pair.ldl))
     files = ["ldl.h2m"]
     if info.remote.dtype != "raw":  # records are all of one size
         (folder / "samples.bin").write_bytes(pairs.board_samples(pair, ldl.input.scale, ldl.input.zero_point, RECORDS))
         files.append("samples.bin")
-    entries = {"pair": "."} if info.costs else {"pair": ".", "prior": "prior.json"}
-    # the micro:bit decides between two classes, runs dense layers only, and sends its recorded int8
-    small = not info.costs and info.remote.dtype == "int8" and dense_only(Int8Model((folder / "ldl.h2m").read_bytes(), 0))
-    for board in BOARDS if small else BOARDS[:-1]:
-        (folder / f"{board}.toml").write_text(template.render(board, info, entries))
-        files.append(f"{board}.toml")
     return files

@@ -1,0 +1,96 @@
+"""The profile: what ~/.config/h2t2.toml and the environment say of the broker, and what overrides them."""
+
+import pytest
+
+from h2t2_tools.cli.execute import parsed
+from h2t2_tools.cli.main import main
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import config, profile
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder of configurations with a profile, and a project without a broker."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    profile.path().write_text('broker = "mqtts://broker.lan"\nca = "ca.crt"\nuser = "ann"\n')
+    (tmp_path / "porch").mkdir()
+    (tmp_path / "porch/h2t2.toml").write_text('device = "porch"\npair = "breast_cancer"\n')
+    return tmp_path
+
+
+def test_the_order_is_command_line_project_environment_profile_default(home, monkeypatch):
+    porch = home / "porch/h2t2.toml"
+
+    def users(*words):
+        return parsed(["node", str(porch.parent), *words]).user, config.load(porch, network=True).user
+
+    monkeypatch.setattr(config.NodeConfig, "certificates", lambda _: {})
+    assert users() == ("ann", "ann")
+    monkeypatch.setenv("H2T2_USER", "bob")
+    assert users() == ("bob", "bob")
+    with porch.open("a") as file:
+        file.write('user = "carl"\n')
+    assert users() == ("carl", "carl")
+    assert users("--user", "dora") == ("dora", "carl")
+    profile.path().unlink()
+    monkeypatch.delenv("H2T2_USER")
+    porch.write_text('pair = "breast_cancer"\n')
+    assert users() == ("", "")
+
+
+def test_commands_that_connect_take_the_profile(home):
+    rdl = parsed(["rdl"])
+    assert (rdl.broker, rdl.ca, rdl.user) == ("mqtts://broker.lan", str(home / "ca.crt"), "ann")
+    plain = parsed(["rdl", "--broker", "mqtt://localhost:1883"])
+    assert (plain.broker, plain.ca, plain.user) == ("mqtt://localhost:1883", "", "ann")
+    node = parsed(["node", str(home / "porch")])
+    assert (node.url, node.ca) == ("mqtts://broker.lan", str(home / "ca.crt"))
+    assert parsed(["run", str(home / "porch")]).broker == ""
+
+
+def test_a_worker_of_several_gets_the_broker_that_was_chosen(home):
+    from h2t2_tools.cli.options import words
+
+    chosen = parsed(["rdl", "--broker", "mqtt://localhost:1883"])
+    assert "--broker=mqtt://localhost:1883" in words(chosen)
+    assert parsed(["rdl", *words(chosen)]).url == "mqtt://localhost:1883"
+
+
+def test_a_password_goes_with_its_user(home, monkeypatch):
+    (home / "secret").write_text("hidden-word\n")
+    (home / "secret").chmod(0o600)
+    with profile.path().open("a") as file:
+        file.write('password_file = "secret"\n')
+    monkeypatch.setattr(config.NodeConfig, "certificates", lambda _: {})
+    porch = home / "porch/h2t2.toml"
+    assert config.load(porch).content()["password"] == "hidden-word"
+    assert parsed(["rdl"]).password_file == str(home / "secret")
+    assert parsed(["rdl", "--user", "bob"]).password_file == ""
+    with porch.open("a") as file:
+        file.write('user = "bob"\n')
+    assert "password" not in config.load(porch).content()
+
+
+def test_a_board_without_a_network_ignores_it(home):
+    serial = config.load(home / "porch/h2t2.toml", network=False)
+    assert (serial.user, serial.broker) == ("", "localhost")
+
+
+@pytest.mark.parametrize(
+    "text, why",
+    [
+        ('broker = "broker.lan"\n', "h2t2.toml: broker 'broker.lan': broker broker.lan: want mqtt://host"),
+        ("colour = 1\n", "h2t2.toml: colour: "),
+    ],
+)
+def test_a_wrong_profile_is_refused_by_its_name(home, capsys, text, why):
+    profile.path().write_text(text)
+    assert main(["rdl"]) == 2
+    error = capsys.readouterr().err
+    assert why in error and str(home) in error and error.count("\n") == 1
+
+
+def test_a_wrong_variable_is_refused_by_its_name(home, monkeypatch):
+    monkeypatch.setenv("H2T2_BROKER", "ftp://broker.lan")
+    with pytest.raises(UserError, match=r"\$H2T2_BROKER: broker"):
+        profile.read()
