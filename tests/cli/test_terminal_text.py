@@ -1,20 +1,24 @@
 """Text of devices on an operator's terminal: shown as text, whatever it looks like."""
 
+import io
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 import threading
 
 import pytest
+from rich.console import Console
 from states import state
 from support import mosquitto, until
 
 from h2t2.cpython.mqtt_session import make_client
 from h2t2.link import wire
-from h2t2_tools.cli.output import progress, show
+from h2t2_tools.cli.output import fitted, progress, renderable, show, show_next
 from h2t2_tools.common.report import Table
+from h2t2_tools.fleet.monitoring import report as monitoring
 
 H2T2 = [sys.executable, "-m", "h2t2_tools"]
 NAME = "[red]kitchen"  # Mosquitto takes no topic with control characters
@@ -29,16 +33,83 @@ def test_tables_and_lines_show_markup_and_escape_sequences(capsys):
         assert text in out
 
 
+WIDE = Table(
+    "devices",
+    {"device": "left", "policy": "left", "cost": "right", "alarms": "left"},
+    [["kitchen", "adaptive", "0.125", "clock, sensor"], ["hall", "h2t2", "0.25", "-"]],
+    ("policy", "alarms"),
+)
+
+
+@pytest.mark.parametrize("width, hidden", [(80, []), (40, ["policy"]), (30, ["policy", "alarms"]), (10, ["policy", "alarms"])])
+def test_a_table_loses_optional_columns_until_it_fits(width, hidden):
+    table, names = fitted(WIDE, width)
+    assert names == hidden and [*table.columns] == [name for name in WIDE.columns if name not in hidden]
+    assert [len(row) for row in table.rows] == [len(table.columns)] * 2
+
+
+@pytest.mark.parametrize("width", [80, 40, 30, 16])
+def test_a_drawn_table_fits_and_says_what_it_does_not_show(width):
+    drawn = drawn_at(width, lambda console: console.print(renderable(WIDE, width)))
+    assert max(map(len, drawn.splitlines())) <= width
+    hidden = fitted(WIDE, width)[1]
+    assert all(name in drawn for name in hidden) and ("--json" in drawn) == bool(hidden)
+    for text in ("kitchen", "0.125", "hall"):
+        assert width == 16 or text in drawn
+
+
+def test_optional_columns_exist():
+    """A column that a table does not have would never go."""
+    assert {*monitoring.OPTIONAL} < {*monitoring.COLUMNS} and {*monitoring.WORKER_OPTIONAL} < {*monitoring.WORKER_COLUMNS}
+
+
+def test_a_fleet_s_table_fits_80_columns():
+    cells = ["living-room", "for 12 min", "12345", "adaptive", "0.3 0.7 1", "0.017", "34%", "0%", "0.123", "0.456", "1 remote",
+             "123.4 J", "clock"]  # fmt: skip
+    table, _ = fitted(Table("fleet", monitoring.COLUMNS, [cells], monitoring.OPTIONAL), 80)
+    assert {"device", "online", "cost", "alarms"} <= table.columns.keys()
+    assert max(map(len, drawn_at(80, lambda console: console.print(renderable(table, 80))).splitlines())) <= 80
+
+
+def test_a_pipe_gets_plain_text_with_every_column(capsys):
+    show([WIDE])
+    assert capsys.readouterr().out == (
+        "devices\n"
+        "device   policy     cost  alarms\n"
+        "kitchen  adaptive  0.125  clock, sensor\n"
+        "hall     h2t2       0.25  -\n"
+    )  # fmt: skip
+
+
+def test_next_commands_are_lines_that_a_shell_reads(capsys):
+    words = ["h2t2", "run", "my $HOME/it's"]
+    show_next({"try it": words})
+    title, command = capsys.readouterr().out.splitlines()
+    assert shlex.split(command) == words and title == "next, try it:"
+
+
+@pytest.mark.parametrize("width", [80, 40, 24, 12])
+def test_a_progress_bar_keeps_its_numbers(width, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress() as bar:
+        bar.update(bar.add_task("a long description of what the command does now", total=200), completed=50)
+        drawn = drawn_at(width, lambda console: console.print(bar.get_renderable()))
+    assert " 25%" in drawn and max(map(len, drawn.splitlines())) <= width
+
+
+def drawn_at(width, draw):
+    """What a console of that width shows."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    draw(console)
+    return console.file.getvalue()
+
+
 def test_a_progress_bar_shows_markup(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with progress() as bar:
         task = bar.add_task("update", total=None)
         bar.update(task, description="[/x]")
-        if hasattr(bar, "get_renderable"):
-            from rich.console import Console
-
-            with open(os.devnull, "w") as nowhere:
-                Console(file=nowhere).print(bar.get_renderable())
+        assert "[/x]" in drawn_at(80, lambda console: console.print(bar.get_renderable()))
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from states import NOW, Clock, Followed, state
 
 from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
-from h2t2_tools.cli import options
+from h2t2_tools.cli import output
 from h2t2_tools.fleet.dashboard import pages, pictures, watcher
 from h2t2_tools.fleet.monitoring import report
 from h2t2_tools.fleet.monitoring.fleet import Fleet
@@ -71,7 +71,7 @@ def drawn(parts):
     """Tables and lines as a terminal of 120 columns gets them."""
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     for part in parts:
-        console.print(options.renderable(part))
+        console.print(output.renderable(part, 120))
     return console.file.getvalue()
 
 

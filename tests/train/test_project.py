@@ -80,7 +80,7 @@ def test_from_two_trained_models_to_a_board_that_acts(made, board):
         pytest.skip(emulator.missing())
     folder, trained, report = made
     project = folder / f"door-{board}"
-    assert "next: h2t2 run" in h2t2("new", project.name, "--from", "mypair", folder=folder)
+    assert "next, run it on an emulated board:\n  h2t2 run" in h2t2("new", project.name, "--from", "mypair", folder=folder)
     app = (project / "app.py").read_text().replace("def act(", "def note(")
     app = replayed.patient(app) + ACTUATOR
     (project / "app.py").write_text(app)

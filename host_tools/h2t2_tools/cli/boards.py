@@ -20,7 +20,7 @@ from ..common.fields import Device, OneOf, Seconds, file, option
 from ..common.report import Table
 from ..fleet.config import PI
 from .options import Command, Connected, Daemon, Reporting
-from .output import progress, show
+from .output import progress, show, show_next
 
 Kind = Annotated[str, AfterValidator(OneOf(tuple(KINDS)))]
 DEFAULT_PAIR = "breast_cancer"
@@ -154,8 +154,8 @@ class New(Reporting):
         print(f"{folder}: {', '.join(files)}")
         if pair.info.remote.dtype == "raw":
             print(project.unsent(pair))
-        app = self.board in (None, PI) or KINDS[self.board].app
-        print(f"next: h2t2 run {folder}" + ("" if app else f" --board {self.board}"))
+        board = [] if self.board in (None, PI) or KINDS[self.board].app else ["--board", str(self.board)]
+        show_next({"run it on an emulated board": ["h2t2", "run", str(folder), *board]})
 
     def _add(self, folder: Path) -> tuple[list[str], pairs.Pair]:
         """Add a board to a project: the files that were written, and the project's pair."""

@@ -24,6 +24,7 @@ from ..fleet import profile
 from ..fleet.config import PATHS, PI, NodeConfig, entries_of, located, project_path
 from ..fleet.endpoint import Endpoint
 from .options import Connected, Daemon, Reporting, address, words
+from .output import show_next
 from .policy_choice import PolicyChoice
 
 LOG = logging.getLogger(__name__)
@@ -365,9 +366,9 @@ class BrokerConfig(Reporting):
         self.report(report)
         if self.quiet:
             return
-        print(f"mosquitto -c {report['config']}")
         print(f"devices: port {report['ports']['devices']}; workers and operator: port {report['ports']['workers']}")
         if report["secrets"]:
             print(f"passwords, a file each: {Path(report['secrets'][0]).parent}/")
         if not report["tls"]:
             print("without TLS names, passwords and samples can be read on the way: h2t2 certs, then --certs", file=sys.stderr)
+        show_next({"start the broker": ["mosquitto", "-c", report["config"]]})

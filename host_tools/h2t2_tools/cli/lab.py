@@ -140,7 +140,7 @@ class Replay(Reporting):
             for row in report["rows"]
         ]
         title = f"{report['trace']}: {report['samples']} samples, mean of {self.runs} runs (regret: per sample, against θ*)"
-        show([Table(title, header, rows)])
+        show([Table(title, header, rows, ("FN", "FP", "regret"))])
         print(f"figures: {report['figure']}, {report['over_time']}, {report['csv']}")
 
 

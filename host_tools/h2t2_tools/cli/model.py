@@ -16,7 +16,7 @@ from ..common.policies import DEFAULTS
 from ..common.report import Table
 from ..common.untrusted import parse_integer
 from .options import Reporting
-from .output import show, working
+from .output import show, show_markdown, show_next, working
 
 Divisor = Annotated[float, Field(gt=0, le=10**9)]
 Event = Annotated[int, Field(ge=0, le=65535)]
@@ -85,20 +85,13 @@ class Convert(Reporting):
             )
         self.report(report)
         if not self.quiet:
-            _show_markdown(markdown(report).partition("![")[0])
+            show_markdown(markdown(report).partition("![")[0])
             print("\n".join(report["files"].values()))
         if not self.no_bundle and "bundle" not in report["files"]:
             raise Failure(
                 f"{self.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 "
                 f"model and its report are in {self.out}: a Pi runs it; --no-bundle asks for no bundle"
             )
-
-
-def _show_markdown(text: str) -> None:
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    Console().print(Markdown(text))
 
 
 class MakePair(Reporting):
@@ -160,7 +153,7 @@ class MakePair(Reporting):
     def run(self) -> None:
         from ..common import toml_file
         from ..model.pair.build import build_pair
-        from ..model.pair.readme import Card, markdown
+        from ..model.pair.readme import Card, next_commands, text
         from ..model.pair.samples import load_samples
 
         costs, window, picture = self._costs(), self._window(), self._picture()
@@ -190,8 +183,9 @@ class MakePair(Reporting):
             )
         self.report(report)
         if not self.quiet:
-            _show_markdown(markdown(report))
+            show_markdown(text(report))
             print(f"{report['folder']}: {', '.join(report['files'])}")
+            show_next(next_commands(report))
 
     def _costs(self) -> list[list[float]] | None:
         """The cost matrix of three classes or more; None of two."""

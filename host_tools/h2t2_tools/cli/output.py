@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +13,9 @@ from typing import Any
 
 from ..common.report import Report, Table
 from ..common.untrusted import printable
+
+BAR_WIDTH = 20  # characters of a progress bar
+BORDERS = 3  # characters between the texts of two columns
 
 
 def write_json(path: str | None, content: Any) -> None:
@@ -34,15 +39,24 @@ class _NoBar:
 
 @contextmanager
 def progress() -> Iterator[Any]:
-    """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed."""
+    """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed.
+
+    Numbers come first: a narrow terminal cuts the description, then the bar.
+    """
     try:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.table import Column
     except ImportError:
         yield _NoBar()
         return
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TaskProgressColumn(table_column=Column(no_wrap=True, min_width=4)),
+        TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True, min_width=5)),
+        BarColumn(BAR_WIDTH),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+    )
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar:
         yield bar
 
@@ -71,31 +85,78 @@ def working(title: str) -> Iterator[Working]:
 
 
 def show(report: Report) -> None:
-    """Print tables and lines. What devices have said in them is shown, never obeyed."""
-    for line in report:
-        if isinstance(line, str):
-            print(printable(line, "\n"))
+    """Print tables and lines. A terminal gets drawn tables that fit; a pipe gets plain text with every column.
+
+    What devices have said in them is shown, never obeyed.
+    """
+    for content in report:
+        if isinstance(content, str):
+            print(printable(content, "\n"))
+        elif sys.stdout.isatty():
+            from rich.console import Console
+
+            console = Console()
+            console.print(renderable(content, console.width))
         else:
-            _print(line)
+            print(_escaped(content).plain())
 
 
-def _print(table: Table) -> None:
+def show_markdown(text: str) -> None:
+    """Print Markdown: a terminal gets it drawn, a pipe as it is."""
+    if not sys.stdout.isatty():
+        print(text.strip())
+        return
     from rich.console import Console
+    from rich.markdown import Markdown
 
-    console = Console()
-    Console(width=None if console.is_terminal else 120).print(renderable(table))
+    Console().print(Markdown(text))
 
 
-def renderable(content: Table | str) -> Any:
-    """A table or a line as rich prints it. Its text is no markup, and it cannot command a terminal."""
+def show_next(purposes: dict[str, list[str]]) -> None:
+    """Print commands to run next, each on a line of its own, so that it can be copied.
+
+    Args:
+        purposes: what a command is for -> its words, which are quoted as shells need it.
+    """
+    for purpose, words in purposes.items():
+        print(f"next, {purpose}:\n  {shlex.join(words)}")
+
+
+def renderable(content: Table | str, width: int) -> Any:
+    """A table or a line as rich prints it. Its text is no markup, and it cannot command a terminal.
+
+    Args:
+        content: the table, which loses optional columns until it fits, and says which; or the line.
+        width: columns of the terminal.
+    """
     from rich.table import Table as Rich
     from rich.text import Text
 
     if isinstance(content, str):
         return Text(printable(content, "\n"))
-    table = Rich(title=Text(printable(content.title)))
-    for name, side in content.columns.items():
-        table.add_column(Text(printable(name)), justify="left" if side == "left" else "right", no_wrap=side == "left")
-    for row in content.rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    return table
+    table, hidden = fitted(_escaped(content), width)
+    note = f"without {', '.join(hidden)}: --json - or a pipe shows all columns" if hidden else None
+    drawn = Rich(title=Text(table.title), caption=note and Text(note))
+    for name, side in table.columns.items():
+        drawn.add_column(Text(name), justify="left" if side == "left" else "right", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*map(Text, row))
+    return drawn
+
+
+def fitted(table: Table, width: int) -> tuple[Table, list[str]]:
+    """A table without the optional columns that do not fit, and their names."""
+    hidden: list[str] = []
+    for name in table.optional:
+        shown = table.without(hidden)
+        if sum(shown.widths()) + BORDERS * len(shown.columns) + 1 <= width:
+            break
+        hidden += [name] if name in shown.columns else []
+    return table.without(hidden), hidden
+
+
+def _escaped(table: Table) -> Table:
+    """A table whose texts no terminal obeys."""
+    columns = {printable(name): side for name, side in table.columns.items()}
+    rows = [[printable(cell) for cell in row] for row in table.rows]
+    return Table(printable(table.title), columns, rows, table.optional)

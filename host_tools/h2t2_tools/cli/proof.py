@@ -56,13 +56,16 @@ class Demo(PolicyChoice, Reporting):
 
         numbers = self.policy_numbers()
         policies.make(self.policy, numbers)  # refuses wrong options before anything starts
-        report = demo.demonstrate(
-            self._pair, self.policy, numbers,
-            samples=self.samples, broker_kind=self.broker, in_flight=self.in_flight, out=Path(self.out),
-        )  # fmt: skip
+        with progress() as bar:
+            task = bar.add_task("starting", total=self.samples)
+            report = demo.demonstrate(
+                self._pair, self.policy, numbers,
+                samples=self.samples, broker_kind=self.broker, in_flight=self.in_flight, out=Path(self.out),
+                progress=lambda completed, text: bar.update(task, completed=completed, description=text),
+            )  # fmt: skip
         self.report(report)
         if not self.quiet:
-            demo.show(report)
+            show(demo.tables(report))
 
     def _show_fleet(self, count: int) -> None:
         from ..fleet.monitoring import report as seen
@@ -160,7 +163,8 @@ class Validate(Reporting):
                 for row in rows
             ]  # fmt: skip
             columns = {name: "left" if name == "mode" else "right" for name in names}
-            show([Table(f"integer core against float64 reference, seed {self.seed}", columns, cells)])
+            title = f"integer core against float64 reference, seed {self.seed}"
+            show([Table(title, columns, cells, ("farthest margin", "rounds"))])
         failures = [row for row in rows if not row["within"]]
         if failures:
             raise Failure(f"{len(failures)} of {len(rows)} rows are outside the bounds")
@@ -228,7 +232,8 @@ class Hil(Reporting):
                 [row["board"] + (" (emulated)" if row["emulated"] else ""), *(str(row[name]) for name in (*texts[1:], *counts))]
                 for row in hil.summary(rows)
             ]
-            show([Table("hardware in the loop", dict.fromkeys(texts, "left") | dict.fromkeys(counts, "right"), body)])
+            columns = dict.fromkeys(texts, "left") | dict.fromkeys(counts, "right")
+            show([Table("hardware in the loop", columns, body, ("seconds", "firmware", "skipped"))])
             print(out / "hil.html")
         if status:
             raise Failure("some tests failed")

@@ -20,6 +20,8 @@ INTRODUCTION = """# Commands
 `make pages` writes this page from the commands' own declarations. `h2t2 COMMAND --help` shows the same. Every command that
 reports takes `--json FILE`; `-` is standard output, and [JSON and MQTT](json.md) explains every key.
 
+A terminal shows the columns of a table that fit, and names the others. A pipe gets plain text with every column.
+
 `h2t2 --help` shows the commands that most people need, and `h2t2 help GROUP` lists every command of a group:
 {groups}. `h2t2 completion SHELL` prints a script for tab completion in bash, zsh and fish.
 

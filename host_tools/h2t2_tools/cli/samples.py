@@ -10,7 +10,7 @@ from ..common.errors import UserError
 from ..common.fields import Bits, Device, ModelNumber, Share, file, option
 from ..common.report import Table
 from .options import Reporting
-from .output import show, working
+from .output import show, show_next, working
 
 
 class Samples(Reporting):
@@ -89,7 +89,7 @@ def _table(summary: dict[str, Any]) -> Table:
         days = _day(device["first"]), _day(device["last"])
         rows.append([name, f"{device['samples']:,}", f"{device['explored']:,}", *days, labels, accuracy])
     title = "kept samples; accuracy: how often the local model agrees with the remote one"
-    return Table(title, {name: sides.get(name, "right") for name in names}, rows)
+    return Table(title, {name: sides.get(name, "right") for name in names}, rows, ("from", "explored", "to", "labels"))
 
 
 def _day(at: float) -> str:
@@ -133,4 +133,5 @@ class Retrain(Reporting):
             rows = [[name, *(f"{report[name][key]:.4f}" for key in numbers)] for name in ("old", "new")]
             show([Table(f"on {report['judging']:,} kept samples held out", columns, rows)])
             samples = f"{report['training']:,} training samples and {report['taught']:,} kept ones"
-            print(f"{out}: of {samples}; try: h2t2 node --pair {out}")
+            print(f"{out}: of {samples}")
+            show_next({"try it": ["h2t2", "node", "--pair", str(out)]})

@@ -16,7 +16,7 @@ from ..common.fields import Count, Seconds, Share, file, option
 from ..common.report import Table
 from ..common.untrusted import printable
 from .options import Connected, Reporting
-from .output import show, working
+from .output import show, show_next, working
 
 
 class Keys(Reporting):
@@ -84,8 +84,8 @@ class Sign(Reporting):
         self.report({"package": str(out), **signed.to_json()})
         if not self.quiet:
             head = signed.head
-            print(f"{out}: package {head.counter} of {len(signed.content):,} bytes, for model {head.model}; try one device:")
-            print(f"  h2t2 update DEVICE {out}")
+            print(f"{out}: package {head.counter} of {len(signed.content):,} bytes, for model {head.model}")
+            show_next({"try one device": ["h2t2", "update", "DEVICE", str(out)]})
 
     def _shares(self, pair: Any) -> Any:
         """How the scores of kept samples are spread over the bins; None without them."""

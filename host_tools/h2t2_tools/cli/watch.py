@@ -78,7 +78,8 @@ class Fleet(Connected, Reporting):
         with Live(refresh_per_second=1 / REDRAWN_S, screen=True) as live:
             while True:
                 lines = [f"the broker: {follower.trouble}; connecting again"] if follower.trouble else []
-                live.update(Group(*map(renderable, [*self._tables(snapshot()), *lines])))
+                parts = [*self._tables(snapshot()), *lines]
+                live.update(Group(*(renderable(part, live.console.width) for part in parts)))
                 time.sleep(REDRAWN_S)
 
 

@@ -1,17 +1,45 @@
-"""What a command reports: tables and lines, for a terminal and for a page."""
+"""What a command reports: tables and lines, for a terminal, a pipe and a page."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Table:
-    """columns: name -> "left" (words, kept whole) or "right" (numbers). rows: a cell a column."""
+    """A table of texts.
+
+    Attributes:
+        title: the line above it.
+        columns: name -> "left" (words) or "right" (numbers).
+        rows: a cell for each column.
+        optional: the columns that a narrow terminal does not show; the first is the first to go.
+    """
 
     title: str
     columns: dict[str, str]
     rows: list[list[str]]
+    optional: Sequence[str] = ()
+
+    def without(self, names: Sequence[str]) -> Table:
+        """The table without some columns."""
+        kept = [n for n, name in enumerate(self.columns) if name not in names]
+        columns = {name: side for name, side in self.columns.items() if name not in names}
+        return Table(self.title, columns, [[row[n] for n in kept] for row in self.rows], self.optional)
+
+    def widths(self) -> list[int]:
+        """Characters of each column, with its name."""
+        return [max(map(len, cells)) for cells in zip(self.columns, *self.rows)]
+
+    def plain(self) -> str:
+        """The whole table in plain text: its title, then a line for each row, with two spaces between columns."""
+        sides = list(zip(self.widths(), self.columns.values()))
+        lines = [
+            "  ".join(cell.ljust(width) if side == "left" else cell.rjust(width) for cell, (width, side) in zip(row, sides))
+            for row in (list(self.columns), *self.rows)
+        ]
+        return "\n".join([self.title, *(line.rstrip() for line in lines)])
 
     def markdown(self) -> str:
         """The table in Markdown, its title above it."""
@@ -28,5 +56,5 @@ Report = list["Table | str"]
 
 
 def markdown(report: Report) -> str:
-    """Tables and lines as Markdown, a blank line between two parts."""
+    """Tables and lines as Markdown, with a blank line between two of them."""
     return "\n\n".join(item.markdown() if isinstance(item, Table) else item for item in report)

@@ -7,21 +7,20 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from h2t2.core import defaults
 
 from ..common import pairs, policies
 from ..common.corollary import optimal_rates
 from ..common.errors import Failure
+from ..common.report import Report, Table
 from ..fleet import broker
 from ..fleet.rdl import models
 from ..lab.simulation.policies import offline_pair, offline_single
@@ -30,6 +29,8 @@ from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model.exact import open_local
 from .children import child, serving
+
+Progress = Callable[[int, str], None]
 
 # policy -> its name in tables and pictures, the policy that is replayed on its samples, and the name of that one
 LINES = {"adaptive": ("adaptive", "h2t2", "Algorithm 1, replayed"), "h2t2": ("H2T2", "adaptive", "adaptive, replayed")}
@@ -61,7 +62,15 @@ class Run:
 
 
 def demonstrate(
-    pair: pairs.Pair, policy: str, numbers: dict[str, Any], *, samples: int, broker_kind: str, in_flight: int, out: Path
+    pair: pairs.Pair,
+    policy: str,
+    numbers: dict[str, Any],
+    *,
+    samples: int,
+    broker_kind: str,
+    in_flight: int,
+    out: Path,
+    progress: Progress = lambda completed, text: None,
 ) -> dict[str, Any]:
     """Run the demo; write decisions.csv and two pictures into a folder.
 
@@ -73,6 +82,7 @@ def demonstrate(
         broker_kind: amqtt, mosquitto, or the URL of a broker that runs.
         in_flight: offloads that wait for their labels, at most.
         out: the folder.
+        progress: is called with the number of decided samples, and with what they cost so far.
 
     Returns:
         The report that docs/json.md describes.
@@ -90,7 +100,7 @@ def demonstrate(
         command = ["node", *address, f"--policy={policy}", f"--samples={samples}", f"--in-flight={in_flight}", *options]
         command += ["--device", f"demo-{os.getpid()}", "--out", "-"]
         node = stack.enter_context(child(command, stdout=subprocess.PIPE))
-        lines, summary = _follow(node, remote, samples, numbers)
+        lines, summary = _follow(node, remote, samples, numbers, progress)
     run = _judged(pair, policy, numbers, sorted(lines, key=lambda line: int(line["n"])), summary, remote)
     return {**_report(run, out), "seconds": time.perf_counter() - started, "out": str(out)}
 
@@ -115,37 +125,27 @@ def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) 
 
 
 def _follow(
-    node: subprocess.Popen[str], remote: np.ndarray, samples: int, numbers: dict[str, Any]
+    node: subprocess.Popen[str], remote: np.ndarray, samples: int, numbers: dict[str, Any], progress: Progress
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Read the node's decisions as they come, showing progress; (decisions, summary). remote: as labels() gives it."""
     lines: list[dict[str, Any]] = []
     summary: dict[str, Any] = {}
     cost, offloaded, thresholds = 0.0, 0, ""
     costs = costs_of(numbers)
-    console = Console(stderr=True)
-    columns = [
-        TextColumn("samples"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    ]
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=samples)
-        assert node.stdout is not None
-        for text in node.stdout:
-            line = json.loads(text)
-            if "n" not in line:
-                summary = line.get("summary", summary)
-                continue
-            line["cost"] = price(line, int(remote[line["sample"]]), costs)
-            lines.append(line)
-            cost += line["cost"]
-            offloaded += line["source"] != "local"
-            if line.get("thresholds"):
-                thresholds = "thresholds {} and {} of {}".format(*line["thresholds"], 2 ** numbers["bits"])
-            n = len(lines)
-            progress.update(task, advance=1, description=f"offload {offloaded / n:.0%}  cost {cost / n:.4f}  {thresholds}")
+    assert node.stdout is not None
+    for text in node.stdout:
+        line = json.loads(text)
+        if "n" not in line:
+            summary = line.get("summary", summary)
+            continue
+        line["cost"] = price(line, int(remote[line["sample"]]), costs)
+        lines.append(line)
+        cost += line["cost"]
+        offloaded += line["source"] != "local"
+        if line.get("thresholds"):
+            thresholds = "thresholds {} and {} of {}".format(*line["thresholds"], 2 ** numbers["bits"])
+        n = len(lines)
+        progress(n, f"sample {n} of {samples}  offload {offloaded / n:.0%}  cost {cost / n:.4f}  {thresholds}")
     if node.wait() or not summary:
         raise Failure(f"the node ended after {len(lines)} of {samples} samples (exit status {node.returncode})")
     return lines, summary
@@ -289,33 +289,23 @@ def _write_csv(path: Path, run: Run) -> None:
             writer.writerow([row[name] for name in COLUMNS])
 
 
-def show(report: dict[str, Any]) -> None:
-    """The report as a table for people."""
-    console = Console()
+def tables(report: dict[str, Any]) -> Report:
+    """The report as a table and lines for people."""
     numbers = report["numbers"]
     many_classes = report["classes"] > 2
     costs = (
         f"{report['classes']} classes" if many_classes else f"delta_1 {numbers['delta_fp']:g}, delta_-1 {numbers['delta_fn']:g}"
     )
-    table = Table(title=f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}")
-    shares_of = {
-        "fp": "wrong" if many_classes else "FP",
-        "fn": "FN",
-        "offload": "offloaded",
-        "true_error": "wrong (true labels)",
-    }
-    if many_classes:
-        del shares_of["fn"]
-    for name in ("policy", "average cost", *shares_of.values()):
-        table.add_column(name, justify="left" if name == "policy" else "right")
-    for name, row in report["policies"].items():
-        shares = [f"{row[key]:.1%}" for key in shares_of]
-        table.add_row(name, f"{row['cost']:.4f}", *shares, style="bold" if name == report["policy"] else "")
-    console.print(table)
+    shares = {"fp": "wrong"} if many_classes else {"fp": "FP", "fn": "FN"}
+    shares |= {"offload": "offloaded", "true_error": "wrong (true labels)"}
+    columns = {"policy": "left", **dict.fromkeys(("average cost", *shares.values()), "right")}
+    rows = [[name, f"{row['cost']:.4f}", *(f"{row[key]:.1%}" for key in shares)] for name, row in report["policies"].items()]
+    title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}"
     which = "Cost and wrong" if many_classes else "Cost, FP and FN"
-    console.print(f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.")
-    console.print(
+    return [
+        Table(title, columns, rows, ("FN", "FP")),
+        f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.",
         f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "
-        f"answered: {report['answered']}, fell back: {report['fallbacks']}. {report['seconds']:.1f} s."
-    )
-    console.print(f"Pictures and decisions.csv: {report['out']}/")
+        f"answered: {report['answered']}, fell back: {report['fallbacks']}. {report['seconds']:.1f} s.",
+        f"Pictures and decisions.csv: {report['out']}/",
+    ]

@@ -29,6 +29,10 @@ WORKER_COLUMNS = {
     "p50 ms": "right", "p99 ms": "right", "not ok": "right", "version": "left",
 }  # fmt: skip
 
+# a narrow terminal hides them, the first one first
+OPTIONAL = ("policy", "never", "model", "last", "energy", "costs", "fell back", "per s", "asked")
+WORKER_OPTIONAL = ("version", "p50 ms", "for", "where", "model")
+
 
 def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str, Any]:
     """A device as JSON; docs/json.md says what each key means. listening: as Fleet's."""
@@ -119,9 +123,9 @@ def table(fleet: dict[str, Any], unix_s: float) -> Report:
     rows = [row(device, unix_s) for device in devices]
     used = [n for n in range(len(COLUMNS)) if n == 0 or any(cells[n] != "-" for cells in rows)]
     columns = {name: side for n, (name, side) in enumerate(COLUMNS.items()) if n in used}
-    report: Report = [Table(title, columns, [[cells[n] for n in used] for cells in rows])]
+    report: Report = [Table(title, columns, [[cells[n] for n in used] for cells in rows], OPTIONAL)]
     if fleet["workers"]:
-        report.append(Table("workers", WORKER_COLUMNS, [worker_row(worker) for worker in fleet["workers"]]))
+        report.append(Table("workers", WORKER_COLUMNS, [worker_row(worker) for worker in fleet["workers"]], WORKER_OPTIONAL))
     report += [f"{device['device']}: {alarm['text']}" for device in devices for alarm in device["alarms"]]
     if fleet["refused"]:
         report.append(fleet["refused"])

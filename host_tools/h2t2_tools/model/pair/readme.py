@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -16,6 +17,14 @@ class Card(BaseModel):
 
 def markdown(report: dict[str, Any]) -> str:
     """The folder's README, from the report of `h2t2 pair`."""
+    commands = {shlex.join(words): purpose for purpose, words in next_commands(report).items()}
+    longest = max(map(len, commands))
+    lines = [f"{command:{longest}}  # {purpose}" for command, purpose in commands.items()]
+    return "\n".join([text(report), "```sh", *lines, "```", ""])
+
+
+def text(report: dict[str, Any]) -> str:
+    """The README without the commands at its end."""
     lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
     lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items()), ""]
     shares = [name for name in ("accuracy", "fp", "fn") if name in report["ldl"]["int8"]]
@@ -28,20 +37,22 @@ def markdown(report: dict[str, Any]) -> str:
             if errors:
                 numbers = " | ".join(f"{errors[share]:.1%}" for share in shares)
                 lines.append(f"| {name.upper()} | {model['kind']} | {model['bytes']:,} | {kind} | {numbers} |")
-    folder, beta = report["folder"], report["beta"]
-    compare = "recommend" if len(shares) > 1 else "replay"  # of many classes there is one policy to choose
     problems = [f"Not for a board: {problem}." for problem in report["not_for_a_board"]]
-    lines += ["", *_explanation(report), "", *problems, "```sh"]
+    return "\n".join([*lines, "", *_explanation(report), "", *problems])
+
+
+def next_commands(report: dict[str, Any]) -> dict[str, list[str]]:
+    """What to run next: the purpose of each command -> its words."""
+    folder = report["folder"]
+    compare = "recommend" if "fp" in report["ldl"]["int8"] else "replay"  # of many classes there is one policy to choose
     commands = {
-        f"h2t2 demo --pair {folder}": "both models, a broker and a node on this machine",
-        f"h2t2 {compare} {folder}/trace.npz --beta {beta:g}": "what to choose",
-        f"h2t2 rdl --pair {folder}": "the remote model's worker",
+        "both models, a broker and a node on this machine": ["demo", "--pair", folder],
+        "what to choose": [compare, f"{folder}/trace.npz", "--beta", f"{report['beta']:g}"],
+        "the remote model's worker": ["rdl", "--pair", folder],
     }
-    if not problems:
-        commands[f"h2t2 new mine --from {folder}"] = "a project: an app of your own, on a board"
-    longest = max(map(len, commands))
-    lines += [f"{command:{longest}}  # {purpose}" for command, purpose in commands.items()]
-    return "\n".join([*lines, "```", ""])
+    if not report["not_for_a_board"]:
+        commands["a project: an app of your own, on a board"] = ["new", "mine", "--from", folder]
+    return {purpose: ["h2t2", *words] for purpose, words in commands.items()}
 
 
 def _explanation(report: dict[str, Any]) -> list[str]:

@@ -30,14 +30,14 @@ def cell(key: str, form: str = "") -> Cell:
 
 
 def table(title: str, rows: Iterable[Row], columns: dict[str, Cell], words: int = 1) -> Table:
-    """A table with a line for each row.
+    """A table with a line for each row. A narrow terminal hides the last columns.
 
     Args:
         columns: header -> the cell of a row.
         words: the first columns hold words and are aligned to the left, the others hold numbers.
     """
     sides = {header: "left" if n < words else "right" for n, header in enumerate(columns)}
-    return Table(title, sides, [[text(row) for text in columns.values()] for row in rows])
+    return Table(title, sides, [[text(row) for text in columns.values()] for row in rows], [*columns][:0:-1])
 
 
 def with_goals(tables: list[Table], missed: list[str]) -> Report:
