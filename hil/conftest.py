@@ -58,7 +58,8 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if item not in empty]
     for item, given in params:
-        if isinstance(given.get("board"), dict) and given["board"].get("emulator", "") not in QUICK:
+        emulator = given["board"].get("emulator", "") if isinstance(given.get("board"), dict) else "unix"
+        if emulator not in QUICK or (item.get_closest_marker("long") and emulator != "unix"):
             item.add_marker("whole")
             item.add_marker("slow")
 

@@ -27,6 +27,7 @@ def exactly_once(outcome, samples):
     return sorted(row["n"] for row in outcome.decisions) == list(range(samples))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs("node", "snapshot", "clock")
 def test_power_cut_during_a_snapshot(board, material, rdl, figures):

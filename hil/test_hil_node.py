@@ -80,6 +80,7 @@ def test_a_model_unlike_the_configuration_is_refused(board, material):
         payload(kind, wrong.contents())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @needs("core")
@@ -100,6 +101,7 @@ def test_golden_vectors(board, request, figures):
     assert [json.loads(line) for line in out.splitlines()] == [expected[n] for n in chosen]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @needs("node", "clock")
 def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):

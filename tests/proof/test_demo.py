@@ -21,9 +21,9 @@ from h2t2_tools.fleet import broker
     "kind, model, policy",
     [
         ("amqtt", "breast_cancer", "h2t2"),
-        ("mosquitto", "digits", "h2t2"),
+        pytest.param("mosquitto", "digits", "h2t2", marks=pytest.mark.whole),
         ("mosquitto", "digits", "adaptive"),
-        ("mosquitto", "ten_digits", "adaptive"),
+        pytest.param("mosquitto", "ten_digits", "adaptive", marks=pytest.mark.whole),
     ],
 )
 def test_demo_end_to_end(kind, model, policy, tmp_path):
