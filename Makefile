@@ -19,7 +19,7 @@ endif
 # The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
+.PHONY: demo test test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
 	walkthrough pictures times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
@@ -178,6 +178,10 @@ walkthrough: setup
 # the dashboard's pictures in the docs, which its test takes
 pictures: setup
 	H2T2_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -q tests/proof/test_fleet_demo.py
+
+# dist/VERSION with everything that a release consists of: docs/releasing.md
+release: setup
+	$(BIN)/python host_tools/release.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* $(TRAIN) $(DOCS) $(ASSISTANT) $(SERVERS) $(ORACLE) .tmp results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,21 +1,26 @@
-"""The wheel, in an empty environment outside the repository: what commands offer by name is there."""
+"""Wheel and source archive, in empty environments outside the repository: the examples of every command's help are right, and
+what commands offer by name is there."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 
+import numpy as np
 import pytest
 from support import ROOT
 
-from h2t2_tools.common import pairs
+from h2t2_tools.cli.command_line import stored
+from h2t2_tools.common import pairs, places
 from h2t2_tools.lab import catalogue
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1200)]
-EXTRAS = "demo,lab,convert"
+EXTRAS = "demo,lab,boards,fleet,convert"
 OFFERED = [
     ["replay", "weather", "--runs", "2", "--samples", "500"],
     ["replay", "digits", "--runs", "2", "--samples", "500"],
@@ -27,23 +32,62 @@ OFFERED = [
 ]
 
 
+# command -> which of its examples runs here, and what runs before it. The other commands wait for a broker, a board, an
+# emulator or samples from the field; other tests run those
+EXAMPLES = {
+    "demo": (1, []),
+    "new": (0, []),
+    "boards": (0, []),
+    "emulators": (0, []),
+    "mip": (0, []),
+    "completion": (0, []),
+    "keys": (0, []),
+    "sign": (0, ["h2t2 keys --out fleet"]),
+    "certs": (0, []),
+    "broker-config": (0, ["h2t2 certs --out certs"]),
+    "metrics": (1, []),
+    "pair": (2, ["rm -r mypair"]),
+    "convert": (1, []),
+    "inspect": (0, []),
+    "bundle": (0, []),
+    "recommend": (1, []),
+    "replay": (1, []),
+    "score": (1, []),
+    "prior": (0, []),
+    "ldl-check": (0, []),
+}
+SCORES = """import numpy
+
+def scores(x):
+    return numpy.clip(x.reshape(len(x), -1).mean(1), 0, 1)
+"""
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder, ROOT)
-    subprocess.run([*map(str, pip)], check=True)
-    return next(folder.glob("*.whl"))
+def packages(tmp_path_factory):
+    """(wheel, source archive)."""
+    folder = tmp_path_factory.mktemp("packages")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", folder], check=True, cwd=ROOT, capture_output=True)
+    return next(folder.glob("*.whl")), next(folder.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="module")
+def wheel(packages):
+    return packages[0]
+
+
+def environment(folder, package, extras=""):
+    """The folder of the programs of a new environment with a package and what it needs, in the versions of the lock."""
+    versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
+    (folder / "constraints.txt").write_text("\n".join(versions) + "\n")
+    venv.create(folder / "venv", symlinks=True)  # as `python -m venv` does
+    install(folder / "venv/bin", f"{package}{extras}", "-c", folder / "constraints.txt")
+    return folder / "venv/bin"
 
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """The folder of the programs of an environment with the wheel and what it needs, in the versions of the lock."""
-    folder = tmp_path_factory.mktemp("installed")
-    versions = re.findall(r"^(\S+==\S+(?: ;[^\\\n]*)?) *\\?$", (ROOT / "host_tools/locks/dev.txt").read_text(), re.M)
-    (folder / "constraints.txt").write_text("\n".join(versions) + "\n")
-    venv.create(folder / "venv", symlinks=True)  # as `python -m venv` does
-    install(folder / "venv/bin", f"{wheel}[{EXTRAS}]", "-c", folder / "constraints.txt")
-    return folder / "venv/bin"
+    return environment(tmp_path_factory.mktemp("installed"), wheel, f"[{EXTRAS}]")
 
 
 def install(programs, *words):
@@ -83,3 +127,93 @@ def test_pandas_beside_it_breaks_nothing(installed, tmp_path):
     done = h2t2(installed, tmp_path, "demo", "--samples", "100", "--broker", "amqtt")
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
     assert h2t2(installed, tmp_path, "prior", "digits").returncode == 0
+
+
+def test_the_source_archive_makes_the_same_wheel(packages, tmp_path):
+    wheel, source = packages
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "again"]
+    subprocess.run(command, check=True, cwd=folder, capture_output=True)
+    again = next((tmp_path / "again").glob("*.whl"))
+    assert again.name == wheel.name and again.read_bytes() == wheel.read_bytes()
+
+
+def test_the_source_archive_installs_and_runs(packages, tmp_path):
+    programs = environment(tmp_path, packages[1], "[demo]")
+    for words in (["--version"], ["new", "mine"], ["demo", "--samples", "100", "--broker", "amqtt"]):
+        done = h2t2(programs, tmp_path, *words)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+
+
+PARSE = """import json, sys
+from h2t2_tools.cli.execute import parsed
+from h2t2_tools.common.errors import UserError
+for words in json.load(sys.stdin):
+    try:
+        parsed(words)
+    except UserError as error:
+        if "no such file" not in str(error):  # a configuration, which is read before the other options are checked
+            sys.exit(f"{words}: {error}")
+"""
+
+
+def words_of(example):
+    """The words after `h2t2` of every h2t2 command in a line of a help text."""
+    for line in re.split(r" && | \| ", example.split("   #")[0].split(" > ")[0]):
+        if line.startswith("h2t2 "):
+            yield [word.strip("'") for word in re.findall(r"'[^']*'|\S+", line)][1:]
+
+
+def test_every_example_of_a_help_text_is_a_right_command_line(installed, tmp_path):
+    lines = [words for command in stored().values() for example in command["examples"] for words in words_of(example)]
+    assert len(lines) > 100
+    done = subprocess.run(
+        [installed / "python", "-c", PARSE], input=json.dumps(lines), capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": ""}, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory):
+    """A folder with the files that examples name."""
+    folder = tmp_path_factory.mktemp("material")
+    shutil.copytree(ROOT / "models", folder / "models")
+    for name in ("mypair", "digits-again"):
+        shutil.copytree(ROOT / "models/digits", folder / name)
+    for name in ("small_int8.tflite", "my.tflite"):
+        shutil.copy(ROOT / "models/digits/ldl.tflite", folder / name)
+    for name in ("test.npz", "my_test.npz"):
+        shutil.copy(ROOT / "models/digits/test.npz", folder / name)
+    with np.load(ROOT / "models/digits/trace.npz") as trace:
+        rows = zip(trace["score"], trace["label"])
+        lines = ["score,label", *(f"{score:.6f},{label}" for score, label in rows)]
+    for name in ("my.csv", "validation.csv"):
+        (folder / name).write_text("\n".join(lines) + "\n")
+    (folder / "mine.py").write_text(SCORES)
+    return folder
+
+
+CLASSIFIER = """import joblib, numpy
+from sklearn.linear_model import LogisticRegression
+x = numpy.random.default_rng(7).normal(size=(200, 4)).astype("float32")
+joblib.dump(LogisticRegression().fit(x, x[:, 0] > 0), "classifier.joblib")
+numpy.save("samples.npy", x)
+"""
+
+
+@pytest.mark.parametrize("command", EXAMPLES)
+def test_an_example_of_its_help_runs(command, installed, material, tmp_path):
+    folder = tmp_path / "work"
+    shutil.copytree(material, folder)
+    number, before = EXAMPLES[command]
+    paths = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(places.cache().parent), "PATH": f"{installed}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PYTHONPATH": "", **paths}
+    if command == "convert":
+        subprocess.run([installed / "python", "-c", CLASSIFIER], check=True, cwd=folder, env=environment)
+    example = re.split(r" && (?:python3|h2t2 node) ", stored()[command]["examples"][number])[0]
+    for line in (*before, example):
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder, env=environment, timeout=280)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]

@@ -1,0 +1,182 @@
+"""`make release`: writes what a release consists of into dist/VERSION. docs/releasing.md explains the steps.
+
+The version stands in firmware/h2t2/__init__.py, the public address in `[project.urls]` of pyproject.toml. Everything that is
+written depends on the sources alone, so that two runs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from datetime import date, datetime, timezone
+from pathlib import Path
+
+from h2t2 import __version__
+from h2t2_tools.boards import packages
+from h2t2_tools.boards.kinds import KINDS, Kind, compiled, modules
+from h2t2_tools.common import places, toml_file
+from h2t2_tools.common.errors import Failure, UserError
+
+ROOT = Path(__file__).parents[1]
+LOCK = ROOT / "host_tools/locks/dev.txt"
+SBOM_TOOL = "cyclonedx-bom==7.5.0"
+UNRELEASED = "## Unreleased\n"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file in an archive
+SUMS = "SHA256SUMS"
+
+
+def source_address(root: Path) -> str:
+    """The public address of the repository. UserError while nobody has set it."""
+    address = toml_file.read_entries(root / "pyproject.toml")["project"].get("urls", {}).get("Source", "")
+    if not address.startswith("https://"):
+        raise UserError('pyproject.toml: [project.urls] has no Source = "https://..."; a release names where its sources are')
+    return str(address).rstrip("/")
+
+
+def cut(changelog: str, version: str, today: str) -> str:
+    """The changelog with a section of this version.
+
+    Args:
+        changelog: Text of CHANGELOG.md. If it has the section already, it stays as it is.
+        version: The release.
+        today: Its date, year-month-day.
+
+    Raises:
+        UserError: `## Unreleased` is missing or empty.
+    """
+    if re.search(rf"^## {re.escape(version)} ", changelog, re.M):
+        return changelog
+    before, heading, after = changelog.partition(UNRELEASED)
+    if not heading or not after.partition("\n## ")[0].strip():
+        raise UserError(f"CHANGELOG.md: nothing stands under {UNRELEASED.strip()!r}; describe what {version} changes")
+    return f"{before}{UNRELEASED}\n## {version} ({today})\n{after}"
+
+
+def check_artefacts(root: Path, version: str) -> None:
+    """Raise UserError unless the formats' files of this version are kept."""
+    if not (root / "tests/compat" / version).is_dir():
+        raise UserError(f"tests/compat/{version} is missing; run: python tests/compat/artefacts.py")
+
+
+def check_sources(root: Path) -> None:
+    """Raise UserError if files other than the changelog are not committed: the source archive would contain them."""
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True)
+    changed = [line[3:] for line in status.stdout.splitlines() if line[3:] != "CHANGELOG.md"]
+    if status.returncode or changed:
+        raise UserError(
+            f"not committed: {', '.join(changed[:5]) or 'no git repository here'}; a release is made of what is committed"
+        )
+
+
+def check_boards() -> None:
+    """Raise UserError if a board's package.json is not of this version."""
+    for kind in KINDS.values():
+        path = places.boards() / kind.name / "package.json"
+        if path.exists() and path.read_text() != packages.content(kind):
+            raise UserError(f"{path} is not of version {__version__}; run: make pages")
+
+
+def write_archive(path: Path, content: dict[str, bytes]) -> None:
+    """Write a .zip of files by name; it has no times and no owners."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(content.items()):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, data)
+
+
+def compiled_tree(arch: str) -> dict[str, bytes]:
+    """Path on the board -> content: the runtime of all boards with that processor as .mpy, and the files' digests."""
+    paths = {path for kind in KINDS.values() if kind.arch == arch for path in modules(kind)}
+    tree = {}
+    for path in sorted(paths):
+        native = arch if path.endswith("_viper.py") else None
+        tree[path.removesuffix(".py") + ".mpy"] = compiled(path, (places.RUNTIME.parent / path).read_bytes(), native)
+    tree[SUMS] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(tree.items())).encode()
+    return tree
+
+
+def mip_package(kind: Kind, address: str, version: str) -> str:
+    """package.json that mip of a board installs from anywhere: each file has its whole address.
+
+    Args:
+        kind: Kind of the board.
+        address: Public address of the repository.
+        version: The release, whose tag is v and the version.
+    """
+    raw = f"{address}/raw/v{version}/firmware"
+    urls = [[path, f"{raw}/{path}"] for path in modules(kind)]
+    urls += [["finish.py", f"{raw}/boards/finish.py"], ["main.py", f"{raw}/boards/{kind.folder.name}/main.py"]]
+    return json.dumps({"version": version, "urls": urls, "deps": []}, indent=1) + "\n"
+
+
+def run(*command: str | Path) -> None:
+    """Run a program in the source tree. Failure, with its last words, if it fails."""
+    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()[-800:]}")
+
+
+def write_sbom(path: Path) -> None:
+    """Write the CycloneDX list of what an installation with all extras contains. Needs uv, which fetches the tool."""
+    uv = Path(sys.executable).with_name("uv")
+    if not uv.exists():
+        raise UserError("uv is missing, which writes the SBOM; run: make setup")
+    locked = path.with_suffix(".txt")
+    options = ["--extra", "all", "--universal", "--python-version", "3.10", "--generate-hashes", "--no-emit-index-url"]
+    run(uv, "pip", "compile", "pyproject.toml", *options, "--no-header", "--no-annotate", "-c", LOCK, "-o", locked)
+    tool = [uv, "tool", "run", "--from", SBOM_TOOL, "cyclonedx-py", "requirements", "--output-reproducible"]
+    run(*tool, "--pyproject", "pyproject.toml", "--mc-type", "library", "-o", path, locked)
+    locked.unlink()
+
+
+def write_release(folder: Path, address: str, version: str) -> None:
+    """Write packages, trees of .mpy, mip's packages and index, SBOM and checksums into a new folder."""
+    folder.mkdir(parents=True)
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder)
+    for arch in sorted({kind.arch for kind in KINDS.values() if kind.links and kind.arch}):
+        write_archive(folder / f"h2t2-{version}-mpy-{arch}.zip", compiled_tree(arch))
+    packages.write_index(folder / "mip")
+    for kind in KINDS.values():
+        if kind.links:
+            (folder / "mip" / f"{packages.name_of(kind)}.json").write_text(mip_package(kind, address, version))
+    write_sbom(folder / f"h2t2-edge-{version}.cdx.json")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    digests = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files]
+    (folder / SUMS).write_text("".join(digests))
+
+
+def today() -> str:
+    """The date of a release: of SOURCE_DATE_EPOCH where it is set."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    return str(datetime.fromtimestamp(int(epoch), timezone.utc).date() if epoch else date.today())
+
+
+def main() -> int:
+    """Check, cut the changelog, write the folder."""
+    try:
+        address = source_address(ROOT)
+        check_sources(ROOT)
+        check_artefacts(ROOT, __version__)
+        check_boards()
+        folder = ROOT / "dist" / __version__
+        if folder.exists():
+            raise UserError(f"{folder} is there already; remove it to write it again")
+        changelog = ROOT / "CHANGELOG.md"
+        text = changelog.read_text(encoding="utf-8")
+        changelog.write_text(cut(text, __version__, today()), encoding="utf-8")
+        write_release(folder, address, __version__)
+    except (UserError, Failure) as error:
+        print(f"make release: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UserError) else 1
+    print(f"{folder}: {len(list(folder.rglob('*')))} files. Next: docs/releasing.md, step 4")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""`make release` refuses a tree that is not ready, cuts the changelog, and writes the same bytes twice."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from support import ROOT
+
+from h2t2 import __version__
+from h2t2_tools.common.errors import UserError
+
+spec = importlib.util.spec_from_file_location("release", ROOT / "host_tools/release.py")
+release = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(release)
+
+CHANGES = "# Changes\n\n## Unreleased\n\n- A new thing.\n\n## 0.9.0 (2026-01-02)\n\n- An old one.\n"
+ADDRESS = "https://forge.example/us/edge"
+
+
+def test_the_changelog_is_cut_once():
+    text = release.cut(CHANGES, "1.0.0", "2026-11-25")
+    assert text.startswith("# Changes\n\n## Unreleased\n\n## 1.0.0 (2026-11-25)\n\n- A new thing.\n\n## 0.9.0")
+    assert release.cut(text, "1.0.0", "2027-01-01") == text
+
+
+@pytest.mark.parametrize("text", ["# Changes\n", "# Changes\n\n## Unreleased\n\n## 0.9.0 (2026-01-02)\n\n- An old one.\n"])
+def test_a_release_without_changes_is_refused(text):
+    with pytest.raises(UserError, match=r"nothing stands under '## Unreleased'; describe what 1\.0\.0 changes"):
+        release.cut(text, "1.0.0", "2026-11-25")
+
+
+@pytest.mark.parametrize("urls", ["", "[project.urls]\n", '[project.urls]\nSource = "http://forge.example"\n'])
+def test_a_release_without_a_public_address_is_refused(urls, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "h2t2-edge"\n{urls}')
+    with pytest.raises(UserError, match=r"\[project\.urls\] has no Source"):
+        release.source_address(tmp_path)
+
+
+def test_a_release_without_artefacts_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"tests/compat/9\.9\.9 is missing; run: python tests/compat/artefacts\.py"):
+        release.check_artefacts(tmp_path, "9.9.9")
+
+
+def test_a_release_of_what_is_not_committed_is_refused(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "CHANGELOG.md").write_text(CHANGES)
+    release.check_sources(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"not committed: notes\.txt"):
+        release.check_sources(tmp_path)
+
+
+def test_an_archive_has_no_times(tmp_path):
+    for name in ("a.zip", "b.zip"):
+        release.write_archive(tmp_path / name, {"h2t2/b.mpy": b"b", "h2t2/a.mpy": b"a"})
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    assert zipfile.ZipFile(tmp_path / "a.zip").namelist() == ["h2t2/a.mpy", "h2t2/b.mpy"]
+
+
+def test_the_version_has_one_place():
+    places = [path for path in (ROOT / "firmware/h2t2", ROOT / "host_tools") for path in path.rglob("*.py")]
+    stated = [path for path in places if re.search(r'__version__ = "', path.read_text())]
+    assert stated == [ROOT / "firmware/h2t2/__init__.py"]
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    """Two folders that `make release` wrote from a clone with a public address; the clone."""
+    tmp_path = tmp_path_factory.mktemp("release")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+    project = clone / "pyproject.toml"
+    project.write_text(
+        re.sub(r"^\[project\.urls\].*$", f'[project.urls]\nSource = "{ADDRESS}"', project.read_text(), flags=re.M)
+    )
+    author = ["-c", "user.name=A", "-c", "user.email=a@forge.example"]
+    subprocess.run(["git", *author, "commit", "-qam", "a public address"], check=True, cwd=clone)
+    environment = {**os.environ, "PYTHONPATH": f"{clone}/firmware:{clone}/host_tools"}
+    folders = []
+    for name in ("first", "second"):
+        command = [sys.executable, clone / "host_tools/release.py"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
+        assert done.returncode == 0, done.stderr
+        folders.append(shutil.move(clone / "dist" / __version__, tmp_path / name))
+    return *folders, clone
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(1200)
+def test_two_releases_have_the_same_bytes(releases):
+    first, second, clone = releases
+    names = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
+    assert [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()] == []
+    assert f"## {__version__} (" in (clone / "CHANGELOG.md").read_text()
+
+
+@pytest.mark.whole
+def test_a_release_is_complete(releases):
+    first, _, clone = releases
+    sums = dict(reversed(line.split("  ")) for line in (first / "SHA256SUMS").read_text().splitlines())
+    for name, digest in sums.items():
+        assert hashlib.sha256((first / name).read_bytes()).hexdigest() == digest
+    assert len(sums) + 1 == len([path for path in first.rglob("*") if path.is_file()])
+    assert {re.sub(r".*-mpy-(.*)\.zip", r"\1", name) for name in sums if name.endswith(".zip")} >= {
+        "armv6m",
+        "x64",
+        "xtensawin",
+    }
+    bill = json.loads((first / f"h2t2-edge-{__version__}.cdx.json").read_text())
+    assert {"numpy", "paho-mqtt", "pydantic"} <= {component["name"] for component in bill["components"]}
+    for _, address in json.loads((first / "mip/h2t2-pico_w.json").read_text())["urls"]:
+        path = address.removeprefix(f"{ADDRESS}/raw/v{__version__}/")
+        assert path != address and (clone / path).is_file(), address
