@@ -56,7 +56,9 @@ def decisions(folder, csv, arguments, event, sources=None):
         values = shaped(values)
         if values is None:
             continue
-        seen = ldl.bin(ldl.run(local(values)))
+        output = ldl.run(local(values))
+        level = ldl.level(output)
+        seen = ldl.bin(output)
         k = policy.bin(seen) if many else seen
         action = policy.decide(seen)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.info.remote.shape)
@@ -68,8 +70,7 @@ def decisions(folder, csv, arguments, event, sources=None):
         elif action == OFFLOAD:
             decided = (label, "remote")
             policy.learn(policy.ticket, label)
-        least = 1 / many if many else 0
-        made.append((*decided, round(least + (1 - least) * (2 * k + 1) / 32, 6)))
+        made.append((*decided, round(level / 256, 6)))
         own.append(likeliest(seen) if many else int(k >= 8))
     return made, own
 

@@ -131,3 +131,6 @@ class Ldl(h2t2.ldl.ldl.Ldl):
 
     def bin(self, q):
         return q
+
+    def level(self, q):
+        return 0

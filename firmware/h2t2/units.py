@@ -1,5 +1,7 @@
 # From people's numbers to the core's integers, to make a policy on a Pi, a desktop or a REPL. Only this module of the runtime
 # uses floats. Boards receive integers in the configuration that the host makes.
+from math import frexp
+
 from .core import defaults
 
 if 0:  # for type checkers
@@ -77,6 +79,23 @@ def label_costs(costs: "Sequence[Sequence[float]]", confusion: "Sequence[Sequenc
             "the remote model errs too often to learn from: a label would count %.2f, at most 1.41" % (largest / ONE)
         )
     return result
+
+
+def measured(factor: "Sequence[float]", offset: "Sequence[float]", scale: float, zero_point: int) -> "dict[str, list[int]]":
+    """Return the integers by which h2t2.node.measured.Measured turns the numbers of a sample into a model's int8 input.
+
+    The input is (x * factor + offset) / scale + zero_point, with one factor and one offset for each number.
+    """
+    multipliers = []
+    offsets = []
+    shifts = []
+    for f, c in zip(factor, offset):
+        f /= scale
+        shift = max(14, 15 - frexp(f)[1])
+        multipliers.append(round(f * 2**shift))
+        offsets.append(round((c / scale + zero_point) * 2**shift))
+        shifts.append(shift)
+    return {"multipliers": multipliers, "offsets": offsets, "shifts": shifts}
 
 
 CONVERTERS: "dict[str, Callable[[Any, str], Any]]" = {

@@ -30,6 +30,7 @@ SOURCES = {
     ".yml",
     ".yaml",
     ".json",
+    ".ipynb",
 }
 NAMES = {"LICENSE", "Makefile", ".gitignore", ".editorconfig", "run"}
 

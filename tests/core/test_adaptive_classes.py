@@ -139,3 +139,12 @@ def test_a_remote_model_of_which_nothing_can_be_learned_is_refused():
         units.label_costs(costs, [[0.7, 0.3], [0.3, 0.7]])
     with pytest.raises(ValueError, match="costs: 4 numbers, want 9"):
         AdaptiveClasses(COSTS, label_costs=[[0, 1], [1, 0]])
+
+
+def test_scores_as_people_write_them_are_taken():
+    costs = [[0, 32768, 32768], [32768, 0, 32768], [32768, 32768, 0]]
+    policies = [AdaptiveClasses(costs), AdaptiveClasses(costs)]
+    scores = [0.125, 0.25, 0.625]
+    assert [policies[0].decide_score(scores) for _ in range(30)] == [policies[1].decide([2048, 4096, 10240]) for _ in range(30)]
+    with pytest.raises(ValueError, match="2 scores, want 3"):
+        policies[0].decide_score([0.5, 0.5])

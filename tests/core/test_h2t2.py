@@ -181,3 +181,15 @@ def test_costs_in_peoples_numbers():
     assert units.defaults_of()["beta"] == 0.3 and units.defaults_of()["feedback"] == "all"
     with pytest.raises(ValueError, match="beta 1.5 is not between 0 and 1"):
         units.policy(beta=1.5)
+
+
+@pytest.mark.parametrize("score, k", [(0.0, 0), (0.0624, 0), (0.37, 5), (0.999, 15), (1, 15)])
+def test_a_score_as_people_write_it_is_the_bin_it_lies_in(score, k):
+    policies = [H2T2(), H2T2()]
+    assert [policies[0].decide_score(score) for _ in range(30)] == [policies[1].decide(k) for _ in range(30)]
+
+
+@pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), 7])
+def test_a_score_outside_0_to_1_is_refused(score):
+    with pytest.raises(ValueError, match="is not in 0..1"):
+        H2T2().decide_score(score)

@@ -52,10 +52,9 @@ def test_a_sensor_on_a_pi(tmp_path):
     rows = "\n".join(",".join(str(float(number)) for number in row) for row in pair.x[:60])
     (tmp_path / "measurements.csv").write_text(rows)
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        out = run(sys.executable, EXAMPLES / "sensor_on_a_pi/main.py", "--model", pair.ldl, "--port", broker.port, cwd=tmp_path)
-        again = run(
-            sys.executable, EXAMPLES / "sensor_on_a_pi/main.py", "--model", pair.ldl, "--port", broker.port, cwd=tmp_path
-        )
+        command = [sys.executable, EXAMPLES / "sensor_on_a_pi/main.py", "--pair", pair.folder, "--port", broker.port]
+        out = run(*command, cwd=tmp_path)
+        again = run(*command, cwd=tmp_path)
     lines = out.splitlines()
     assert len(lines) == len(again.splitlines()) == 60
     assert sum("remote" in line for line in lines) > 10 and sum("fallback" in line for line in lines) < 20  # a busy machine

@@ -35,6 +35,19 @@ def test_a_reply_decides_and_teaches_once(setup):
     assert (node.policy.lessons, node.replies, node.strangers) == (1, 1, 1)
 
 
+def test_an_answer_after_a_later_sample_has_the_score_of_its_own(setup):
+    node, link, _ = setup
+    levels = []
+    node.ldl.level = lambda q: 16 * q
+    node.actuate = lambda tag, *_: levels.append((tag, node.level))
+    step(node, 3, "first")
+    link.answer_to(label=1)
+    step(node, 9, "second")
+    node.poll()
+    node.give_up_all()
+    assert levels == [("first", 48), ("second", 144)]
+
+
 def test_a_local_decision_sends_nothing():
     decisions = []
     node = Node(paper(epsilon=1), Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT)

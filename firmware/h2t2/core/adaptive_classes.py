@@ -6,12 +6,13 @@ from . import defaults
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .h2t2 import log2e
 from .numbers import ONE, ONE_Q29, divide, exp2, times
-from .policy import MAX_INT, OFFLOAD, Policy, checked_integer
+from .policy import MAX_INT, OFFLOAD, Policy, checked_integer, cut
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
 if 0:  # for type checkers
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
 MAX_LABEL_COST = 46340  # sqrt 2 in Q15: the largest cost, either way, that a label may attribute to an answer
 FAR = 268435455  # 2^8 octaves, Q20: limit of an expert's loss
@@ -197,6 +198,12 @@ class AdaptiveClasses(Policy):
             return top
         self.forecaster.estimate(self.costs, cell)
         return self.forecaster.belief[GUESS]
+
+    def decide_score(self, score: "Sequence[Any]") -> int:
+        """As Policy.decide_score."""
+        if len(score) != self.classes:
+            raise ValueError("%d scores, want %d" % (len(score), self.classes))
+        return self.decide([cut(x, 16384) for x in score])
 
     def decide(self, f: "list[int]") -> int:
         """Play a round and return the class to act on, or OFFLOAD (then `ticket` is set).

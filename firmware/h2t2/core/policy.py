@@ -95,6 +95,10 @@ class Policy:
             """Compute anew what follows from the state."""
             raise NotImplementedError
 
+    def decide_score(self, score: "Any") -> int:
+        """As decide(), for a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
+        return self.decide(cut(score, 1 << self.bits))
+
     def lose(self, ticket: int) -> int:
         """Give up a ticket; return its fallback class, or -1 if it is not outstanding. Its cost stays charged."""
         return self.tickets.lose(ticket)
@@ -219,6 +223,13 @@ class Policy:
                 if store:
                     values[n] = value
                 at += 1
+
+
+def cut(score: "Any", steps: int) -> int:
+    """Return which of `steps` equal steps from 0 to 1 holds a score. ValueError for a score outside 0..1."""
+    if not 0 <= score <= 1:  # also of NaN
+        raise ValueError("score %r is not in 0..1" % (score,))
+    return min(int(score * steps), steps - 1)
 
 
 def within(value: int, lower: int, upper: int) -> int:

@@ -111,6 +111,9 @@ class TFLiteModel(Ldl):
         outputs: NDArray[np.int8] = self._interpreter.get_tensor(self._output).reshape(-1)
         return (outputs.astype(np.int16) - 128).astype(np.int8) if self._output_is_unsigned else outputs
 
+    def level(self, q: int) -> int:
+        return self._scores[q + 128]
+
     def bin(self, q: int) -> int:
         """The score bin, 0..2^bits - 1, of an int8 output: one table look-up, no float."""
         return self._scores[q + 128] >> 8 - self.bits

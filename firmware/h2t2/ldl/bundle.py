@@ -109,6 +109,10 @@ class Int8Model(Ldl):
         score: int = self.table[self.arena[self.output + n]]
         return score
 
+    def level(self, q: int) -> int:
+        score: int = self.table[q + 128]
+        return score
+
     def bin(self, q: int) -> int:
         score: int = self.table[q + 128]
         return score >> 8 - self.bits

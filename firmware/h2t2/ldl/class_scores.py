@@ -38,6 +38,10 @@ class ClassScores(Ldl):
                 scores[n] = (scores[n] << 14) // total
         return scores
 
+    def level(self, q: "Any") -> int:
+        largest: int = max(q)
+        return min(largest >> 6, 255)
+
     def bin(self, q: "Any") -> "Any":
         """The scores unchanged: the policy computes its own bin from them."""
         return q

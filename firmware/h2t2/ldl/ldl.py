@@ -34,6 +34,10 @@ class Ldl:
             raise ValueError("score %r is no integer in -128..127" % (q,))
         return q + 128 >> 8 - self.bits
 
+    def level(self, q: "Any") -> int:
+        """The score that run() returned, in 256ths, 0..255; of a ClassScores the largest score."""
+        return q + 128  # type: ignore[no-any-return]
+
     def score_of(self, n: int) -> int:
         """The score of output n in the last run, in 256ths, 0..255."""
         raise NotImplementedError

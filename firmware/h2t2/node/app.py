@@ -19,8 +19,7 @@ class Decision:
     Attributes:
         label: The class, from 0.
         source: "local", "remote", or "fallback" if no answer came.
-        score: The local model's score of class 1 (of more than two classes the largest score): the middle of its bin; -1 if
-            the model failed.
+        score: The local model's score of class 1 (of more than two classes the largest score), 0..1; -1 if the model failed.
         tag: What sense() returned.
         late: Whether the decision came after the deadline.
     """
@@ -48,6 +47,9 @@ class App:
         config: As of start.service(); its `measured` says how numbers become the int8 inputs of the models.
         observer: Called with number, bin, decision and source of each sample after act().
 
+    Attributes:
+        node: The Node that calls act().
+
     Raises:
         ValueError: The program or the configuration lacks something.
     """
@@ -64,9 +66,7 @@ class App:
         self.patient = getattr(program, "patient", False)
         self.local = Measured(**config["measured"]["local"])
         self.remote = Measured(**config["measured"]["remote"])
-        arguments = config["arguments"]
-        self.steps = 2 << arguments["bits"]
-        self.lowest = 1 / len(arguments["costs"]) if "costs" in arguments else 0  # the score at which bins begin
+        self.node = None  # type: Any
         self.window = self.picture = None
         if config["measured"].get("window"):
             from .window import Window
@@ -123,7 +123,7 @@ class App:
     def act(self, tag: "tuple[int, Any, int]", k: int, decision: int, source: int) -> None:
         """Call the program's act(), as the `act` of Node."""
         n, measured, since = tag
-        score = self.lowest + (1 - self.lowest) * (2 * k + 1) / self.steps if k >= 0 else -1
+        score = self.node.level / 256 if k >= 0 else -1
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
         try:
             self.program.act(Decision(decision, SOURCES[source], score=score, tag=measured, late=late))

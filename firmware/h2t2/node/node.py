@@ -15,6 +15,7 @@ if 0:  # for type checkers
     from ..ldl.ldl import Ldl
     from ..link.cost import LinkCost
     from ..link.link import Link
+    from .service import Service
 
 LOCAL, REMOTE, FALLBACK = 0, 1, 2  # source of a decision
 UP, SILENT, NOBODY, DOWN = 0, 1, 2, 3  # what Node.standing() returns: the condition of the way to the remote model
@@ -28,7 +29,7 @@ SILENT_AFTER = 3  # offloads in a row without an answer, after which the workers
 RENEW_AFTER = 3  # probes in a row without an answer, after which the node makes a new connection
 MAX_RETRY_MS = 60000  # between two probes of silent workers
 WHEN_DOWN = ("ask", "raise", "pause")  # what to do while no worker answers: see Node
-TAG, BIN, CLASS, DUE, SENT, SIZE = 0, 1, 2, 3, 4, 5  # of an offload in flight
+TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL = 0, 1, 2, 3, 4, 5, 6  # of an offload in flight
 
 
 class Node:
@@ -55,8 +56,9 @@ class Node:
 
     Attributes:
         last: The last decision: bin, class, source.
+        level: Score of the sample that `act` is called for, in 256ths, as of Ldl.level(); -1: the local model failed.
         paused: Whether a command has paused offloads.
-        in_flight: Offloads without an answer by their tickets: (TAG, BIN, CLASS, DUE, SENT, SIZE).
+        in_flight: Offloads without an answer by their tickets: (TAG, BIN, CLASS, DUE, SENT, SIZE, LEVEL).
         policy_torn: Whether an exception (Ctrl-C) interrupted a change of the policy. It is True during each change.
         step_ms: Time that the local model takes: the longest of late.
         load: How busy the workers are, Q15: the share by which an offload is charged more, up to 1.
@@ -116,7 +118,8 @@ class Node:
         self.complain = Complaints(log)
         self.account = Account(policy.bits)
         self.last = None  # type: tuple[int, int, int] | None
-        self.in_flight = {}  # type: dict[int, tuple[Any, int, int, int, int, int]]
+        self.in_flight = {}  # type: dict[int, tuple[Any, int, int, int, int, int, int]]
+        self.level = -1
         self.paused = self.policy_torn = False
         self.credited_at = ticks_ms()  # when the budget was credited
         self.step_ms = self.load = 0
@@ -127,6 +130,13 @@ class Node:
         self.unasked = self.unaffordable = self.crowded = self.strangers = 0
         if cost:
             policy.set_beta(cost.expected)
+
+    @staticmethod
+    def from_pair(folder: str, sense: "Callable[[], Any]", act: "Callable[[Any], object]", **options: "Any") -> "Service":
+        """Return the service that runs a node of a pair's folder: h2t2.cpython.pair.service() says more. CPython only."""
+        from ..cpython import pair
+
+        return pair.service(folder, sense, act, **options)
 
     def window_full(self) -> bool:
         """Return whether as many offloads are in flight as the window holds."""
@@ -170,9 +180,12 @@ class Node:
             self.budget.earn(ticks_diff(began, self.credited_at))
             self.credited_at = began
         try:
-            score = self.ldl.bin(self.ldl.run(x))
+            q = self.ldl.run(x)
+            score = self.ldl.bin(q)
+            self.level = self.ldl.level(q)
         except Exception as error:  # a sample of the wrong size, or garbage of a sensor
             self.complain("local model", error)
+            self.level = -1
             self._act(tag, -1, policy.safest_class(), FALLBACK)
             return
         k = policy.bin(score)
@@ -262,7 +275,7 @@ class Node:
             except Exception as error:  # the sensor's data do not fit, or the heap has no room for a copy
                 self.complain("request", error)
         ticks = ticks_ms()
-        self.in_flight[ticket] = sample + (ticks, len(request))
+        self.in_flight[ticket] = sample + (ticks, len(request), self.level)
         if not request or not self.link.send(request):
             self._give_up(ticket)
             return
@@ -348,6 +361,7 @@ class Node:
             self.replies += 1
             if self._learn(ticket, label, beta):
                 self.account.count_answer(self.policy, offload[BIN], offload[CLASS], label, waited_ms)
+            self.level = offload[LEVEL]
             self._act(offload[TAG], offload[BIN], label, REMOTE)
         elif self._learn(ticket, label, -1):
             self.late += 1
@@ -387,6 +401,7 @@ class Node:
     def _fall_back(self, ticket: int) -> None:
         offload = self.in_flight.pop(ticket)
         self.fallbacks += 1
+        self.level = offload[LEVEL]
         self._act(offload[TAG], offload[BIN], offload[CLASS], FALLBACK)
 
     def _act(self, tag: "Any", k: int, decision: int, source: int) -> None:

@@ -83,6 +83,8 @@ def service(
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     node = _node(config, policy, ldl, link, act=act, log=log)
+    if app:
+        app.node = node
     sleep = None
     if config.get("sleep"):
         from .sleep import configured
@@ -192,11 +194,13 @@ def active_config(config: "Config", log: "Log") -> "tuple[Config, Updates | None
 
 
 def open_app(config: "Config", show_decision: "Act | None") -> "App":
-    """Return the App of a configuration's `app`, a module's name. ValueError where there is none, or it lacks a function."""
+    """Return the App of a configuration's `app`, a module or its name. ValueError if none exists or a function is missing."""
     from .app import App
 
+    program = config["app"]
     try:
-        program = __import__(config["app"])
+        if isinstance(program, str):
+            program = __import__(program)
     except ImportError as error:
         raise ValueError("%s.py: %s" % (config["app"], error)) from None
     return App(program, config, show_decision)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 
 
-def running_cost(path: Path, policy: str, cost: np.ndarray, references: dict[str, np.ndarray], title: str) -> None:
+def _panels(rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
+    """Return a figure and its axes, as pyplot.subplots(): without pyplot, which chooses a back end for the whole process."""
+    figure = Figure(figsize=figsize, layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def running_cost(path: Path | BinaryIO, policy: str, cost: np.ndarray, references: dict[str, np.ndarray], title: str) -> None:
     """Running average of the cost a sample, cost: (T,), beside the same of each reference policy on the same stream."""
     rounds = np.arange(1, len(cost) + 1)
-    figure, axes = plt.subplots(figsize=(8, 4.5), constrained_layout=True)
+    figure, axes = _panels(figsize=(8, 4.5))
     for (name, values), colour, style in zip(references.items(), COLOURS[1:], STYLES[1:]):
         axes.plot(rounds, np.cumsum(values) / rounds, linestyle=style, color=colour, label=name)
     axes.plot(rounds, np.cumsum(cost) / rounds, color=COLOURS[0], linewidth=2.2, label=f"{policy} (learns online)")
@@ -29,7 +32,6 @@ def running_cost(path: Path, policy: str, cost: np.ndarray, references: dict[str
     axes.grid(alpha=0.3)
     axes.legend(ncols=2)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, int], title: str) -> None:
@@ -39,20 +41,19 @@ def expert_weights(path: Path, a: np.ndarray, b: np.ndarray, best: tuple[int, in
     chance = np.where(valid, np.exp2(-(exponent - exponent[valid].min())), 0)
     chance /= chance.sum()
     exponents = np.where(valid, np.log10(np.maximum(chance, 1e-12)), np.nan)
-    figure, axes = plt.subplots(figsize=(6.2, 5), constrained_layout=True)
+    figure, axes = _panels(figsize=(6.2, 5))
     image = axes.imshow(exponents, origin="lower", cmap="cividis", vmin=-12, vmax=0)
     axes.plot(best[1], best[0], "o", mfc="none", mec="#D55E00", ms=14, mew=2, label="offline best pair")
     axes.set(xlabel="upper threshold (bin): 1 from here on", ylabel="lower threshold (bin): 0 below", title=title)
     axes.legend(loc="lower right")
     figure.colorbar(image, label="probability of the expert, log10 (cut at -12)")
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, title: str) -> None:
     """What the forecaster believes: (low, p, high) a bin, (N, 3), beside the region where offloading is cheapest."""
     low, p, high = bins.T
-    figure, axes = plt.subplots(figsize=(8, 4.5), constrained_layout=True)
+    figure, axes = _panels(figsize=(8, 4.5))
     if region[0] < region[1]:
         axes.axhspan(*region, color=COLOURS[4], alpha=0.25, label="offloading is cheapest here")
     axes.axhline(switch, color=COLOURS[1], linestyle="--", label="class 1 becomes the cheaper one")
@@ -61,7 +62,6 @@ def intervals(path: Path, bins: np.ndarray, region: list[float], switch: float, 
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def class_cells(path: Path, rows: list[list[dict[str, float]]], beta: float, title: str) -> None:
@@ -69,7 +69,7 @@ def class_cells(path: Path, rows: list[list[dict[str, float]]], beta: float, tit
     the class to say, black where asking costs less, and what it is expected to cost."""
     costs = np.array([[cell["cost"] for cell in row] for row in rows])
     high, wide = costs.shape
-    figure, axes = plt.subplots(figsize=(max(6.0, wide / 2.2), max(3.5, high / 2.2)), constrained_layout=True)
+    figure, axes = _panels(figsize=(max(6.0, wide / 2.2), max(3.5, high / 2.2)))
     image = axes.imshow(costs, cmap="cividis", vmin=0, vmax=max(2 * beta, 0.1), aspect="auto")
     for n, row in enumerate(rows):
         for k, cell in enumerate(row):
@@ -78,7 +78,6 @@ def class_cells(path: Path, rows: list[list[dict[str, float]]], beta: float, tit
     axes.set(xlabel="bin of how sure the local model is", ylabel="class it says", title=title, yticks=range(high))
     figure.colorbar(image, label=f"expected cost of the number shown (an offload: {beta:g})")
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 STYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 3)), "-"]
@@ -94,14 +93,13 @@ def curves(
     log: str = "",
 ) -> None:
     """One picture of lines: name -> rows that hold x, y and, for an error band, y + "_sd". log: "x", "y" or "xy"."""
-    figure, axes = plt.subplots(figsize=(8, 5), constrained_layout=True)
+    figure, axes = _panels(figsize=(8, 5))
     draw_curves(axes, lines, axes_of)
     axes.set(xlabel=labels[0], ylabel=labels[1], title=title)
     _set_scales(axes, log)
     axes.legend(fontsize=8, ncols=2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def draw_curves(axes: Any, lines: dict[str, list[dict[str, float]]], axes_of: tuple[str, str]) -> None:
@@ -135,9 +133,7 @@ def panels(
     """A grid of such pictures, one a data set, with one legend: title of the panel -> lines."""
     columns = min(3, len(content))
     rows = -(-len(content) // columns)
-    figure, grid = plt.subplots(
-        rows, columns, figsize=(4.4 * columns, 3.4 * rows + 0.6), constrained_layout=True, squeeze=False
-    )
+    figure, grid = _panels(rows, columns, figsize=(4.4 * columns, 3.4 * rows + 0.6), squeeze=False)
     for axes, (name, lines) in zip(grid.flat, content.items()):
         draw_curves(axes, lines, axes_of)
         axes.set_title(name, fontsize=10)
@@ -152,12 +148,11 @@ def panels(
     figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(names)), fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def row_marks(path: Path, rows: list[dict[str, Any]], of: str, names: list[str], label: str, title: str) -> None:
     """A line for every row, called row[of], with a mark for every name at row[name]."""
-    figure, axes = plt.subplots(figsize=(9, 0.36 * len(rows) + 1.8), constrained_layout=True)
+    figure, axes = _panels(figsize=(9, 0.36 * len(rows) + 1.8))
     places = np.arange(len(rows))[::-1]
     for n, name in enumerate(names):
         axes.plot(
@@ -176,13 +171,12 @@ def row_marks(path: Path, rows: list[dict[str, Any]], of: str, names: list[str],
     figure.legend(loc="outside lower center", ncols=3, fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def error_plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     """False-positive against false-negative rate, coloured by cost: rows of trace, kind, fpr, fnr, cost; a panel a trace."""
     names = list(dict.fromkeys(row["trace"] for row in rows))
-    figure, grid = plt.subplots(1, len(names), figsize=(5.4 * len(names), 4.6), constrained_layout=True, squeeze=False)
+    figure, grid = _panels(1, len(names), figsize=(5.4 * len(names), 4.6), squeeze=False)
     low, high = min(row["cost"] for row in rows), max(row["cost"] for row in rows)
     marks = {"one threshold": ("D", 28), "two thresholds": ("o", 14), "best two thresholds": ("*", 260)}
     for axes, name in zip(grid.flat, names):
@@ -198,12 +192,11 @@ def error_plane(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     figure.colorbar(points, ax=list(grid.flat), label="average cost a sample")
     figure.suptitle(title)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def simplex(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     """Which action each output of a three-class model leads to: rows of f0, f1, action (-1: offload)."""
-    figure, axes = plt.subplots(figsize=(6, 5), constrained_layout=True)
+    figure, axes = _panels(figsize=(6, 5))
     for action, colour in ((0, COLOURS[0]), (1, COLOURS[1]), (2, COLOURS[2]), (-1, COLOURS[4])):
         mine = [row for row in rows if row["action"] == action]
         label = "offload" if action < 0 else f"predict {action}"
@@ -211,12 +204,11 @@ def simplex(path: Path, rows: list[dict[str, Any]], title: str) -> None:
     axes.set(xlabel="score of class 0", ylabel="score of class 1", title=title, xlim=(0, 1), ylim=(0, 1))
     axes.legend(loc="upper right", markerscale=3)
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: dict[str, Any] | None, title: str) -> None:
     """Float scores against int8 ones, and, where labels are known, the reliability diagram of both."""
-    figure, axes = plt.subplots(1, 2 if reliability else 1, figsize=(11 if reliability else 5.5, 5), constrained_layout=True)
+    figure, axes = _panels(1, 2 if reliability else 1, figsize=(11 if reliability else 5.5, 5))
     main = np.atleast_1d(axes)[0]
     main.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     main.scatter(exact, rounded, s=8, alpha=0.5, color=COLOURS[0])
@@ -232,13 +224,12 @@ def conversion(path: Path, exact: np.ndarray, rounded: np.ndarray, reliability: 
         right.grid(alpha=0.3)
         right.legend()
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def soak(path: Path, rows: list[dict[str, Any]]) -> None:
     """Memory, descriptors, threads and the latest decision of each process of a long run, over the hours."""
     panels = {"memory_mb": "memory, MB", "descriptors": "descriptors", "threads": "threads", "worst_ms": "latest decision, ms"}
-    figure, axes = plt.subplots(len(panels), 1, sharex=True, figsize=(8, 9), constrained_layout=True)
+    figure, axes = _panels(len(panels), 1, sharex=True, figsize=(8, 9))
     names = list(dict.fromkeys(row["process"] for row in rows))
     for axis, (key, title) in zip(axes, panels.items()):
         for name, colour in zip(names, COLOURS):
@@ -250,13 +241,12 @@ def soak(path: Path, rows: list[dict[str, Any]]) -> None:
     axes[0].legend(ncols=len(names), fontsize="small")
     axes[-1].set(xlabel="hours")
     figure.savefig(path, dpi=100)
-    plt.close(figure)
 
 
 def sample_agreement(path: Path, time: list[dict[str, Any]], bins: list[dict[str, Any]], title: str) -> None:
     """Kept samples: how often the remote model agrees with the local one over time (rows of at, accuracy, error), and its
     share of events beside the local score (rows of score, events, samples)."""
-    figure, (main, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
+    figure, (main, right) = _panels(1, 2, figsize=(11, 4.5))
     at = [datetime.fromtimestamp(row["at"], tz=timezone.utc) for row in time]
     value, error = (np.array([row[key] for row in time], float) for key in ("accuracy", "error"))
     main.fill_between(at, np.clip(value - 2 * error, 0, 1), np.clip(value + 2 * error, 0, 1), alpha=0.25, color=COLOURS[0])
@@ -275,4 +265,3 @@ def sample_agreement(path: Path, time: list[dict[str, Any]], bins: list[dict[str
     for axes in (main, right):
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=130)
-    plt.close(figure)

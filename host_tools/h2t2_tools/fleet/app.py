@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from h2t2 import units
 
 from ..common import pairs
 from ..common.errors import UserError
@@ -53,11 +54,8 @@ def measured(pair: pairs.Pair) -> dict[str, Any]:
 def fixed(about: pairs.PairInfo, model: str, size: int, scale: float, zero_point: int) -> dict[str, Any]:
     """The arguments of Measured: `size` numbers as int8 of that scale and zero point."""
     preparation = about.prepared.get(model)
-    factor = np.array(preparation.factor if preparation else [1.0] * size) / scale
-    offset = np.array(preparation.offset if preparation else [0.0] * size) / scale + zero_point
+    factor = preparation.factor if preparation else [1.0] * size
+    offset = preparation.offset if preparation else [0.0] * size
     if len(factor) != size:
         raise UserError(f"pair.json: prepared.{model}: {len(factor)} numbers, the model takes {size}")
-    shifts = [max(14, 15 - math.frexp(f)[1]) for f in factor.tolist()]
-    multipliers = [round(f * 2**s) for f, s in zip(factor.tolist(), shifts)]
-    offsets = [round(f * 2**s) for f, s in zip(offset.tolist(), shifts)]
-    return {"columns": about.columns[model], "multipliers": multipliers, "offsets": offsets, "shifts": shifts}
+    return {"columns": about.columns[model], **units.measured(factor, offset, scale, zero_point)}

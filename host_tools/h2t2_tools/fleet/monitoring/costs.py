@@ -28,6 +28,11 @@ class Costs:
     error: float
 
 
+def local_decision(cost: int, answers: int, mean: float) -> float:
+    """Return what a local decision in a bin is expected to cost. mean: thousandths, of the answered samples of all bins."""
+    return (cost + LEAN * mean) / (answers + LEAN) / UNIT
+
+
 def of_counters(scores: list[int], answered: list[int], local_cost: list[int], paid: int, beta: int) -> Costs | None:
     """Costs from the lists of a node's account (h2t2.node.account); None before the first answer.
 
@@ -41,7 +46,7 @@ def of_counters(scores: list[int], answered: list[int], local_cost: list[int], p
     mean = sum(local_cost) / replies
     own, never, variance = paid / ONE, 0.0, 0.0
     for n, answers, cost in zip(scores, answered, local_cost):  # one loop: a dashboard runs it 500 times a second
-        each = (cost + LEAN * mean) / (answers + LEAN) / UNIT
+        each = local_decision(cost, answers, mean)
         never += n * each
         own += (n - answers) * each
         if each < 1:

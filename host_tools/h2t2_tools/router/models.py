@@ -1,0 +1,130 @@
+"""Scores of whatever a Python program holds as a model: an object, a function, a file, a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common.errors import UserError
+from ..fleet.rdl import models as served
+
+Scores = Callable[[np.ndarray], Any]  # samples (n, ...) -> (n,) of the event, (n, K) of all classes, or (n,) names
+FILES = (".keras", ".h5", ".joblib", ".pkl", ".pickle", ".tflite", ".onnx", ".toml")
+ACCEPTED = "an object with predict_proba, a Keras model, a function of a batch, a path, FILE.py:FUNCTION, or a URL"
+
+
+class RouterModel:
+    """A model of any kind.
+
+    Args:
+        model: What ACCEPTED says. A function takes a batch (n, ...) and returns n scores of class 1, or (n, K).
+        role: "local" or "remote", for messages.
+        columns: Indices of the numbers of a sample that it reads; None: all.
+
+    Attributes:
+        name: What it is, in words.
+        classes: Its class names in the order of its outputs, or None.
+    """
+
+    def __init__(self, model: Any, role: str, columns: Sequence[int] | None = None) -> None:
+        self.role, self.model = role, model
+        self.columns = None if columns is None else list(columns)
+        if isinstance(model, (str, Path)):
+            self.name = str(model)
+            model = _opened(str(model))
+            scores = model
+            if hasattr(model, "predict_proba") or hasattr(model, "predict"):
+                scores = _of_object(model, role)
+        else:
+            self.name = type(model).__name__ if not hasattr(model, "__name__") else str(model.__name__)
+            scores = _of_object(model, role)
+        self._scores: Scores = scores
+        names = getattr(model, "classes_", None)
+        self.classes: list[Any] | None = None if names is None else np.asarray(names).tolist()
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        """Return the scores of samples (n, ...): (n,) or (n, K), within 0 and 1; or (n,) class names of a model without scores.
+
+        Raises:
+            ValueError: It returns something else.
+        """
+        samples = x if self.columns is None else x[:, self.columns]
+        scores = np.asarray(self._scores(samples))
+        if scores.shape == (len(x),) and (scores.dtype.kind in "USO" or (self.role == "remote" and scores.dtype.kind in "iu")):
+            return scores.astype(object)
+        if scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        if scores.ndim not in (1, 2) or len(scores) != len(x):
+            raise ValueError(f"{self.role} model {self.name}: {scores.shape} for {len(x)} samples; want (n,) or (n, classes)")
+        if not (scores >= -0.01).all() or not (scores <= 1.01).all():
+            span = f"{scores.min():.3g} to {scores.max():.3g}"
+            raise ValueError(
+                f"{self.role} model {self.name}: its scores span {span}; want 0 to 1: end it with a softmax or a sigmoid"
+            )
+        return np.asarray(np.clip(scores.astype(float), 0, 1))
+
+
+def _of_object(model: Any, role: str) -> Scores:
+    """Return the scores of a model that a program holds."""
+    if hasattr(model, "predict_proba"):
+        return lambda x: model.predict_proba(x)
+    if type(model).__module__.partition(".")[0] == "torch":
+        raise UserError(
+            f"{role}: a PyTorch module takes tensors and often ends with logits: give a function of an array that returns "
+            "scores, or export the module to ONNX (docs/from-pytorch.md)"
+        )
+    if hasattr(model, "predict") and hasattr(model, "layers"):
+        return lambda x: model(np.asarray(x, np.float32), training=False)
+    if role == "remote" and hasattr(model, "predict"):
+        return lambda x: np.asarray(model.predict(x)).astype(object)  # class names, also where they are numbers
+    if callable(model):
+        return lambda x: model(x)
+    raise UserError(f"{role}: {type(model).__name__} is no model that gives scores; want {ACCEPTED}")
+
+
+def _opened(path: str) -> Any:
+    """Return the model in a file or behind a URL: an estimator, or a function of a batch."""
+    suffix = Path(path.partition(":")[0] if ".py:" in path else path).suffix.lower()
+    if not served.is_url(path) and suffix not in (*FILES, ".py") and not Path(path).is_dir():
+        raise UserError(f"{path}: no model that is known by its name; want {', '.join(FILES)}, FILE.py:FUNCTION, or a URL")
+    if suffix == ".joblib" or suffix in (".pkl", ".pickle"):
+        return _unpickled(path)
+    if suffix in (".keras", ".h5") or Path(path).is_dir():
+        from ..model.convert.open import open_source
+
+        return open_source(Path(path)).scores
+    if suffix == ".tflite":
+        return _tflite(Path(path))
+    model = served.load(served.Source(path, None, floats=True))
+    return lambda x: model.scores(np.asarray(x, np.float32))
+
+
+def _unpickled(path: str) -> Any:
+    import joblib
+
+    try:
+        return joblib.load(path)
+    except Exception as error:  # a pickle raises any error
+        raise UserError(f"{path}: not a model saved by joblib: {type(error).__name__}: {error}") from None
+
+
+def _tflite(path: Path) -> Scores:
+    """Return the scores of a .tflite, int8 or float."""
+    from ..model import tflite
+    from ..model.convert.open import open_source
+    from ..model.exact import open_local
+
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    graph = tflite.load(path)
+    if graph.tensors[graph.inputs[0]].dtype not in ("int8", "uint8"):
+        source = open_source(path)
+        return lambda x: source.scores(np.asarray(x, np.float32).reshape(-1, *source.shape))
+    try:
+        model = open_local(path)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return lambda x: np.array([model.scores(model.quantise(row)) for row in x])

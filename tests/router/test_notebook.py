@@ -1,0 +1,46 @@
+"""docs/notebook.ipynb runs from its first cell to its last, outside the repository, and its page shows the same cells."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from support import ROOT
+
+CELLS = [
+    "".join(cell["source"])
+    for cell in json.loads((ROOT / "docs/notebook.ipynb").read_text())["cells"]
+    if cell["cell_type"] == "code"
+]
+
+
+def test_the_page_shows_the_cells_of_the_notebook():
+    shown = re.findall(r"```python\n(.*?)```", (ROOT / "docs/from-a-notebook.md").read_text(), re.S)
+    assert [cell.strip() for cell in shown] == [cell.strip() for cell in CELLS]
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(tmp_path):
+    """Each cell in order in one process; the value of a cell's last line is shown as a notebook shows it."""
+    pytest.importorskip("sklearn")
+    (tmp_path / "cells.json").write_text(json.dumps(CELLS))
+    code = """
+import ast, json
+names = {}
+for source in json.load(open("cells.json")):
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), names)
+    if last:
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+        print(repr(value))
+        if hasattr(value, "_repr_html_"):
+            assert "data:image/png" in value._repr_html_()
+"""
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert re.search(r"Decision\(label=[01], source='(local|remote)', score=", out.stdout)
+    assert re.search(
+        r"asked for \d+ % of 897 samples, \d+ % cheaper than always asking, \d+ % cheaper than never asking", out.stdout
+    )

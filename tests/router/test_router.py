@@ -1,0 +1,192 @@
+"""The router in a Python program: whatever gives scores is a model, the policy is the runtime's, the report counts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from h2t2 import units
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.policy import OFFLOAD
+from h2t2_tools import Router
+from h2t2_tools.common import pairs
+from h2t2_tools.common.errors import UserError
+
+RNG = np.random.default_rng(5)
+TRUE = RNG.integers(0, 2, 600)
+SCORES = np.clip(0.5 + (TRUE - 0.5) * 0.5 + RNG.normal(0, 0.25, 600), 0, 1)
+STREAM = np.stack([SCORES, TRUE], 1)
+
+
+def local(x):
+    return x[:, 0]
+
+
+def remote(x):
+    return x[:, 1]
+
+
+def test_it_decides_as_the_policy_of_a_device():
+    router = Router(local, remote, beta=0.2)
+    policy = Adaptive(**units.policy(beta=0.2))
+    for (score, true), x in zip(STREAM.tolist(), STREAM):
+        action = policy.decide(min(int(score * 16), 15))
+        if action == OFFLOAD:
+            policy.learn(policy.ticket, int(true))
+        decision = router.decide(x)
+        assert (decision.label, decision.source) == ((int(true), "remote") if action == OFFLOAD else (action, "local"))
+        assert decision.score == score
+    assert list(router.policy.state()) == list(policy.state())
+
+
+def test_the_report_is_what_the_decisions_cost():
+    router = Router(local, remote, beta=0.2)
+    assert str(router.report()) == "no decision yet"
+    decisions = [router.decide(x) for x in STREAM]
+    asked = np.array([decision.source == "remote" for decision in decisions])
+    labels = np.array([decision.label for decision in decisions])
+    mistakes = np.where(labels == TRUE, 0, np.where(TRUE == 1, 1.0, 0.7))
+    report = router.report(TRUE)
+    assert report.offloads == asked.sum() and report.samples == 600 and report.accuracy == (labels == TRUE).mean()
+    assert report.own == pytest.approx((0.2 * asked + mistakes).mean(), abs=1e-4)
+    assert report.always == pytest.approx(0.2, abs=1e-4)
+    share, saved = round(100 * asked.mean()), round(100 * (1 - report.own / report.always))
+    assert f"asked for {share} % of 600 samples, {saved} % cheaper than always asking" in str(report) == repr(report)
+    estimate = router.report()
+    assert not estimate.measured and abs(estimate.own - report.own) < 3 * estimate.error + 0.02
+    with pytest.raises(ValueError, match="1 labels for 600 decisions"):
+        router.report([1])
+    with pytest.raises(ValueError, match="7 is none of the classes"):
+        router.report([7] * 600)
+
+
+def test_the_picture_is_a_png_and_leaves_the_programs_back_end_alone(tmp_path):
+    router = Router(local, remote, beta=0.2)
+    router.decide(STREAM[0])
+    for x in STREAM:
+        router.decide(x)
+    router.report().picture(tmp_path / "cost.png")
+    assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
+    assert 'src="data:image/png;base64,' in router.report()._repr_html_()
+
+
+class Estimator:
+    classes_ = np.array(["cat", "dog", "fox"])
+
+    def __init__(self, order=(0, 1, 2)):
+        self.order = list(order)
+        self.classes_ = self.classes_[self.order]
+
+    def predict_proba(self, x):
+        scores = np.full((len(x), 3), 0.2)
+        scores[np.arange(len(x)), x[:, 0].astype(int)] = 0.6
+        return scores[:, self.order]
+
+    def predict(self, x):
+        return self.classes_[self.predict_proba(x).argmax(1)]
+
+
+class NamesOnly:
+    def predict(self, x):
+        return np.array(["cat", "dog", "fox"])[x[:, 1].astype(int)]
+
+
+@pytest.mark.parametrize("big", [Estimator((2, 0, 1)), NamesOnly(), NamesOnly().predict], ids=["scores", "predict", "function"])
+def test_classes_have_the_names_that_the_models_give_them(big):
+    router = Router(Estimator(), big, beta=0.1)
+    decisions = [router.decide([n % 3, n % 3]) for n in range(60)]
+    assert {decision.source for decision in decisions} >= {"remote"}
+    assert [decision.label for decision in decisions] == ["cat", "dog", "fox"] * 20
+    assert [decision.number for decision in decisions] == [0, 1, 2] * 20
+    assert router.report(["cat", "dog", "fox"] * 20).accuracy == 1
+
+
+def test_a_remote_model_that_fails_costs_no_decision():
+    def broken(x):
+        raise OSError("no route to host")
+
+    router = Router(local, broken, beta=0.2)
+    with pytest.warns(UserWarning, match="no answer of the remote model: no route to host"):
+        decisions = [router.decide(x) for x in STREAM[:50]]
+    assert "fallback" in {decision.source for decision in decisions} <= {"local", "fallback"}
+    report = router.report()
+    assert report.fallbacks == report.offloads > 0 and "without an answer nothing tells" in str(report)
+
+
+def test_paths_are_models_an_int8_one_as_on_a_board():
+    pair = pairs.load("breast_cancer")
+    router = Router(
+        pair.ldl, str(pair.rdl), beta=0.2, local_columns=pair.info.columns["ldl"], remote_columns=pair.info.columns["rdl"]
+    )
+    decisions = [router.decide(x) for x in pair.x]
+    assert router.report(pair.y).accuracy > 0.9 and {"local", "remote"} == {decision.source for decision in decisions}
+
+
+@pytest.mark.slow
+def test_functions_in_files_and_estimators_in_files_are_models(tmp_path):
+    import joblib
+    from sklearn.linear_model import LogisticRegression
+
+    (tmp_path / "mine.py").write_text("def scores(x):\n    return x[:, 1]\n")
+    joblib.dump(LogisticRegression().fit(STREAM[:100, :1], TRUE[:100]), tmp_path / "small.joblib")
+    router = Router(tmp_path / "small.joblib", f"{tmp_path}/mine.py:scores", beta=0.2, local_columns=[0])
+    assert {router.decide(x).source for x in STREAM} == {"local", "remote"}
+
+
+class FakeModule:
+    __module__ = "torch.nn"
+
+
+@pytest.mark.parametrize(
+    "model, why",
+    [
+        ("nothing.joblib", "not a model saved"),
+        ("model.bin", "no model that is known by its name"),
+        ("nothing.tflite", "no such file"),
+        (7, "int is no model that gives scores"),
+        (NamesOnly(), "NamesOnly is no model that gives scores"),
+        (FakeModule(), "export the module to ONNX"),
+    ],
+)
+def test_what_is_no_model_is_refused(model, why):
+    with pytest.raises(UserError, match=why):
+        Router(model, remote)
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        ({"beta": 1.2}, "beta 1.2 is not between 0 and 1"),
+        ({"sed": 1}, "sed: policy adaptive has no such option"),
+        ({"bits": 9}, "bits 9: want 1 to 8"),
+        ({"classes": ["a", "b", "c"]}, "3 names; the local model scores 2 classes"),
+        ({"costs": [[0, 1], [1, 0]]}, "delta_fp and delta_fn"),
+        ({"policy": "best"}, "'best' is not one of"),
+    ],
+)
+def test_what_is_wrong_is_named(options, why):
+    with pytest.raises(ValueError, match=why):
+        Router(local, remote, **options).decide(STREAM[0])
+
+
+def test_scores_beyond_0_to_1_are_refused():
+    with pytest.raises(ValueError, match="span 3 to 3; want 0 to 1: end it with a softmax"):
+        Router(lambda x: np.full(len(x), 3.0), remote).decide([1, 1])
+
+
+def test_the_package_is_cheap_until_a_router_is_wanted(tmp_path):
+    code = "import sys, h2t2_tools; assert 'Router' in dir(h2t2_tools); print(sorted({'numpy', 'pydantic'} & set(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert out == "[]\n"
+    with pytest.raises(AttributeError, match="no attribute 'Routers'"):
+        import h2t2_tools
+
+        _ = h2t2_tools.Routers
+
+
+def test_help_says_where_to_begin(tmp_path):
+    out = subprocess.run(
+        [sys.executable, "-c", "import h2t2; help(h2t2)"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    assert "Node.from_pair(folder, sense, act)" in out and "units.policy(beta=0.2)" in out
