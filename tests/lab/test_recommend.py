@@ -45,12 +45,25 @@ def test_what_it_chooses_is_a_nodes_configuration(asked, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_model_that_says_too_little_gets_a_table(asked, tmp_path):
-    """Scores that are all near one half, and right: 200 labels know that at once."""
+    """Scores that are all below one half, and tell the classes apart: 200 labels know that at once."""
     rng = np.random.default_rng(1)
     label = rng.random(1000) < 0.5
-    report = asked(saved(tmp_path / "shy.npz", np.where(label, 0.55, 0.45), label), "--horizon", 200)
+    report = asked(saved(tmp_path / "shy.npz", np.where(label, 0.45, 0.3), label), "--horizon", 200)
     assert report["chosen"].endswith("with a table") and len(report["config"]["prior"]) == 2 ** report["config"]["bits"]
-    assert report["labelled"] == 200 and [w for w in report["warnings"] if "asking never" in w]  # it is right
+    assert report["labelled"] == 200
+
+
+def test_where_the_local_model_is_right_it_says_do_not_ask(asked, tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    label = rng.random(600) < 0.5
+    path = saved(tmp_path / "right.npz", np.where(label, 0.55, 0.45), label)
+    report = asked(path)
+    assert report["chosen"] == "do not ask" and report["config"] == {}
+    assert "the local model alone costs 0.0000 a sample" in report["why"]
+    assert h2t2("recommend", path, "--runs", 1, "--bits", 4, "--out", tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "do not ask: " in out and "h2t2.toml" not in out
+    assert asked(path, "--miss-rate", 0.02)["chosen"].startswith("adaptive")  # which keeps the limit
 
 
 def test_a_stream_that_changes_is_told(asked, tmp_path):
@@ -66,7 +79,7 @@ def test_where_learning_saves_nothing_it_says_so(asked, tmp_path):
     rng = np.random.default_rng(2)
     report = asked(saved(tmp_path / "noise.npz", rng.random(600), rng.random(600) < 0.5), "--horizon", 9000)
     assert any("asking always costs as little" in warning for warning in report["warnings"])
-    assert any("only 480 samples" in warning for warning in report["warnings"])
+    assert any("drew 9,000 samples from 480, each 18.8 times" in warning for warning in report["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -78,8 +91,27 @@ def test_too_little_is_refused(score, label, why, tmp_path, capsys):
     assert why in capsys.readouterr().err
 
 
-def test_many_classes_are_refused(capsys):
-    assert h2t2("recommend", "digits_4") == 2 and "h2t2 recommend is for two" in capsys.readouterr().err
+@pytest.mark.slow
+def test_many_classes_get_bits_and_their_costs(asked, tmp_path):
+    report = asked("digits_4", "--beta", 0.05)
+    assert report["chosen"] == f"adaptive, b = {report['config']['bits']}"
+    assert report["config"]["class_costs"] == [[float(i != j) for j in range(4)] for i in range(4)]
+    cost = {row["what"]: row["shuffled"] for row in report["rows"]}
+    assert cost[report["chosen"]] < min(cost["asking always"], cost["asking never"])
+    (tmp_path / "costs.csv").write_text("0,0,0,0\n" * 4)  # no mistake costs anything
+    assert asked("digits_4", "--class-costs", tmp_path / "costs.csv")["chosen"] == "do not ask"
+
+
+@pytest.mark.parametrize(
+    "trace, options, why",
+    [
+        ("digits_4", ["--rdl-fp", "0.1"], "4 classes; rdl_fp is of two"),
+        ("digits_4", ["--bits", "8"], "with 4 classes at most 6"),
+        ("phishing", ["--class-costs", "costs.csv"], "of two, --delta-fp and --delta-fn say it"),
+    ],
+)
+def test_options_that_do_not_fit_the_classes_are_refused(trace, options, why, capsys):
+    assert h2t2("recommend", trace, *options) == 2 and why in capsys.readouterr().err
 
 
 @pytest.mark.slow

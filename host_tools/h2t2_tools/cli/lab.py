@@ -227,6 +227,11 @@ class Recommend(Reporting):
     rdl_fp: Share = option(0.0, "how often the remote model says 1 for 0")
     rdl_fn: Share = option(0.0, "how often the remote model says 0 for 1")
     miss_rate: Share = option(DEFAULTS["miss_rate"], "largest share of events that may be missed; 0: no limit", metavar="M")
+    class_costs: str | None = file(
+        None,
+        "three classes or more: a .csv of what each decision costs, a line for each true class",
+        unset="each mistake costs 1",
+    )
     horizon: NotNegative = option(0, "samples that the device will see", unset="those of the trace", metavar="N")
     ordered: bool = option(False, "the trace's order is the device's: it decides, in place of shuffled samples")
     bits: list[Bits] = option([3, 4, 5, 6, 8], "score bits to try", metavar="b")
@@ -237,9 +242,10 @@ class Recommend(Reporting):
         from ..lab import recommend, replay
 
         rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
+        trace = replay.trace(self.trace)
         with working("trying") as bar:
             scenario = recommend.Scenario(
-                trace=replay.trace(self.trace),
+                trace=trace,
                 beta=self.beta,
                 delta_fp=self.delta_fp,
                 delta_fn=self.delta_fn,
@@ -248,6 +254,7 @@ class Recommend(Reporting):
                 bits=tuple(self.bits),
                 runs=self.runs,
                 options=rates,
+                class_costs=self._class_costs(trace.classes),
             )
             report = recommend.recommend(scenario, Path(self.out), bar.count)
         self.report(report)
@@ -260,7 +267,17 @@ class Recommend(Reporting):
         print(f"{report['chosen']}: {report['why']}")
         for warning in report["warnings"]:
             print(f"beware: {warning}")
-        print(f"picture: {report['figure']}\n\n# for an h2t2.toml\n{recommend.lines(report['config'])}")
+        print(f"picture: {report['figure']}")
+        if report["config"]:
+            print(f"\n# for an h2t2.toml\n{recommend.lines(report['config'])}")
+
+    def _class_costs(self, classes: int) -> list[list[float]] | None:
+        """Return the cost matrix of three classes or more; None of two."""
+        if classes == 2:
+            if self.class_costs:
+                raise UserError("--class-costs is for more than two classes; of two, --delta-fp and --delta-fn say it")
+            return None
+        return matrices.read_costs(Path(self.class_costs), classes) if self.class_costs else matrices.equal_costs(classes)
 
 
 class Experiment(Reporting):

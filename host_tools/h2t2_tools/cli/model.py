@@ -13,12 +13,14 @@ from h2t2.node.window import FEATURES
 from ..common.errors import Failure, UserError
 from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
+from ..common.quality_limits import MAX_LOSS
 from ..common.report import Table
 from ..common.untrusted import parse_integer
 from .options import Reporting
 from .output import show, show_markdown, show_next, working
 
 Divisor = Annotated[float, Field(gt=0, le=10**9)]
+Points = Annotated[float, Field(ge=0, le=100)]
 Event = Annotated[int, Field(ge=0, le=65535)]
 
 
@@ -66,6 +68,7 @@ class Convert(Reporting):
     out: str = option("converted", "folder for the files and the report", metavar="DIR")
     event: Event | None = option(None, "index of class 1 among the outputs", unset="the last")
     scale: Divisor | None = option(None, "divide the data by this", unset="255 for bytes, else 1")
+    max_loss: Points = option(MAX_LOSS, "percentage points of accuracy that int8 may lose; a larger loss is an error")
     no_bundle: bool = option(False, "for a Pi alone: make no bundle; without this, a model without one ends in exit status 1")
 
     def run(self) -> None:
@@ -81,6 +84,7 @@ class Convert(Reporting):
                 event=self.event,
                 scale=self.scale,
                 with_bundle=not self.no_bundle,
+                max_loss=self.max_loss,
                 progress=bar.describe,
             )
         self.report(report)
@@ -149,6 +153,7 @@ class MakePair(Reporting):
     )
     card: str | None = file(None, '.toml of what else its README says: data = "...", licence = "..."')
     model_id: ModelNumber | None = option(None, "number in requests", unset="from the folder's name", metavar="N")
+    max_loss: Points = option(MAX_LOSS, "percentage points of accuracy that int8 may lose; a larger loss is an error")
 
     def run(self) -> None:
         from ..common import toml_file
@@ -179,6 +184,7 @@ class MakePair(Reporting):
                 model_id=self.model_id,
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
                 force=self.force,
+                max_loss=self.max_loss,
                 progress=bar.describe,
             )
         self.report(report)

@@ -15,12 +15,14 @@ from ..common import plots
 from ..common.errors import UserError
 from .prior import table
 from .simulation.policies.adaptive import Adaptive
+from .simulation.policies.adaptive_classes import AdaptiveClasses
 from .simulation.policies.base import Policy
 from .simulation.policies.full_offload import FullOffload
 from .simulation.policies.h2t2 import H2T2
 from .simulation.policies.named import Named
 from .simulation.policies.no_offload import NoOffload
 from .simulation.policies.offline_pair import OfflinePair
+from .simulation.policies.offline_single import OfflineSingle
 from .simulation.stream import Costs, draw, ordered
 from .simulation.sweep import Job, Progress, sweep
 from .traces import Trace
@@ -30,7 +32,9 @@ MIN_SAMPLES = 40  # fewest samples of a trace
 TABLE_SHARE = 5  # one in five samples, at most 2000, goes into the table
 CLOSE = 0.02  # it chooses the simplest candidate among those that cost at most this share more than the cheapest
 APART = 0.1  # the orders disagree if one order's choice costs this share more in the other order than the choice there
-BASELINES = ("asking always", "asking never", "best fixed pair, in hindsight")
+BASELINES = ("asking always", "asking never", "best fixed thresholds, in hindsight")
+LOCAL_ONLY = "do not ask"  # the recommendation where asking never is as cheap
+MAX_CLASS_BITS = 6  # of the policy for many classes
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,14 @@ class Scenario:
     """What a device will meet.
 
     Attributes:
-        trace: Labelled samples of two classes.
+        trace: Labelled samples.
         beta, delta_fp, delta_fn: Costs of an offload and of the errors, 0 to 1.
         horizon: Samples that the device will see; 0: as many as the trace has to play.
         in_order: The order of the trace is that of the device, and decides; otherwise the shuffled samples decide.
         bits: Score bits to try.
         runs: Runs of each candidate.
         options: rdl_fp, rdl_fn and miss_rate that are not 0.
+        class_costs: Of more than two classes, in place of delta_fp and delta_fn: costs[i][j] of saying j where i is true.
     """
 
     trace: Trace
@@ -65,6 +70,21 @@ class Scenario:
     bits: tuple[int, ...]
     runs: int
     options: dict[str, Any]
+    class_costs: list[list[float]] | None = None
+
+    @property
+    def costs(self) -> Costs:
+        """The costs that the policies are played with."""
+        if self.class_costs:
+            return Costs.of(self.beta, self.class_costs)
+        return Costs.binary(self.beta, self.delta_fp, self.delta_fn)
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        """The same costs as entries of a configuration."""
+        if self.class_costs:
+            return {"beta": self.beta, "class_costs": self.class_costs}
+        return {"beta": self.beta, "delta_fp": self.delta_fp, "delta_fn": self.delta_fn}
 
 
 def candidates(first: Trace, scenario: Scenario) -> list[Candidate]:
@@ -75,9 +95,16 @@ def candidates(first: Trace, scenario: Scenario) -> list[Candidate]:
         scenario: Bits and options.
     """
     options = scenario.options
+    bits = sorted(scenario.bits, key=lambda b: (b != 4, b))  # the default first
+    if scenario.class_costs:
+        return [
+            Candidate(f"adaptive, b = {b}", {"policy": "adaptive", "bits": b}, AdaptiveClasses(b))
+            for b in bits
+            if b <= MAX_CLASS_BITS
+        ]
     offered = []
     for tables in (False, True):
-        for b in sorted(scenario.bits, key=lambda b: (b != 4, b)):  # the default first
+        for b in bits:
             settings: dict[str, Any] = {"policy": "adaptive", "bits": b}
             policy = Adaptive(b, **options)
             if tables:
@@ -98,18 +125,11 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
     """Compare the candidates, write a picture into the folder `out` and return the report.
 
     Raises:
-        UserError: The trace has more classes than two, too few samples, or one class only among the labels for the table.
+        UserError: The trace has too few samples, or one class only among the labels for the table; or an option does not fit
+            the number of classes.
     """
     trace, beta = scenario.trace, scenario.beta
-    if trace.score.ndim > 1:
-        raise UserError(f"{trace.name}: {trace.classes} classes; h2t2 recommend is for two: use h2t2 replay")
-    if len(trace.label) < MIN_SAMPLES:
-        raise UserError(f"{trace.name}: {len(trace.label)} samples; want {MIN_SAMPLES} or more")
-    first, played = _split(trace, scenario.in_order)
-    if not 0 < first.label.sum() < len(first.label):
-        raise UserError(
-            f"{trace.name}: the {len(first.label)} labels for the table are all of one class; they must contain both"
-        )
+    first, played = _checked_split(scenario)
     horizon = scenario.horizon or len(played.label)
     in_order = min(horizon, len(played.label))
     offered = candidates(first, scenario)
@@ -119,8 +139,12 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
     warnings = _order_warnings(offered, chosen, cost[own], cost[alternative], alternative) + _baseline_warnings(
         chosen, cost[own]
     )
+    local_only = "miss_rate" not in scenario.options and cost[own][BASELINES[1]] <= cost[own][chosen.title] * (1 + CLOSE)
     if horizon > in_order:
-        warnings.append(f"only {in_order:,} samples were played in order; the shuffled runs drew {horizon:,} from them")
+        warnings.append(
+            f"the test set repeats: the shuffled runs drew {horizon:,} samples from {in_order:,}, "
+            f"each {horizon / in_order:.1f} times; samples that are new each time may cost more"
+        )
     if trace.beta is not None:
         warnings.append("the trace has its own cost of an offload for each sample; it replaced --beta")
     rows = [{"what": name, "shuffled": cost["shuffled"][name], "in order": cost["in order"][name]} for name in cost[own]]
@@ -128,22 +152,40 @@ def recommend(scenario: Scenario, out: Path, progress: Progress) -> dict[str, An
     out.mkdir(parents=True, exist_ok=True)
     title = f"{trace.name}: mean cost of {horizon:,} samples shuffled, {in_order:,} in order, β = {beta:g}"
     plots.row_marks(figure, rows, "what", ["shuffled", "in order"], "cost a sample", title)
-    costs = {"beta": beta, "delta_fp": scenario.delta_fp, "delta_fn": scenario.delta_fn}
     return {
         "trace": trace.name,
-        **costs,
+        **scenario.entries,
         "horizon": horizon,
         "decided_by": own,
         "labelled": len(first.label),
         "played_in_order": in_order,
         "runs": scenario.runs,
-        "chosen": chosen.title,
-        "why": _reason(chosen, cost[own]),
+        "chosen": LOCAL_ONLY if local_only else chosen.title,
+        "why": _reason_not_to_ask(chosen, cost[own]) if local_only else _reason(chosen, cost[own]),
         "warnings": warnings,
-        "config": {**chosen.settings, **costs, **scenario.options},
+        "config": {} if local_only else {**chosen.settings, **scenario.entries, **scenario.options},
         "rows": rows,
         "figure": str(figure),
     }
+
+
+def _checked_split(scenario: Scenario) -> tuple[Trace, Trace]:
+    """Return samples for the table, none for many classes, and those that are played. UserError as recommend()."""
+    trace = scenario.trace
+    if len(trace.label) < MIN_SAMPLES:
+        raise UserError(f"{trace.name}: {len(trace.label)} samples; want {MIN_SAMPLES} or more")
+    if scenario.class_costs:
+        if scenario.options:
+            raise UserError(f"{trace.name}: {trace.classes} classes; {', '.join(scenario.options)} is of two")
+        if min(scenario.bits) > MAX_CLASS_BITS:
+            raise UserError(f"--bits {min(scenario.bits)}: with {trace.classes} classes at most {MAX_CLASS_BITS}")
+        return _subset(trace, np.zeros(len(trace.label), bool)), trace
+    first, played = _split(trace, scenario.in_order)
+    if not 0 < first.label.sum() < len(first.label):
+        raise UserError(
+            f"{trace.name}: the {len(first.label)} labels for the table are all of one class; they must contain both"
+        )
+    return first, played
 
 
 def _split(trace: Trace, in_order: bool) -> tuple[Trace, Trace]:
@@ -163,13 +205,12 @@ def _play(
     offered: list[Candidate], trace: Trace, scenario: Scenario, horizon: int, progress: Progress
 ) -> dict[str, dict[str, float]]:
     """Return the mean cost a sample of each candidate and baseline, shuffled and in order."""
-    costs = Costs.binary(scenario.beta, scenario.delta_fp, scenario.delta_fn)
-    references = (FullOffload(), NoOffload(), OfflinePair(8))
+    references = (FullOffload(), NoOffload(), OfflineSingle() if scenario.class_costs else OfflinePair(8))
     policies: list[Policy] = [Named(candidate.policy, candidate.title) for candidate in offered]
     policies += [Named(policy, name) for policy, name in zip(references, BASELINES)]
     ways = {"shuffled": (draw, horizon), "in order": (ordered, min(horizon, len(trace.label)))}
     jobs = [
-        Job(policy, trace, costs, samples, 0, scenario.runs, key=(way, policy.name), make=make)
+        Job(policy, trace, scenario.costs, samples, 0, scenario.runs, key=(way, policy.name), make=make)
         for way, (make, samples) in ways.items()
         for policy in policies
     ]
@@ -187,10 +228,18 @@ def _cheapest(offered: list[Candidate], cost: dict[str, float]) -> Candidate:
 
 
 def _reason(chosen: Candidate, cost: dict[str, float]) -> str:
-    always, never, pair = (cost[name] for name in BASELINES)
+    always, never, fixed = (cost[name] for name in BASELINES)
     return (
-        f"{cost[chosen.title]:.4f} a sample; asking always costs {always:.4f}, asking never {never:.4f}, the best fixed pair "
-        f"of thresholds in hindsight {pair:.4f}. It is the simplest candidate within {CLOSE:.0%} of the cheapest."
+        f"{cost[chosen.title]:.4f} a sample; asking always costs {always:.4f}, asking never {never:.4f}, the best fixed "
+        f"thresholds in hindsight {fixed:.4f}. It is the simplest candidate within {CLOSE:.0%} of the cheapest."
+    )
+
+
+def _reason_not_to_ask(chosen: Candidate, cost: dict[str, float]) -> str:
+    always, never, _ = (cost[name] for name in BASELINES)
+    return (
+        f"the local model alone costs {never:.4f} a sample; asking always costs {always:.4f}, and the best policy, "
+        f"{chosen.title}, {cost[chosen.title]:.4f}. Act on the local model's class, without a remote model."
     )
 
 

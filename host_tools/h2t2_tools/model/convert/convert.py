@@ -14,8 +14,9 @@ import numpy as np
 from ...common import prior_file
 from ...common.errors import UserError
 from ...common.policies import DEFAULTS
+from ...common.quality_limits import MAX_LOSS
 from ...lab import prior
-from .. import bundle
+from .. import bundle, quality
 from ..exact import open_local
 from ..inspect import inspect
 from . import calibration, compare, report
@@ -51,6 +52,7 @@ def convert(
     event: int | None = None,
     scale: float | None = None,
     with_bundle: bool = True,
+    max_loss: float = MAX_LOSS,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Convert a trained model. A run that fails leaves nothing in `out`.
@@ -63,6 +65,7 @@ def convert(
         event: Index of class 1 among the outputs (the last).
         scale: Divisor of the data (255 for bytes, else 1).
         with_bundle: Write the bundle, where a board can run the model.
+        max_loss: Percentage points of accuracy that int8 may lose.
         progress: Receives the name of each step.
 
     Returns:
@@ -70,6 +73,7 @@ def convert(
 
     Raises:
         UserError: The model or the data cannot be used.
+        Failure: The int8 model loses more than max_loss.
     """
     with tempfile.TemporaryDirectory(prefix="h2t2-convert-") as temporary:
         name = model.stem if model.is_file() else model.name
@@ -88,6 +92,7 @@ def convert(
             files["bundle"].write_bytes(bundle.from_tflite(files["tflite"]))
         progress("running the int8 model")
         rounded = _int8_scores(model, files["tflite"], source.prepared(exact.samples.x), exact.event)
+        _check_loss(model, exact, rounded, max_loss)
         progress("comparing the policy's decisions")
         if test and exact.samples.y is not None:  # the calibration samples would overrate the int8 model's bins
             files["prior"] = folder / f"{name}_prior.json"
@@ -117,6 +122,12 @@ def _event_labels(path: Path, y: np.ndarray, outputs: int, event: int) -> np.nda
     if y.min() < 0 or y.max() >= classes:
         raise UserError(f"{path}: labels {y.min()}..{y.max()}; the model has {classes} classes")
     return np.asarray(y == (1 if outputs == 1 else event)).astype(int)
+
+
+def _check_loss(model: Path, exact: FloatResult, rounded: np.ndarray, limit: float) -> None:
+    """Raise a Failure if int8 loses more than the limit. Without true labels it loses where its decision is another."""
+    before, after = (float(np.mean((score >= 0.5) == exact.label)) for score in (exact.score, rounded))
+    quality.check_loss(str(model), before, after, limit)
 
 
 def _inspect(model: Path, int8: Path) -> dict[str, Any]:
@@ -160,5 +171,9 @@ def _comparison(exact: FloatResult, rounded: np.ndarray) -> dict[str, Any]:
     entries: dict[str, Any] = {"worst_score_difference": float(np.abs(exact.score - rounded).max())}
     if exact.samples.y is not None:
         entries |= {kind: compare.errors(score, exact.label) for kind, score in scores.items()}
+        entries["warnings"] = quality.sample_warnings(exact.label, 2)
         entries["reliability"] = {kind: compare.reliability(score, exact.label) for kind, score in scores.items()}
+    else:
+        entries["warnings"] = []
+    entries["warnings"] += quality.silence_warnings(rounded, exact.label)
     return {**entries, "policy": compare.decisions(exact.score, rounded, exact.label)}

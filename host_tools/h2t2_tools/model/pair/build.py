@@ -13,8 +13,11 @@ from typing import Any
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
-from ...common.pairs import PairInfo, PictureSpec, RemoteModel, WindowSpec
+from ...common.pairs import PairInfo, RemoteModel
 from ...common.policies import DEFAULTS
+from ...common.quality_limits import MAX_LOSS
+from ...lab.scoring import confusion
+from .. import quality
 from ..exact import open_local
 from .int8_model import PairModel, int8_model
 from .samples import PairSamples
@@ -36,6 +39,7 @@ def build_pair(
     model_id: int | None = None,
     card: dict[str, str] | None = None,
     force: bool = False,
+    max_loss: float = MAX_LOSS,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Build the folder of a pair. A run that fails leaves nothing there.
@@ -53,6 +57,7 @@ def build_pair(
         model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
         card: Further lines of the README, such as data and licence.
         force: Replace files of the same names in `out`.
+        max_loss: Percentage points of accuracy that int8 may lose.
         progress: Receives the name of each step.
 
     Returns:
@@ -60,13 +65,12 @@ def build_pair(
 
     Raises:
         UserError: The inputs make no pair. The error names the model or file, and a remedy.
+        Failure: A model loses more than max_loss as int8.
     """
     with new_folder(out, force) as folder:
-        progress("the local model")
-        local = int8_model(ldl, folder / "ldl.tflite", samples.columns(columns["ldl"], "--ldl-columns"), open_local)
-        progress("the remote model")
         sent = (payload or Payload()).copied(folder)
-        remote = _remote_model(rdl, folder, samples.columns(columns["rdl"], "--rdl-columns"), sent)
+        local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
+        _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder),
@@ -78,10 +82,34 @@ def build_pair(
             columns=columns,
             prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
             remote=_remote(remote, sent),
-            window=samples.source if isinstance(samples.source, WindowSpec) else None,
-            picture=samples.source if isinstance(samples.source, PictureSpec) else None,
+            **samples.measurement,
         )
         return write_pair(folder, out, info, samples, local, remote, card or {})
+
+
+def _open_models(
+    models: tuple[Path, str],
+    folder: Path,
+    samples: PairSamples,
+    columns: dict[str, list[int] | None],
+    payload: Payload,
+    *,
+    progress: Callable[[str], None],
+) -> tuple[PairModel, PairModel]:
+    """Write the local and the remote model to the folder and run them on the test samples."""
+    progress("the local model")
+    ldl = samples.columns(columns["ldl"], "--ldl-columns")
+    local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
+    progress("the remote model")
+    return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
+
+
+def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
+    """Raise a Failure if a model, by its name, loses more accuracy as int8 than the limit."""
+    for name, model in models.items():
+        if model.float_scores is not None:
+            before, after = (confusion(scores, samples.y)["accuracy"] for scores in (model.float_scores, model.scores))
+            quality.check_loss(name, before, after, limit)
 
 
 @contextmanager

@@ -38,16 +38,16 @@ def text(report: dict[str, Any]) -> str:
                 numbers = " | ".join(f"{errors[share]:.1%}" for share in shares)
                 lines.append(f"| {name.upper()} | {model['kind']} | {model['bytes']:,} | {kind} | {numbers} |")
     problems = [f"Not for a board: {problem}." for problem in report["not_for_a_board"]]
-    return "\n".join([*lines, "", *_explanation(report), "", *problems])
+    warnings = [f"**Beware:** {warning}.\n" for warning in report["warnings"]]
+    return "\n".join([*lines, "", *_explanation(report), "", *warnings, *problems])
 
 
 def next_commands(report: dict[str, Any]) -> dict[str, list[str]]:
     """What to run next: the purpose of each command -> its words."""
     folder = report["folder"]
-    compare = "recommend" if "fp" in report["ldl"]["int8"] else "replay"  # of many classes there is one policy to choose
     commands = {
         "both models, a broker and a node on this machine": ["demo", "--pair", folder],
-        "what to choose": [compare, f"{folder}/trace.npz", "--beta", f"{report['beta']:g}"],
+        "what to choose": ["recommend", f"{folder}/trace.npz", "--beta", f"{report['beta']:g}"],
         "the remote model's worker": ["rdl", "--pair", folder],
     }
     if not report["not_for_a_board"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,14 @@ class PairSamples:
     _: KW_ONLY
     raw: np.ndarray | None = None
     source: WindowSpec | PictureSpec | None = None
+
+    @property
+    def measurement(self) -> dict[str, Any]:
+        """The entries of pair.json that say how x is computed from measurements: window and picture."""
+        return {
+            "window": self.source if isinstance(self.source, WindowSpec) else None,
+            "picture": self.source if isinstance(self.source, PictureSpec) else None,
+        }
 
     def columns(self, numbers: list[int] | None, option: str) -> PairSamples:
         """The samples with these columns alone (None: all). UserError, naming the option, for columns that do not exist."""

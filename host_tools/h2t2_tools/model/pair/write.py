@@ -13,7 +13,7 @@ from ...common.pairs import Pair, PairInfo
 from ...common.policies import DEFAULTS
 from ...lab import prior, traces
 from ...lab.scoring import confusion
-from .. import bundle
+from .. import bundle, quality
 from ..inspect import inspect
 from .int8_model import PairModel
 from .readme import markdown
@@ -25,7 +25,13 @@ INPUT, RAW = ("model", "floats", "shape", "scale", "zero_point"), ("dtype", "med
 
 
 def write_pair(
-    folder: Path, place: Path, info: PairInfo, samples: PairSamples, ldl: PairModel, rdl: PairModel, card: dict[str, str]
+    folder: Path,
+    place: Path,
+    info: PairInfo,
+    samples: PairSamples,
+    ldl: PairModel,
+    rdl: PairModel,
+    card: dict[str, str],
 ) -> dict[str, Any]:
     """Complete a folder that holds both models.
 
@@ -64,11 +70,23 @@ def write_pair(
         "agreement": float((ldl.labels == rdl.labels).mean()),
         "rates": rates,
         "not_for_a_board": problems,
+        "warnings": _warnings(folder, info, samples, ldl, rdl),
         "files": files,
         "model_id": info.model_id,
     }
     (folder / "README.md").write_text(markdown(report))
     return report
+
+
+def _warnings(folder: Path, info: PairInfo, samples: PairSamples, ldl: PairModel, rdl: PairModel) -> list[str]:
+    """Return what is suspicious about the models and the samples."""
+    same_columns = info.columns["ldl"] == info.columns["rdl"]
+    files = [(folder / file).read_bytes() for file in (ldl.file, *rdl.files[:1])]
+    return [
+        *quality.sample_warnings(samples.y, info.classes),
+        *quality.silence_warnings(ldl.scores, samples.y),
+        *quality.pair_warnings(ldl.scores, rdl.scores, samples.y, len(files) == 2 and files[0] == files[1] and same_columns),
+    ]
 
 
 def _figures(folder: Path, model: PairModel, y: np.ndarray) -> dict[str, Any]:
