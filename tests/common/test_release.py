@@ -86,7 +86,7 @@ def releases(tmp_path_factory):
     folders = []
     for name in ("first", "second"):
         command = [sys.executable, clone / "host_tools/release.py"]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=500)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=580)
         assert done.returncode == 0, done.stderr
         folders.append(shutil.move(clone / "dist" / __version__, tmp_path / name))
     return *folders, clone

@@ -1,5 +1,6 @@
 """Every figure in the README's table is the figure of its row in docs/benchmarks.md."""
 
+import importlib.util
 import re
 
 import pytest
@@ -86,3 +87,23 @@ def test_every_quoted_figure_is_compared():
 def test_the_pages_summary_is_the_readmes_table():
     table = (ROOT / "README.md").read_text().split(every.BEGIN)[1].split(every.END)[0]
     assert BENCHMARKS.split("\n## In short\n")[1].split("\n## ")[0].strip() == table.strip()
+
+
+def test_the_hook_says_what_the_table_says():
+    def share(text):
+        return float(text.strip("%")) / 100
+
+    columns = {row["policy"]: row for row in rows("saving", ["policy", "average cost"])}
+    measured = {
+        name: {"cost": float(row["average cost"]), "fn": share(row["missed"]), "offload": share(row["offloaded"])}
+        for name, row in columns.items()
+    }
+    readme = (ROOT / "README.md").read_text()
+    assert readme.split(every.BEGIN_HOOK)[1].split(every.END)[0].strip() == every.hook(measured)
+
+
+def test_the_drawing_is_what_its_script_draws():
+    spec = importlib.util.spec_from_file_location("drawing", ROOT / "host_tools/drawing.py")
+    drawing = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(drawing)
+    assert drawing.OUT.read_text() == drawing.drawing(), "run: python host_tools/drawing.py"

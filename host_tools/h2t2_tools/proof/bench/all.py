@@ -22,6 +22,7 @@ NAMES = tuple(
     "saving fidelity policy device tls memory ldl kernels cuts offload overload dashboard fleet simulate install".split()
 )
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
+BEGIN_HOOK = "<!-- hook: h2t2 bench all -->"
 PAIRS = ("breast_cancer", "digits", "chest_xray")  # the benchmark `ldl` times their local models, and the known networks
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
 
@@ -118,10 +119,27 @@ def _memory(rows: list[Row]) -> tuple[str, str, str]:
     return label, f"{heap}{board['flash_bytes']:,} of flash", "memory"
 
 
+def hook(rows: dict[str, Row]) -> str:
+    """The README's first sentence: what the policy saves on the demo's stream.
+
+    Args:
+        rows: policy -> cost, fn and offload, as shares and costs of a sample.
+    """
+    own, never, always = (rows[name] for name in (LINES[policies.NAMES[0]][0], "no offload", "full offload"))
+    return (
+        f"**Misses fall from {never['fn']:.1%} to {own['fn']:.1%}, asking the big model about {own['offload']:.0%} of the "
+        f"samples: {1 - own['cost'] / always['cost']:.0%} cheaper than always asking.**"
+    )
+
+
 def quote(readme: str, measured: dict[str, Any]) -> str:
-    """The text of a README, its table of figures written anew between the two marks."""
-    head, tail = readme.split(BEGIN)
-    return head + BEGIN + "\n" + "\n".join(headlines(measured)) + "\n" + END + tail.split(END)[1]
+    """The text of a README, its first sentence and its table of figures written anew between their marks."""
+    texts = {BEGIN_HOOK: hook(measured["saving"][0]["policies"]), BEGIN: "\n".join(headlines(measured))}
+    for begin, text in texts.items():
+        head, mark, tail = readme.partition(begin)
+        if mark:
+            readme = f"{head}{mark}\n{text}\n{END}{tail.partition(END)[2]}"
+    return readme
 
 
 def page(measured: dict[str, Any]) -> str:
