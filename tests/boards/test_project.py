@@ -35,6 +35,11 @@ def test_a_new_project_is_what_that_board_takes(tmp_path, board):
     assert "h2t2 flash" in (tmp_path / "mine/README.md").read_text()
 
 
+def test_an_emulated_board_stands_in_for_a_section(tmp_path):
+    new(tmp_path / "mine")
+    assert project.load(tmp_path / "mine", "arm32", stands_in=True).contents.config.device == "mine"
+
+
 def test_a_folder_of_any_name_makes_a_device(tmp_path):
     assert new(tmp_path / "my porch (new)").contents.config.device == "my-porch-new-"
 

@@ -13,14 +13,16 @@ import zipfile
 
 import numpy as np
 import pytest
+from interpreters import need
 from support import ROOT
 
+from h2t2_tools.boards.emulators.catalogue import EMULATORS
 from h2t2_tools.cli.command_line import stored
 from h2t2_tools.common import pairs, places
 from h2t2_tools.lab import catalogue
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1200)]
-EXTRAS = "demo,lab,boards,fleet,convert"
+EXTRAS = "demo,lab,boards,fleet,convert,onnx"
 OFFERED = [
     ["replay", "weather", "--runs", "2", "--samples", "500"],
     ["replay", "digits", "--runs", "2", "--samples", "500"],
@@ -217,3 +219,44 @@ def test_an_example_of_its_help_runs(command, installed, material, tmp_path):
     for line in (*before, example):
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=folder, env=environment, timeout=280)
         assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+
+
+REMOTE = """import numpy as np
+WEIGHTS = np.array({weights})
+
+
+def scores(x):
+    return 1 / (1 + np.exp(-40 * (x.reshape(len(x), -1) @ WEIGHTS)))
+"""
+
+
+@pytest.mark.parametrize("board", ["unix", "arm32", "pico"])
+def test_a_network_of_pytorch_becomes_a_pair_and_a_node(installed, tmp_path, board):
+    """A convolutional network along time, which PyTorch exported, decides on a board; a remote model helps where it pays."""
+    need(next(emulator for emulator in EMULATORS if emulator.name == board))
+    onnxruntime = pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
+    model = ROOT / "tests/material/onnx/wave.onnx"
+    network = onnxruntime.InferenceSession(str(model))
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(600, 3, 64)) + 2 * rng.normal(size=(600, 3, 1))).astype(np.float32)
+    scores = np.array([network.run(None, {network.get_inputs()[0].name: sample[None]})[0].item() for sample in x])
+    flat = x.reshape(600, -1)
+    weights = np.linalg.lstsq(flat, scores - np.median(scores), rcond=None)[
+        0
+    ]  # the remote model's rule, which the network is near
+    y = (flat @ weights > 0).astype(int)
+    np.savez(tmp_path / "train.npz", x=x[:300], y=y[:300])
+    np.savez(tmp_path / "test.npz", x=x[300:], y=y[300:])
+    (tmp_path / "remote.py").write_text(REMOTE.format(weights=weights.round(5).tolist()))
+    options = ("--test", "test.npz", "--calibration", "train.npz", "--out", "pair")
+    for words in (
+        ("pair", model, "remote.py:scores", *options),
+        ("new", "porch", "--from", "pair"),
+        ("run", "porch", "--board", board, "--json", "report.json"),
+    ):
+        done = h2t2(installed, tmp_path, *words)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["board"] == board and report["labelled"] == 300 and not report["trouble"]
+    assert 0 < report["decisions"]["remote"] < 200
+    assert report["accuracy"] > np.mean((scores[300:] > 0.5) == y[300:])

@@ -19,6 +19,7 @@ from ..common.errors import UserError
 from ..fleet import config as node_config
 from ..fleet import template
 from ..fleet.config import FILE, FORMER, PI, NodeConfig
+from .emulators.catalogue import ARM32
 from .kinds import KINDS, SECTIONS, Contents
 from .microbit import program
 
@@ -62,11 +63,11 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False) -> Project:
     if not board:
         board = _only(boards, path)
     section = board
+    kind = KINDS["unix" if stands_in and board == ARM32.name else board]
     if boards and board not in boards:
-        if not stands_in or not KINDS[board].app:
+        if not stands_in or not kind.app:
             raise UserError(f"{path}: no section [boards.{board}]; this adds one: h2t2 new {folder} --board {board}")
         section = boards[0]
-    kind = KINDS[board]
     config = node_config.load(path, section, network="mqtt" in kind.links)
     model = (pairs.folder_of(node_config.located(folder, config.pair)) if config.pair else folder) / MODEL
     if not model.is_file():
