@@ -1,1 +1,1 @@
-"""The `h2t2` command: what it accepts and prints. What a command does is in the packages below."""
+"""The command line `h2t2`: options, reports and help. The packages below do the work of the commands."""

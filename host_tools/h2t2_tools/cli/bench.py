@@ -1,4 +1,4 @@
-"""`h2t2 bench`: one command per claim, both of its sides measured in one run."""
+"""The benchmarks: each command measures both sides of a claim in one run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,15 @@ class Benchmark(Reporting):
         self.measure(self.model_dump(exclude={"json_file"}), {})
 
     def measure(self, arguments: dict[str, Any], layout: dict[str, Any]) -> None:
-        """Measure and report. layout: arguments of the module's report()."""
+        """Measure and report.
+
+        Args:
+            arguments: of the module's measure().
+            layout: of the module's report().
+
+        Raises:
+            Failure: a goal was missed.
+        """
         bench = import_module(f"..proof.bench.{self.module}", __package__)
         with working("measuring") as bar:
             measured = bench.measure(bar.describe, **arguments)

@@ -52,7 +52,7 @@ class Declaration(TypedDict):
 
 
 def stored() -> dict[str, Declaration]:
-    """Name of a command -> its declaration, as `make pages` stored it."""
+    """Read the declarations that `make pages` stored: name of a command -> declaration."""
     content: dict[str, Declaration] = json.loads(STORED.read_text())
     return content
 
@@ -124,7 +124,7 @@ def _parser(name: str, declared: Declaration) -> _Parser:
 
 
 def hint(word: str, names: list[str]) -> str:
-    """A question for the name that a misspelt word resembles; "" where there is none."""
+    """Suggest the name that a misspelt word resembles; "" if it resembles none."""
     from difflib import get_close_matches
 
     matches = get_close_matches(word, names, 1)
@@ -132,7 +132,7 @@ def hint(word: str, names: list[str]) -> str:
 
 
 def unknown(line: list[str]) -> UserError:
-    """The error for a command line that names no command."""
+    """The error for a command line whose first words name no command."""
     if line == [BENCH]:
         return UserError(f"{BENCH}: name a benchmark; h2t2 help {BENCH} lists them")
     if line[0] == BENCH:

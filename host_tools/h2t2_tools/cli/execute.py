@@ -22,7 +22,7 @@ DEFECT = 70  # exit status of an error that nobody has foreseen, as in sysexits.
 
 
 def execute(words: list[str]) -> int:
-    """Run the command of a command line; its exit status."""
+    """Run the command of a command line, and return its exit status."""
     parent.apply_environment()
     try:
         parsed(words).run()
@@ -37,7 +37,7 @@ def execute(words: list[str]) -> int:
 
 
 def parsed(words: list[str]) -> Command:
-    """The command of a command line.
+    """Read a command line into its command.
 
     Raises:
         UserError: the command line is wrong.
@@ -66,9 +66,9 @@ def command(name: str) -> type[Command]:
 
 
 def _report(error: Exception, debug: bool) -> int:
-    """Print why a command ended; its exit status."""
+    """Print why a command ended, and return its exit status."""
     status, text = _classified(error)
-    if status == DEFECT and log.is_active():  # a daemon: one record, traceback and all
+    if status == DEFECT and log.is_active():  # a daemon logs one record with the traceback
         logging.getLogger(log.PACKAGE).critical("%s", text, exc_info=error)
         return status
     if debug or status == DEFECT:

@@ -1,4 +1,4 @@
-"""The commands that need no device: replay, score, prior, recommend, experiment, results."""
+"""The commands about traces and policies: replay, score, prior, recommend, experiment, results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FineBits = Annotated[int, Field(ge=1, le=12)]
 
 
 def _betas(words: Any) -> Any:
-    """The costs of an offload that words spell: a number, or first:last:step with both ends."""
+    """Read costs of an offload: numbers, or ranges first:last:step that include both ends."""
     return [beta for word in words for beta in (_range(word) if isinstance(word, str) else [word])]
 
 
@@ -102,7 +102,7 @@ class Replay(Reporting):
             self._show(report)
 
     def _policy_options(self, source: Any) -> dict[str, Any]:
-        """The options that every policy gets which knows them. UserError for tables that do not fit the trace."""
+        """The options for every policy that has them. UserError if a table does not fit the trace."""
         from h2t2.units import label_costs
 
         from ..lab.simulation.stream import WIDEST
@@ -112,7 +112,7 @@ class Replay(Reporting):
             if source.classes == 2:
                 raise UserError("--rdl-confusion is for more than two classes; of two, --rdl-fp and --rdl-fn say the same")
             confusion = matrices.read_confusion(Path(self.rdl_confusion), source.classes)
-            try:  # here: a process that plays a run could not say whose mistake it is
+            try:  # a worker process could not name the option
                 label_costs(matrices.equal_costs(source.classes), confusion)
             except ValueError as error:
                 raise UserError(f"{self.rdl_confusion}: {error}") from None

@@ -194,7 +194,7 @@ class MakePair(Reporting):
             show_next(next_commands(report))
 
     def _costs(self) -> list[list[float]] | None:
-        """The cost matrix of three classes or more; None of two."""
+        """The cost matrix of three classes or more; None for two classes."""
         from ..common import matrices
 
         if self.classes is None:
@@ -217,7 +217,7 @@ class MakePair(Reporting):
         return Payload(self.payload, self.media, self.encode, self.limit)
 
     def _picture(self) -> Any:
-        """How a camera's picture becomes a sample; None where a sample is none."""
+        """How a camera's picture becomes a sample; None for other samples."""
         from ..common.pairs import PictureSpec
 
         if self.picture is None:
@@ -233,7 +233,7 @@ class MakePair(Reporting):
         return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=self.square, grey=self.grey)
 
     def _window(self) -> Any:
-        """How measurements become a sample; None where a sample is measured at once."""
+        """How measurements become a sample; None if one measurement is a sample."""
         from ..common.pairs import WindowSpec
 
         if self.window is None:
@@ -245,7 +245,7 @@ class MakePair(Reporting):
 
 
 def _sizes(name: str, text: str, count: int) -> list[int]:
-    """NotNegative numbers with an x between them. UserError, naming the option, unless there are `count`."""
+    """Read numbers with an x between them. UserError names the option unless there are `count` numbers."""
     words = text.split("x")
     if len(words) != count or not all(parse_integer(word, 65535) for word in words):
         raise UserError(f"{name} {text}: want {'WxHxC, such as 64x48x3' if count == 3 else 'WxH, such as 16x16'}")

@@ -1,4 +1,4 @@
-"""What the command groups share: a command as a model of its options, its declaration, and common options."""
+"""The base of all commands: a command is a model of its options. Here are its declaration and the common options."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def checked(model: type[Chosen], values: dict[str, Any]) -> Chosen:
 
 
 def flag(name: str, field: FieldInfo) -> str:
-    """An option as it is written on the command line; the name of a positional argument."""
+    """The flag of an option, or the name of a positional argument."""
     if about(field, "positional"):
         return str(about(field, "metavar") or name)
     return str(about(field, "flag") or "--" + name.replace("_", "-"))
 
 
 def visible(model: type[Command]) -> dict[str, FieldInfo]:
-    """The fields of a command that its command line has."""
+    """The fields of a command that are options."""
     return {name: field for name, field in model.model_fields.items() if not about(field, "hidden")}
 
 
@@ -112,7 +112,7 @@ def _value_count(field: FieldInfo) -> dict[str, Any]:
 
 
 def metavar(name: str, field: FieldInfo) -> Any:
-    """The name of an option's value; of several values a tuple."""
+    """The name of an option's value in help; for several values, a tuple of names."""
     accepted = domain(field)
     text = about(field, "metavar") or ("{" + ",".join(map(str, accepted.choices)) + "}" if accepted.choices else name.upper())
     words = text.split()

@@ -1,4 +1,4 @@
-"""How reports are shown: JSON, progress bars, tables."""
+"""Shows reports: as JSON, tables, Markdown and progress bars."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ BORDERS = 3  # characters between the texts of two columns
 
 
 def write_json(path: str | None, content: Any) -> None:
-    """Write a report where --json asks for it; "-" is standard output."""
+    """Write a report as JSON.
+
+    Args:
+        path: the file of --json; "-": standard output; None: nowhere.
+        content: the report.
+    """
     if path == "-":
         print(json.dumps(content, indent=1))
     elif path:
@@ -39,7 +44,7 @@ class _NoBar:
 
 @contextmanager
 def progress() -> Iterator[Any]:
-    """A rich progress bar on standard error, quiet where that is no terminal or rich is not installed.
+    """Show a rich progress bar on standard error, if that is a terminal and rich is installed.
 
     Numbers come first: a narrow terminal cuts the description, then the bar.
     """
@@ -63,23 +68,23 @@ def progress() -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Working:
-    """One task on a progress bar."""
+    """A task on a progress bar."""
 
     bar: Any
     task: Any
 
     def describe(self, text: str) -> None:
-        """Show what is done now."""
+        """Show the present step."""
         self.bar.update(self.task, description=text)
 
     def count(self, completed: int, total: int) -> None:
-        """Show how much is done."""
+        """Show the progress."""
         self.bar.update(self.task, completed=completed, total=total)
 
 
 @contextmanager
 def working(title: str) -> Iterator[Working]:
-    """A progress bar of one task."""
+    """Show a progress bar of one task."""
     with progress() as bar:
         yield Working(bar, bar.add_task(title, total=None))
 
@@ -87,7 +92,7 @@ def working(title: str) -> Iterator[Working]:
 def show(report: Report) -> None:
     """Print tables and lines. A terminal gets drawn tables that fit; a pipe gets plain text with every column.
 
-    What devices have said in them is shown, never obeyed.
+    A terminal never obeys the texts of devices.
     """
     for content in report:
         if isinstance(content, str):

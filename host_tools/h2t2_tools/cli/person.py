@@ -26,7 +26,14 @@ WAIT_S = 0.2
 
 
 def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) -> None:
-    """Show waiting samples one after the other, and read a key for each, until `q` or the end of the input."""
+    """Show waiting samples one after the other, and read a key for each, until `q` or the end of the input.
+
+    Args:
+        pair: tells how to draw a sample.
+        desk: holds the waiting samples and takes the answers.
+        names: of the classes.
+        say: prints a line.
+    """
     from rich.console import Console
 
     from ..fleet.rdl.preview import preview_of
@@ -51,7 +58,7 @@ def ask(pair: Pair, desk: Desk, names: list[str], say: Callable[[str], None]) ->
 
 
 def drawing(preview: Preview) -> Any:
-    """A sample as a terminal shows it: two pixels per character, a curve of bars, numbers, or text."""
+    """Draw a sample for a terminal: pixels (two per character), a curve of bars, numbers, or text."""
     from rich.text import Text
 
     if preview.pixels is not None:
@@ -65,7 +72,7 @@ def drawing(preview: Preview) -> Any:
 
 
 def bars(values: np.ndarray) -> str:
-    """A curve in one line."""
+    """Draw a curve, (n,), in one line of bars, with its lowest and highest value."""
     samples = values[np.linspace(0, len(values) - 1, min(len(values), 2 * WIDE)).astype(int)]
     low, high = float(samples.min()), float(samples.max())
     steps = ((samples - low) / max(high - low, 1e-12) * (len(BARS) - 1)).round().astype(int)
@@ -90,7 +97,7 @@ def _pixels(pixels: np.ndarray) -> Any:
 
 @contextmanager
 def _keys() -> Iterator[Iterator[str]]:
-    """Keys as they are pressed, "" now and then where none is; letters of lines where the input is no terminal."""
+    """Yield pressed keys, and "" in between. Without a terminal, each letter of the input is a key."""
     if not sys.stdin.isatty():
         yield _read()
         return

@@ -42,11 +42,11 @@ class PolicyChoice(PolicyConfig, Command):
         return command
 
     def policy_numbers(self) -> dict[str, Any]:
-        """People's numbers of the policy."""
+        """The numbers of the policy, as units.policy takes them."""
         return self.numbers(Path("."), self._pair.info.classes) | self.corollary_rates()
 
     def corollary_rates(self) -> dict[str, Any]:
-        """The options that --corollary decides; {} without it."""
+        """The options that --corollary sets; {} without it."""
         if not self.corollary:
             return {}
         if not 0 < self.beta <= 1:
@@ -55,7 +55,7 @@ class PolicyChoice(PolicyConfig, Command):
         return {**policies.PAPER, "epsilon": epsilon, "eta": eta}
 
     def _check_options(self) -> None:
-        """UserError for an option that the policy does not have."""
+        """Raise UserError for an option that the policy does not have."""
         classes = self._pair.info.classes
         available = policies.option_names(self.policy, classes > 2)
         for name in (*PolicyConfig.model_fields.keys() - {"policy", "in_flight", "beta"}, "corollary"):

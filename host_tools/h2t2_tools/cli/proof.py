@@ -124,7 +124,7 @@ class Run(Reporting):
 
 
 def _mode(text: str) -> str:
-    """A check that a text is a mode of the policies; "every" means all of them."""
+    """Check that a text is a mode of the policies; "every" means all of them."""
     from ..proof.validate import EVERY
 
     return OneOf((*EVERY, "every"))(text)

@@ -50,7 +50,7 @@ class Samples(Reporting):
                 print(self.figure)
 
     def _summary(self, base: Any) -> dict[str, Any]:
-        """The report of the samples; exports and draws them where that is asked for."""
+        """Report the samples, and export and draw them if options ask for it."""
         from ..fleet.database import used_bytes
         from ..fleet.samples import account, store
 

@@ -88,7 +88,7 @@ class Sign(Reporting):
             show_next({"try one device": ["h2t2", "update", "DEVICE", str(out)]})
 
     def _shares(self, pair: Any) -> Any:
-        """How the scores of kept samples are spread over the bins; None without them."""
+        """The share of kept samples in each score bin; None without samples."""
         if not self.samples:
             return None
         from ..fleet.update import package

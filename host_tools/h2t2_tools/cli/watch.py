@@ -1,4 +1,4 @@
-"""The commands that look at a fleet: fleet, dashboard, metrics, home-assistant."""
+"""The commands that watch a fleet: fleet, dashboard, metrics, home-assistant."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .options import Connected, Daemon, Reporting, address
 from .output import renderable, show, write_json
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
-SHORTEST = 16  # characters of a token
-REDRAWN_S = 0.5  # between two pictures of a live table
+SHORTEST = 16  # the shortest token has so many characters
+REDRAWN_S = 0.5  # seconds between two pictures of a live table
 
 
 class Fleet(Connected, Reporting):
@@ -34,7 +34,7 @@ class Fleet(Connected, Reporting):
 
     device: Device | None = option(None, "one device, in full", unset="all", positional=True)
     remove: bool = option(False, "remove a device that is gone for good from the broker")
-    once: bool = option(False, "print the table once, as is done where there is no terminal")
+    once: bool = option(False, "print the table once, as without a terminal")
     listen: Seconds = option(2.0, "seconds to listen before that", metavar="S")
 
     def run(self) -> None:
@@ -70,7 +70,7 @@ class Fleet(Connected, Reporting):
         return report.details(content, time.time()) if self.device else report.table(content, time.time())
 
     def _live(self, follower: Any, snapshot: Callable[[], dict[str, Any]]) -> None:
-        """Draw the table again and again, until Ctrl-C."""
+        """Draw the table twice per second, until Ctrl-C."""
         from rich.console import Group
         from rich.live import Live
 
@@ -140,7 +140,7 @@ class Dashboard(Connected, Daemon):
             )
 
     def _token(self) -> str:
-        """The token that visitors must know; "" where they need none."""
+        """The token that visitors must know; "" if they need none."""
         from ..fleet.endpoint import secret
 
         if not self.token_file:
@@ -153,7 +153,7 @@ class Dashboard(Connected, Daemon):
         return token
 
     def _desk(self, stack: ExitStack, name: str) -> Any:
-        """A person at the page in place of a pair's remote model, whose worker ends with the stack."""
+        """Let visitors of the page answer for a pair's remote model; the stack ends the worker."""
         from ..common import pairs
         from ..fleet.dashboard.answer_page import AnswerPage
         from ..fleet.rdl import person
@@ -202,7 +202,7 @@ class Metrics(Connected, Daemon):
 
 @contextmanager
 def _until_stopped() -> Iterator[None]:
-    """SIGTERM and Ctrl-C end the block."""
+    """Run a block that SIGTERM or Ctrl-C ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with suppress(KeyboardInterrupt):
         yield

@@ -1,4 +1,4 @@
-"""A budget as people say it, "200/day", to the integers of h2t2.core.budget."""
+"""Reads a budget as people write it, such as "200/day", into the integers of h2t2.core.budget."""
 
 from __future__ import annotations
 
@@ -12,20 +12,29 @@ from .errors import UserError
 
 PERIODS = {"min": 60000, "hour": 3600000, "day": 86400000}
 UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000000, "mj": 1, "j": 1000}
-TOKENS_PER_MJ = 64  # tokens a millijoule
-SAVED_OFFLOADS = 64  # offloads that a share of the samples may save up
-SAVED_FRACTION = 4  # one part in so many of a period's amount may be saved up
-MAX_AMOUNT = 1023  # of what comes in a period, see Budget
+TOKENS_PER_MJ = 64
+SAVED_OFFLOADS = 64  # a budget in shares saves up at most these offloads
+SAVED_FRACTION = 4  # other budgets save up at most this fraction, 1/4, of a period's amount
+MAX_AMOUNT = 1023  # h2t2.core.budget.Budget accepts no larger amount per period
 FORMAT_HINT = (
     "want a share of the samples (10%), offloads (200/day), bytes (500kB/day) or energy (2000mJ/hour); min, hour or day"
 )
 
 
 def budget_arguments(text: str, size: int, deadline_ms: int, cost: CostTable | None = None) -> dict[str, int]:
-    """The arguments of Budget. UserError for what is none, or holds no single offload.
+    """Read a budget. Amounts are rounded down.
 
-    size: bytes of a request. Energy is that of the cost table, listening until the deadline. What is rounded, is
-    rounded down.
+    Args:
+        text: share of the samples, or an amount per period.
+        size: bytes of a request.
+        deadline_ms: reply deadline; a budget of energy assumes that the radio listens until then.
+        cost: prices the energy of an offload.
+
+    Returns:
+        The arguments of h2t2.core.budget.Budget.
+
+    Raises:
+        UserError: the text is no budget, or the budget never allows an offload.
     """
     share = re.fullmatch(r"([\d.]+)%", text.strip())
     if share and 0 < _number(text, share[1]) <= 100:
@@ -51,7 +60,7 @@ def budget_arguments(text: str, size: int, deadline_ms: int, cost: CostTable | N
 
 
 def share_arguments(share: float) -> dict[str, int]:
-    """The same for a share of the samples, 0 to 1."""
+    """The arguments of Budget for a share of the samples, 0 to 1."""
     return {"capacity": SAVED_OFFLOADS * ONE, "fixed": ONE, "per_kb": 0, "per_sample": max(1, int(share * ONE))}
 
 
@@ -63,7 +72,7 @@ def _number(text: str, digits: str) -> float:
 
 
 def _energy(text: str, cost: CostTable | None, deadline_ms: int) -> tuple[int, int]:
-    """Tokens of an offload and of a KiB; rounded up."""
+    """Tokens of an offload and of a KiB, both rounded up."""
     if cost is None or not (cost.wake_mj or cost.send_mj_per_kb or cost.listen_mj_per_s):
         raise UserError(f"budget {text!r}: energy needs a cost table with wake_mj, send_mj_per_kb or listen_mj_per_s")
     fixed = (cost.wake_mj + cost.listen_mj_per_s * deadline_ms / 1000) * TOKENS_PER_MJ

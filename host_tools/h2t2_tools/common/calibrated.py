@@ -1,4 +1,4 @@
-"""The optimal rules for a calibrated model (Theorems 1 and 3 of the paper). They learn nothing and use integers only."""
+"""The optimal rules for a calibrated model (Theorems 1 and 3 of the paper). They use integers only, and do not learn."""
 
 from __future__ import annotations
 

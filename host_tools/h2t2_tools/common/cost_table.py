@@ -1,4 +1,4 @@
-"""What an offload costs by time, bytes and energy: people's numbers to the integers of h2t2.link.cost."""
+"""Reads what an offload costs by time, bytes and energy, and makes the integers of h2t2.link.cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .toml_file import load
 
 
 class CostTable(Options):
-    """Time, bytes and energy that cost 1, as much as a missed event; the parts that are given are added."""
+    """Time, bytes and energy that cost 1, as much as a missed event. An offload costs the sum of the given parts."""
 
     seconds: float | None = option(None, "seconds of waiting that cost 1", example=4.0, gt=0)
     kilobytes: float | None = option(None, "KiB sent that cost 1", example=64.0, gt=0)
@@ -37,7 +37,11 @@ class CostTable(Options):
         return self
 
     def arguments(self) -> dict[str, int]:
-        """The arguments of LinkCost. ValueError for a wake-up above 1, a second or a KiB above 1000."""
+        """Make the arguments of h2t2.link.cost.LinkCost.
+
+        Raises:
+            ValueError: a wake-up costs more than 1, or a second or a KiB more than 1000.
+        """
         joules = 1 / self.millijoules if self.millijoules else 0.0
         per_s = (1 / self.seconds if self.seconds else 0.0) + self.listen_mj_per_s * joules
         per_kb = (1 / self.kilobytes if self.kilobytes else 0.0) + self.send_mj_per_kb * joules
@@ -48,16 +52,23 @@ class CostTable(Options):
         return {"fixed": fixed, "per_s": round(per_s * ONE), "per_kb": round(per_kb * ONE), "expected": expected}
 
     def power_arguments(self, size: int) -> list[int]:
-        """Of h2t2.node.sleep.Sleep: microwatts awake and asleep, microjoules an offload of so many bytes adds."""
+        """Make the arguments of h2t2.node.sleep.Sleep.
+
+        Args:
+            size: bytes of an offload.
+
+        Returns:
+            Microwatts awake, microwatts asleep, microjoules of an offload.
+        """
         offload = self.wake_mj + self.send_mj_per_kb * size / 1024
         return [round(1000 * self.awake_mw), round(1000 * self.asleep_mw), round(1000 * offload)]
 
 
 def read(path: Path) -> CostTable:
-    """The table in a .toml file. UserError naming the entry that is wrong."""
+    """Read the table in a .toml file. UserError names a wrong entry."""
     return load(path, CostTable)
 
 
 def of_file(value: object) -> object:
-    """The table in a file where `value` names one; every other value as it is."""
+    """Read the table of a file if `value` is its path; return every other value unchanged."""
     return read(Path(value)) if isinstance(value, str) else value

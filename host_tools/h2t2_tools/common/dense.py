@@ -1,4 +1,4 @@
-"""Which local models are dense: the micro:bit runs no others."""
+"""Tells which local models are dense. The micro:bit runs only those."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from h2t2.ldl.bundle import Int8Model
 
 
 def dense_only(model: Int8Model) -> bool:
-    """Whether the micro:bit can run a model: dense layers, one after the other, and one function behind the last."""
+    """Whether the micro:bit can run a model: a chain of dense layers, with at most one function after the last."""
     names = [step.__name__ for step, _, _ in model.steps]
     last = names.pop() if names and names[-1] in ("look_up", "softmax") else ""
     chained = all(before[1][1] == after[1][0] for before, after in zip(model.steps, model.steps[1:]))

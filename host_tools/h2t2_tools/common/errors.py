@@ -1,4 +1,4 @@
-"""The two ways a command ends badly, as exceptions the command line prints without a traceback."""
+"""The exceptions that the command line prints without a traceback."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ RAISES = {dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE")}
 
 
 class UserError(Exception):
-    """Wrong use: a bad option, a missing file. Exit status 2."""
+    """The use is wrong: a bad option, a missing file. Exit status 2."""
 
 
 class Failure(Exception):
-    """Right use that did not work out: a broker that vanished, a check that failed. Exit status 1."""
+    """The use is right, but the command failed: a broker vanished, a check found a difference. Exit status 1."""
 
 
 def is_deliberate(error: BaseException) -> bool:
-    """Whether an exception is one that this code raises for its user: by a `raise` statement of its own, or about data.
+    """Whether an exception addresses the user: a `raise` statement of this project raised it, or it reports malformed data.
 
-    A ValueError of anything else (int("x"), an array of another shape) is a defect of ours that no user can do anything about.
+    Any other ValueError (int("x"), an array of a wrong shape) is a defect of this project.
     """
     if isinstance(error, (UnicodeError, json.JSONDecodeError)) or callable(getattr(error, "errors", None)):  # pydantic's
         return True
@@ -35,7 +35,7 @@ def is_deliberate(error: BaseException) -> bool:
 
 
 def describe_error(error: Exception) -> str:
-    """An error in a line: of pydantic's ValidationError the first entry that is wrong, and why."""
+    """Describe an error in a line; of pydantic's ValidationError, the first wrong entry and the reason."""
     errors: Any = getattr(error, "errors", None)
     if not callable(errors):
         return str(error)

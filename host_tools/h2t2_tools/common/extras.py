@@ -1,8 +1,8 @@
-"""Which extra of the package brings which optional library, and how to get it."""
+"""Maps optional libraries to the extras of the package that install them."""
 
 from __future__ import annotations
 
-# the module that is imported -> the extra that holds its package (pyproject.toml)
+# imported module -> extra in pyproject.toml that installs it
 EXTRAS = {
     "rich": "demo",
     "amqtt": "demo",
@@ -29,11 +29,11 @@ EXTRAS = {
 
 
 def install_hint(extra: str) -> str:
-    """How a user gets an extra."""
+    """A sentence that tells a user how to install an extra."""
     return f"install the extra `{extra}`: pip install 'h2t2-edge[{extra}]'"
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
-    """What to tell a user whose installation lacks a library of an extra; None where it is no library of ours."""
+    """A sentence for a user whose installation lacks the library; None if no extra installs it."""
     package = (error.name or "").partition(".")[0]
     return f"this command needs {package}; {install_hint(EXTRAS[package])}" if package in EXTRAS else None

@@ -1,4 +1,4 @@
-"""Options as pydantic fields: one declaration holds the default, range, unit and help of an option.
+"""Declares options as pydantic fields, with default, range, unit and help.
 
 `option()` declares one. The command line, the commented h2t2.toml, the reference pages and the checks read it.
 """
@@ -57,7 +57,7 @@ def option(
 
 
 def about(field: FieldInfo, name: str) -> Any:
-    """What option() recorded under that name; None where it recorded nothing."""
+    """A setting that option() recorded in a field; None without it."""
     extra = field.json_schema_extra
     return extra.get(name) if isinstance(extra, dict) else None
 
@@ -85,8 +85,11 @@ class Domain:
     Attributes:
         kind: type of one value.
         choices: the accepted names, if they are listed.
-        low, high: bounds; None where there is none. open_low, open_high: the bound itself is refused.
-        count: how many values it takes: 1, "+" for one or more, or their number.
+        low: lower bound; None without one.
+        high: upper bound; None without one.
+        open_low: the lower bound itself is refused.
+        open_high: the upper bound itself is refused.
+        count: number of values; "+" for one or more.
     """
 
     kind: type
@@ -99,7 +102,7 @@ class Domain:
 
     @property
     def text(self) -> str:
-        """The range in words; "" where every value of that type is accepted."""
+        """The range in words; "" if every value of the type is accepted."""
         if self.choices:
             return "one of " + ", ".join(map(str, self.choices))
         if self.kind not in (int, float) or self.low is None:
@@ -113,7 +116,7 @@ class Domain:
 
 
 def domain(field: FieldInfo) -> Domain:
-    """The values that a field accepts; of an option that is given several times, those of one time."""
+    """The values that a field accepts; for a repeated option, those of one occurrence."""
     if about(field, "repeat"):
         return _domain(get_args(field.annotation)[0], [])
     return _domain(field.annotation, field.metadata)
@@ -154,7 +157,7 @@ def _number(value: float) -> str:
 
 
 def default_text(field: FieldInfo) -> str:
-    """What holds where an option is not given; "" where nothing does."""
+    """The default in words; "" without one."""
     unset = about(field, "unset")
     if unset:
         return str(unset)

@@ -1,4 +1,4 @@
-"""Numbers that are none, refused where samples are read."""
+"""Refuses NaN and infinity in samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import UserError
 
 
 def check_finite(x: np.ndarray, path: Path | str) -> None:
-    """UserError, naming the first, where samples (n, ...) hold NaN or infinity."""
+    """Raise UserError, which names the first such sample, if samples (n, ...) hold NaN or infinity."""
     bad = ~np.isfinite(x.reshape(len(x), -1)).all(1)
     if bad.any():
         first = int(np.argmax(bad))

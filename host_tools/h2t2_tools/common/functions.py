@@ -1,4 +1,4 @@
-"""A user's own function in a Python file, named FILE.py:FUNCTION, and the files that it reads."""
+"""Loads a user's own function, named FILE.py:FUNCTION, and copies it with the files that it reads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,19 @@ LONGEST_NAME = 200  # characters of a text that may name a file
 
 
 def is_user_function(path: str) -> bool:
-    """Whether it names a function in a Python file."""
+    """Whether a text has the form FILE.py:FUNCTION."""
     return path.rpartition(":")[0].endswith(".py")
 
 
 def load_user_function(path: str) -> Callable[..., Any]:
-    """The function; its file is run, and may import modules beside it. UserError, with the reason, where there is none."""
+    """Run a Python file, which may import modules beside it, and return one of its functions.
+
+    Args:
+        path: FILE.py:FUNCTION.
+
+    Raises:
+        UserError: the file or the function does not exist, or the file raises an exception.
+    """
     file, _, name = path.rpartition(":")
     spec = importlib.util.spec_from_file_location("h2t2_rdl_model", file)
     if spec is None or spec.loader is None:
@@ -33,7 +40,7 @@ def load_user_function(path: str) -> Callable[..., Any]:
     try:
         spec.loader.exec_module(module)
         user_function: Callable[..., Any] = getattr(module, name)
-    except Exception as error:  # a user's own program
+    except Exception as error:  # the user's program may raise anything
         raise UserError(f"{path}: {type(error).__name__}: {error}") from None
     return user_function
 
@@ -94,6 +101,6 @@ def _named(file: Path, folder: Path) -> Iterator[Path]:
 
 
 def _module_files(module: str) -> list[str]:
-    """What a module's code may be called."""
+    """The file and the folder that may hold a module's code."""
     first = module.partition(".")[0]
     return [f"{first}.py", first] if first else []

@@ -1,7 +1,7 @@
 """numba, which compiles the runtime's integer code on a host, with a cache folder for each state of the sources.
 
-numba compares the file of a compiled function only, not the files of functions that it calls: without such folders it would go
-on using an older core.
+numba compares only the file of a compiled function, not the files of the functions that it calls. In one common folder it would
+keep using an older core.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _set_cache_folder() -> None:
-    """Set the folder, named after the sources, unless the user has named one or it cannot be made."""
+    """Choose a folder by a checksum of the sources, unless the user has chosen one. An unwritable cache is left alone."""
     if numba.config.CACHE_DIR:
         return
     sources = [*(places.RUNTIME / "core").glob("*.py"), *(places.RUNTIME / "ldl").glob("*.py")]

@@ -1,6 +1,6 @@
-"""How daemons log: a line a record on standard error, with time, level and command; as JSON where that is asked for.
+"""The logs of daemons: one line per record on standard error, as text or as JSON, with time, level and command.
 
-Modules log through logging.getLogger(__name__). A command that runs for long calls begin() once.
+Modules log through logging.getLogger(__name__). A command that runs for long calls start() once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PACKAGE = "h2t2_tools"  # the loggers of this package
 
 
 class _Formatter(logging.Formatter):
-    """What both forms have in common. command: whose records they are."""
+    """The common part of both formats. Records bear the name of a command."""
 
     converter = time.gmtime  # type: ignore[assignment]
 
@@ -29,14 +29,14 @@ class _Formatter(logging.Formatter):
         self._command = command
 
     def traceback(self, record: logging.LogRecord) -> str:
-        """That of the exception that is logged, "" where there is none."""
+        """The traceback of the logged exception; "" without one."""
         if not record.exc_info or not record.exc_info[0]:
             return ""
         return self.formatException(record.exc_info)
 
 
 class TextFormatter(_Formatter):
-    """TIME LEVEL h2t2 COMMAND: text | traceback, always one line that a terminal shows as it is."""
+    """Formats a record as one printable line: TIME LEVEL h2t2 COMMAND: text | traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = [record.getMessage(), *self.traceback(record).splitlines()]
@@ -45,7 +45,7 @@ class TextFormatter(_Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """An object with time, level, command, text, and of an exception its traceback."""
+    """Formats a record as a JSON object with time, level, command, text, and the traceback of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -59,35 +59,39 @@ class JsonFormatter(_Formatter):
 
 
 def start(command: str, form: str = "text", verbose: bool = False, stream: TextIO | None = None) -> None:
-    """Log from now on: of this package everything that matters (verbose: everything), of libraries their warnings.
+    """Start to log this package, warnings of libraries, and exceptions that end threads.
 
-    An exception that ends a thread is logged, with its traceback.
+    Args:
+        command: its name appears in each record.
+        form: "text" or "json".
+        verbose: log details, too.
+        stream: receives the records; standard error by default.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter(command) if form == "json" else TextFormatter(command))
-    logging.raiseExceptions = False  # whoever read standard error may be gone: then there is nobody to tell
+    logging.raiseExceptions = False  # the reader of standard error may be gone
     stop()
     root = logging.getLogger()
     root.addHandler(handler)
-    verbose = verbose or root.level == logging.DEBUG  # whoever runs this as a part of theirs wants everything
+    verbose = verbose or root.level == logging.DEBUG  # a program around this one may have asked for details
     logging.getLogger(PACKAGE).setLevel(logging.DEBUG if verbose else logging.INFO)
     threading.excepthook = _log_thread_end
 
 
 def stop() -> None:
-    """Log no more by begin()."""
+    """Undo start()."""
     root = logging.getLogger()
     root.handlers[:] = [handler for handler in root.handlers if not isinstance(handler.formatter, _Formatter)]
     threading.excepthook = threading.__excepthook__
 
 
 def is_active() -> bool:
-    """Whether this process logs by begin()."""
+    """Whether start() is in force."""
     return any(isinstance(handler.formatter, _Formatter) for handler in logging.getLogger().handlers)
 
 
 def _log_thread_end(args: Any) -> None:
-    """A thread of ours or of a library has ended by an exception."""
+    """Log the exception that ended a thread."""
     name = args.thread.name if args.thread else "?"
     error = (args.exc_type, args.exc_value, args.exc_traceback)
     logging.getLogger(PACKAGE).critical("the thread %s has ended", name, exc_info=error)
@@ -95,7 +99,13 @@ def _log_thread_end(args: Any) -> None:
 
 @dataclass(frozen=True)
 class Entry:
-    """A record that another process has logged. level: of logging. traceback: "" where there is none."""
+    """A record of another process.
+
+    Attributes:
+        level: a level of `logging`.
+        text: the message.
+        traceback: "" without an exception.
+    """
 
     level: int
     text: str
@@ -103,7 +113,7 @@ class Entry:
 
 
 def parse_entry(line: str) -> Entry | None:
-    """The record in a line of JSON; None where the line is none."""
+    """Read a record from a line of JSON; None for any other line."""
     try:
         content = parse_json(line)
     except ValueError:
@@ -115,7 +125,7 @@ def parse_entry(line: str) -> Entry | None:
 
 
 def relay(logger: logging.Logger, entry: Entry | None, line: str) -> None:
-    """Log a line of another process once more: its record where it has one, else as a warning."""
+    """Log a line of another process again: as its record, or as a warning if it holds none."""
     if entry is None:
         logger.warning("%s", line)
     else:

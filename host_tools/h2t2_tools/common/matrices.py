@@ -1,4 +1,4 @@
-"""Matrices of many classes in files, a line a class: what mistakes cost, and what a remote model says when it errs."""
+"""Reads matrices of three classes or more from .csv files: the costs of mistakes, and the errors of a remote model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from .errors import UserError
 
 
 def read_confusion(path: Path, classes: int) -> list[list[float]]:
-    """Rows of shares, a class each (what it is), a column each (what the remote model says); from a .csv of counts or shares.
+    """Read how often a remote model says each class.
 
-    UserError, naming the line, for a file that holds no such matrix.
+    Args:
+        path: a .csv of counts or shares, with a line for each true class and a column for each class that the model says.
+        classes: number of classes; 0: as many as the file has lines.
+
+    Returns:
+        (classes, classes) shares; each row adds up to 1.
+
+    Raises:
+        UserError: the file holds no such matrix. The message names the line.
     """
     rows = _read_square(path, classes)
     for n, row in enumerate(rows, 1):
@@ -21,9 +29,17 @@ def read_confusion(path: Path, classes: int) -> list[list[float]]:
 
 
 def read_costs(path: Path, classes: int) -> list[list[float]]:
-    """What saying each class costs, a column each, when it is another, a row each; from a .csv of numbers from 0 to 1.
+    """Read what each decision costs.
 
-    UserError, naming the line, for a file that holds no such matrix.
+    Args:
+        path: a .csv of costs from 0 to 1, with a line for each true class and a column for each decision.
+        classes: number of classes; 0: as many as the file has lines.
+
+    Returns:
+        (classes, classes) costs; the diagonal is 0.
+
+    Raises:
+        UserError: the file holds no such matrix. The message names the line.
     """
     rows = _read_square(path, classes)
     for n, row in enumerate(rows, 1):
@@ -33,12 +49,12 @@ def read_costs(path: Path, classes: int) -> list[list[float]]:
 
 
 def equal_costs(classes: int) -> list[list[float]]:
-    """Costs of which every mistake has the same, 1."""
+    """Costs of 1 for every mistake."""
     return [[float(i != j) for j in range(classes)] for i in range(classes)]
 
 
 def _read_square(path: Path, classes: int) -> list[list[float]]:
-    """The rows of a square matrix; classes 0: as many as the file has lines."""
+    """Read a square matrix; with 0 classes, as many as the file has lines."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = [[float(x) for x in line] for line in csv.reader(file) if line]

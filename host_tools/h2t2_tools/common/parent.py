@@ -1,4 +1,4 @@
-"""Processes that end with the process that started them, however that ended."""
+"""Ends processes together with the process that started them, however that one ends."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import sys
 import threading
 import time
 
-PARENT = "H2T2_PARENT"  # in the environment of such a process: the number of its parent
-LOOK_S = 1.0  # between two looks for the parent, where the system sends no signal
+PARENT = "H2T2_PARENT"  # this environment variable holds the number of the parent
+LOOK_S = 1.0  # seconds between two looks for the parent, where the system sends no signal
 
 
 def child_environment() -> dict[str, str]:
-    """The environment of a process that ends with this one. Start it in the main thread, or in one that lives as long."""
+    """The environment of a process that shall end with this one.
+
+    Start the process in the main thread: Linux sends the signal when the starting thread ends.
+    """
     return {**os.environ, PARENT: str(os.getpid())}
 
 
 def apply_environment() -> None:
-    """Have this process get SIGTERM when its parent ends, if its environment says so. Its own children do not inherit this."""
+    """Let this process get SIGTERM when its parent ends, if its environment asks for it. Children do not inherit this."""
     number = int(os.environ.pop(PARENT, "0"))
     if not number:
         return
@@ -27,7 +30,7 @@ def apply_environment() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: Linux sends the signal
     except (OSError, AttributeError):
         threading.Thread(target=_watch, args=(number,), name="parent", daemon=True).start()
-    if os.getppid() != number:  # it has ended meanwhile
+    if os.getppid() != number:  # the parent ended before the call above
         sys.exit(143)
 
 

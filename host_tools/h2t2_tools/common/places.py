@@ -1,4 +1,4 @@
-"""Where things lie: the runtime's files, the shipped models and board folders, the cache. In a source tree and in a wheel."""
+"""Locates the runtime, the shipped models, boards and examples, and the cache, in a source tree and in an installed wheel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import h2t2
 
 PACKAGE = Path(__file__).parents[1]
-SOURCE_TREE = PACKAGE.parents[1]  # what lies around host_tools; means nothing in an installed wheel
+SOURCE_TREE = PACKAGE.parents[1]  # the repository; an installed wheel has none
 RUNTIME = Path(h2t2.__file__).parent
 
 
@@ -38,7 +38,7 @@ def on_device() -> Path:
 
 
 def cache() -> Path:
-    """Where fetched and built emulators, and what numba compiled, are kept: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
+    """The folder of emulators and of numba's compiled code: $XDG_CACHE_HOME/h2t2 or ~/.cache/h2t2."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "h2t2"
 
 

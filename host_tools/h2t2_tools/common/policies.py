@@ -1,4 +1,4 @@
-"""Policies by name, from people's numbers: what `--policy` accepts, for the node, the demo and whatever runs them."""
+"""Makes policies by name from people's numbers, and describes what they have learned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from h2t2.core.policies import NAMES, kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
-DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0}  # no limit: as many misses as is cheapest
+DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0}  # 0: no limit; the policy minimises the cost
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
 __all__ = [
     "DEFAULTS",
@@ -34,10 +34,17 @@ __all__ = [
 
 
 def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
-    """The integer arguments of that policy, of what numbers it takes; as units.policy takes them. ValueError for a bad one.
+    """Make the integer arguments of a policy.
 
-    miss_rate is among them only where there is such a limit, and costs where there are more classes than two: other policies
-    do these. Of rdl_confusion they have what it makes of the costs.
+    Args:
+        name: of the policy.
+        numbers: as units.policy takes them. Numbers that this policy does not take are left out.
+
+    Returns:
+        Arguments of the policy's constructor. `label_costs`, from the costs and rdl_confusion, replaces rdl_confusion.
+
+    Raises:
+        ValueError: a number is out of range.
     """
     used = {key: value for key, value in numbers.items() if value or key not in ("miss_rate", "costs", "rdl_confusion")}
     names = option_names(name, "costs" in used)
@@ -50,7 +57,15 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
 
 
 def option_names(name: str, multiclass: bool = False) -> set[str]:
-    """The names of that policy's options; many: of more classes than two. ValueError for one that decides between two only."""
+    """The names of a policy's options.
+
+    Args:
+        name: of the policy.
+        multiclass: of its form for three classes or more.
+
+    Raises:
+        ValueError: the policy decides between two classes only.
+    """
     names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self"}
     if multiclass:
         return names - {"label_costs"} | {"rdl_confusion"}
@@ -58,14 +73,17 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:
-    """A policy of the runtime, made with those arguments."""
+    """Make a policy of the runtime from people's numbers."""
     return core.make(name, policy_arguments(name, numbers))
 
 
 def thresholds(policy: Any) -> list[int] | None:
-    """[i, j]: the thresholds in force, in bins: 0 below i, offload to j - 1, 1 from j on; None of more classes than two.
+    """The thresholds in force.
 
-    H2T2: the heaviest pair. Adaptive: the span of the bins its forecaster offloads (none: both where class 1 begins).
+    Returns:
+        [i, j] in bins: class 0 below i, offload from i to j - 1, class 1 from j on. H2T2: the heaviest pair. Adaptive: the span
+        of the bins that its forecaster offloads; without such bins, i and j are the first bin of class 1. None for three
+        classes or more.
     """
     if policy.classes > 2:
         return None
@@ -83,26 +101,31 @@ def thresholds(policy: Any) -> list[int] | None:
 
 
 def event_interval(policy: Adaptive, k: int) -> tuple[float, float, float]:
-    """(low, p, high): what the forecaster believes of the events in bin k."""
+    """(low, p, high): bounds and estimate of the share of events in bin k."""
     belief = policy.estimate(k)
     return belief[LOW] / ONE, belief[P] / ONE, belief[HIGH] / ONE
 
 
 def offload_region(policy: Adaptive) -> tuple[float, float]:
-    """(lower, upper): between these probabilities of an event an offload is cheapest."""
+    """(lower, upper): an offload is cheapest between these probabilities of an event."""
     return policy.effective[LOWER] / ONE, policy.effective[UPPER] / ONE
 
 
 def _cell_forecast(policy: Any, cell: int) -> dict[str, Any]:
-    """What its forecaster believes of a cell: the class to say, and what that is expected to cost."""
+    """The forecast of a cell: the cheapest class, and its expected cost."""
     policy.forecaster.estimate(policy.costs, cell)
     belief = policy.forecaster.belief
     return {"say": belief[GUESS], "cost": round(belief[COST] / ONE, 4)}
 
 
 def learned_state(policy: Any) -> dict[str, Any]:
-    """What a policy has learned, for pictures: {"a", "b"} exponents in octaves, or {"intervals"} a bin and its region; of more
-    classes than two {"cells"}: a row a class that the local model says, of {"say", "cost"} a bin of how sure it is."""
+    """What a policy has learned, for pictures.
+
+    Returns:
+        H2T2: {"a", "b"}, exponents in octaves. Adaptive: {"intervals", "region", "switch"}, an interval for each bin. Three
+        classes or more: {"cells"}, a row for each class that the local model says, of {"say", "cost"} for each bin of its
+        confidence.
+    """
     if policy.classes > 2:
         bins = range(1 << policy.bits)
         return {"cells": [[_cell_forecast(policy, top << policy.bits | k) for k in bins] for top in range(policy.classes)]}

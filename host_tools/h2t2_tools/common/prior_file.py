@@ -1,4 +1,4 @@
-"""A table to start from, as a file: what `h2t2 prior` and `h2t2 convert` write, and nodes, boards and commands read."""
+"""Stores the table that the adaptive policy starts from. Commands write it; nodes, boards and commands read it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from .untrusted import parse_json
 
 
 def write(path: Path, trace: str, samples: int, table: list[float]) -> dict[str, Any]:
-    """Write it; what was written. trace: where its labels come from; table: P(event) of every bin."""
+    """Write a table.
+
+    Args:
+        path: the file.
+        trace: name of the trace that the labels come from.
+        samples: number of the labels.
+        table: P(event) of each bin.
+
+    Returns:
+        The content of the file.
+    """
     values = {"trace": trace, "samples": samples, "bits": len(table).bit_length() - 1, "prior": [round(p, 4) for p in table]}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(values) + "\n")
@@ -19,7 +29,15 @@ def write(path: Path, trace: str, samples: int, table: list[float]) -> dict[str,
 
 
 def read(path: Path, bits: int = 0) -> list[float]:
-    """The table in a file. UserError for one that is none, or of other bits; bits 0: any."""
+    """Read a table.
+
+    Args:
+        path: the file.
+        bits: score bits that the table must fit; 0: any.
+
+    Raises:
+        UserError: the file holds no table, or one of other bits.
+    """
     try:
         content = parse_json(path.read_text())
         values = [float(p) for p in content["prior"]]

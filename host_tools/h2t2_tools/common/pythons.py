@@ -1,4 +1,4 @@
-"""The Pythons of this machine that the project runs on. `python -m h2t2_tools.common.pythons` prints the others, one a line."""
+"""Finds the other Pythons of this machine that the project supports; `python -m h2t2_tools.common.pythons` prints them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRINT_VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
 def other_versions() -> dict[str, str]:
-    """Version ("3.12") -> program, of the Pythons beside this one: on the path, or kept by pyenv."""
+    """Version, such as "3.12", -> program of each supported Python beside this one, from the path or from pyenv."""
     programs = {}
     for minor in MINORS:
         if minor != sys.version_info[1]:
@@ -30,7 +30,7 @@ def _candidates(name: str) -> list[str]:
 
 
 def _version_of(program: str) -> str:
-    """Its version; "" for a stand-in with nothing behind it."""
+    """The version of a Python; "" for a placeholder of pyenv that runs none."""
     return subprocess.run([program, "-c", PRINT_VERSION], capture_output=True, text=True).stdout.strip()
 
 

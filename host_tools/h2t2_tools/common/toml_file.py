@@ -1,4 +1,4 @@
-"""Reading a .toml file into a checked model, with errors that name the entry and never a secret's value."""
+"""Reads a .toml file into a checked model. Errors name the wrong entry, but never the value of a secret."""
 
 from __future__ import annotations
 
@@ -19,12 +19,21 @@ Checked = TypeVar("Checked", bound=BaseModel)
 
 
 def load(path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
-    """The file as that model. UserError naming file and entry; the value of one named in `secrets` is never in it."""
+    """Read a file into a model.
+
+    Args:
+        path: the file.
+        model: its pydantic model.
+        secrets: entries whose values no message shows.
+
+    Raises:
+        UserError: the file cannot be read, or an entry is wrong. The message names both.
+    """
     return validate(read_entries(path), path, model, secrets)
 
 
 def read_entries(path: Path) -> dict[str, Any]:
-    """The entries of a file. UserError where it cannot be read, or is no TOML."""
+    """Read the entries of a file. UserError if it is no readable TOML."""
     try:
         return parse_entries(path.read_bytes(), path)
     except FileNotFoundError:
@@ -34,7 +43,7 @@ def read_entries(path: Path) -> dict[str, Any]:
 
 
 def parse_entries(data: bytes, path: Path) -> dict[str, Any]:
-    """As read_entries(), of the bytes of a file."""
+    """Read the entries from the bytes of a file; `path` appears in errors."""
     try:
         return dict(tomllib.loads(data.decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -42,7 +51,7 @@ def parse_entries(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def validate(entries: dict[str, Any], path: Path, model: type[Checked], secrets: tuple[str, ...] = ()) -> Checked:
-    """As load(), of the entries of a file."""
+    """Check the entries of a file as load() does."""
     try:
         return model.model_validate(entries)
     except ValidationError as error:

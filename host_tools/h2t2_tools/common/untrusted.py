@@ -1,4 +1,4 @@
-"""Text that others wrote (devices, workers, servers, files): shown as text, read as a number, read as JSON."""
+"""Shows and reads text from strangers (devices, workers, servers, files): as text, as a number, as JSON."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""The text with an escape in place of every character that a terminal would obey instead of showing it.
+    r"""Escape every character that a terminal would obey instead of showing it.
 
     Args:
-        keep: control characters that stay as they are.
+        text: the text.
+        keep: control characters to leave alone.
 
     >>> printable("a\x1b[2Jb")
     'a\\x1b[2Jb'
@@ -21,7 +22,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def parse_integer(text: str, largest: int) -> int | None:
-    """The number that a text of ASCII digits spells; None for any other text, and for a number above `largest`.
+    """Read a number of ASCII digits; None for any other text, and for a number above `largest`.
 
     str.isdigit() accepts "²", which int() refuses, and int() itself refuses more than 4300 digits.
     """
@@ -32,10 +33,10 @@ def parse_integer(text: str, largest: int) -> int | None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON text says.
+    """Read a JSON text.
 
     Raises:
-        ValueError: it is no JSON, no UTF-8, or nested deeper than Python's parser goes.
+        ValueError: the text is no JSON, no UTF-8, or nested deeper than Python's parser goes.
     """
     try:
         return json.loads(text)
