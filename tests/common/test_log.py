@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from h2t2.units import q15
-from h2t2_tools.cli import main as command_line
+from h2t2_tools.cli import execute
 from h2t2_tools.common import log
 from h2t2_tools.common.errors import UserError, is_deliberate
 
@@ -118,8 +118,8 @@ def test_a_command_ends_with_words_and_a_status(error, status, words, debug, mon
             int("x")
         raise error
 
-    monkeypatch.setattr(command_line, "parsed", lambda words: SimpleNamespace(run=run))
-    assert command_line.main(["--debug"] * debug) == status
+    monkeypatch.setattr(execute, "parsed", lambda words: SimpleNamespace(run=run))
+    assert execute.execute(["--debug"] * debug) == status
     said = capsys.readouterr().err
     assert words in said and ("Traceback" in said) == (debug or status == 70)
 
