@@ -16,6 +16,25 @@ __all__ = ["Interpreter", "OpResolverType", "TFLiteModel"]
 RESOLVERS = {"reference": "BUILTIN_REF", "optimised": "AUTO"}
 
 
+TREES = b"H2T2_TREES"  # the operator for decision trees, which h2t2's integer interpreter runs alone
+
+
+def open_tflite(path: str, event: int = 1, resolver: str = "reference", bits: int = 4) -> Ldl:
+    """Open a .tflite; of decision trees, which TFLite has not, the bundle of the same name beside it. Arguments: TFLiteModel's.
+
+    ValueError and OSError as TFLiteModel and open_ldl raise them.
+    """
+    with open(path, "rb") as file:
+        if TREES not in file.read():
+            return TFLiteModel(path, event, resolver, bits)
+    from ..ldl.open import open_ldl
+
+    bundle = os.path.splitext(path)[0] + ".h2m"
+    if not os.path.exists(bundle):
+        raise ValueError("%s: its trees run from a bundle: h2t2 bundle %s --out %s" % (path, path, bundle))
+    return open_ldl(bundle, event, bits)
+
+
 class TFLiteModel(Ldl):
     """One int8 classifier. An output of one number is the event's score, whatever `event` is."""
 
@@ -35,6 +54,8 @@ class TFLiteModel(Ldl):
         super().__init__(bits)
         with open(path, "rb") as file:
             content = file.read()
+        if TREES in content:
+            raise ValueError("%s: decision trees: TFLite runs none, h2t2's integer interpreter does (h2t2 bundle)" % path)
         self._model = content, RESOLVERS[resolver]
         try:
             check(content)

@@ -23,7 +23,7 @@ PARAMETERS = {
     "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
-    "variable": 9, "lstm": 13, "log_softmax": 9,
+    "variable": 9, "lstm": 13, "log_softmax": 9, "trees": 14,
 }  # fmt: skip
 
 
@@ -127,6 +127,8 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
         if bits > 4:
             raise ValueError("bundle: a cell of %d integer bits" % bits)
         return times * inputs, times * cells, 4 * cells * (inputs + cells), 9
+    if name == "trees":
+        return own[0], own[1], own[3], 1
     if name == "variable":
         return 0, own[0] * own[1], own[0], 0
     if name == "concatenate":
@@ -157,11 +159,15 @@ def work(name: str, p: "array[int]") -> int:
     elif name == "lstm":
         times, inputs, cells = own[:3]
         sizes = times, 4 * cells, inputs + cells
+    elif name == "trees":
+        sizes = own[:4]
     if min(sizes) < 1:
         raise ValueError("bundle: %s of the size 0" % name)
     if name not in WINDOWED:
         if name == "concatenate":
             sizes = sizes[:2]
+        elif name == "trees":  # each node at most once
+            sizes = sizes[3:]
         elif name in ("pad", "resize_bilinear"):  # of the output
             sizes = sizes[2:]
         product = 1
@@ -218,13 +224,18 @@ def check_step(name: str, p: "array[int]", biases: int, multipliers: int, arena:
         check_inside(seventh, weights, len(blob) if constant else arena)
     if name == "lstm":
         check_inside(own[3], 2 * own[2], arena)
+    if name == "trees":
+        from .trees_bounds import check_trees
+
+        check_inside(own[6], 2 * own[1], arena)
+        check_trees(blob, seventh, own)
     if name == "softmax":
         _check_exponentials(blob[seventh : seventh + 1024], own[0])
     if name == "log_softmax":
         _check_logarithms(blob[seventh : seventh + 2048], own[0])
     if multipliers < channels:
         raise ValueError("bundle: %s lacks constants" % name)
-    if biases < (4 * own[2] if name == "lstm" else channels if name in WEIGHTED else 0):
+    if biases < (4 * own[2] if name == "lstm" else written if name == "trees" else channels if name in WEIGHTED else 0):
         raise ValueError("bundle: %s lacks its bias" % name)
     return constant
 

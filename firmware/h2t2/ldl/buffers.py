@@ -78,6 +78,7 @@ def release() -> None:
     _reserved.clear()
     if IS_BOARD:
         forget("ldl.bounds")
+        forget("ldl.trees_bounds")
 
 
 def in_flash(file: "Any") -> bool:

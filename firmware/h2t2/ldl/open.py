@@ -10,7 +10,8 @@ def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "refer
     """Open a local model.
 
     Args:
-        model: path of a .h2m bundle (integer interpreter) or of a .tflite (CPython: LiteRT or tflite-runtime). An Ldl is
+        model: path of a .h2m bundle (integer interpreter) or of a .tflite (CPython: LiteRT or tflite-runtime;
+            of decision trees the bundle beside it). An Ldl is
             returned as it is.
         event: index of the event's class among the outputs.
         bits: of a bin, 1..8.
@@ -37,9 +38,9 @@ def open_ldl(model: "Any", event: int = 1, bits: int = 4, resolver: str = "refer
         finally:
             release()
     if path.endswith(".tflite"):
-        from ..cpython.tflite import TFLiteModel
+        from ..cpython.tflite import open_tflite
 
-        return TFLiteModel(path, event, resolver, bits)
+        return open_tflite(path, event, resolver, bits)
     raise ValueError("%s: want a .tflite or a .h2m bundle" % path)
 
 

@@ -87,7 +87,7 @@ SECTIONS = (*KINDS, PI)  # names of the sections of an h2t2.toml
 
 LINKS = ("mqtt", "serial", "wifi")
 ROM = "/rom/"  # boards mount a read-only file system here; its files stay in flash
-OWN_MODULES = "lstm", "log_softmax"  # operators whose kernels only boards have whose model needs them
+OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
 # entries of a configuration that need further modules; `names`: a broker that is not an IP address
 PARTS = (
     "budget", "class_costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "names", *OWN_MODULES,

@@ -36,10 +36,10 @@ def source(path: Path, raw: bool = False) -> bytes:
 
 def measured(pair: pairs.Pair) -> dict[str, Any]:
     """How the numbers of a sample become both models' int8, in the integers of h2t2.node.measured.Measured."""
-    from h2t2.cpython.tflite import TFLiteModel
+    from h2t2.ldl.open import open_ldl
 
     remote = pair.info.remote
-    ldl = TFLiteModel(str(pair.ldl), event=pair.info.event_output("ldl"))
+    ldl = open_ldl(str(pair.ldl), event=pair.info.event_output("ldl"))
     sizes = {"ldl": ldl.input_size, "rdl": int(np.prod(remote.shape))}
     ends = {"ldl": ldl.input_quantisation(), "rdl": (remote.scale, remote.zero_point)}
     names = {"ldl": "local", "rdl": "remote"}

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm
+from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm, trees
 from h2t2.ldl.steps import name_of
 
 from ..common.jit import njit
 
 Kernel = Callable[..., None]
-MODULES = kernels, kernels_rare, lstm, log_softmax
+MODULES = kernels, kernels_rare, lstm, log_softmax, trees
 
 
 class _ForNumba(ast.NodeTransformer):
@@ -55,6 +55,7 @@ def _names() -> dict[str, Any]:
         _compiled(getattr(lstm, name), names)
     for name in ("_high", "_wide_high", "_both_wide_high", "_sum", "logarithm"):
         _compiled(getattr(log_softmax, name), names)
+    _compiled(trees._add, names)
     return names
 
 

@@ -14,7 +14,7 @@ from h2t2.cpython.tflite_check import check
 from h2t2.cpython.tflite_flat import FlatFile
 
 from ..common.errors import UserError
-from .operator_names import NAMES
+from .operator_names import NAMES, TREES
 from .tflite_options import OPTIONS, TEXT
 
 TYPES = {
@@ -168,6 +168,8 @@ class _Reader:
         number = max(self.value(table, 0, "<b", 0), self.value(table, 3, "<i", 0))
         name = NAMES[number] if 0 <= number < len(NAMES) else f"operator {number}"
         custom = bytes(self.vector(table, 1, "u1")).decode("utf-8", "replace") if name == "CUSTOM" else ""
+        if custom == TREES:
+            name, custom = TREES, ""
         return name, self.value(table, 2, "<i", 1), custom
 
     def tensor(self, index: int, table: int, buffers: list[int]) -> Tensor:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..common.errors import UserError
-from .operator_names import NAMES
+from .operator_names import NAMES, TREES
 from .tflite import TYPES, Graph, Operator, Tensor
 from .tflite_options import OPTIONS
 
 _CODES = {name: code for code, name in enumerate(NAMES)}
+_CODES[TREES] = _CODES["CUSTOM"]
 _TYPES = {name: code for code, name in TYPES.items()}
 
 
@@ -138,6 +139,7 @@ def _sign(schema: Any, model: Any) -> None:
 def _code(schema: Any, name: str, version: int, custom: str) -> Any:
     code = _CODES[name]
     table = _fill(schema.OperatorCodeT(), builtinCode=code, deprecatedBuiltinCode=min(127, code), version=version)
+    custom = TREES if name == TREES else custom
     return _fill(table, customCode=custom.encode()) if custom else table
 
 

@@ -1,4 +1,4 @@
-"""scikit-learn's linear models and MLP, alone or behind scalers: written as a float .tflite, then quantised as one.
+"""scikit-learn's models, alone or behind scalers. Linear models and MLP become a float .tflite, which is quantised as one.
 
 Scalers stay outside the int8 model: inside, one int8 scale would have to serve features of unlike ranges.
 """
@@ -6,7 +6,7 @@ Scalers stay outside the int8 model: inside, one int8 scale would have to serve 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import numpy as np
 from ...common.errors import UserError
 from ..tflite import Graph, Operator, Tensor
 from ..tflite_write import write
+from . import int8_trees
 from .from_tflite import quantise
 from .quiet import quiet
 from .scalers import SCALERS, Columns, behind, identity
+from .scikit_trees import TREES, forest
 from .source import Source
 
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -26,8 +28,8 @@ ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "": lambda z: z,
 }  # of hidden units
 SUPPORTED = (
-    "LogisticRegression, LinearSVC, SVC with a linear kernel or MLPClassifier, also inside CalibratedClassifierCV or a search "
-    f"such as GridSearchCV, alone or in a Pipeline behind {SCALERS}"
+    f"{', '.join(TREES)}, LogisticRegression, LinearSVC, SVC with a linear kernel or MLPClassifier, the last four also inside "
+    f"CalibratedClassifierCV, each also in a search such as GridSearchCV, alone or in a Pipeline behind {SCALERS}"
 )
 LINEAR = ("LogisticRegression", "LinearSVC", "SVC")
 Layer = tuple[np.ndarray, np.ndarray, str]  # weights (outputs, inputs), bias (outputs,), activation
@@ -77,6 +79,9 @@ def joblib_file(path: Path) -> Source:
 
 def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
     """The source of a fitted estimator; path: what messages call it."""
+    *before, last = _steps(model)
+    if type(last).__name__ in TREES and hasattr(last, "classes_"):
+        return _trees(model, before, last, path)
     network = _network(model, path)
     content = _tflite(network.layers)
     shape = (network.layers[0][0].shape[1],)
@@ -92,6 +97,26 @@ def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
         f"scikit-learn {type(_steps(model)[-1]).__name__}", path, shape, size, scores,
         lambda x: quantise(content, x, path), factor=network.factor, offset=network.offset,
     )  # fmt: skip
+
+
+def _trees(model: Any, before: list[Any], last: Any, path: Path) -> Source:
+    """The source of a tree or a forest."""
+    own = forest(last, path).behind(_columns(before, last, path))
+
+    def scores(x: np.ndarray) -> np.ndarray:
+        probability = np.asarray(_chosen(model).predict_proba(_named(model, x)), float)
+        return probability[:, 1:] if len(own.base) == 1 else probability
+
+    read = int8_trees.source(own, path, path.stat().st_size if path.exists() else 0)
+    return replace(read, scores=scores)
+
+
+def _columns(before: list[Any], last: Any, path: Path) -> Columns:
+    """The columns that the classifier behind these steps reads."""
+    columns = identity((before[0] if before else last).n_features_in_)
+    for step in before:
+        columns = behind(columns, step, path)
+    return columns
 
 
 def _chosen(model: Any) -> Any:
@@ -122,10 +147,7 @@ def _network(model: Any, path: Path) -> Network:
     *before, last = _steps(model)
     if not hasattr(last, "classes_"):
         raise UserError(f"{path}: {type(last).__name__} is not a fitted classifier; {SUPPORTED} can be converted")
-    columns = identity((before[0] if before else last).n_features_in_)
-    for step in before:
-        columns = behind(columns, step, path)
-    branches = _branches(last, columns, path)
+    branches = _branches(last, _columns(before, last, path), path)
     factor, offset = branches[0][0].first_scaling()
     folded = [(*own.folded(*layers[0][:2], factor, offset), layers[0][2]) for own, layers in branches]
     first = np.concatenate([w for w, _, _ in folded]), np.concatenate([b for _, b, _ in folded]), folded[0][2]

@@ -12,6 +12,9 @@ from .source import Source
 READERS = {
     **dict.fromkeys((".keras", ".h5"), ("from_keras", "keras_file")),
     **dict.fromkeys((".joblib", ".pkl", ".pickle"), ("from_scikit", "joblib_file")),
+    ".json": ("from_boosters", "json_file"),
+    ".txt": ("from_boosters", "text_file"),
+    ".ubj": ("from_boosters", "binary_file"),
     ".onnx": ("from_onnx.source", "onnx_file"),
     ".tflite": ("from_tflite", "tflite_file"),
     "folder": ("from_keras", "saved_model"),
@@ -27,8 +30,8 @@ def open_source(path: Path) -> Source:
     kind = "folder" if path.is_dir() else path.suffix.lower()
     if kind not in READERS:
         raise UserError(
-            f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn), .onnx (PyTorch and others) "
-            "or a float .tflite; export other frameworks' models to one of these"
+            f"{path}: want a .keras, .h5, SavedModel folder (TensorFlow), .joblib (scikit-learn), .json or .txt (XGBoost, "
+            "LightGBM), .onnx (PyTorch and others) or a float .tflite; export other frameworks' models to one of these"
         )
     module, reader = READERS[kind]
     source: Source = getattr(import_module(f".{module}", __package__), reader)(path)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..operator_names import TREES
 from ..tflite import Graph, Operator
 from .activations import log_softmax, rescale, softmax
 from .functions import FLOAT_FUNCTIONS, INTEGER_FUNCTIONS, look_up
 from .recurrent import lstm
 from .step import Step
+from .trees import trees
 from .two_inputs import arithmetic, batch_matmul, extreme, prelu
 from .views import bilinear, blocks, concatenate, copied, nearest, slice_view, split, strided_slice, tile, transpose
 from .weighted import convolution, fully_connected
@@ -66,6 +68,7 @@ SUPPORTED = {
     "RESIZE_NEAREST_NEIGHBOR": Supported(nearest, "view", "by whole numbers", picture=True),
     "RESIZE_BILINEAR": Supported(bilinear, "resize_bilinear", "to any size; of uint8 by powers of two", picture=True),
     **dict.fromkeys(("READ_VARIABLE", "ASSIGN_VARIABLE"), Supported(copied, "concatenate", _VARIABLE)),
+    TREES: Supported(trees, "trees", "what `h2t2 convert` makes of decision trees ([Trees](trees.md)); TFLite does not run it"),
     **dict.fromkeys(SAME_BYTES, Supported(lambda graph, operator: [], "", _NUMBERS)),
 }
 # what to do about some of those that a board does not run

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
-from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm
+from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm, trees
 
 from ..tflite import FUSED, Graph, Operator, Tensor
 from .fixed_point import rounded
@@ -20,7 +20,7 @@ INPUT, OUTPUT, X_ZERO, Y_ZERO, LOW, HIGH, SEVENTH, FIRST_OWN = range(8)
 def _layouts() -> dict[str, list[str]]:
     """Kernel -> the names of its parameters in their order, as the kernel unpacks them from p."""
     layouts = {}
-    for module in (kernels, kernels_rare, lstm, log_softmax):
+    for module in (kernels, kernels_rare, lstm, log_softmax, trees):
         for function in ast.parse(inspect.getsource(module)).body:
             for line in getattr(function, "body", []):
                 if isinstance(line, ast.Assign) and ast.unparse(line.value) == "p" and isinstance(line.targets[0], ast.Tuple):

@@ -30,6 +30,7 @@ from ...common.report import Report, Table
 from ...model.bundle import from_tflite
 from ...model.exact import compiler, open_exact
 from ...model.inspect import inspect
+from ...model.operator_names import TREES
 from .. import usage
 from ..networks import NETWORKS
 from . import Progress, Row, cell, table
@@ -59,9 +60,10 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
         much a fresh process grows, with the library. instructions, per_mac: of the emulated board, per inference and per MAC.
         operators: of MicroPython, {what, us, macs} for each step. ratio: of the compiled interpreter, to plain CPython.
     """
-    macs = inspect(path)["multiply_accumulates"]
-    blob = from_tflite(path)
-    rows = [_tflite(progress, path, resolver, runs) for resolver in ("reference", "optimised")]
+    about = inspect(path)
+    macs, blob = about["multiply_accumulates"], from_tflite(path)
+    trees = TREES in {operator["name"] for operator in about["operators"]}  # which TFLite does not run
+    rows = [_tflite(progress, path, resolver, runs) for resolver in (() if trees else ("reference", "optimised"))]
     tracemalloc.start()
     board = Int8Model(blob, 0)  # it allocates here only: a step allocates nothing, and would take minutes under tracemalloc
     heap = tracemalloc.get_traced_memory()[1]

@@ -1,0 +1,263 @@
+"""Decision trees in integers: int8 thresholds, 16-bit leaves, in a .tflite whose operator only h2t2's interpreter runs.
+
+A number of a sample is compared with thresholds alone, so the range of its thresholds is the range of its int8: what lies
+outside is clipped, and goes the same way at every node. With a floor for threshold t, q <= t of the integers is x <= t of the
+real numbers that they stand for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from struct import pack
+
+import numpy as np
+
+from ...common.errors import UserError
+from ..operator_names import TREES
+from ..operators.trees import LARGEST_SUM
+from ..tflite import Graph, Operator, Tensor
+from ..tflite_write import write
+from .forest import Forest, Tree
+from .source import Source
+
+STEP = 1 / 128  # of the int8 input
+LOWEST, HIGHEST = -127.0, 127.0  # between which a number's thresholds lie
+ASIDE = 0.1  # of a step, so that a number equal to the first threshold is not rounded across it
+CUTS = (0.0, 0.005, 0.02, 0.05, 0.1)  # share of a number's thresholds that may be clipped at either end
+LEAF = 32768  # a child that is a leaf
+LARGEST_VALUE = 16383  # of a leaf that stands in its parent
+MOST_NODES, MOST_ROWS, MOST_INPUTS = 32768, 32768, 65536  # in a tree, in the table, in a sample
+LOGITS = 16.0  # a softmax's inputs need not span more
+LARGEST_LOGIT = 6.0  # its logistic is 255/256 rounded
+
+
+def source(forest: Forest, path: Path, file_bytes: int) -> Source:
+    """The source of a forest; path: its file, of that size. UserError for a forest that the operator cannot hold."""
+    if not any((tree.feature >= 0).any() for tree in forest.trees):
+        raise UserError(f"{path}: no tree of it asks for anything: train it on more data, or with a smaller minimum for a leaf")
+    if forest.inputs > MOST_INPUTS:
+        raise UserError(f"{path}: {forest.inputs} numbers in a sample: {MOST_INPUTS} at most")
+    factor, offset = scaling(forest)
+    return Source(
+        forest.kind, path, (forest.inputs,), file_bytes, forest.scores,
+        lambda calibration: tflite(forest, factor, offset, calibration, path), factor=factor, offset=offset,
+    )  # fmt: skip
+
+
+def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+    """(factor, offset), (inputs,) each: x * factor + offset is STEP times the int8 input; 0 for a number without thresholds."""
+    factor, offset = np.zeros(forest.inputs), np.zeros(forest.inputs)
+    features = np.concatenate([tree.feature for tree in forest.trees])
+    thresholds = np.concatenate([tree.threshold for tree in forest.trees])
+    usable = (features >= 0) & np.isfinite(thresholds)
+    for n in np.unique(features[usable]):
+        low, high = _range(np.sort(thresholds[usable & (features == n)]), forest.strict)
+        factor[n], offset[n] = _line(low, high, forest.strict)
+    return factor * STEP, offset * STEP
+
+
+def _line(low: float, high: float, strict: bool) -> tuple[float, float]:
+    """(factor, offset) that puts `low` and `high` just inside the ends of int8, in its steps."""
+    factor = (HIGHEST - LOWEST - 1) / (high - low)
+    return factor, LOWEST + 0.5 + (ASIDE if strict else -ASIDE) - low * factor
+
+
+def _range(thresholds: np.ndarray, strict: bool) -> tuple[float, float]:
+    """The range of a number's thresholds, sorted, that loses the least: few thresholds far from the others are clipped.
+
+    The loss of a threshold is the number of thresholds between it and where int8 moves it, since trees put thresholds where
+    samples are. A clipped one moves beyond all others.
+    """
+    values, counts = np.unique(thresholds, return_counts=True)
+    ranks = np.cumsum(counts) - counts / 2
+    middle = float(np.median(thresholds))
+    narrow = max(abs(middle), 1e-3) / 64  # of one threshold alone
+    if thresholds[-1] - thresholds[0] <= 0:
+        return middle - narrow, middle + narrow
+    best, least = (float(thresholds[0]), float(thresholds[-1])), np.inf
+    for below in CUTS:
+        for above in CUTS:
+            low, high = np.quantile(thresholds, [below, 1 - above])
+            if high <= low:
+                continue
+            factor, offset = _line(low, high, strict)
+            moved = (np.clip(_integer(thresholds * factor + offset, strict), LOWEST - 1, HIGHEST) + 0.5 - offset) / factor
+            moved[thresholds > high + 1 / factor] = np.inf
+            moved[thresholds < low - 1 / factor] = -np.inf
+            before, after = (np.interp(at, values, ranks, -1, len(thresholds) + 1) for at in (thresholds, moved))
+            loss = np.abs(after - before).mean()
+            if loss < least * 0.98:
+                best, least = (float(low), float(high)), float(loss)
+    return best
+
+
+def _integer(threshold: np.ndarray, strict: bool) -> np.ndarray:
+    """The integer that a number, rounded, must not exceed to go left, for thresholds in steps of the int8 input."""
+    return np.asarray(np.ceil(threshold - 0.5) - 1 if strict else np.floor(threshold))
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The bytes of all trees, as h2t2/ldl/trees.py describes them.
+
+    Attributes:
+        content: The bytes.
+        count: Trees.
+        record: Bytes of a node.
+        leaves: Where the table of rows begins in the content, or 0.
+        step: Real size of a step of a leaf.
+        bias: What the sums begin with, in steps, (outputs,).
+    """
+
+    content: bytes
+    count: int
+    record: int
+    leaves: int
+    step: float
+    bias: np.ndarray
+
+
+def nodes(forest: Forest, factor: np.ndarray, offset: np.ndarray, path: Path) -> Nodes:
+    """The trees in integers; factor, offset: of scaling(). Nodes that no int8 passes on both sides are left out."""
+    step, record = _step(forest), 6 if forest.inputs <= 256 else 7
+    bias = np.asarray(forest.base, float) / step
+    rows: dict[tuple[int, ...], int] | None = {} if forest.output is None and len(forest.base) > 1 else None
+    trees, count = b"", 0
+    for n, tree in enumerate(forest.trees):
+        values = np.rint(tree.value / step).astype(int)
+        output = 0 if forest.output is None else forest.output[n]
+        pruned = _pruned(tree, _thresholds(tree, factor / STEP, offset / STEP, forest.strict))
+        if not pruned.children:  # a leaf alone
+            bias[output : output + values.shape[1]] += values[pruned.root]
+            continue
+        if len(pruned.children) >= MOST_NODES:
+            raise UserError(f"{path}: a tree of {len(pruned.children)} nodes: {MOST_NODES - 1} at most; limit its depth")
+        trees += pack("<HH", output, len(pruned.children)) + _records(tree, pruned, values, rows, record)
+        count += 1
+    if rows is None:
+        return Nodes(trees, count, record, 0, step, np.rint(bias).astype(np.int32))
+    if len(rows) > MOST_ROWS:
+        raise UserError(f"{path}: {len(rows)} different leaves: {MOST_ROWS} at most; limit the trees' depth or their number")
+    table = b"".join(pack(f"<{len(row)}h", *row) for row in rows)
+    return Nodes(trees + table, count, record, len(trees), step, np.rint(bias).astype(np.int32))
+
+
+def _step(forest: Forest) -> float:
+    """The size of a leaf's step with which no sum exceeds 16 bits, and no leaf that stands in its parent exceeds 15."""
+    largest = np.array([np.abs(tree.value[tree.feature < 0]).max(0) for tree in forest.trees])
+    total = largest.sum(0) if forest.output is None else np.bincount(forest.output, largest[:, 0])
+    return float(max(total.max() / (LARGEST_SUM - len(forest.trees)), largest.max() / LARGEST_VALUE, 1e-30))
+
+
+def _thresholds(tree: Tree, factor: np.ndarray, offset: np.ndarray, strict: bool) -> np.ndarray:
+    """The integer of each node's threshold: -129 where no int8 goes left, 127 where each does."""
+    at = np.maximum(tree.feature, 0)
+    finite = np.where(np.isfinite(tree.threshold), tree.threshold, 0)
+    integers = np.clip(_integer(finite * factor[at] + offset[at], strict), -129, 127)
+    return np.asarray(np.where(np.isfinite(tree.threshold), integers, np.where(tree.threshold > 0, 127, -129))).astype(int)
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What a tree still asks in integers.
+
+    Attributes:
+        root: Its first node; a leaf where there are no others.
+        thresholds: Of each node of the whole tree.
+        children: Node that is kept -> (left, right), parents first.
+    """
+
+    root: int
+    thresholds: np.ndarray
+    children: dict[int, tuple[int, int]]
+
+
+def _pruned(tree: Tree, thresholds: np.ndarray) -> Pruned:
+    """The tree without nodes at which every int8 that gets there goes the same way."""
+
+    def next_node(node: int, ranges: dict[int, tuple[int, int]]) -> int:
+        while tree.feature[node] >= 0:
+            low, high = ranges.get(int(tree.feature[node]), (-128, 127))
+            if low <= thresholds[node] < high:
+                break
+            node = int(tree.left[node] if thresholds[node] >= high else tree.right[node])
+        return node
+
+    root = next_node(0, {})
+    children: dict[int, tuple[int, int]] = {}
+    waiting: list[tuple[int, dict[int, tuple[int, int]]]] = [(root, {})]
+    while waiting:
+        node, ranges = waiting.pop()
+        feature, threshold = int(tree.feature[node]), int(thresholds[node])
+        if feature < 0:
+            continue
+        low, high = ranges.get(feature, (-128, 127))
+        below, above = {**ranges, feature: (low, threshold)}, {**ranges, feature: (threshold + 1, high)}
+        children[node] = next_node(int(tree.left[node]), below), next_node(int(tree.right[node]), above)
+        waiting += [(children[node][1], above), (children[node][0], below)]
+    return Pruned(root, thresholds, children)
+
+
+def _records(tree: Tree, pruned: Pruned, values: np.ndarray, rows: dict[tuple[int, ...], int] | None, record: int) -> bytes:
+    """The bytes of a tree's nodes. rows: the numbers of rows of values; new ones are added. None: a leaf is its value."""
+    place = {node: at for at, node in enumerate(pruned.children)}
+    content = b""
+    for node, both in pruned.children.items():
+        numbers = []
+        for child in both:
+            if child in place:
+                numbers.append(place[child])
+            elif rows is None:
+                numbers.append(LEAF + LARGEST_VALUE + 1 + int(values[child, 0]))
+            else:
+                numbers.append(LEAF + rows.setdefault(tuple(values[child].tolist()), len(rows)))
+        feature = int(tree.feature[node])
+        content += pack("<BBHH", feature & 255, int(pruned.thresholds[node]) + 128, *numbers)
+        content += bytes([feature >> 8]) if record == 7 else b""
+    return content
+
+
+def tflite(forest: Forest, factor: np.ndarray, offset: np.ndarray, calibration: np.ndarray, path: Path) -> bytes:
+    """The .tflite; calibration: samples (n, inputs) as x * factor + offset, which set the range of what a link takes."""
+    x = np.divide(calibration - offset, factor, out=np.zeros(calibration.shape), where=factor != 0)
+    low, high, base = _range_of_sums(forest, forest.sums(x))
+    integers = nodes(replace(forest, base=base), factor, offset, path)
+    outputs = len(forest.base)
+    scale = 1 / 256 if forest.link == "none" else (high - low) / 255
+    zero = -128 if forest.link == "none" else round(-128 - low / scale)
+    content = np.frombuffer(integers.content, np.uint8)
+    layout = np.array([integers.count, integers.record, integers.leaves], np.int32)
+    tensors = [
+        _tensor(0, "x", (1, forest.inputs), "int8", scale=STEP),
+        _tensor(1, "nodes", content.shape, "uint8", content, scale=integers.step),
+        _tensor(2, "bias", (outputs,), "int32", integers.bias),
+        _tensor(3, "layout", (3,), "int32", layout),
+        replace(_tensor(4, "sums", (outputs,), "int16"), variable=True),
+        _tensor(5, "sum", (1, outputs), "int8", scale=scale, zero=zero),
+        _tensor(6, "score", (1, outputs), "int8", scale=1 / 256, zero=-128),
+    ]
+    operators = [Operator(TREES, 1, (0, 1, 2, 3, 4), (5,), {})]
+    if forest.link != "none":
+        options = {"beta": 1.0} if forest.link == "softmax" else {}
+        operators.append(Operator(forest.link.upper(), 1, (5,), (6,), options))
+    else:
+        del tensors[6]
+    return write(Graph(str(path), 0, tuple(tensors), tuple(operators), (0,), (len(tensors) - 1,)))
+
+
+def _range_of_sums(forest: Forest, sums: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """(lowest, highest, base) of the sums that a link takes; a softmax's are moved to lie around 0, which changes no score."""
+    low, high = float(sums.min()), float(sums.max())
+    if forest.link == "softmax":
+        half = min(max((high - low) / 2, 0.5), LOGITS / 2)
+        return -half, half, np.asarray(forest.base, float) - (high - half)
+    return max(min(low, -0.5), -LARGEST_LOGIT), min(max(high, 0.5), LARGEST_LOGIT), np.asarray(forest.base, float)
+
+
+def _tensor(
+    index: int, name: str, shape: tuple[int, ...], dtype: str, data: np.ndarray | None = None, scale: float = 0, zero: int = 0
+) -> Tensor:
+    """A tensor; scale 0: without quantisation."""
+    scales = np.array([scale] if scale else [], np.float32)
+    return Tensor(index, name, shape, dtype, data, scales, np.full(len(scales), zero, np.int64))

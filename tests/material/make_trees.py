@@ -1,0 +1,51 @@
+"""Makes the files in tests/material/trees: models as XGBoost and LightGBM save them, with what the libraries say of samples.
+
+python tests/material/make_trees.py  (with lightgbm and xgboost; the project needs neither)
+"""
+
+import json
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+import xgboost
+from sklearn.datasets import load_breast_cancer, load_wine
+
+OUT = Path(__file__).parent / "trees"
+SETS = {"cancer": load_breast_cancer, "wine": load_wine}
+
+
+def data(name):
+    x, y = SETS[name](return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(x))
+    x, y = x[order].astype(np.float32), y[order]
+    return x, y, len(x) * 2 // 3
+
+
+def save(name, said):
+    """Scores of every sample: of two classes the second's."""
+    np.save(OUT / f"{name}.npy", np.asarray(said, np.float32))
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    for name in SETS:
+        x, y, half = data(name)
+        for kind in ("gbdt", "rf"):
+            bagging = {"bagging_fraction": 0.7, "bagging_freq": 1} if kind == "rf" else {}
+            model = lightgbm.LGBMClassifier(
+                boosting_type=kind, n_estimators=10, num_leaves=10, min_child_samples=5, verbose=-1, random_state=1, **bagging
+            ).fit(x[:half], y[:half])
+            model.booster_.save_model(str(OUT / f"{name}_lightgbm_{kind}.txt"))
+            if kind == "gbdt":
+                (OUT / f"{name}_lightgbm_{kind}.json").write_text(json.dumps(model.booster_.dump_model(), separators=(",", ":")))
+            save(f"{name}_lightgbm_{kind}", model.predict_proba(x))
+        for kind in ("gbtree", "dart"):
+            dropping = {"rate_drop": 0.3} if kind == "dart" else {}
+            model = xgboost.XGBClassifier(booster=kind, n_estimators=10, max_depth=4, random_state=1, **dropping)
+            model.fit(x[:half], y[:half])
+            model.save_model(OUT / f"{name}_xgboost_{kind}.json")
+            save(f"{name}_xgboost_{kind}", model.predict_proba(x))
+
+
+main()
