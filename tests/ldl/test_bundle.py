@@ -1,13 +1,12 @@
 """Bundles: what is damaged or a stranger's is refused, and the same bytes come out on every interpreter."""
 
 import importlib.util
-from struct import pack_into
 from zlib import crc32
 
 import numpy as np
 import pytest
 import random_models
-from bundles import MADE, SHIPPED, need_oracle
+from bundles import MADE, SHIPPED, Guarded, need_oracle, resealed
 from support import ROOT
 
 from h2t2.ldl import bounds, buffers
@@ -51,14 +50,6 @@ def test_a_damaged_or_newer_bundle_is_refused_by_name():
 def table_size(model):
     """Bytes of its steps and variables in the bundle."""
     return sum(STEP_SIZE + 4 * len(p) for p in [*(p for _, p, _ in model.steps), *model.variables])
-
-
-def resealed(blob, at, value):
-    """The bundle with one 32-bit word changed and the checksum made right again: a stranger's, not a damaged one."""
-    bad = bytearray(blob)
-    pack_into("<i", bad, at, value)
-    pack_into("<I", bad, 12, crc32(bytes(bad[16:])))
-    return bytes(bad)
 
 
 def test_a_strangers_bundle_cannot_reach_outside_its_memory():
@@ -134,18 +125,6 @@ def test_a_strangers_bundle_cannot_run_for_hours(path):
             asked = sum(bounds.work(step.__name__, p) for step, p, _ in bad.steps)
             assert 0 < asked <= bounds.WORK + len(good) * bounds.WORK_PER_BYTE
     assert refused > steps // 8
-
-
-class Guarded(bytearray):
-    """An arena as machine code sees it: what reaches outside raises here, a negative place as well."""
-
-    def __getitem__(self, at):
-        assert isinstance(at, slice) or 0 <= at < len(self)
-        return super().__getitem__(at)
-
-    def __setitem__(self, at, value):
-        assert isinstance(at, slice) or 0 <= at < len(self)
-        super().__setitem__(at, value)
 
 
 def test_wrong_inputs_are_refused():

@@ -38,7 +38,9 @@ def main():
             ).fit(x[:half], y[:half])
             model.booster_.save_model(str(OUT / f"{name}_lightgbm_{kind}.txt"))
             if kind == "gbdt":
-                (OUT / f"{name}_lightgbm_{kind}.json").write_text(json.dumps(model.booster_.dump_model(), separators=(",", ":")))
+                (OUT / f"{name}_lightgbm_{kind}.json").write_text(
+                    json.dumps(model.booster_.dump_model(), separators=(",", ":"))
+                )
             save(f"{name}_lightgbm_{kind}", model.predict_proba(x))
         for kind in ("gbtree", "dart"):
             dropping = {"rate_drop": 0.3} if kind == "dart" else {}

@@ -21,7 +21,7 @@ def trees(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> N
     A tree is its output and its number of nodes (two bytes each), then its nodes of `record` bytes: feature, threshold, the
     children of numbers up to the threshold and above it (two bytes each), and of records of 7 bytes the feature's high byte. A
     child below 32768 is a node further on in the tree. Others are a leaf: its value, 49152 more, or where `leaves` is not 0 the
-    number (32768 more) of a row of values for all outputs, in the table that begins there. sums: where the arena has 16 bits
+    number (32768 more) of a row with a byte for each output, in the table that begins there. sums: where the arena has 16 bits
     for each output.
     """
     x, y, _, offset, low, high, nodes, inputs, outputs, count, size, record, leaves, sums = p
@@ -41,9 +41,9 @@ def trees(arena: bytearray, blob: "Bytes", p: "array[int]", k: "Constants") -> N
                 node += 2
             child = blob[node + 2] | blob[node + 3] << 8
         if leaves:
-            leaf = nodes + leaves + (child - 32768) * 2 * outputs
+            leaf = nodes + leaves + (child - 32768) * outputs
             for o in range(outputs):
-                _add(arena, sums + 2 * o, blob[leaf + 2 * o] | blob[leaf + 2 * o + 1] << 8)
+                _add(arena, sums + 2 * o, blob[leaf + o])
         else:
             _add(arena, sums + 2 * (blob[at] | blob[at + 1] << 8), child - 49152)
         at = first + (blob[at + 2] | blob[at + 3] << 8) * record

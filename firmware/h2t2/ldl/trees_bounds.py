@@ -9,7 +9,7 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 def check_trees(blob: "Any", nodes: int, own: "array[int]") -> None:
     """ValueError unless the trees at `nodes` stay inside their bytes and come to an end; own: the step's p[7:]."""
     inputs, outputs, count, size, record, leaves, _ = own
-    rows = (size - leaves) // (2 * outputs) if leaves else 32768
+    rows = (size - leaves) // outputs if leaves else 32768
     if record not in (6, 7) or leaves > size or rows > 32768:
         raise ValueError("bundle: trees of %d bytes, records of %d" % (size, record))
     at, end = nodes, nodes + (leaves or size)

@@ -10,7 +10,7 @@ import micropython
 @micropython.viper
 def trees(arena, blob, p, k):
     a = ptr8(arena)
-    b = ptr8(blob)
+    memory = ptr8(blob)
     q = ptr32(p)
     bias = ptr8(k[0])
     limbs = ptr8(k[1])
@@ -35,30 +35,30 @@ def trees(arena, blob, p, k):
         child = 0
         while child < 32768:
             node = first + child * record
-            feature = int(b[node])
+            feature = int(memory[node])
             if record == 7:
-                feature |= int(b[node + 6]) << 8
-            if int(a[x + feature]) > int(b[node + 1]):
+                feature |= int(memory[node + 6]) << 8
+            if int(a[x + feature]) > int(memory[node + 1]):
                 node += 2
-            child = int(b[node + 2]) | int(b[node + 3]) << 8
+            child = int(memory[node + 2]) | int(memory[node + 3]) << 8
         o = sums
         if table:
-            leaf = table + (child - 32768) * 2 * outputs
+            leaf = table + (child - 32768) * outputs
             end = sums + 2 * outputs
         else:
             leaf = 0
-            o += 2 * (int(b[at]) | int(b[at + 1]) << 8)
+            o += 2 * (int(memory[at]) | int(memory[at + 1]) << 8)
             end = o + 2
         value = child - 49152
         while o < end:
             if table:
-                value = int(b[leaf]) | int(b[leaf + 1]) << 8
-                leaf += 2
+                value = int(memory[leaf])
+                leaf += 1
             value += int(a[o]) | int(a[o + 1]) << 8
             a[o] = value & 255
             a[o + 1] = value >> 8 & 255
             o += 2
-        at = first + (int(b[at + 2]) | int(b[at + 3]) << 8) * record
+        at = first + (int(memory[at + 2]) | int(memory[at + 3]) << 8) * record
     o = 0
     while o < outputs:
         acc = int(a[sums]) | int(a[sums + 1]) << 8

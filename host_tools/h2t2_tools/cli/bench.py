@@ -107,6 +107,15 @@ class Ldl(Benchmark):
             self.measure({"path": path, "runs": self.runs}, {"name": self.model, "runs": self.runs})
 
 
+class Trees(Benchmark):
+    module = "trees"
+    examples = ("h2t2 bench trees   # with pip install emlearn, and a C compiler, also emlearn's code",)
+
+    trees: Count = option(20, "trees of each forest")
+    depth: Count = option(7, "depth of the trees at most")
+    runs: Count = option(20, "samples that are timed")
+
+
 class Cuts(Benchmark):
     module = "cuts"
     examples = ("h2t2 bench cuts", "h2t2 bench cuts --full   # every operation on the Pico: half an hour")

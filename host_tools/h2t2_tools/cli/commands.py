@@ -244,6 +244,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Time one inference. It compares TFLite's kernels with the integer interpreter on CPython and MicroPython, plain "
             "and in machine code.",
         ),
+        "bench trees": (
+            "bench:Trees",
+            "Time one inference of a random forest. It compares size, accuracy and time of CPython, numba, MicroPython and, "
+            "where it is installed, emlearn's C code.",
+        ),
         "bench cuts": (
             "bench:Cuts",
             "Cut the power during writes, and check what is left. A snapshot, the log or `h2t2 flash` writes, in memory and "

@@ -9,6 +9,8 @@ import numpy as np
 
 from .scalers import Columns
 
+Link = Literal["logistic", "softmax", "none"]
+
 
 @dataclass(frozen=True)
 class Tree:
@@ -16,15 +18,15 @@ class Tree:
 
     Attributes:
         feature: The number that a node compares, (n,); -1 for a leaf.
-        threshold: A sample goes left where its number is at most this, (n,).
-        left, right: Children, (n,).
-        value: What a leaf adds to each output, (n, outputs), or to one output, (n, 1).
+        threshold: A sample goes `below` where its number is at most this, (n,).
+        below, above: Children, (n,).
+        value: What a leaf adds: to each output, from 0 up, (n, outputs), or to one output, (n, 1).
     """
 
     feature: np.ndarray
     threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
     value: np.ndarray
 
     def leaves(self, x: np.ndarray) -> np.ndarray:
@@ -33,8 +35,8 @@ class Tree:
         rows = np.arange(len(x))
         while len(inner := np.flatnonzero(self.feature[node] >= 0)):
             at = node[inner]
-            below = x[rows[inner], self.feature[at]] <= self.threshold[at]
-            node[inner] = np.where(below, self.left[at], self.right[at])
+            passes = x[rows[inner], self.feature[at]] <= self.threshold[at]
+            node[inner] = np.where(passes, self.below[at], self.above[at])
         return node
 
 
@@ -49,7 +51,7 @@ class Forest:
         output: The output that each tree adds to, or None where each leaf has a value for every output.
         base: What the sums begin with, (outputs,).
         link: What makes scores of the sums: "logistic", "softmax", or "none", where they are scores.
-        strict: Numbers equal to a threshold go right: each threshold is the float32 below the library's own.
+        strict: Numbers equal to a threshold go `above`: each threshold is the float32 below the library's own.
     """
 
     kind: str
@@ -57,7 +59,7 @@ class Forest:
     trees: list[Tree]
     output: list[int] | None
     base: np.ndarray
-    link: Literal["logistic", "softmax", "none"]
+    link: Link
     strict: bool = False
 
     def sums(self, x: np.ndarray) -> np.ndarray:
@@ -88,13 +90,13 @@ class Forest:
             at = np.maximum(tree.feature, 0)
             threshold = (tree.threshold - columns.offset[at]) / columns.factor[at]
             feature = np.where(tree.feature < 0, -1, columns.index[at])
-            trees.append(Tree(feature, threshold, tree.left, tree.right, tree.value))
+            trees.append(Tree(feature, threshold, tree.below, tree.above, tree.value))
         return Forest(self.kind, columns.inputs, trees, self.output, self.base, self.link, self.strict)
 
 
-def ordered(feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right: np.ndarray, value: np.ndarray) -> Tree:
+def ordered(feature: np.ndarray, threshold: np.ndarray, below: np.ndarray, above: np.ndarray, value: np.ndarray) -> Tree:
     """The tree with its nodes in depth-first order. ValueError where a node has two parents, or a child is not there."""
-    left, right = left.astype(np.int64), right.astype(np.int64)
+    below, above = below.astype(np.int64), above.astype(np.int64)
     order: list[int] = []
     waiting = [0]
     while waiting:
@@ -103,12 +105,12 @@ def ordered(feature: np.ndarray, threshold: np.ndarray, left: np.ndarray, right:
             raise ValueError(f"a tree of {len(feature)} nodes leads to node {node}")
         order.append(node)
         if feature[node] >= 0:
-            waiting += [int(right[node]), int(left[node])]
+            waiting += [int(above[node]), int(below[node])]
     if len(set(order)) != len(order):
         raise ValueError("a tree's node has two parents")
     place = np.zeros(len(feature), np.int64)
     place[order] = np.arange(len(order))
     inner = feature[order] >= 0
-    children = [np.where(inner, place[np.where(inner, side[order], 0)], 0) for side in (left, right)]
+    children = [np.where(inner, place[np.where(inner, side[order], 0)], 0) for side in (below, above)]
     compared, added = feature[order].astype(np.int64), value[order].astype(float)
     return Tree(compared, threshold[order].astype(float), children[0], children[1], added)

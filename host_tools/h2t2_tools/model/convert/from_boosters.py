@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,12 @@ import numpy as np
 
 from ...common.errors import UserError
 from . import int8_trees
-from .forest import Forest, Tree, ordered
+from .forest import Forest, Link, Tree, ordered
 from .source import Source
 
 MISSING_IS_ZERO = 1  # LightGBM's missing type, bits 2 and 3 of a decision
-XGBOOST_LINKS = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
-LIGHTGBM_LINKS = {"binary": "logistic", "multiclass": "softmax"}
+XGBOOST_LINKS: dict[str, Link] = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
+LIGHTGBM_LINKS: dict[str, Link] = {"binary": "logistic", "multiclass": "softmax"}
 OBJECTIVES = "binary:logistic, multi:softprob, multi:softmax (XGBoost), binary, multiclass (LightGBM)"
 
 
@@ -66,24 +67,24 @@ def _xgboost(learner: dict[str, Any], path: Path) -> Forest:
     outputs = max(int(parameters["num_class"]), 1)
     trees = [_xgboost_tree(tree, path) for tree in booster["model"]["trees"]]
     for n, weight in enumerate(weights or []):
-        trees[n] = Tree(*(getattr(trees[n], name) for name in ("feature", "threshold", "left", "right")), trees[n].value * weight)
+        trees[n] = replace(trees[n], value=trees[n].value * weight)
     base = np.array([float(text) for text in str(parameters["base_score"]).strip("[]").split(",")])
     if link == "logistic":  # the file has the probability
         base = np.array([math.log(p / (1 - p)) for p in base])
     output = [int(n) for n in booster["model"]["tree_info"]]
-    return Forest(
-        "XGBoost", int(parameters["num_feature"]), trees, output, np.broadcast_to(base, outputs), link, strict=True
-    )  # type: ignore[arg-type]  # fmt: skip
+    return Forest("XGBoost", int(parameters["num_feature"]), trees, output, np.broadcast_to(base, outputs), link, strict=True)
 
 
 def _xgboost_tree(tree: dict[str, Any], path: Path) -> Tree:
     """Numbers below the condition go left: the condition becomes the greatest float32 below it."""
     if any(tree.get("split_type", [])) or int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
-        raise UserError(f"{path}: trees with categories or with several outputs each: encode them as numbers, one output a tree")
-    left, right, condition = (np.array(tree[name]) for name in ("left_children", "right_children", "split_conditions"))
-    feature = np.where(left < 0, -1, np.array(tree["split_indices"]))
-    below = np.nextafter(condition.astype(np.float32), np.float32(-np.inf)).astype(float)
-    return ordered(feature, below, left, right, condition[:, None])
+        raise UserError(
+            f"{path}: trees with categories or with several outputs each: encode them as numbers, one output a tree"
+        )
+    below, above, condition = (np.array(tree[name]) for name in ("left_children", "right_children", "split_conditions"))
+    feature = np.where(below < 0, -1, np.array(tree["split_indices"]))
+    threshold = np.nextafter(condition.astype(np.float32), np.float32(-np.inf)).astype(float)
+    return ordered(feature, threshold, below, above, condition[:, None])
 
 
 def _lightgbm(objective: str, outputs: int, inputs: int, trees: list[Tree], average: bool, path: Path) -> Forest:
@@ -94,9 +95,9 @@ def _lightgbm(objective: str, outputs: int, inputs: int, trees: list[Tree], aver
     slope = next((float(text.partition(":")[2]) for text in settings if text.startswith("sigmoid:")), 1.0)
     factor = slope * (outputs / len(trees) if average else 1)
     if factor != 1:
-        trees = [Tree(tree.feature, tree.threshold, tree.left, tree.right, tree.value * factor) for tree in trees]
+        trees = [replace(tree, value=tree.value * factor) for tree in trees]
     output = [n % outputs for n in range(len(trees))]
-    return Forest("LightGBM", inputs, trees, output, np.zeros(outputs), link)  # type: ignore[arg-type]
+    return Forest("LightGBM", inputs, trees, output, np.zeros(outputs), link)
 
 
 def _lightgbm_text(text: str, path: Path) -> Forest:
@@ -119,11 +120,11 @@ def _lightgbm_tree(fields: dict[str, str], path: Path) -> Tree:
     for decision in fields["decision_type"].split():
         _check_decision(int(decision) & 1 == 1, int(decision) >> 2 & 3 == MISSING_IS_ZERO, path)
     sides = [np.array(fields[name].split(), int) for name in ("left_child", "right_child")]
-    left, right = (np.where(side < 0, len(feature) + ~side, side) for side in sides)
+    below, above = (np.where(side < 0, len(feature) + ~side, side) for side in sides)
     ends = np.zeros(len(value))
     return ordered(
         np.concatenate([feature, ends - 1]), np.concatenate([np.array(fields["threshold"].split(), float), ends]),
-        np.concatenate([left, ends]), np.concatenate([right, ends]), np.concatenate([np.zeros(len(feature)), value])[:, None],
+        np.concatenate([below, ends]), np.concatenate([above, ends]), np.concatenate([np.zeros(len(feature)), value])[:, None],
     )  # fmt: skip
 
 
@@ -151,7 +152,7 @@ def _nested(root: dict[str, Any], path: Path) -> Tree:
         _check_decision(node["decision_type"] != "<=", node.get("missing_type") == "Zero", path)
         sides.append((len(nodes), len(nodes) + 1))
         nodes += [node["left_child"], node["right_child"]]
-    left, right = np.array(sides).T
+    below, above = np.array(sides).T
     feature = np.array([node.get("split_feature", -1) for node in nodes])
     threshold = np.array([float(node.get("threshold", 0)) for node in nodes])
-    return ordered(feature, threshold, left, right, np.array([[float(node.get("leaf_value", 0))] for node in nodes]))
+    return ordered(feature, threshold, below, above, np.array([[float(node.get("leaf_value", 0))] for node in nodes]))

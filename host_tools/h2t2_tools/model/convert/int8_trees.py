@@ -1,4 +1,4 @@
-"""Decision trees in integers: int8 thresholds, 16-bit leaves, in a .tflite whose operator only h2t2's interpreter runs.
+"""Decision trees in integers: int8 thresholds, leaves of 15 or 8 bits, as a .tflite for the integer interpreter alone.
 
 A number of a sample is compared with thresholds alone, so the range of its thresholds is the range of its int8: what lies
 outside is clipped, and goes the same way at every node. With a floor for threshold t, q <= t of the integers is x <= t of the
@@ -26,7 +26,7 @@ LOWEST, HIGHEST = -127.0, 127.0  # between which a number's thresholds lie
 ASIDE = 0.1  # of a step, so that a number equal to the first threshold is not rounded across it
 CUTS = (0.0, 0.005, 0.02, 0.05, 0.1)  # share of a number's thresholds that may be clipped at either end
 LEAF = 32768  # a child that is a leaf
-LARGEST_VALUE = 16383  # of a leaf that stands in its parent
+LARGEST_VALUE, LARGEST_BYTE = 16383, 255  # of a leaf that stands in its parent, and of one in the table
 MOST_NODES, MOST_ROWS, MOST_INPUTS = 32768, 32768, 65536  # in a tree, in the table, in a sample
 LOGITS = 16.0  # a softmax's inputs need not span more
 LARGEST_LOGIT = 6.0  # its logistic is 255/256 rounded
@@ -75,7 +75,7 @@ def _range(thresholds: np.ndarray, strict: bool) -> tuple[float, float]:
     narrow = max(abs(middle), 1e-3) / 64  # of one threshold alone
     if thresholds[-1] - thresholds[0] <= 0:
         return middle - narrow, middle + narrow
-    best, least = (float(thresholds[0]), float(thresholds[-1])), np.inf
+    best, best_loss = (float(thresholds[0]), float(thresholds[-1])), np.inf
     for below in CUTS:
         for above in CUTS:
             low, high = np.quantile(thresholds, [below, 1 - above])
@@ -87,8 +87,8 @@ def _range(thresholds: np.ndarray, strict: bool) -> tuple[float, float]:
             moved[thresholds < low - 1 / factor] = -np.inf
             before, after = (np.interp(at, values, ranks, -1, len(thresholds) + 1) for at in (thresholds, moved))
             loss = np.abs(after - before).mean()
-            if loss < least * 0.98:
-                best, least = (float(low), float(high)), float(loss)
+            if loss < best_loss * 0.98:
+                best, best_loss = (float(low), float(high)), float(loss)
     return best
 
 
@@ -122,7 +122,7 @@ def nodes(forest: Forest, factor: np.ndarray, offset: np.ndarray, path: Path) ->
     """The trees in integers; factor, offset: of scaling(). Nodes that no int8 passes on both sides are left out."""
     step, record = _step(forest), 6 if forest.inputs <= 256 else 7
     bias = np.asarray(forest.base, float) / step
-    rows: dict[tuple[int, ...], int] | None = {} if forest.output is None and len(forest.base) > 1 else None
+    rows: dict[tuple[int, ...], int] | None = {} if _has_rows(forest) else None
     trees, count = b"", 0
     for n, tree in enumerate(forest.trees):
         values = np.rint(tree.value / step).astype(int)
@@ -139,15 +139,21 @@ def nodes(forest: Forest, factor: np.ndarray, offset: np.ndarray, path: Path) ->
         return Nodes(trees, count, record, 0, step, np.rint(bias).astype(np.int32))
     if len(rows) > MOST_ROWS:
         raise UserError(f"{path}: {len(rows)} different leaves: {MOST_ROWS} at most; limit the trees' depth or their number")
-    table = b"".join(pack(f"<{len(row)}h", *row) for row in rows)
+    table = b"".join(map(bytes, rows))
     return Nodes(trees + table, count, record, len(trees), step, np.rint(bias).astype(np.int32))
 
 
 def _step(forest: Forest) -> float:
-    """The size of a leaf's step with which no sum exceeds 16 bits, and no leaf that stands in its parent exceeds 15."""
+    """The size of a leaf's step with which no sum exceeds 16 bits, no leaf in its parent 15, and none in the table a byte."""
     largest = np.array([np.abs(tree.value[tree.feature < 0]).max(0) for tree in forest.trees])
     total = largest.sum(0) if forest.output is None else np.bincount(forest.output, largest[:, 0])
-    return float(max(total.max() / (LARGEST_SUM - len(forest.trees)), largest.max() / LARGEST_VALUE, 1e-30))
+    limit = LARGEST_BYTE if _has_rows(forest) else LARGEST_VALUE
+    return float(max(total.max() / (LARGEST_SUM - len(forest.trees)), largest.max() / limit, 1e-30))
+
+
+def _has_rows(forest: Forest) -> bool:
+    """Whether leaves are rows of a table: shares of several classes."""
+    return forest.output is None and len(forest.base) > 1
 
 
 def _thresholds(tree: Tree, factor: np.ndarray, offset: np.ndarray, strict: bool) -> np.ndarray:
@@ -181,7 +187,7 @@ def _pruned(tree: Tree, thresholds: np.ndarray) -> Pruned:
             low, high = ranges.get(int(tree.feature[node]), (-128, 127))
             if low <= thresholds[node] < high:
                 break
-            node = int(tree.left[node] if thresholds[node] >= high else tree.right[node])
+            node = int(tree.below[node] if thresholds[node] >= high else tree.above[node])
         return node
 
     root = next_node(0, {})
@@ -194,7 +200,7 @@ def _pruned(tree: Tree, thresholds: np.ndarray) -> Pruned:
             continue
         low, high = ranges.get(feature, (-128, 127))
         below, above = {**ranges, feature: (low, threshold)}, {**ranges, feature: (threshold + 1, high)}
-        children[node] = next_node(int(tree.left[node]), below), next_node(int(tree.right[node]), above)
+        children[node] = next_node(int(tree.below[node]), below), next_node(int(tree.above[node]), above)
         waiting += [(children[node][1], above), (children[node][0], below)]
     return Pruned(root, thresholds, children)
 

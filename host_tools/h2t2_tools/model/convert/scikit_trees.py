@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
-from .forest import Forest, Tree, ordered
+from .forest import Forest, Link, Tree, ordered
 
 FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 BOOSTED = ("GradientBoostingClassifier", "HistGradientBoostingClassifier")
@@ -50,7 +50,7 @@ def _boosted(model: Any, path: Path) -> Forest:
     rate = model.learning_rate * (2 if model.loss == "exponential" else 1)  # of it the score is that of twice the sum
     trees = [_tree(member.tree_, member.tree_.value[:, 0, :] * rate) for row in model.estimators_ for member in row]
     output = list(range(classes)) * len(model.estimators_)
-    link = "logistic" if classes == 1 else "softmax"
+    link: Link = "logistic" if classes == 1 else "softmax"
     bare = Forest("scikit-learn GradientBoostingClassifier", inputs, trees, output, np.zeros(classes), link)
     at = np.zeros((1, inputs), np.float32)
     base = np.atleast_1d(model.decision_function(at)[0]) * (2 if model.loss == "exponential" else 1) - bare.sums(at)[0]

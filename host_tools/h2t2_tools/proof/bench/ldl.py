@@ -69,16 +69,16 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
     heap = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     progress("integer interpreter, CPython")
-    outputs, us = _timed(board.run, _inputs(None, (board.input_size,), runs), lambda *_: _int8_outputs(board))
+    outputs, us = timed(board.run, _inputs(None, (board.input_size,), runs), lambda *_: _int8_outputs(board))
     rows.append({"what": "ours, CPython", "us": us, "crc": _crc(outputs), "heap": heap})
     if compiler():
         progress("integer interpreter, compiled")
         exact = open_exact(path)
-        outputs, fastest = _timed(exact.run, _inputs(np.int8, exact.input_shape, runs), lambda x, _: exact.outputs(x).tobytes())
+        outputs, fastest = timed(exact.run, _inputs(np.int8, exact.input_shape, runs), lambda x, _: exact.outputs(x).tobytes())
         rows.append({"what": "ours, compiled by numba", "us": fastest, "crc": _crc(outputs), "ratio": us / fastest})
     if UNIX.missing() is None:
         progress("integer interpreter, MicroPython")
-        rows += _on_micropython(board, runs)
+        rows += on_micropython(board, runs)
     if MICROBIT.missing() is None and dense_only(board) and len(blob) < MICROBIT_BYTES:
         progress("dense layers, emulated micro:bit")
         instructions, crc, used = _microbit(board, runs)
@@ -88,7 +88,7 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
     return [{**empty, **row, "macs_per_second": macs / row["us"] * 1e6 if row["us"] else None} for row in rows]
 
 
-def _timed(run: Callable[[Any], Any], inputs: list[Any], encode: Callable[[Any, Any], bytes]) -> tuple[list[bytes], float]:
+def timed(run: Callable[[Any], Any], inputs: list[Any], encode: Callable[[Any, Any], bytes]) -> tuple[list[bytes], float]:
     """Run a model on each input: (what `encode` makes of input and output, microseconds of the fastest run)."""
     outputs, best = [], float("inf")
     for x in inputs:
@@ -104,7 +104,7 @@ def _tflite(progress: Progress, path: Path, resolver: str, runs: int) -> Row:
     model = TFLiteModel(str(path), event=0, resolver=resolver)
     inputs = _inputs(np.int8, model.input_shape, runs)
     model.run(inputs[0])
-    outputs, us = _timed(model.outputs, inputs, lambda _, output: bytes(output.tobytes()))
+    outputs, us = timed(model.outputs, inputs, lambda _, output: bytes(output.tobytes()))
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # this process has free memory that it would use first
         heap = fresh.submit(_growth, str(path), resolver).result()
     return {"what": f"TFLite {resolver}", "us": us, "crc": _crc(outputs), "heap": heap}
@@ -114,7 +114,7 @@ def _int8_outputs(model: Int8Model) -> bytes:
     return bytes((u - 128) & 255 for u in model.arena[model.output : model.output + model.classes])
 
 
-def _on_micropython(board: Int8Model, runs: int) -> list[Row]:
+def on_micropython(board: Int8Model, runs: int) -> list[Row]:
     """A row for machine code and one for bytecode, on MicroPython's unix port."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -184,12 +184,12 @@ def _crc(outputs: list[bytes]) -> int:
 
 def report(rows: list[Row], name: str, runs: int = 3) -> Report:
     """A line for each interpreter; times are compared with TFLite's reference kernels."""
-    reference_us = rows[0]["us"]
+    reference_us = rows[0]["us"] if rows[0]["what"].startswith("TFLite") else None  # trees have none
     cells = [
         {
             **row,
             "what": row["what"] + (f" ({row['ratio']:,.0f} times plain CPython)" if row["ratio"] else ""),
-            "times": row["us"] and row["us"] / reference_us,
+            "times": row["us"] and reference_us and row["us"] / reference_us,
             "speed": row["us"] and row["macs_per_second"] / 1e6,
             "spent": cell("instructions", ",.0f")(row) + (f" ({row['per_mac']:,.0f} a MAC)" if row["per_mac"] else ""),
         }

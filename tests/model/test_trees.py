@@ -1,0 +1,375 @@
+"""Decision trees: read as their libraries mean them, in integers as in floats, the same bytes everywhere, up to a board."""
+
+import json
+import pickle
+from dataclasses import replace
+
+import joblib
+import numpy as np
+import pytest
+from bundles import Guarded, resealed
+from command_line import h2t2
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import RobustScaler, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from support import ROOT
+
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.open import open_ldl
+from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
+from h2t2_tools.cli.main import main
+from h2t2_tools.common.errors import UserError
+from h2t2_tools.model import bundle
+from h2t2_tools.model.convert import forest, from_scikit, int8_trees
+from h2t2_tools.model.convert.open import open_source
+from h2t2_tools.model.exact import open_exact
+from h2t2_tools.model.inspect import inspect
+from h2t2_tools.model.operators.fixed_point import multiplier, multiply
+from h2t2_tools.proof import ldl_check, run
+
+pytest.importorskip("ai_edge_litert", reason="the extra convert, which writes the models, is not installed")
+
+SAVED = sorted(path for path in (ROOT / "tests/material/trees").iterdir() if path.suffix != ".npy")
+SETS = {"cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}
+
+
+def data(name):
+    """(x, y, samples to train with), in the order of tests/material/make_trees.py."""
+    x, y = SETS[name](return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(x))
+    return x[order].astype(np.float32), y[order], len(x) * 2 // 3
+
+
+MODELS = {
+    "forest": RandomForestClassifier(20, max_depth=7, random_state=0),
+    "extra": ExtraTreesClassifier(15, max_depth=6, random_state=0),
+    "boosted": GradientBoostingClassifier(n_estimators=12, random_state=0),
+    "exponential": GradientBoostingClassifier(n_estimators=12, loss="exponential", random_state=0),
+    "histograms": HistGradientBoostingClassifier(max_iter=12),
+    "behind scalers": make_pipeline(StandardScaler(), RobustScaler(), DecisionTreeClassifier(max_depth=5, random_state=1)),
+}
+CASES = [(name, of) for name in MODELS for of in ("cancer", "wine") if (name, of) != ("exponential", "wine")]
+
+
+def source(name, of):
+    x, y, half = data(of)
+    return from_scikit.from_object(MODELS[name].fit(x[:half], y[:half]))
+
+
+def written(read, x, folder):
+    """The int8 .tflite of a source, calibrated with x."""
+    path = folder / "trees.tflite"
+    path.write_bytes(read.quantise(read.prepared(x)))
+    return path
+
+
+def decisions(scores):
+    return (scores[:, 0] >= 0.5).astype(int) if scores.shape[1] == 1 else scores.argmax(1)
+
+
+def check_alike(read, x, half, folder):
+    """int8 decides as the floats do, on the board's interpreter and on the compiled one."""
+    path = written(read, x[:half], folder)
+    exact, board = open_exact(path), Int8Model(bundle.from_tflite(path), 0)
+    rounded = np.array([exact.scores(exact.quantise(row)) for row in read.prepared(x)])
+    scores = read.scores(x)
+    assert (decisions(rounded) == decisions(scores)).mean() > 0.98 and np.abs(rounded - scores).mean() < 0.02
+    for row in read.prepared(x[half : half + 15]):
+        q = exact.quantise(row)
+        assert board.run(q.tolist()) == exact.run(q)
+        assert [board.score_of(n) for n in range(board.classes)] == [exact.score_of(n) for n in range(board.classes)]
+
+
+@pytest.mark.parametrize("path", SAVED, ids=lambda path: path.name)
+def test_a_saved_model_says_what_its_library_says(path, tmp_path):
+    x, _, half = data(path.name.partition("_")[0])
+    said = np.load(path.with_suffix(".npy"))
+    read = open_source(path)
+    assert read.scores(x) == pytest.approx(said[:, 1:] if said.shape[1] == 2 else said, abs=1e-6)
+    check_alike(read, x, half, tmp_path)
+
+
+@pytest.mark.parametrize("name, of", CASES)
+def test_scikit_learns_trees(name, of, tmp_path):
+    x, _, half = data(of)
+    check_alike(source(name, of), x, half, tmp_path)
+    *before, last = from_scikit._steps(MODELS[name])
+    own = from_scikit.forest(last, tmp_path).behind(from_scikit._columns(before, last, tmp_path))
+    said = MODELS[name].predict_proba(x)
+    assert own.scores(x.astype(float)) == pytest.approx(said[:, 1:] if said.shape[1] == 2 else said, abs=1e-6)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_integers_compare_as_the_quantised_numbers_do(strict, tmp_path):
+    """Random trees of many classes: an independent sum of leaves, found by comparing real numbers, gives every byte."""
+    rng = np.random.default_rng(5)
+    trees = [random_tree(rng, 12, 3) for _ in range(9)]
+    own = forest.Forest("random", 12, trees, None, rng.normal(size=3), "none", strict)
+    factor, offset = int8_trees.scaling(own)
+    path = tmp_path / "trees.tflite"
+    x = rng.normal(size=(200, 12))
+    path.write_bytes(int8_trees.tflite(own, factor, offset, x * factor + offset, path))
+    integers = int8_trees.nodes(own, factor, offset, path)
+    exact = open_exact(path)
+    m, exponent = multiplier(float(np.float32(integers.step)) / (1 / 256))
+    for _ in range(200):
+        q = rng.integers(-128, 128, 12).astype(np.int8)
+        sums = integers.bias.astype(int)
+        for tree in trees:
+            at = 0
+            while (feature := tree.feature[at]) >= 0:
+                real = (tree.threshold[at] * factor[feature] + offset[feature]) / int8_trees.STEP
+                goes_left = q[feature] + 0.5 < real if strict else q[feature] <= real
+                at = tree.below[at] if goes_left else tree.above[at]
+            sums = sums + np.rint(tree.value[at] / integers.step).astype(int)
+        expected = [min(max(multiply(int(total), m, exponent) - 128, -128), 127) for total in sums]
+        assert exact.outputs(q).tolist() == expected
+
+
+def random_tree(rng, inputs, outputs, depth=5):
+    """A tree with random thresholds, children behind their parents."""
+    count = 2**depth - 1
+    inner = np.arange(count) < count // 2
+    feature = np.where(inner, rng.integers(0, inputs, count), -1)
+    left = np.where(inner, 2 * np.arange(count) + 1, 0)
+    return forest.ordered(feature, rng.normal(size=count), left, np.where(inner, left + 1, 0), rng.random((count, outputs)))
+
+
+def test_a_threshold_far_from_the_others_does_not_coarsen_them():
+    thresholds = np.append(np.linspace(0, 1, 200), [1e6])
+    low, high = int8_trees._range(thresholds, strict=False)
+    assert low < 0.02 and 0.9 < high < 2
+
+
+def test_nodes_that_int8_cannot_reach_are_left_out(tmp_path):
+    """Below a node that asks for the same number at nearly the same place, and where a threshold is infinite."""
+    value = np.array([[0.0], [1], [0], [1], [0.5]])
+    tree = forest.Tree(
+        np.array([0, 0, -1, -1, -1]),
+        np.array([0.5, 0.49999, 0, 0, 0]),
+        np.array([1, 2, 0, 0, 0]),
+        np.array([4, 3, 0, 0, 0]),
+        value,
+    )
+    wide = forest.Tree(np.array([0, -1, -1]), np.array([100.0, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0]), value[:3])
+    missing = replace(wide, threshold=np.array([np.inf, 0, 0]))
+    own = forest.Forest("made", 1, [tree, wide, missing], None, np.zeros(1), "none")
+    integers = int8_trees.nodes(own, *int8_trees.scaling(own), tmp_path)
+    assert integers.count == 2 and len(integers.content) == 2 * (4 + 6)
+
+
+def models_for_boards(folder):
+    """Trees of every form: one output, several, rows of leaves, features of two bytes; with and without a link behind."""
+    rng = np.random.default_rng(2)
+    for name, of in (("forest", "cancer"), ("forest", "wine"), ("boosted", "wine"), ("histograms", "cancer")):
+        place = folder / f"{name}-{of}"
+        place.mkdir()
+        yield written(source(name, of), data(of)[0], place)
+    for outputs, output in ((1, None), (4, None), (2, [0, 1, 1, 0])):
+        trees = [random_tree(rng, 700, 1 if output else outputs) for _ in range(4)]
+        own = forest.Forest("wide", 700, trees, output, np.zeros(outputs), "softmax" if output else "none")
+        factor, offset = int8_trees.scaling(own)
+        path = folder / f"wide{outputs}.tflite"
+        path.write_bytes(int8_trees.tflite(own, factor, offset, rng.normal(size=(30, 700)), path))
+        yield path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("emulator, fast", [(UNIX, True), (UNIX, False), (ARM32, True)], ids=["unix", "unix-bytecode", "arm32"])
+def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
+    if emulator.missing():
+        pytest.skip(emulator.missing())
+    expected = []
+    for n, path in enumerate(models_for_boards(tmp_path)):
+        blob = bundle.from_tflite(path)
+        (tmp_path / f"{n}.h2m").write_bytes(blob)
+        host, rng = Int8Model(blob, 0), np.random.default_rng(n)
+        inputs = rng.integers(-128, 128, (6, host.input_size)).astype(np.int8)
+        (tmp_path / f"{n}.x").write_bytes(inputs.tobytes())
+        expected += [[host.run(x.tolist()), *(host.score_of(o) for o in range(host.classes))] for x in inputs]
+    script = tmp_path / "run.py"
+    script.write_text(f"FOLDER, COUNT, FAST = {str(tmp_path)!r}, {n + 1}, {fast}\n{ON_BOARD}")
+    assert [json.loads(line) for line in emulator.run(script, [], ROOT / "firmware").splitlines()] == expected
+
+
+ON_BOARD = """
+from array import array
+from h2t2.ldl import steps
+steps.machine_code = FAST
+from h2t2.ldl.bundle import Int8Model
+from h2t2.ldl.open import open_ldl
+from micropython import heap_lock, heap_unlock
+for n in range(COUNT):
+    with open("%s/%d.h2m" % (FOLDER, n), "rb") as file:
+        model = Int8Model(file.read(), 0)
+    streamed = open_ldl("%s/%d.h2m" % (FOLDER, n), 0, stream=True)
+    with open("%s/%d.x" % (FOLDER, n), "rb") as file:
+        for _ in range(6):
+            x = array("b", file.read(model.input_size))
+            q = streamed.run(x)
+            heap_lock()
+            model.run(x)
+            heap_unlock()
+            assert model.run(x) == q
+            print([q] + [model.score_of(o) for o in range(model.classes)])
+"""
+
+
+@pytest.mark.slow
+def test_a_strangers_trees_cannot_reach_outside_their_memory(tmp_path):
+    """Any two bytes of the trees changed: refused, or they run inside the arena and the bundle, and come to an end."""
+    refused = ran = 0
+    for path in list(models_for_boards(tmp_path))[1:4]:
+        good = bundle.from_tflite(path)
+        (_, p, _), *_ = Int8Model(good, 0).steps
+        rng = np.random.default_rng(3)
+        for at in (p[6] + 2 * rng.integers(0, p[10] // 2, 400)).tolist():
+            for value in (0, 7, 255, 32767, 32768, 65535):
+                try:
+                    bad = Int8Model(resealed(good, at, value), 0)
+                except ValueError as error:
+                    refused += "bundle" in str(error)
+                    continue
+                bad.arena, bad.blob = Guarded(bad.arena), Guarded(bad.blob)
+                bad.run(rng.integers(-128, 128, bad.input_size).tolist())
+                ran += 1
+    assert refused > 200 and ran > 200
+
+
+REFUSED = {
+    "regression": ({"learner": {"gradient_booster": {}, "objective": {"name": "reg:squarederror"}}}, "reg:squarederror"),
+    "another": ({"layers": []}, "neither XGBoost's"),
+    "damaged": ({"learner": {}}, "not a model that XGBoost or LightGBM saved"),
+    "ranks": ({"tree_info": [], "num_tree_per_iteration": 1, "max_feature_idx": 3, "objective": "lambdarank"}, "lambdarank"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_of_no_classifier_is_refused(name, tmp_path):
+    content, reason = REFUSED[name]
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=f"model.json: .*{reason}"):
+        open_source(path)
+
+
+@pytest.mark.parametrize(
+    "old, new, reason",
+    [
+        ("decision_type=2", "decision_type=1", "trees with categories"),
+        ("decision_type=2", "decision_type=6", "take 0 for a missing number"),
+        ("is_linear=0", "is_linear=1", "linear leaves"),
+        ("left_child=", "left_child=77", "not a model that LightGBM saved"),
+    ],
+)
+def test_trees_that_integers_cannot_have_are_named(old, new, reason, tmp_path):
+    text = (ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt").read_text()
+    assert old in text
+    (tmp_path / "model.txt").write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError, match=f"model.txt: .*{reason}"):
+        open_source(tmp_path / "model.txt")
+
+
+def test_what_else_is_refused(tmp_path):
+    x, y, half = data("cancer")
+    for model, reason in (
+        (
+            GradientBoostingClassifier(n_estimators=2, init=LogisticRegression(max_iter=9999)),
+            "begins with a LogisticRegression",
+        ),
+        (HistGradientBoostingClassifier(max_iter=2, categorical_features=[3]), "categorical features"),
+        (DecisionTreeClassifier(max_depth=1, min_samples_split=len(x)), "no tree of it asks for anything"),
+    ):
+        few = x[:half].copy()
+        few[:, 3] = np.arange(half) % 5
+        with pytest.raises(UserError, match=f"model.joblib: .*{reason}"):
+            from_scikit.from_object(model.fit(few, y[:half]))
+    (tmp_path / "model.ubj").write_bytes(b"{")
+    with pytest.raises(UserError, match=r"save_model\('model.json'\)"):
+        open_source(tmp_path / "model.ubj")
+
+
+def test_tflite_runs_no_trees_and_the_bundle_beside_them_does(tmp_path):
+    path = written(source("forest", "wine"), data("wine")[0], tmp_path)
+    report = inspect(path)
+    assert report["problems"] == [] and report["policy"] == ["yes: 3 class scores in [0, 1]"]
+    assert [operator["name"] for operator in report["operators"]] == ["H2T2_TREES"]
+    with pytest.raises(ValueError, match="trees.tflite: its trees run from a bundle: h2t2 bundle"):
+        open_ldl(path)
+    with pytest.raises(UserError, match="TFLite has none to compare with"):
+        ldl_check.compare(path, None, 3, 1, False, lambda *_: None)
+    path.with_suffix(".h2m").write_bytes(bundle.from_tflite(path))
+    x = np.arange(13).astype(np.int8) - 6
+    assert open_ldl(path, 2).run(x) == open_exact(path, 2).run(x)
+
+
+@pytest.mark.slow
+def test_convert_says_what_int8_loses(tmp_path, capsys):
+    x, y, half = data("cancer")
+    np.savez(tmp_path / "fit.npz", x=x[:half], y=y[:half])
+    np.savez(tmp_path / "test.npz", x=x[half:], y=y[half:])
+    saved = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt"
+    words = [
+        "convert",
+        saved,
+        "--calibration",
+        tmp_path / "fit.npz",
+        "--test",
+        tmp_path / "test.npz",
+        "--out",
+        tmp_path / "out",
+    ]
+    assert main([*map(str, words), "--json", "-"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["kind"] == "LightGBM" and abs(report["int8"]["accuracy"] - report["float"]["accuracy"]) < 0.01
+    assert report["bytes"]["bundle_bytes"] == (tmp_path / "out/cancer_lightgbm_gbdt.h2m").stat().st_size < 2000
+
+
+def project(folder, local, of, *options):
+    """`h2t2 pair` and `h2t2 new`: a project whose local model is trees, with 60 samples."""
+    x, y, half = data(of)
+    with np.errstate(all="ignore"):
+        big = make_pipeline(StandardScaler(), MLPClassifier((16,), max_iter=200, random_state=0)).fit(x[:half], y[:half])
+    (folder / "big.joblib").write_bytes(pickle.dumps(big))
+    np.savez(folder / "test.npz", x=x[half:], y=y[half:])
+    words = ["pair", local, folder / "big.joblib", "--test", folder / "test.npz", "--out", folder / "pair", *options]
+    assert main([*map(str, words)]) == 0
+    return folder / "pair"
+
+
+BOARDS = ["unix", *(pytest.param(board, marks=pytest.mark.whole) for board in ("arm32", "pico"))]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("of", ["cancer", "wine"])
+def test_from_a_saved_file_to_a_board_that_decides(of, board, tmp_path):
+    """LightGBM's file of two classes, and scikit-learn's random forest of three: pair, project, decisions of the board."""
+    if run.EMULATED[board].missing():
+        pytest.skip(run.EMULATED[board].missing())
+    local, options = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt", ()
+    if of == "wine":
+        x, y, half = data(of)
+        local, options = tmp_path / "forest.joblib", ("--classes", "3")
+        joblib.dump(RandomForestClassifier(12, max_depth=6, random_state=0).fit(x[:half], y[:half]), local)
+    pair = project(tmp_path, local, of, *options)
+    assert (pair / "ldl.h2m").exists()
+    assert main(["new", str(tmp_path / "mine"), "--from", str(pair), "--board", board]) == 0
+    rows = (tmp_path / "mine/samples.csv").read_text().splitlines(keepends=True)[:40]
+    (tmp_path / "mine/samples.csv").write_text("".join(rows))
+    ran = h2t2("run", tmp_path / "mine", "--board", board, "--json", tmp_path / "report.json")
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["summary"]["samples"] == sum(report["decisions"].values()) == 40
+    assert report["accuracy"] > 0.85 and not report["trouble"]
