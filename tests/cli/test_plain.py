@@ -13,7 +13,7 @@ spec.loader.exec_module(plain)
 
 PACKAGES = [str(ROOT / "firmware/h2t2"), str(ROOT / "host_tools/h2t2_tools")]
 # loop nests of kernels: a function a loop would cost a call in the innermost one
-KERNELS = {"conv_2d", "depthwise_conv_2d", "fully_connected", "arithmetic", "batch_matmul", "pool_2d"}
+KERNELS = {"conv_2d", "depthwise_conv_2d", "fully_connected", "arithmetic", "batch_matmul", "pool_2d", "trees"}
 
 PER_THOUSAND = 4
 

@@ -13,7 +13,6 @@ from h2t2.cpython.tflite import TFLiteModel
 
 from ..common.errors import UserError
 from ..model.exact import ExactModel
-from ..model.operator_names import TREES
 from ..model.operators.step import Step
 from ..model.plan import Plan, plan, trimmed
 from ..model.tflite import Graph, load
@@ -45,8 +44,6 @@ def compare(
     model_graph = load(path)
     board_plan = plan(model_graph)
     graph = board_plan.graph
-    if TREES in {operator.name for operator in graph.operators}:
-        raise UserError(f"{path}: decision trees: TFLite has none to compare with; docs/trees.md says what they are checked by")
     model = ExactModel(board_plan)
     steps = _judged(model_graph, board_plan) if layers else {}
     judged = sorted({step.tensor for step in steps.values()}) or [graph.outputs[0]]

@@ -12,6 +12,7 @@ from h2t2.cpython.tflite_library import Interpreter
 from h2t2.cpython.tflite_trial import open_interpreter, try_first
 
 from ..common.errors import UserError
+from ..model.operator_names import TREES
 from ..model.operators.windows import reduced
 from ..model.tflite import Graph, Operator, Tensor, load
 from ..model.tflite_write import write
@@ -31,9 +32,11 @@ def interpreter(path: Path, judged: list[int]) -> Any:
             be overwritten (ADD, SOFTMAX and others work in place, also behind a RESHAPE).
 
     Raises:
-        UserError: the library cannot open the file.
+        UserError: the library cannot open the file, or it holds decision trees.
     """
     graph = load(path)
+    if TREES in {operator.name for operator in graph.operators}:
+        raise UserError(f"{path}: decision trees: TFLite has none to compare with; docs/trees.md says what they are checked by")
     rewritten = stepwise(graph)
     outputs = tuple(dict.fromkeys((*graph.outputs, *judged)))
     same = rewritten is graph and outputs == graph.outputs
