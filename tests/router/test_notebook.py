@@ -44,3 +44,4 @@ for source in json.load(open("cells.json")):
     assert re.search(
         r"asked for \d+ % of 897 samples, \d+ % cheaper than always asking, \d+ % cheaper than never asking", out.stdout
     )
+    assert "[boards.pico_w]" in (tmp_path / "porch/h2t2.toml").read_text()

@@ -25,12 +25,14 @@ class RouterModel:
         columns: Indices of the numbers of a sample that it reads; None: all.
 
     Attributes:
+        model: As it was given.
         name: What it is, in words.
         classes: Its class names in the order of its outputs, or None.
     """
 
     def __init__(self, model: Any, role: str, columns: Sequence[int] | None = None) -> None:
-        self.role, self.model = role, model
+        self.role = role
+        self.model: Any = model
         self.columns = None if columns is None else list(columns)
         if isinstance(model, (str, Path)):
             self.name = str(model)

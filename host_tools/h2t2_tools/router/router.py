@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from .account import Log, Report
 from .models import RouterModel
 
 MOST_CLASSES = 16
+KEPT = 2000  # samples for export()
 MOST_BITS = 8  # of a score on a device
 Q14 = 16384
 
@@ -57,6 +60,7 @@ class Router:
         classes: Names of the classes in the order of the local model's scores; None: its classes_, or numbers from 0.
         local_columns, remote_columns: Which numbers of a sample the models read; None: all.
         policy: "adaptive" or "h2t2".
+        keep: Number of the latest samples that it remembers for export().
         options: Further options of the policy, such as bits, seed, miss_rate or prior.
 
     Raises:
@@ -77,6 +81,7 @@ class Router:
         local_columns: Sequence[int] | None = None,
         remote_columns: Sequence[int] | None = None,
         policy: str = "adaptive",
+        keep: int = KEPT,
         **options: Any,
     ) -> None:
         self.local = RouterModel(local, "local", local_columns)
@@ -90,6 +95,9 @@ class Router:
         self._numbers = {"beta": beta, "delta_fp": delta_fp, "delta_fn": delta_fn, **options}
         self._kind = policy
         self.classes = list(classes) if classes is not None else self.local.classes or self.remote.classes
+        self._samples: deque[tuple[np.ndarray, int | None]] = deque(
+            maxlen=keep
+        )  # with the remote model's class, if it was asked
         self._policy: Any = None
         self._log: Log | None = None
 
@@ -125,10 +133,12 @@ class Router:
         k = policy.bin(reading)
         action = policy.decide(reading)
         if action != OFFLOAD:
+            self._samples.append((batch[0], None))
             log.add(k, offloaded=False, answer=None, local=action, acted=action)
             return self._decision(action, "local", score)
         ticket, fallback = policy.ticket, policy.local
         answer = self._ask(batch)
+        self._samples.append((batch[0], answer))
         if answer is None:
             policy.lose(ticket)
             log.add(k, offloaded=True, answer=None, local=fallback, acted=fallback)
@@ -154,6 +164,46 @@ class Router:
             self._start(2)
         assert self._log is not None
         return self._log.report(None if labels is None else np.array([self._number(label) for label in labels]))
+
+    def export(self, folder: str | Path, board: str = "", *, samples: tuple[Any, Any] | None = None) -> list[str]:
+        """Write a project that `h2t2 run` starts: both models, a configuration, and an app that reads the first samples.
+
+        Args:
+            folder: New or empty; its name becomes the device's.
+            board: Kind of a board that gets a section, such as "pico_w"; "": none. `h2t2 new FOLDER --board KIND` adds one.
+            samples: Samples (n, ...) and their true labels (n,), which calibrate and judge the models. None: the samples
+                decided so far; the remote model is asked about each of them once, and counts as right.
+
+        Returns:
+            The names of the files that were written.
+
+        Raises:
+            UserError: A model cannot go onto a device, or there are too few samples. The message names a remedy.
+            Failure: The local model loses too much accuracy as int8.
+            ValueError: No sample has been decided yet.
+        """
+        from .export import export
+
+        if self._policy is None:
+            raise ValueError("export: no decision yet; the first ones tell the number of classes, and what the sensor measures")
+        if samples is None:
+            x = np.stack([sample for sample, _ in self._samples])
+            unasked = [n for n, (_, answer) in enumerate(self._samples) if answer is None]
+            labels = [answer for _, answer in self._samples]
+            for n, row in zip(unasked, self.remote.scores(x[unasked]) if unasked else ()):
+                labels[n] = self._remote_class(row)
+        else:
+            x, labels = np.asarray(samples[0]), [self._number(label) for label in samples[1]]
+        many = self._policy.classes > 2
+        return export(
+            Path(folder),
+            board,
+            models=(self.local, self.remote),
+            classes=self.classes,
+            samples=(x, np.array(labels)),
+            costs=(self.costs or equal_costs(self._policy.classes)) if many else None,
+            beta=self.beta,
+        )
 
     def _start(self, classes: int) -> None:
         """Create the policy and the log."""

@@ -1,0 +1,172 @@
+"""A router as a project: both models in files, a pair made of them, and the folder that `h2t2 run` starts."""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..boards import project
+from ..common import pairs
+from ..common.errors import UserError
+from ..model import bundle
+from ..model.convert.open import READERS
+from ..model.pair.build import build_pair
+from ..model.pair.samples import load_samples
+from ..model.pair.served_model import keeps_form
+from .models import RouterModel
+
+SERVED = '''"""The remote model of a router: h2t2_tools.router.export wrote it."""
+
+from pathlib import Path
+
+import joblib
+
+MODEL = joblib.load(Path(__file__).parent / "{file}")
+ORDER = {order}  # columns of its scores: class 1, or all classes in the local model's order
+
+
+def scores(x):
+    """Samples (n, numbers) to the scores of class 1 (n,), or of all classes (n, K)."""
+    if hasattr(MODEL, "predict_proba"):
+        rows = MODEL.predict_proba(x)
+    else:
+        rows = (MODEL.predict(x)[:, None] == MODEL.classes_).astype(float)
+    return rows[:, ORDER]
+'''
+
+
+def export(
+    folder: Path,
+    board: str,
+    *,
+    models: tuple[RouterModel, RouterModel],
+    classes: list[Any] | None,
+    samples: tuple[np.ndarray, np.ndarray],
+    costs: list[list[float]] | None,
+    beta: float,
+) -> list[str]:
+    """Write the project.
+
+    Args:
+        folder: New or empty.
+        board: Kind of the board that gets a section; "": none.
+        models: The local and the remote model.
+        classes: Names of the classes in the local model's order, or None.
+        samples: Samples (n, ...) and their class numbers (n,), which calibrate and judge the models.
+        costs: Of more than two classes; None of two.
+        beta: Cost of an offload.
+
+    Returns:
+        The names of the files that were written.
+
+    Raises:
+        UserError: A model cannot go into a project, or the samples are too few. The message names a remedy.
+        Failure: The local model loses too much as int8.
+    """
+    x, y = samples
+    number = len(costs) if costs else None
+    if folder.exists() and any(folder.iterdir()):
+        raise UserError(f"{folder}: there is something in it; name a new folder")
+    with tempfile.TemporaryDirectory(prefix="h2t2-export-") as temporary:
+        place = Path(temporary)
+        np.savez(place / "test.npz", x=x, y=y)
+        local = _local_file(models[0].model, place)
+        remote = _remote_name(models[1], place, _order(models[1], classes, number))
+        pair = place / "pair" / folder.resolve().name
+        report = build_pair(
+            local,
+            remote,
+            load_samples(place / "test.npz", scale=1.0, event=None if number else 1, classes=number),
+            pair,
+            columns={"ldl": models[0].columns, "rdl": models[1].columns},
+            costs=costs,
+            beta=beta,
+        )
+        for warning in report["warnings"]:
+            warnings.warn(f"{folder}: {warning}", stacklevel=4)
+        opened = pairs.load(str(pair))
+        return project.write(folder, opened, bundle=_bundle(opened, board), board=board)
+
+
+def _bundle(pair: pairs.Pair, board: str) -> bytes | None:
+    """Return the local model for boards, or None where only a Pi runs it. UserError if the board needs it."""
+    try:
+        return bundle.from_tflite(pair.ldl)
+    except UserError:
+        if board in ("", "pi"):
+            return None
+        raise
+
+
+def _local_file(model: Any, place: Path) -> Path:
+    """Return the file of a local model, which is written if the program holds it."""
+    if isinstance(model, (str, Path)):
+        if Path(model).suffix.lower() in READERS or Path(model).is_dir():
+            return Path(model)
+        raise UserError(f"local model {model}: no device runs it; want {', '.join(READERS)}")
+    file = _saved(model, place, "local")
+    if file is None:
+        raise UserError(
+            f"local model {_name(model)}: no device runs a Python function; give the Router the model itself, or its file"
+        )
+    return file
+
+
+def _order(remote: RouterModel, classes: list[Any] | None, number: int | None) -> int | list[int]:
+    """Return the columns of the remote model's scores: of class 1, or of all classes in the local model's order."""
+    order = list(range(number or 2))
+    if classes is not None and remote.classes is not None:
+        order = [remote.classes.index(name) for name in classes]
+    return order if number else order[1]
+
+
+def _remote_name(remote: RouterModel, place: Path, order: int | list[int]) -> str:
+    """Return what `h2t2 pair` calls a remote model, which is written to a file if the program holds it."""
+    model = remote.model
+    if isinstance(model, (str, Path)):
+        text = str(model)
+        if keeps_form(text) or Path(text).suffix.lower() in (".tflite", ".keras", ".h5"):
+            return text
+        if Path(text).suffix.lower() == ".joblib":
+            import joblib
+
+            model = joblib.load(text)
+        else:
+            raise UserError(
+                f"remote model {text}: `h2t2 pair` takes no such file; want .tflite, .onnx, .keras, FILE.py:FUNCTION or a URL"
+            )
+    file = _saved(model, place, "remote")
+    if file is not None and file.suffix == ".joblib":
+        (place / "served.py").write_text(SERVED.format(file=file.name, order=order))
+        return f"{place}/served.py:scores"
+    if file is not None:
+        return str(file)
+    source = inspect.getsourcefile(model) if inspect.isfunction(model) else None
+    if source and source.endswith(".py") and model.__qualname__ == model.__name__ and Path(source).is_file():
+        return f"{source}:{model.__name__}"
+    raise UserError(
+        f"remote model {_name(model)}: it lives in this program alone; put a function of a batch into a file and give the "
+        'Router "mine.py:scores"'
+    )
+
+
+def _saved(model: Any, place: Path, stem: str) -> Path | None:
+    """Return the file that an estimator or a Keras model was saved to; None for anything else."""
+    if hasattr(model, "predict") and hasattr(model, "layers"):
+        model.save(place / f"{stem}.keras")
+        return place / f"{stem}.keras"
+    if hasattr(model, "predict_proba") or (hasattr(model, "predict") and hasattr(model, "classes_")):
+        import joblib
+
+        joblib.dump(model, place / f"{stem}.joblib")
+        return place / f"{stem}.joblib"
+    return None
+
+
+def _name(model: Any) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))
