@@ -296,3 +296,14 @@ def test_the_former_entry_of_a_configuration_is_refused_with_the_remedy(tmp_path
     content = {"remote_shape": [1], "model_id": 1}
     assert "report_decisions" not in NodeConfig(**content).content()
     assert NodeConfig(**content, report_decisions=True).content()["report_decisions"] is True
+
+
+def test_a_device_whose_pair_names_its_classes_shows_the_names():
+    follower, announcer = Played(), Announcer([])
+    follower.say("hall", last=[3, 1, 0], classes=2, class_names=["cat", "dog"])
+    follower.say("door", last=[3, 1, 0], classes=2, class_names=["{{ secret }}", "dog"])  # a state is a stranger's text
+    announcer.look(follower)
+    sent = follower.take()
+    decision = sent[home_assistant.topic("hall")]["cmps"]["decision"]
+    assert decision["ops"] == ["cat", "dog"] and '["cat", "dog"][value_json.last[1]]' in decision["val_tpl"]
+    assert home_assistant.topic("door") not in sent

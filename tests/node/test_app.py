@@ -83,7 +83,7 @@ def test_it_measures_and_acts():
     assert local.tolist() == [5] and sent == b"\x05"
     app.node = SimpleNamespace(level=243)
     app.act(tag, 15, 1, 1)
-    assert vars(seen[1]) == {"label": 1, "source": "remote", "score": 243 / 256, "tag": [5], "late": False}
+    assert vars(seen[1]) == {"label": 1, "name": "1", "source": "remote", "score": 243 / 256, "tag": [5], "late": False}
     app.act(app.sense()[2], -1, 0, 2)
     assert (seen[2].source, seen[2].score, seen[2].tag) == ("fallback", -1, [-3.4])
 

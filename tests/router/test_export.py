@@ -35,6 +35,11 @@ def of_three():
     return Router(LogisticRegression().fit(X[:40], y[:40]), RandomForestClassifier(20).fit(X, y), beta=0.1), y
 
 
+def opened_names(folder):
+    """The names in the configuration that a board of a project gets."""
+    return project.load(folder, "pico_w").contents.config.content()["class_names"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [of_two, of_three])
 def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
@@ -44,10 +49,13 @@ def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
         router.decide(x)
     files = router.export(tmp_path / "first/porch", board="pico_w")
     assert {"h2t2.toml", "app.py", "pair/"} <= set(files)
+    readme = (tmp_path / "first/porch/pair/README.md").read_text()
+    assert f"h2t2 recommend {tmp_path}/first/porch/pair/trace.npz" in readme and "h2t2-export" not in readme
     (tmp_path / "first").rename(tmp_path / "second")
     folder = tmp_path / "second/porch"
     pair = pairs.load(str(folder / "pair"))
     names = router.classes
+    assert pair.info.class_names == names and opened_names(folder) == names
     assert [names[n] for n in pair.y] == router.remote.model.predict(X).tolist()  # the remote model counts as right
     labels = models.labels(models.answers(pair))
     assert np.mean(labels == pair.y) > 0.97  # an offload sends int8

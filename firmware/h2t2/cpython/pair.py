@@ -50,6 +50,7 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None, bit
             "remote_media": remote.get("media", ""),
             "remote_limit": remote.get("limit", wire.MAX_DATA),
             "model_id": pair["model_id"],
+            "class_names": pair.get("class_names"),
             "in_flight": 1,
             "deadline_ms": 2000,
         }

@@ -18,14 +18,16 @@ class Decision:
 
     Attributes:
         label: The class, from 0.
+        name: The name of the class, or its number as text.
         source: "local", "remote", or "fallback" if no answer came.
         score: The local model's score of class 1 (of more than two classes the largest score), 0..1; -1 if the model failed.
         tag: What sense() returned.
         late: Whether the decision came after the deadline.
     """
 
-    def __init__(self, label: int, source: str, *, score: float, tag: "Any", late: bool):
+    def __init__(self, label: int, name: str, *, source: str, score: float, tag: "Any", late: bool):
         self.label = label
+        self.name = name
         self.source = source
         self.score = score
         self.tag = tag
@@ -66,6 +68,7 @@ class App:
         self.patient = getattr(program, "patient", False)
         self.local = Measured(**config["measured"]["local"])
         self.remote = Measured(**config["measured"]["remote"])
+        self.names = config.get("class_names")
         self.node = None  # type: Any
         self.window = self.picture = None
         if config["measured"].get("window"):
@@ -126,7 +129,8 @@ class App:
         score = self.node.level / 256 if k >= 0 else -1
         late = ticks_diff(ticks_ms(), since) > self.deadline_ms
         try:
-            self.program.act(Decision(decision, SOURCES[source], score=score, tag=measured, late=late))
+            name = self.names[decision] if self.names else str(decision)
+            self.program.act(Decision(decision, name, source=SOURCES[source], score=score, tag=measured, late=late))
         finally:
             if self.observer:
                 self.observer(n, k, decision, source)

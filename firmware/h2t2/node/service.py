@@ -48,6 +48,7 @@ class Service:
         sleep: If given, the service sleeps while a schedule leaves time and nothing is in flight.
         report_decisions: Report the state within a second after a decision that differs from the last reported one.
         updates: Takes updates of the local model.
+        class_names: Names of the classes for the state, or None.
 
     Attributes:
         again: Whether the node is to be put together anew.
@@ -69,6 +70,7 @@ class Service:
         sleep: "Sleep | None" = None,
         report_decisions: bool = False,
         updates: "Updates | None" = None,
+        class_names: "list[str] | None" = None,
     ):
         self.node = node
         self.sensing = sensing
@@ -82,6 +84,7 @@ class Service:
         self.sleep = sleep
         self.report_decisions = report_decisions
         self.updates = updates
+        self.class_names = class_names
         self.again = self.stopping = self.namesakes = False
         self.errors = 0
         self.saturated = 0  # App.saturated() at the last sample

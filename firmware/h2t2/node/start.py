@@ -77,8 +77,7 @@ def service(
     app = None
     if sensor is None and config.get("app"):
         app = open_app(config, act)
-        sensor = app.sense
-        act = app.act
+        sensor, act = app.sense, app.act
     patient = config.get("patient", sensor is None or (app is not None and app.patient))  # whether samples can wait
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
@@ -108,6 +107,7 @@ def service(
         sleep=sleep,
         report_decisions=config.get("report_decisions", False),
         updates=updates,
+        class_names=config.get("class_names"),
     )
 
 

@@ -50,6 +50,8 @@ def state(running: "Service") -> "dict[str, Any]":
     if policy.classes == 2:
         entries["delta_fp"] = policy.delta_fp
         entries["delta_fn"] = policy.delta_fn
+    if running.class_names:
+        entries["class_names"] = running.class_names
     if running.app:
         entries.update(running.app.report())
     if running.sleep:

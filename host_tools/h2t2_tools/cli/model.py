@@ -115,8 +115,8 @@ class MakePair(Reporting):
     rdl: str = option(
         ..., "remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL (TensorFlow Serving's predict)", positional=True
     )
-    test: str = file(..., ".npz of x (n, ...) and y (n,), classes from 0")
-    calibration: str | None = file(None, ".npz or .npy of x, to quantise by", unset="the test samples")
+    test: str = file(..., ".npz of x and y, .csv with a header, or a folder of pictures for each class")
+    calibration: str | None = file(None, "samples to quantise by: one of those, or an .npy", unset="the test samples")
     out: str = option("pair", "the pair's folder, new or empty", metavar="DIR")
     force: bool = option(False, "overwrite files of the same names in the folder")
     ldl_columns: list[NotNegative] | None = option(
@@ -125,7 +125,7 @@ class MakePair(Reporting):
     rdl_columns: list[NotNegative] | None = option(
         None, "which numbers of a sample the remote model reads", unset="all", metavar="N"
     )
-    event: Event | None = option(None, "the class that is the event", unset="the last", metavar="CLASS")
+    event: str | None = option(None, "the class that is the event, by number or name", unset="the last", metavar="CLASS")
     classes: Annotated[int, Field(ge=3, le=16)] | None = option(
         None, "decide between K classes, in place of one event", metavar="K"
     )

@@ -22,6 +22,7 @@ from . import places
 from .errors import UserError, describe_error
 from .finite import check_finite
 from .functions import copy_program, is_user_function, load_user_function
+from .labels import ClassName
 from .untrusted import parse_json
 
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
@@ -122,6 +123,7 @@ class PairInfo(BaseModel):
     event: str
     event_index: dict[str, int] = {}
     costs: list[list[Annotated[float, Field(ge=0, le=1)]]] | None = Field(None, min_length=3, max_length=16)
+    class_names: list[ClassName] | None = Field(None, min_length=2, max_length=16)
     beta: float = Field(ge=0, le=1)
     columns: dict[str, list[int] | None]
     prepared: dict[str, InputScaling | None] = {}
@@ -135,6 +137,8 @@ class PairInfo(BaseModel):
             raise ValueError("event_index: want `ldl` and `rdl`, the output of each that is the event (or `costs`)")
         if self.costs is not None and any(len(row) != len(self.costs) for row in self.costs):
             raise ValueError(f"costs: want {len(self.costs)} rows of as many numbers")
+        if self.class_names is not None and len(self.class_names) != self.classes:
+            raise ValueError(f"class_names: {len(self.class_names)} names for {self.classes} classes")
         return self
 
     @property

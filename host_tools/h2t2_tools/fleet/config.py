@@ -38,6 +38,7 @@ from ..common.fields import (
     file,
     option,
 )
+from ..common.labels import ClassName
 from . import profile
 from .endpoint import PASSWORD, secret
 
@@ -163,6 +164,9 @@ class NodeConfig(PolicyConfig):
     )
     event: int = option(
         1, "index of class 1 among the local model's outputs", group=MODELS, unset="the pair's, else 1", ge=0, le=255
+    )
+    class_names: list[ClassName] | None = option(
+        None, "names of the classes, in their order", unset="the pair's", group=MODELS, example=["cat", "dog"], metavar="NAME"
     )
     model_id: ModelNumber = option(..., "number of the remote model in requests", unset="the pair's", group=MODELS, metavar="N")
     remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = option(
@@ -292,6 +296,9 @@ class NodeConfig(PolicyConfig):
         """The policy's integer arguments. UserError for options that do not go together."""
         numbers = self.numbers(self.folder)
         prior, costs = numbers["prior"], numbers["costs"]
+        classes = len(costs) if costs else 2
+        if self.class_names and len(self.class_names) != classes:
+            raise UserError(f"class_names: {len(self.class_names)} names for {classes} classes")
         if costs is not None and (prior is not None or self.miss_rate):
             raise UserError("class_costs: three classes or more take neither prior nor miss_rate")
         if prior is not None and "prior" not in policies.option_names(self.policy):
@@ -397,6 +404,8 @@ def described(info: pairs.PairInfo) -> dict[str, Any]:
         "model_id": info.model_id,
         "beta": info.beta,
     }
+    if info.class_names:
+        entries["class_names"] = info.class_names
     return {**entries, "class_costs": info.costs} if info.costs else entries
 
 

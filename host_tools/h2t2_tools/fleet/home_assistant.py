@@ -180,8 +180,8 @@ class Announcer:
     def __init__(self, rules: Sequence[Rule]) -> None:
         """
         Args:
-            rules: the first that matches a device applies. A device without one shows a plain binary sensor, or the numbers
-                of its classes.
+            rules: the first that matches a device applies. A device without one shows the names of its classes, and if it
+                has none, a plain binary sensor or the numbers of its classes.
         """
         self._rules = rules
         self._published: dict[str, str] = {}
@@ -213,8 +213,10 @@ class Announcer:
 
     def _names(self, device: str, state: State) -> list[str]:
         default = [NONE] if state.classes == 2 else [str(k) for k in range(state.classes)]
+        if state.class_names and len(state.class_names) == state.classes:
+            default = state.class_names
         names = next((rule.names for rule in self._rules if fnmatchcase(device, rule.pattern)), default)
-        if len(names) == len(default):
+        if len(names) == len(default) or (state.classes == 2 and len(names) == 1):
             return names
         if device not in self._mismatched:
             self._mismatched.add(device)

@@ -152,7 +152,7 @@ class Runner:
         assert self._service
         n, index = tag
         node = self._service.node
-        line = {"n": n, "sample": index, "bin": k, "decision": decision, "source": SOURCES[source]}
+        line = {"n": n, "sample": index, "bin": k, "decision": decision, **self._named(decision), "source": SOURCES[source]}
         line["ms"] = ticks_diff(ticks_ms(), self._due.pop(n))  # since it was due
         line.update(taught=node.policy.lessons, strangers=node.strangers)
         if n % 20 == 0:
@@ -160,7 +160,12 @@ class Runner:
         self._print(line)
 
     def _show_decision(self, n: int, k: int, decision: int, source: int) -> None:
-        self._print({"n": n, "bin": k, "decision": decision, "source": SOURCES[source]})
+        self._print({"n": n, "bin": k, "decision": decision, **self._named(decision), "source": SOURCES[source]})
+
+    def _named(self, decision: int) -> dict[str, str]:
+        """The name of a decision, for its JSON line; {} where the classes have none."""
+        names = self.config.class_names
+        return {"name": names[decision]} if names else {}
 
     def _print(self, line: dict[str, Any]) -> None:
         print(json.dumps(line), file=self.out, flush=True)

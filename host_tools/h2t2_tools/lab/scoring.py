@@ -10,6 +10,7 @@ import numpy as np
 
 from ..common.errors import UserError
 from ..common.finite import check_finite
+from ..common.labels import class_numbers
 from . import datasets, traces
 from .datasets.data import arrays
 from .traces import Trace
@@ -44,6 +45,7 @@ def score(
         raise UserError(f"--scale {scale:g}: want a number above 0")
     if data.endswith(".npz"):
         x, y = arrays(Path(data), "x", "y")
+        y, _ = class_numbers(data, y)
         name = Path(data).stem
     else:
         loaded = datasets.load(data, folder)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from ..boards import project
 from ..common import pairs
 from ..common.errors import UserError
+from ..common.labels import plain_name
 from ..model import bundle
 from ..model.convert.open import READERS
 from ..model.pair.build import build_pair
@@ -81,7 +84,10 @@ def export(
         report = build_pair(
             local,
             remote,
-            load_samples(place / "test.npz", scale=1.0, event=None if number else 1, classes=number),
+            replace(
+                load_samples(place / "test.npz", scale=1.0, event=None if number else 1, classes=number),
+                names=[plain_name(str(name)) for name in classes] if classes else None,
+            ),
             pair,
             columns={"ldl": models[0].columns, "rdl": models[1].columns},
             costs=costs,
@@ -90,7 +96,11 @@ def export(
         for warning in report["warnings"]:
             warnings.warn(f"{folder}: {warning}", stacklevel=4)
         opened = pairs.load(str(pair))
-        return project.write(folder, opened, bundle=_bundle(opened, board), board=board)
+        files = project.write(folder, opened, bundle=_bundle(opened, board), board=board)
+        shutil.copyfile(pair / "trace.npz", folder / "pair/trace.npz")
+        readme = folder / "pair/README.md"  # its commands name the folder of the pair
+        readme.write_text(readme.read_text().replace(str(pair), str(folder / "pair")))
+        return files
 
 
 def _bundle(pair: pairs.Pair, board: str) -> bytes | None:

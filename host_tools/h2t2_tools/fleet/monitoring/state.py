@@ -10,6 +10,7 @@ from h2t2.core.numbers import ONE
 from h2t2.node.account import PLACES, WAITS
 
 from ...common.errors import describe_error
+from ...common.labels import ClassName
 
 LARGEST = 4096  # bytes of a state
 # SQLite, JavaScript and Prometheus hold it exactly; a device that counts a million a second takes 285 years
@@ -92,6 +93,7 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Cost | None = None
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
+    class_names: Annotated[list[ClassName], Field(max_length=16)] | None = None
     update: Update | None = None
 
 

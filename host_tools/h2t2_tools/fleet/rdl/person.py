@@ -18,11 +18,13 @@ HUMAN = "human"  # in place of a model's file
 
 
 def classes(pair: Pair, names: list[str] | None) -> list[str]:
-    """The names of a pair's classes; the default is numbers, or for two classes the event. UserError for another count."""
+    """The names of a pair's classes: its own, else numbers, or of two the event. UserError for another count."""
     if names and len(names) != pair.info.classes:
         raise UserError(f"--classes: {len(names)} names; the pair has {pair.info.classes} classes")
     if names:
         return names
+    if pair.info.class_names:
+        return pair.info.class_names
     if pair.info.classes > 2:
         return [str(k) for k in range(pair.info.classes)]
     return [f"not {pair.info.event}", pair.info.event]

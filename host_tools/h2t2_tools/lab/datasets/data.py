@@ -72,7 +72,8 @@ def arrays(path: Path, *keys: str) -> list[np.ndarray]:
                 raise UserError(f"{path}: no array {', '.join(missing)}; it has {', '.join(data.files)}")
             return [data[key] for key in keys]
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path}: not an .npz file of arrays: {error}") from None
+        remedy = ": save labels as text, y.astype(str)" if "Object arrays" in str(error) else ""
+        raise UserError(f"{path}: not an .npz file of arrays: {error}{remedy}") from None
 
 
 def split(x: np.ndarray, y: np.ndarray, test: int, seed: int = 7) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -82,7 +82,7 @@ def build_pair(
             columns=columns,
             prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
             remote=_remote(remote, sent),
-            **samples.measurement,
+            **samples.description,
         )
         return write_pair(folder, out, info, samples, local, remote, card or {})
 

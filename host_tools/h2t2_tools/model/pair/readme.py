@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from ...common.labels import described
+
 
 class Card(BaseModel):
     """Further lines of the README: name -> text."""
@@ -26,7 +28,9 @@ def markdown(report: dict[str, Any]) -> str:
 def text(report: dict[str, Any]) -> str:
     """The README without the commands at its end."""
     lines = [f"# {report['name']}", "", f"Made by `h2t2 pair`; judged on {report['samples']} labelled samples.", ""]
-    lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items()), ""]
+    lines += [*(f"- {key[0].upper()}{key[1:]}: {text}" for key, text in report["card"].items())]
+    lines += [f"- Classes: {described(report['class_names'])}"] if report["class_names"] else []
+    lines += [""]
     shares = [name for name in ("accuracy", "fp", "fn") if name in report["ldl"]["int8"]]
     head = ["model", "from", "bytes", "numbers", "accuracy", "FP", "FN"][: 4 + len(shares)]
     lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]

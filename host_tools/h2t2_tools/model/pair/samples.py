@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...common.errors import UserError
+from ...common.labels import class_of, event_names
 from ...common.pairs import PictureSpec, WindowSpec
 from ..convert import calibration
 
@@ -24,6 +25,7 @@ class PairSamples:
         fit: Samples that set the quantisation ranges, float32 (m, ...).
         event: The class that is the event, or None where the pair decides between all classes.
         classes: Number of classes in the file.
+        names: Names of the classes that the pair decides between, or None.
         raw: The windows or pictures that x was computed from, as measured, or None.
         source: How x is computed from them, or None.
     """
@@ -35,13 +37,15 @@ class PairSamples:
     event: int | None
     classes: int
     _: KW_ONLY
+    names: list[str] | None = None
     raw: np.ndarray | None = None
     source: WindowSpec | PictureSpec | None = None
 
     @property
-    def measurement(self) -> dict[str, Any]:
-        """The entries of pair.json that say how x is computed from measurements: window and picture."""
+    def description(self) -> dict[str, Any]:
+        """The entries of pair.json about the samples: class_names, and window and picture that x is computed from."""
         return {
+            "class_names": self.names,
             "window": self.source if isinstance(self.source, WindowSpec) else None,
             "picture": self.source if isinstance(self.source, PictureSpec) else None,
         }
@@ -69,17 +73,17 @@ def load_samples(
     fit: Path | None = None,
     *,
     scale: float | None = None,
-    event: int | None = None,
+    event: int | str | None = None,
     classes: int | None = None,
     source: WindowSpec | PictureSpec | None = None,
 ) -> PairSamples:
     """Read the samples of a pair.
 
     Args:
-        test: .npz of x (n, ...) and y (n,), classes from 0.
+        test: .npz of x (n, ...) and y, .csv with a header, or a folder with a folder of images for each class.
         fit: .npz or .npy of x for the quantisation ranges (the test samples).
         scale: Divisor of x (255 for bytes, else 1); pictures keep 0 to 255.
-        event: The class that is the event (the last).
+        event: The class that is the event, its number or its name (the last).
         classes: Number of classes that the pair decides between, none of which is the event.
         source: x holds windows of measurements, or pictures; the models read what this computes from them.
 
@@ -87,24 +91,26 @@ def load_samples(
         UserError: The samples are missing, unlike each other, too few, not finite or of one class. It names the file.
     """
     divisor = 1.0 if isinstance(source, PictureSpec) else scale
-    tested = calibration.load(test, None, divisor)
-    fitted = calibration.load(fit, None, divisor) if fit else tested
+    shape = (source.height, source.width, source.channels) if isinstance(source, PictureSpec) else None
+    tested = calibration.load(test, shape if test.is_dir() else None, divisor)
+    fitted = calibration.load(fit, shape if fit.is_dir() else None, divisor) if fit else tested
     if fitted.x.shape[1:] != tested.x.shape[1:]:
         raise UserError(f"{fit}: samples of shape {fitted.x.shape[1:]}, but {tested.x.shape[1:]} in {test}")
-    y, event, classes = _labels(tested, event, classes)
+    y, number, classes = _labels(tested, event, classes)
+    names = tested.names if number is None else event_names(tested.names, number)
     if source is None:
-        return PairSamples(test, tested.x, y, fitted.x, event, classes)
+        return PairSamples(test, tested.x, y, fitted.x, number, classes, names=names)
     raw = _raw(tested, source)
     x = _numbers(raw, source)
     fit_x = x if fitted is tested else _numbers(_raw(fitted, source), source)
-    return PairSamples(test, x, y, fit_x, event, classes, raw=raw, source=source)
+    return PairSamples(test, x, y, fit_x, number, classes, names=names, raw=raw, source=source)
 
 
-def _labels(samples: calibration.Samples, event: int | None, classes: int | None) -> tuple[np.ndarray, int | None, int]:
+def _labels(samples: calibration.Samples, event: int | str | None, classes: int | None) -> tuple[np.ndarray, int | None, int]:
     """(labels, the event, number of classes); labels are 0 and 1 where there is an event."""
     path, y = samples.path, samples.y
     if y is None:
-        raise UserError(f"{path}: no labels; want an .npz of x (n, ...) and y (n,), classes from 0")
+        raise UserError(f"{path}: no labels; want an .npz of x and y, a .csv with a column `label`, or a folder a class")
     if len(np.unique(y)) < 2 or y.min() < 0:
         raise UserError(f"{path}: y holds {np.unique(y)[:9].tolist()}; want classes from 0, two or more")
     labelled = int(y.max()) + 1
@@ -114,10 +120,10 @@ def _labels(samples: calibration.Samples, event: int | None, classes: int | None
         if event is not None:
             raise UserError("--event: with --classes, no class is the event")
         return y, None, classes
-    event = labelled - 1 if event is None else event
-    if not 0 <= event < labelled:
-        raise UserError(f"--event {event}: the labels are 0..{labelled - 1}")
-    return (y == event).astype(int), event, labelled
+    number = class_of("--event", str(labelled - 1 if event is None else event), samples.names)
+    if not 0 <= number < labelled:
+        raise UserError(f"--event {number}: the labels are 0..{labelled - 1}")
+    return (y == number).astype(int), number, labelled
 
 
 def _raw(samples: calibration.Samples, source: WindowSpec | PictureSpec) -> np.ndarray:

@@ -66,6 +66,7 @@ def write_pair(
         "samples": len(samples.y),
         "beta": info.beta,
         **figures,
+        "class_names": info.class_names,
         "card": {"event": info.event, **card},
         "agreement": float((ldl.labels == rdl.labels).mean()),
         "rates": rates,
@@ -83,8 +84,8 @@ def _warnings(folder: Path, info: PairInfo, samples: PairSamples, ldl: PairModel
     same_columns = info.columns["ldl"] == info.columns["rdl"]
     files = [(folder / file).read_bytes() for file in (ldl.file, *rdl.files[:1])]
     return [
-        *quality.sample_warnings(samples.y, info.classes),
-        *quality.silence_warnings(ldl.scores, samples.y),
+        *quality.sample_warnings(samples.y, info.classes, info.class_names),
+        *quality.silence_warnings(ldl.scores, samples.y, info.class_names),
         *quality.pair_warnings(ldl.scores, rdl.scores, samples.y, len(files) == 2 and files[0] == files[1] and same_columns),
     ]
 
@@ -117,6 +118,7 @@ def _description(
     return {
         "format": pairs.FORMAT,
         **{key: entries[key] for key in ("name", "model_id", "event", "costs" if info.costs else "event_index", "beta")},
+        **({"class_names": info.class_names} if info.class_names else {}),
         "card": card,
         **{key: entries[key] for key in ("columns", "prepared")},
         "remote": {
