@@ -227,7 +227,7 @@ def test_a_node_of_ten_classes(tmp_path):
         (("node", "--pair", "digits", "--class-costs", "x.csv"), "--class-costs: not of a pair of 2 classes"),
         (("node", "--pair", "ten_digits", "--policy", "h2t2"), "decides between two classes"),
         (("node", "--pair", "ten_digits", "--class-costs", "{}"), "line 1: 2 numbers, of 10 classes"),
-        (("new", "{}/a", "--from", "ten_digits", "--board", "microbit"), "has 10 classes: the microbit has room for two"),
+        (("new", "{}/a", "--from", "ten_digits", "--board", "microbit"), "has 10 classes, but the microbit supports two"),
         (("command", "dev", "--class-cost", "8", "none", "1"), "want a class, a class or any, and a cost"),
     ],
 )

@@ -40,9 +40,7 @@ def saving():
 
 def fidelity():
     table = rows("fidelity", ["b", "decisions"])
-    return (
-        f"{sum(int(row['that differ']) for row in table)} of {sum(int(row['decisions'].replace(',', '')) for row in table):,}"
-    )
+    return f"{sum(int(row['differing']) for row in table)} of {sum(int(row['decisions'].replace(',', '')) for row in table):,}"
 
 
 def policy():

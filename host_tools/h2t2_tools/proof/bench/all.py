@@ -23,12 +23,12 @@ NAMES = tuple(
 )
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
 BEGIN_HOOK = "<!-- hook: h2t2 bench all -->"
-PAIRS = ("breast_cancer", "digits", "chest_xray")  # the benchmark `ldl` times their local models, and the known networks
+PAIRS = ("breast_cancer", "digits", "chest_xray")  # the benchmark `ldl` times their local models beside the known networks
 VERSIONS = ("numpy", "tflite-runtime", "ai-edge-litert", "paho-mqtt", "numba")
 
 
 def measure(progress: Progress) -> dict[str, Any]:
-    """Run every benchmark: {"machine": ..., name: its measurements}."""
+    """Run every benchmark. Return the measurements by name, and "machine"."""
     measured: dict[str, Any] = {"machine": machine()}
     for name in NAMES:
 
@@ -48,7 +48,7 @@ def measure(progress: Progress) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
-    """What was measured on: date, processor, cores, system, versions."""
+    """Describe this machine: date, processor, cores, system, versions."""
     try:
         processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     except OSError:
@@ -69,7 +69,7 @@ def machine() -> dict[str, str]:
 
 
 def headlines(measured: dict[str, Any]) -> list[str]:
-    """The figures that the README quotes, as a Markdown table."""
+    """Return the figures that the README quotes, as a Markdown table."""
     cells = [
         ("average cost of a sample on the demo's stream", _saving(measured["saving"][0]["policies"]), "saving"),
         ("decisions of the integer core that differ from float64", _fidelity(measured["fidelity"]), "fidelity"),
@@ -91,7 +91,7 @@ def headlines(measured: dict[str, Any]) -> list[str]:
 
 
 def _saving(rows: dict[str, Row]) -> str:
-    own, _, replayed = LINES[policies.NAMES[0]]  # the policy that runs, and the one that is replayed on its samples
+    own, _, replayed = LINES[policies.NAMES[0]]  # the policy that runs, and the policy that is replayed on its samples
     names = {
         "": own,
         replayed: replayed,
@@ -120,10 +120,10 @@ def _memory(rows: list[Row]) -> tuple[str, str, str]:
 
 
 def hook(rows: dict[str, Row]) -> str:
-    """The README's first sentence: what the policy saves on the demo's stream.
+    """Return the README's first sentence: the savings of the policy on the demo's stream.
 
     Args:
-        rows: policy -> cost, fn and offload, as shares and costs of a sample.
+        rows: Policy to its cost, fn and offload, as cost and shares of a sample.
     """
     own, never, always = (rows[name] for name in (LINES[policies.NAMES[0]][0], "no offload", "full offload"))
     return (
@@ -133,7 +133,7 @@ def hook(rows: dict[str, Row]) -> str:
 
 
 def quote(readme: str, measured: dict[str, Any]) -> str:
-    """The text of a README, its first sentence and its table of figures written anew between their marks."""
+    """Return the text of a README with a new first sentence and a new table of figures between their marks."""
     texts = {BEGIN_HOOK: hook(measured["saving"][0]["policies"]), BEGIN: "\n".join(headlines(measured))}
     for begin, text in texts.items():
         head, mark, tail = readme.partition(begin)
@@ -143,12 +143,12 @@ def quote(readme: str, measured: dict[str, Any]) -> str:
 
 
 def page(measured: dict[str, Any]) -> str:
-    """The page docs/benchmarks.md."""
+    """Return the page docs/benchmarks.md."""
     lines = [
         "# Benchmarks",
         "",
-        "Written by `h2t2 bench all --out docs/benchmarks.md`; nothing here is written by hand. Both sides of a ratio were",
-        "measured in one run. Boards are emulated: instructions and bytes are theirs, times are not.",
+        "`h2t2 bench all --out docs/benchmarks.md` writes this page; nobody edits it by hand. One run measures both sides of a",
+        "ratio. Boards are emulated: they count instructions and bytes as real ones do, but take other times.",
         "",
         "Measured on " + ", ".join(f"{key} {value}" for key, value in measured["machine"].items()) + ".",
         "",

@@ -1,6 +1,7 @@
-"""`h2t2 bench cuts`: cut the power at every flash operation of the runtime and of `h2t2 flash`, and look at the files.
+"""`h2t2 bench cuts`: cuts the power at every flash operation of the runtime and of `h2t2 flash`, and checks the files.
 
-In memory: MicroPython's file systems on a block device. On an emulated Pico: its own flash, from which it boots afterwards."""
+It does so in memory, with MicroPython's file systems on a block device, and on an emulated Pico, which boots afterwards.
+"""
 
 from __future__ import annotations
 
@@ -40,22 +41,22 @@ TITLE = "Power cuts"
 SYSTEMS = {"littlefs": "VfsLfs2", "FAT": "VfsFat"}
 PAIR = "breast_cancer"
 COUNTS = ("operations", "cuts", "older", "newer", "lost", "ran")
-MEMORY = "128m"  # heap of the unix port, which holds every operation of a round
-READY_S = 300  # for an emulated board to start its node on a busy machine
+MEMORY = "128m"  # heap of the unix port, for all operations of a round
+READY_S = 300  # longest start of an emulated node on a busy machine
 
 
 def measure(progress: Progress, rounds: int = 30, cuts: int = 4, full: bool = False) -> list[Row]:
-    """Cut the power; what this machine cannot emulate is left out.
+    """Cut the power. It skips what this machine cannot emulate.
 
     Args:
-        progress: called with what is measured now.
-        rounds: of each write in memory; a tenth of them on FAT, which needs more operations.
-        cuts: of each write on the Pico, at even distances.
-        full: cut at every operation on the Pico.
+        progress: Called with the current measurement.
+        rounds: Rounds of each write in memory; a tenth of them on FAT, which needs more operations.
+        cuts: Cuts of each write on the Pico, at even distances.
+        full: Cut at every operation on the Pico.
 
     Returns:
-        Rows {"on", "system", "what", "operations", "cuts", "older", "newer", "lost", "why"}, which count what the cuts left; on
-        the Pico also "ran": how often its node started.
+        Rows {"on", "system", "what", "operations", "cuts", "older", "newer", "lost", "why"}, which count the states after the
+        cuts; on the Pico also "ran": how often its node started.
     """
     rows = []
     if UNIX.missing() is None:
@@ -84,7 +85,7 @@ def _in_memory(system: str, rounds: int) -> list[Row]:
 
 
 def _packages(folder: Path, count: int) -> str:
-    """The head of a script: signed packages, their key, and the model that they replace."""
+    """Return the head of a script: signed packages, their key, and the model that they replace."""
     pair = pairs.load(PAIR)
     blob = from_tflite(pair.ldl)
     private, public = keys.make(folder / "cuts")
@@ -93,7 +94,7 @@ def _packages(folder: Path, count: int) -> str:
 
 
 def images(before: bytes, operations: list[dict[str, Any]]) -> Iterator[bytes]:
-    """The content of the flash after a cut before and in the middle of each operation, and after the last one."""
+    """Yield the content of the flash after a cut before and in the middle of each operation, and after the last one."""
     content = bytearray(before)
     for operation in operations:
         offset, data = operation["offset"], base64.b64decode(operation["data"])
@@ -104,7 +105,7 @@ def images(before: bytes, operations: list[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def spread(contents: list[bytes], cuts: int) -> list[bytes]:
-    """Choose `cuts` of the contents at even distances, with the first and the last; 0: all."""
+    """Choose `cuts` contents at even distances, including the first and the last; 0: all."""
     if not cuts or cuts >= len(contents):
         return contents
     return [contents[n * (len(contents) - 1) // (cuts - 1)] for n in range(cuts)]
@@ -135,8 +136,10 @@ def _on_pico(progress: Progress, cuts: int) -> list[Row]:
 class _Write:
     """Something that writes flash.
 
-    run: (Pico, contents, whether to write a second version) -> the mark of what is on the flash.
-    judge: content of the flash -> (the mark, whether the node starts, the trouble).
+    Attributes:
+        what: Its name in the report.
+        run: Writes the first or the second version on a Pico with these contents. Returns the mark of the state on the flash.
+        judge: Checks a content of the flash. Returns its mark, whether the node starts, and the trouble.
     """
 
     what: str
@@ -144,7 +147,7 @@ class _Write:
     judge: Callable[[bytes], tuple[Any, bool, str]]
 
     def look(self, content: bytes) -> tuple[Any, bool, str]:
-        """As judge(), also where the board fails."""
+        """As judge(), with a failing board as trouble."""
         try:
             return self.judge(content)
         except Failure as error:
@@ -190,14 +193,14 @@ print(blob and crc32(blob))
 
 
 def _save(pico: Pico, contents: Contents, again: bool) -> str:
-    """Save what the policy learned from 40 samples, or from 60; the mark of that state."""
+    """Save what the policy learned from 40 samples, or from 60. Return the mark of this state."""
     with RawRepl(pico.port, pace=False) as repl:
         repl.run(LEARN % (60 if again else 40), READY_S)
         return repl.run(STATE)
 
 
 def _state(content: bytes) -> tuple[str, bool, str]:
-    """The mark of the state on the flash, whether the node starts from it, and no trouble."""
+    """Return the mark of the state on the flash, whether the node starts from it, and no trouble."""
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "flash.bin"
         image.write_bytes(content)
@@ -208,17 +211,17 @@ def _state(content: bytes) -> tuple[str, bool, str]:
 
 
 def _summary(repl: RawRepl) -> dict[str, Any]:
-    """The summary that a node sends at its end. Failure where it does not end."""
+    """Return the summary that a node sends at its end. Raise Failure if it does not end."""
     decoder, end = frames.Decoder(), time.monotonic() + READY_S
     while time.monotonic() < end:
         for kind, payload in decoder.feed(repl.read()):
             if kind == frames.END:
                 return dict(json.loads(payload))
-    raise Failure(f"no node came to its end in {READY_S} s")
+    raise Failure(f"no node reached its end in {READY_S} s")
 
 
 def _flash(pico: Pico, contents: Contents, again: bool) -> dict[str, str]:
-    """Flash another configuration and other samples where `again` says so; the digests of the files on the board."""
+    """Flash the node, or if `again` another configuration and other samples. Return the digests of the files on the board."""
     if again:
         records = contents.model.with_name("other.bin")
         records.write_bytes(bytes([1]) * (3 * contents.record_size))
@@ -235,7 +238,7 @@ def _digests(repl: RawRepl) -> dict[str, str]:
 
 
 def _files(content: bytes) -> tuple[dict[str, str], bool, str]:
-    """The digests of the files after a start, whether the node starts, and no trouble."""
+    """Return the digests of the files after a start, whether the node starts, and no trouble."""
     with tempfile.TemporaryDirectory() as folder:
         image = Path(folder) / "flash.bin"
         image.write_bytes(content)
@@ -246,16 +249,16 @@ def _files(content: bytes) -> tuple[dict[str, str], bool, str]:
 
 
 def report(rows: list[Row]) -> Report:
-    """A line for each place and write."""
+    """Return a table with a line for each place and write."""
     columns = {"on": cell("on"), "file system": cell("system"), "what is written": cell("what")}
     columns |= {name: cell(name) for name in COUNTS}
     counts = [{name: f"{row[name]:,}" if name in row else "" for name in COUNTS} for row in rows]
-    title = "The power cut before and in the middle of flash operations: what is found afterwards"
+    title = "State after a power cut before and in the middle of each flash operation"
     return [table(title, [{**row, **numbers} for row, numbers in zip(rows, counts)], columns, words=3)]
 
 
 def broken(rows: list[Row]) -> list[str]:
-    """On littlefs no cut may lose data, and the node of a board must start after every cut."""
+    """Report littlefs data that a cut lost, and boards whose node did not start after a cut."""
     trouble = []
     for row in rows:
         ran = row.get("ran", row["cuts"])

@@ -1,4 +1,4 @@
-"""`h2t2 bench dashboard`: CPU, memory and delay of the dashboard, with many devices and a page open."""
+"""`h2t2 bench dashboard`: CPU, memory and delay of the dashboard with many devices and an open page."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from . import Progress, cell, table, with_goals
 
 TITLE = "Dashboard"
 CPU_MS, DELAY_MS = 200.0, 2000.0  # the goals
-GROWTH = 0.1  # of the memory, from the middle of the measurement to its end
+GROWTH = 0.1  # allowed growth of the memory, as a share
 LOOKS = 5
 WEIGHTS = [8, 6, 4, 3, 2, 1, 1, 1, 1, 1, 1, 2, 3, 4, 6, 8]
 
 
 def measure(progress: Progress, seconds: float = 60.0, devices: int = 500) -> dict[str, Any]:
-    """Measure a dashboard that follows a fleet. Needs mosquitto; with chromium and selenium a page is open.
+    """Measure a dashboard that follows a fleet. It needs mosquitto; with chromium and selenium it opens a page.
 
     Args:
-        progress: called with what is measured now.
-        seconds: of the measurement.
-        devices: each publishes a state per second.
+        progress: Called with the current measurement.
+        seconds: Duration of the measurement.
+        devices: Number of devices; each publishes a state per second.
 
     Returns:
-        {"devices", "states_per_s", "cpu_ms" (CPU per second), "rss_mb" and "rss_end_mb" (memory at the begin and at the end),
-        "delay_ms" (from a state to the page, of a few states), "page" (one was open)}.
+        {"devices", "states_per_s", "cpu_ms" (CPU per second), "rss_mb" and "rss_end_mb" (memory at the start and at the end),
+        "delay_ms" (from a state to the page, for a few states), "page" (a page was open)}.
     """
     port = broker.free_port()
     with broker.running("mosquitto") as url, tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
@@ -51,7 +51,7 @@ def measure(progress: Progress, seconds: float = 60.0, devices: int = 500) -> di
         with fleet, child(arguments, stdout=PIPE, stderr=DEVNULL) as process:
             assert process.stdout is not None
             if not process.stdout.readline():
-                raise Failure("the dashboard did not start: h2t2 dashboard says why")
+                raise Failure("the dashboard did not start; h2t2 dashboard shows why")
             with _page(f"http://127.0.0.1:{port}/") as shows:
                 progress(f"{devices} devices")
                 if shows:
@@ -74,29 +74,29 @@ def measure(progress: Progress, seconds: float = 60.0, devices: int = 500) -> di
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that were missed."""
+    """Return the missed goals."""
     missed = []
     if measured["cpu_ms"] > CPU_MS:
-        missed.append(f"an update a second takes {measured['cpu_ms']:.0f} ms of a core, not {CPU_MS:.0f}")
+        missed.append(f"an update takes {measured['cpu_ms']:.0f} ms of a core, not {CPU_MS:.0f}")
     if max(measured["delay_ms"], default=0) > DELAY_MS:
-        missed.append(f"a state is seen after {max(measured['delay_ms']):.0f} ms, not {DELAY_MS:.0f}")
+        missed.append(f"the page shows a state after {max(measured['delay_ms']):.0f} ms, not {DELAY_MS:.0f}")
     if measured["rss_end_mb"] > (1 + GROWTH) * measured["rss_mb"]:
         missed.append(f"its memory grows from {measured['rss_mb']:.0f} to {measured['rss_end_mb']:.0f} MB")
     return missed
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A line for each figure."""
+    """Return a table with a line for each figure."""
     memory = f"{measured['rss_mb']:.0f} MB, {measured['rss_end_mb']:.0f} MB"
     rows = [
-        ("CPU of an update a second, with what it takes in", f"{measured['cpu_ms']:.0f} ms", f"{CPU_MS:.0f} ms"),
-        ("memory, then and at the end", memory, "no growth"),
+        ("CPU time a second: an update, and all states", f"{measured['cpu_ms']:.0f} ms", f"{CPU_MS:.0f} ms"),
+        ("memory at the start and at the end", memory, "no growth"),
     ]
     delays = sorted(measured["delay_ms"])
     if delays:
         delay = f"{delays[len(delays) // 2]:.0f} ms, {delays[-1]:.0f} ms"
-        rows.append(("from a state to the page, median and longest", delay, f"{DELAY_MS:.0f} ms"))
-    page = "with a page open in Chromium" if measured["page"] else "no page open: neither chromium nor selenium here"
+        rows.append(("delay from a state to the page, median and longest", delay, f"{DELAY_MS:.0f} ms"))
+    page = "with a page open in Chromium" if measured["page"] else "without a page, because chromium or selenium is missing"
     title = f"{measured['devices']} devices, {measured['states_per_s']:.0f} states a second, {page}"
     names = ("what", "measured", "goal")
     figures = table(title, [dict(zip(names, row)) for row in rows], {name: cell(name) for name in names})
@@ -112,7 +112,7 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def _delay(fleet: _Fleet, shows: Callable[[str], bool], n: int) -> float:
-    """Milliseconds from a state of the first device, with costs that no other has, to the page that shows it."""
+    """Measure the time in ms from a state of the first device, with costs that no other has, to the page that shows it."""
     began = time.monotonic()
     fleet.first_beta = round((0.11 + n / 100) * 32768)
     fleet.publish(0)
@@ -122,7 +122,7 @@ def _delay(fleet: _Fleet, shows: Callable[[str], bool], n: int) -> float:
 
 @contextmanager
 def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
-    """Open a page in a browser: a function that tests whether it shows some words; None without a browser."""
+    """Open a page in a browser. Yield a function that tests whether it shows some words; None without a browser."""
     driver = shutil.which("chromedriver")
     try:
         from selenium import webdriver
@@ -148,7 +148,7 @@ def _page(address: str) -> Iterator[Callable[[str], bool] | None]:
 
 
 class _Fleet:
-    """Devices that publish a state per second each, from a thread. states: published so far; first_beta: of device 0, Q15."""
+    """Devices that publish a state per second each, from a thread. states: published so far; first_beta: device 0's, Q15."""
 
     def __init__(self, host: str, port: int, devices: int) -> None:
         self.states, self.first_beta = 0, 6554
@@ -173,7 +173,7 @@ class _Fleet:
         self._session.close()
 
     def publish(self, n: int) -> None:
-        """Publish the state of device n, ten samples later."""
+        """Publish the state of device n after ten more samples."""
         with self._lock:
             self._samples[n] += 10
             for k in random.choices(range(PLACES), WEIGHTS, k=10):

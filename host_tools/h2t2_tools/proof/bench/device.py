@@ -1,5 +1,7 @@
-"""`h2t2 bench device`: instructions and heap of H2T2 on one page on an emulated micro:bit, a Cortex-M0 with 16 KB of RAM; what
-single steps of the runtime take on the other emulated boards."""
+"""`h2t2 bench device`: instructions and heap of H2T2 on one page on an emulated micro:bit, and of single steps on other boards.
+
+The micro:bit is a Cortex-M0 with 16 KB of RAM.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def measure(progress: Progress, rounds: int = 100) -> dict[str, list[Row]]:
 
 
 def _microbit(progress: Progress, rounds: int) -> list[Row]:
-    """A row for each mode: instructions per step, bytes of heap, whether the actions of the page equal the host's."""
+    """Return a row for each mode: instructions per step, bytes of heap, whether the page's actions equal the host's."""
     rows = []
     reference = page.load()
     for mode, feedback in MODES.items():
@@ -38,7 +40,7 @@ def _microbit(progress: Progress, rounds: int) -> list[Row]:
             clock = 1000 / NANOSECONDS  # instructions a microsecond of the board's clock
             empty = min(int(board.run("L();t=T();t=T()-t;U();print(t)")) for _ in range(3)) * clock
             for k, label in zip(bins, labels):
-                # the heap is locked all through the step
+                # a locked heap proves that the step allocates nothing
                 action, duration = board.run(f"L();t=T();a=p.decide({k});t=T()-t;U();print(a,t)").split()
                 actions.append(int(action))
                 spent = int(duration) * clock - empty
@@ -63,7 +65,7 @@ def _microbit(progress: Progress, rounds: int) -> list[Row]:
 
 
 def report(measured: dict[str, list[Row]]) -> Report:
-    """A line for each mode on the micro:bit; a line for each thing that the other boards measured."""
+    """Return a line for each mode on the micro:bit, and a line for each step on the other boards."""
     rows = measured["microbit"]
     columns = {
         "mode": cell("mode"),
@@ -79,6 +81,6 @@ def report(measured: dict[str, list[Row]]) -> Report:
 
 
 def broken(measured: dict[str, list[Row]]) -> list[str]:
-    """The board must take the host's decisions."""
+    """Report whether the board's decisions differ from the host's."""
     same = all(row["same_as_host"] for row in measured["microbit"])
     return [] if same else ["the emulated board's actions differ from the host's"]

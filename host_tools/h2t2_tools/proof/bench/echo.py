@@ -10,7 +10,7 @@ from h2t2.cpython.mqtt_session import make_client
 
 
 def main(host: str, port: int) -> None:
-    """Publish every message of echo/request on echo/reply, until the process is ended."""
+    """Publish every message of echo/request on echo/reply until the process is ended."""
     client = make_client("echo-peer")
 
     def echo(client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:

@@ -1,4 +1,4 @@
-"""`h2t2 bench fidelity`: the integer core against the float64 reference in every mode (`h2t2 validate` takes any bits)."""
+"""`h2t2 bench fidelity`: compares the integer core with the float64 reference in every mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BITS = (4, 6, 8, 10)
 
 
 def measure(progress: Progress, rounds: int = 20000) -> list[Row]:
-    """Compare both sides: rows as validate.compare() returns them, one for each number of bits and mode."""
+    """Compare both sides. Return a row of validate.compare() for each number of bits and mode."""
     rows = []
     for bits in BITS:
         for mode in validate.MODES:
@@ -21,7 +21,7 @@ def measure(progress: Progress, rounds: int = 20000) -> list[Row]:
 
 
 def report(rows: list[Row]) -> Report:
-    """A line for each number of bits, and the sum."""
+    """Return a table with a line for each number of bits, and the total."""
     totals = []
     for bits in BITS:
         of_bits = [row for row in rows if row["bits"] == bits]
@@ -38,9 +38,9 @@ def report(rows: list[Row]) -> Report:
     columns = {
         "b": cell("b"),
         "decisions": cell("decisions", ","),
-        "that differ": cell("differ"),
-        "farthest margin": cell("margin", ".1e"),
-        "worst probability error": cell("error", ".1e"),
+        "differing": cell("differ"),
+        "largest margin": cell("margin", ".1e"),
+        "largest probability error": cell("error", ".1e"),
     }
     title = f"{len(validate.MODES)} modes of the policy, the same draws on both sides"
     differ, decisions = sum(row["differ"] for row in rows), sum(row["rounds"] for row in rows)

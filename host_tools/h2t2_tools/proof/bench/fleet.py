@@ -1,4 +1,4 @@
-"""`h2t2 bench fleet`: more and more nodes, served by more and more workers, through one Mosquitto: what a request costs."""
+"""`h2t2 bench fleet`: the cost of a request with more and more nodes and workers, through one Mosquitto."""
 
 from __future__ import annotations
 
@@ -28,35 +28,36 @@ RATE = 500.0  # requests a second of all nodes together
 IN_FLIGHT = 64  # unanswered requests of all nodes together, under the load in which each answer makes room for a request
 WINDOW = 8  # unanswered requests of a node, at most
 ROUNDS = 8
-WARM_S = 0.3  # a load runs for so long before it is measured
-GROWTH = 1.2  # the goal: CPU per request with most nodes, as a multiple of that with fewest
+WARM_S = 0.3  # each load runs for this time before its measurement
+GROWTH = 1.2  # goal: CPU per request with most nodes, as a multiple of that with fewest
 LARGER, EACH_S, SHARE, STATE_S = (1_000, 10_000, 100_000), 10, 0.2, 60
 LOADS = {
     "even": f"{RATE:g} requests a second in all, evenly",
-    "full": f"{IN_FLIGHT} requests in flight in all, the next one for each that is answered",
+    "full": f"{IN_FLIGHT} requests in flight in all, and a new one after each answer",
 }
-FILES = 200  # descriptors in addition to those of the links
+FILES = 200  # descriptors beside those of the links
 
 
 def measure(
     progress: Progress, seconds: float = 6.0, nodes: tuple[int, ...] = NODES, workers: tuple[int, ...] = WORKERS
 ) -> dict[str, Any]:
-    """Measure each number of nodes with each number of workers, under both loads. Needs mosquitto, and Linux.
+    """Measure each number of nodes with each number of workers, under both loads. It needs mosquitto and Linux.
 
-    The processors of a shared machine are now fast, now slow. So all workers run at once, each number of them behind a broker
-    of its own. They are measured one after the other, in ROUNDS turns. Rows are compared turn by turn; the median counts.
+    The speed of a shared machine varies. So all workers run at once, each number of them behind a broker of its own, and ROUNDS
+    turns measure them one after the other. Rows are compared turn by turn; the median counts.
 
     Args:
-        progress: called with what is measured now.
-        seconds: of each row and load, over all turns.
-        nodes: ascending.
-        workers: ascending.
+        progress: Called with the current measurement.
+        seconds: Duration for each row and load, over all turns.
+        nodes: Numbers of nodes, ascending.
+        workers: Numbers of workers, ascending.
 
     Returns:
         {"pair", "payload", "rate", "in_flight", "connection_kb" (memory of the broker per connection), "rows", "alone"}. A row:
-        "nodes", "workers", "workers_mb", "broker_mb", and for each of LOADS the turn in which a request cost least: "per_s",
+        "nodes", "workers", "workers_mb", "broker_mb", and for each of LOADS the turn with the cheapest requests: "per_s",
         "p50_ms", "p99_ms", CPU per request "workers_ms" and "broker_ms"; "turns": the same for each turn. "alone": for each
-        larger number of workers, what a request costs the fewest workers at the rate of one of those: "rate", "workers_ms".
+        larger number of workers, the cost of a request for the fewest workers at the rate of one of those: "rate",
+        "workers_ms".
     """
     _allow_files(max(nodes) + FILES)
     requests = Requests()
@@ -113,17 +114,17 @@ def _served(workers: int) -> Iterator[_Served]:
 
 
 def _turn(fleet: Nodes, row: Row, seconds: float, served: _Served) -> None:
-    """Measure the loads of a row. Its best turn is the one in which a request cost least."""
+    """Measure the loads of a row. Its best turn is the one with the cheapest requests."""
     for load, rate in (("even", RATE), ("full", 0.0)):
         fleet.ask(rate, WARM_S)
         row["turns"][load].append(_watch(fleet, rate, seconds, served))
         row[load] = min(row["turns"][load], key=_cost)
     row.setdefault("workers_mb", sum(map(usage.rss_mb, served.pids)))
-    row.setdefault("broker_mb", usage.rss_mb(served.broker.pid))  # measured before more nodes connect
+    row.setdefault("broker_mb", usage.rss_mb(served.broker.pid))  # before more nodes connect
 
 
 def _watch(fleet: Nodes, rate: float, seconds: float, served: _Served) -> dict[str, float]:
-    """Answers per second, latencies and CPU per request under a load."""
+    """Return answers per second, latencies and CPU per request under a load."""
 
     def cpu_seconds() -> tuple[float, float]:
         return sum(map(usage.cpu_s, served.pids)), usage.cpu_s(served.broker.pid)
@@ -146,12 +147,12 @@ def _allow_files(count: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < count:
         if hard != resource.RLIM_INFINITY and hard < count:
-            raise Failure(f"{count} open files are needed, this system allows {hard}: see ulimit -Hn")
+            raise Failure(f"the benchmark opens {count} files, but this system allows {hard}: see ulimit -Hn")
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that were missed."""
+    """Return the missed goals."""
     missed = []
     rows, nodes, workers = _grid(measured)
     fewest, largest = nodes[0], nodes[-1]
@@ -169,18 +170,18 @@ def broken(measured: dict[str, Any]) -> list[str]:
 
 
 def _grid(measured: dict[str, Any]) -> tuple[dict[tuple[int, int], Row], list[int], list[int]]:
-    """({(nodes, workers): row}, the numbers of nodes, the numbers of workers), both ascending."""
+    """Return {(nodes, workers): row}, the numbers of nodes and the numbers of workers, both ascending."""
     rows = {(row["nodes"], row["workers"]): row for row in measured["rows"]}
     return rows, sorted({nodes for nodes, _ in rows}), sorted({workers for _, workers in rows})
 
 
 def _ratio(row: Row, base: Row, load: str, value: Callable[[dict[str, float]], float]) -> float:
-    """The value of a row as a multiple of that of another row, under one load: the median of the turns."""
+    """Return the value of a row as a multiple of another row's under one load: the median of the turns."""
     return median(value(a) / value(b) for a, b in zip(row["turns"][load], base["turns"][load]))
 
 
 def _cost(turn: dict[str, float]) -> float:
-    """CPU of a request, ms: the workers' and the broker's."""
+    """Return the CPU time of a request in ms, of the workers and the broker."""
     return turn["workers_ms"] + turn["broker_ms"]
 
 
@@ -189,7 +190,7 @@ def _answers(turn: dict[str, float]) -> float:
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A table for each load, with a line for each number of nodes and workers; then comparisons."""
+    """Return a table for each load, with a line for each number of nodes and workers, then comparisons."""
     columns = {
         "nodes": cell("nodes", ","),
         "workers": cell("workers"),
@@ -213,32 +214,32 @@ def report(measured: dict[str, Any]) -> Report:
 
 
 def _speeds(measured: dict[str, Any]) -> Table:
-    """Answers per second of more workers, as a multiple of those of the fewest."""
+    """Return the answers per second of more workers as a multiple of those of the fewest."""
     rows, nodes, (fewest, *larger) = _grid(measured)
 
     def against_fewest(count: int) -> Cell:
         return lambda row: f"{_ratio(rows[row['nodes'], count], rows[row['nodes'], fewest], 'full', _answers):.2f}"
 
     columns = {"nodes": cell("nodes", ","), **{f"{count} workers": against_fewest(count) for count in larger}}
-    title = f"times the answers a second that {fewest} worker gives, the median of {ROUNDS} turns, each compared within itself"
+    title = f"answers a second, as a multiple of those of {fewest} worker: the median of {ROUNDS} turns"
     return table(title, [{"nodes": n} for n in nodes], columns, words=0)
 
 
 def _alone(measured: dict[str, Any]) -> Table:
-    """What a request costs a worker that is woken rarely, among others and alone: even load, fewest nodes."""
+    """Compare the cost of a request for a rarely woken worker, among others and alone: even load, fewest nodes."""
     rows, (nodes, *_), (fewest, *_) = _grid(measured)
     columns = {
         "workers": cell("workers"),
         "requests/s of each": lambda row: f"{row['rate'] / fewest:g}",
         "CPU ms a request": lambda row: f"{rows[nodes, row['workers']]['even']['workers_ms']:.3f}",
-        f"of {fewest} alone, asked as often": cell("workers_ms", ".3f"),
+        f"{fewest} alone at this rate": cell("workers_ms", ".3f"),
     }
-    title = f"a worker that is woken rarely spends more on a request, alone or not: {nodes} nodes, evenly, the best of {ROUNDS}"
+    title = f"a rarely woken worker spends more CPU on a request, even alone: {nodes} nodes, evenly, the best of {ROUNDS}"
     return table(title, measured["alone"], columns, words=0)
 
 
 def _larger_fleets(measured: dict[str, Any]) -> Table:
-    """What larger fleets would need, extrapolated from the most nodes with the fewest workers under the even load."""
+    """Extrapolate to larger fleets, from the most nodes with the fewest workers under the even load."""
     rows, nodes, workers = _grid(measured)
     measured_ms = rows[nodes[-1], workers[0]]["even"]
 
@@ -262,5 +263,5 @@ def _larger_fleets(measured: dict[str, Any]) -> Table:
         "cores, broker": cell("broker", ".2f"),
         "memory MB, broker": cell("memory", ",.0f"),
     }
-    title = f"what larger ones would come to: a sample each {EACH_S} s, {SHARE:.0%} of them asked, a state each {STATE_S} s"
+    title = f"estimate for larger fleets: a sample each {EACH_S} s, {SHARE:.0%} offloaded, a state each {STATE_S} s"
     return table(title, map(needs, LARGER), columns, words=0)

@@ -1,4 +1,4 @@
-"""`h2t2 bench install`: what the base install takes: library by library here, and in all on each Python of this machine."""
+"""`h2t2 bench install`: the size of the base install, by library here, and in total for each Python of this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def measure(progress: Progress) -> dict[str, Any]:
     """Measure this environment, and install the base for every other Python.
 
     Returns:
-        {"libraries": rows {name, version, bytes}, largest first, "pythons": rows {python, bytes, why}}. Where packages could
+        {"libraries": rows {name, version, bytes}, largest first, "pythons": rows {python, bytes, why}}. If the packages could
         not be installed, bytes are None and `why` states the reason.
     """
     libraries = _libraries(progress)
@@ -58,13 +58,13 @@ def _libraries(progress: Progress) -> list[Row]:
 
 
 def _needs(installed: metadata.Distribution) -> list[Requirement]:
-    """What a package needs here, without any extra."""
+    """Return the packages that a package needs here, without any extra."""
     needs = [Requirement(text) for text in installed.requires or []]
     return [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
 
 
 def _installed(program: str) -> int:
-    """Bytes of the base's packages, installed for that Python into a folder of their own, without byte code."""
+    """Install the base's packages for a Python into a folder of their own. Return their bytes without byte code."""
     requirements = [text for text in metadata.distribution(PROJECT).requires or [] if "extra ==" not in text]
     with tempfile.TemporaryDirectory(prefix="h2t2-install-") as name:
         folder = Path(name)
@@ -80,13 +80,13 @@ def _installed(program: str) -> int:
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A line for each library, and their sum; a line for each Python."""
+    """Return a line for each library and their sum, and a line for each Python."""
     rows = [{**row, "size": f"{row['bytes'] / 1e6:.1f}"} for row in measured["libraries"]]
     rows.append({"name": "all of them", "version": "", "size": f"{sum(row['bytes'] for row in rows) / 1e6:.0f}"})
-    title = "what a node and a worker need, without byte code; everything else is an extra"
+    title = "libraries that a node and a worker need, without byte code; all others are extras"
     columns = {"library": cell("name"), "version": cell("version"), "MB": cell("size")}
     on_pythons = {"Python": cell("python"), "MB": lambda row: row["why"] or f"{row['bytes'] / 1e6:.0f}"}
     return [
         table(title, rows, columns, words=2),
-        table("the same on every Python of this machine", measured["pythons"], on_pythons),
+        table("the base install on every Python of this machine", measured["pythons"], on_pythons),
     ]

@@ -1,4 +1,4 @@
-"""`h2t2 bench kernels`: what the kernels of a Pi's interpreter change, in scores and in decisions, against the integer one."""
+"""`h2t2 bench kernels`: how a Pi's kernels change scores and decisions, compared with the integer interpreter."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def measure(progress: Progress) -> list[Row]:
     """Compare outputs and decisions for each shipped pair and resolver.
 
     Returns:
-        Rows {pair, library, resolver, samples, outputs, differ, farthest, decisions, decided}. differ: how many of all int8
-        `outputs` of the test samples differ; farthest: by how many steps at most. decided: how many of `decisions` of the
-        adaptive policy differ, on the same stream with the same draws.
+        Rows {pair, library, resolver, samples, outputs, differ, farthest, decisions, decided}. differ: differing int8 values
+        among all `outputs` of the test samples; farthest: the largest difference, in steps. decided: differing ones among the
+        `decisions` of the adaptive policy, on the same stream with the same draws.
     """
     rows = []
     for name in pairs.shipped_names():
@@ -60,7 +60,7 @@ def measure(progress: Progress) -> list[Row]:
 
 
 def _decisions(pair: pairs.Pair, model: Any, inputs: list[np.ndarray], labels: np.ndarray, order: list[int]) -> list[int]:
-    """What a node decides about each sample of the stream, where every label arrives at once."""
+    """Return a node's decision about each sample of the stream, with labels that arrive at once."""
     costs = pair.info.costs
     numbers = {**policies.DEFAULTS, "beta": pair.info.beta, "seed": SEED, **({"costs": costs} if costs else {})}
     policy = policies.make("adaptive", numbers)
@@ -77,13 +77,13 @@ def _decisions(pair: pairs.Pair, model: Any, inputs: list[np.ndarray], labels: n
 
 
 def report(rows: list[Row]) -> Report:
-    """A line for each pair and resolver."""
+    """Return a table with a line for each pair and resolver."""
     columns = {
         "pair, resolver": lambda row: f"{row['pair']}, {row['resolver']}",
         "outputs": cell("outputs", ","),
-        "that differ": cell("differ", ","),
-        "farthest, in steps": cell("farthest"),
+        "differing": cell("differ", ","),
+        "largest difference, steps": cell("farthest"),
         "decisions": cell("decisions", ","),
-        "that differ ": cell("decided", ","),
+        "differing ": cell("decided", ","),
     }
     return [table(f'{rows[0]["library"]}\'s kernels; `resolver = "exact"` runs the integer interpreter instead', rows, columns)]

@@ -1,5 +1,7 @@
-"""`h2t2 bench ldl`: one inference, by TFLite's kernels and by the integer interpreter, here, on MicroPython and on an emulated
-micro:bit, in one run."""
+"""`h2t2 bench ldl`: times one inference with TFLite's kernels and with the integer interpreter.
+
+The integer interpreter runs here, on MicroPython and on an emulated micro:bit, all in one run.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ TITLE = "One inference of the local model"
 
 @contextmanager
 def model_file(model: str) -> Iterator[Path]:
-    """The .tflite at a path, or a known network by its name, in a file that exists while the context does."""
+    """Yield the .tflite at a path, or a known network, by its name, in a temporary file."""
     if model not in NETWORKS:
         yield Path(model)
         return
@@ -52,20 +54,20 @@ def model_file(model: str) -> Iterator[Path]:
 
 
 def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
-    """Time one inference in every way that this machine has, on the same `runs` inputs.
+    """Time one inference in every way that this machine supports, on the same `runs` inputs.
 
     Returns:
         Rows {what, us, macs_per_second, crc, heap, instructions, per_mac, operators, ratio}; a row without a value has None.
-        us: of the best run; an emulated board's time is not ours. heap: bytes at most, without the bundle; of TFLite, by how
-        much a fresh process grows, with the library. instructions, per_mac: of the emulated board, per inference and per MAC.
-        operators: of MicroPython, {what, us, macs} for each step. ratio: of the compiled interpreter, to plain CPython.
+        us: the best run, None for an emulated board. heap: bytes at most, without the bundle; for TFLite the growth of a fresh
+        process, with the library. instructions, per_mac: on the emulated board, per inference and per MAC. operators: in
+        MicroPython, {what, us, macs} for each step. ratio: the compiled interpreter's speed relative to plain CPython.
     """
     about = inspect(path)
     macs, blob = about["multiply_accumulates"], from_tflite(path)
     trees = TREES in {operator["name"] for operator in about["operators"]}  # which TFLite does not run
     rows = [_tflite(progress, path, resolver, runs) for resolver in (() if trees else ("reference", "optimised"))]
     tracemalloc.start()
-    board = Int8Model(blob, 0)  # it allocates here only: a step allocates nothing, and would take minutes under tracemalloc
+    board = Int8Model(blob, 0)  # only the constructor allocates; a run would take minutes under tracemalloc
     heap = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     progress("integer interpreter, CPython")
@@ -89,7 +91,7 @@ def measure(progress: Progress, path: Path, runs: int = 3) -> list[Row]:
 
 
 def timed(run: Callable[[Any], Any], inputs: list[Any], encode: Callable[[Any, Any], bytes]) -> tuple[list[bytes], float]:
-    """Run a model on each input: (what `encode` makes of input and output, microseconds of the fastest run)."""
+    """Run a model on each input. Return what `encode` makes of input and output, and microseconds of the fastest run."""
     outputs, best = [], float("inf")
     for x in inputs:
         started = time.perf_counter()
@@ -105,7 +107,7 @@ def _tflite(progress: Progress, path: Path, resolver: str, runs: int) -> Row:
     inputs = _inputs(np.int8, model.input_shape, runs)
     model.run(inputs[0])
     outputs, us = timed(model.outputs, inputs, lambda _, output: bytes(output.tobytes()))
-    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # this process has free memory that it would use first
+    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:  # TFLite would use free memory of this process first
         heap = fresh.submit(_growth, str(path), resolver).result()
     return {"what": f"TFLite {resolver}", "us": us, "crc": _crc(outputs), "heap": heap}
 
@@ -115,7 +117,7 @@ def _int8_outputs(model: Int8Model) -> bytes:
 
 
 def on_micropython(board: Int8Model, runs: int) -> list[Row]:
-    """A row for machine code and one for bytecode, on MicroPython's unix port."""
+    """Return a row for machine code and one for bytecode, on MicroPython's unix port."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / "model.h2m"
@@ -134,11 +136,11 @@ def on_micropython(board: Int8Model, runs: int) -> list[Row]:
     return rows
 
 
-MICROBIT_BYTES = 3500  # of a bundle: what an emulated micro:bit can hold beside the code
+MICROBIT_BYTES = 3500  # largest bundle that fits into an emulated micro:bit beside the code
 
 
 def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
-    """(instructions per inference, CRC-32 of the bins, bytes of heap) of a local model alone. Failure where bins differ."""
+    """Return instructions per inference, CRC-32 of the bins and heap bytes of a local model. Raise Failure if bins differ."""
     with Microbit(count=True) as board:
         board.prepare()
         board.load_ldl(model)
@@ -157,7 +159,7 @@ def _microbit(model: Int8Model, runs: int) -> tuple[float, int, int]:
 
 
 def _growth(path: str, resolver: str) -> int | None:
-    """Bytes by which this process grows when TFLite opens a model and runs it once; None on a system that does not count."""
+    """Return the bytes by which this process grows when TFLite opens a model and runs it once; None if unknown."""
     if not Path("/proc/self/statm").exists():
         return None
     before = usage.rss_mb(os.getpid())
@@ -167,7 +169,7 @@ def _growth(path: str, resolver: str) -> int | None:
 
 
 def _inputs(dtype: Any, shape: tuple[int, ...], runs: int) -> list[Any]:
-    """The same pseudo-random int8 inputs for every interpreter, drawn by the device's own generator."""
+    """Return the same pseudo-random int8 inputs for every interpreter, from the device's own generator."""
     rng = Rng(9)
     size = int(np.prod(shape))
     inputs = [np.array([rng.draw() >> 7 for _ in range(size)], np.uint8) for _ in range(runs)]
@@ -175,7 +177,7 @@ def _inputs(dtype: Any, shape: tuple[int, ...], runs: int) -> list[Any]:
 
 
 def _crc(outputs: list[bytes]) -> int:
-    """CRC of int8 outputs as the arena holds them, q + 128."""
+    """Return the CRC of int8 outputs as the arena holds them, q + 128."""
     crc = 0
     for output in outputs:
         crc = crc32(bytes((b + 128) & 255 for b in output), crc)
@@ -183,7 +185,7 @@ def _crc(outputs: list[bytes]) -> int:
 
 
 def report(rows: list[Row], name: str, runs: int = 3) -> Report:
-    """A line for each interpreter; times are compared with TFLite's reference kernels."""
+    """Return a line for each interpreter, with times relative to TFLite's reference kernels."""
     reference_us = rows[0]["us"] if rows[0]["what"].startswith("TFLite") else None  # trees have none
     cells = [
         {
@@ -208,7 +210,7 @@ def report(rows: list[Row], name: str, runs: int = 3) -> Report:
 
 
 def _operators(rows: list[Row], name: str) -> list[Table]:
-    """A line for each step, machine code against bytecode, where both were measured."""
+    """Return a line for each step, machine code against bytecode, if both were measured."""
     operators = {row["what"].rsplit(" ", 1)[1]: row["operators"] for row in rows if row["operators"]}
     if set(operators) != {"viper", "plain"}:
         return []

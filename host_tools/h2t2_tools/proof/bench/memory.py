@@ -1,5 +1,7 @@
-"""`h2t2 bench memory`: what runtime and a small LDL take on each kind of board, and each policy alone; heap measured on
-emulated 32-bit ARM."""
+"""`h2t2 bench memory`: flash and heap of the runtime with a small LDL on each kind of board, and of each policy.
+
+The heap is measured on emulated 32-bit ARM.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from . import Progress, Row, cell, table
 TITLE = "Memory on a board"
 PAIR = "breast_cancer"
 UPDATED = "digits"
-UPDATE = "code, compiled from .py", "state of a node that takes updates", "more while a package comes"
-MOMENT = "free in one piece while it is verified and put in place"
+UPDATE = "code, compiled from .py", "state of a node that takes updates", "additional while a package arrives"
+MOMENT = "free in one piece while the package is verified and put in place"
 STEP = 512
 
 
 COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n})]"
-# code that makes a policy, all at b = 4
+# source that creates a policy, all with b = 4
 POLICIES = {
     "H2T2": "from h2t2.core.h2t2 import H2T2; policy = H2T2()",
     "adaptive": "from h2t2.core.adaptive import Adaptive; policy = Adaptive()",
@@ -49,7 +51,7 @@ def measure(progress: Progress) -> dict[str, list[Row]]:
 
     Returns:
         {"boards": rows {board, mpy, flash_bytes, rest_bytes and heap_bytes (its peak), bundle_bytes}, "policies": rows {policy,
-        heap_bytes}, "update": rows {what, heap_bytes}}. Where emulated ARM cannot run, bytes of heap are None and the last two
+        heap_bytes}, "update": rows {what, heap_bytes}}. If emulated ARM cannot run, bytes of heap are None and the last two
         have no rows.
     """
     emulated = ARM32.missing() is None
@@ -61,7 +63,7 @@ def measure(progress: Progress) -> dict[str, list[Row]]:
 
 
 def _update(progress: Progress) -> list[Row]:
-    """Heap that updates add to a node."""
+    """Measure the heap that updates add to a node."""
     pair = pairs.load(UPDATED)
     blob = bundle.from_tflite(pair.ldl)
     with tempfile.TemporaryDirectory() as name:
@@ -88,7 +90,7 @@ def _update(progress: Progress) -> list[Row]:
 
 
 def _policies(progress: Progress) -> list[Row]:
-    """Heap of each policy by itself, code and state."""
+    """Measure the heap of each policy by itself, code and state."""
     rows = []
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / "counted.py"
@@ -107,7 +109,7 @@ def _boards(progress: Progress) -> list[Row]:
         model = Path(name) / "ldl.h2m"
         model.write_bytes(bundle.from_tflite(pair.ldl))
         for kind in kinds.KINDS.values():
-            if kind.like or kind.name in ("unix", "microbit"):  # another's files
+            if kind.like or kind.name in ("unix", "microbit"):  # kind.like: same files as another kind
                 continue
             for mpy in (True, False):
                 progress(f"{kind.name}, {'.mpy' if mpy else '.py'}")
@@ -128,7 +130,7 @@ def _boards(progress: Progress) -> list[Row]:
 
 
 def report(measured: dict[str, list[Row]]) -> Report:
-    """A line for each board and form of the runtime, for each policy, and for each part of an update."""
+    """Return a line for each board and form of the runtime, for each policy, and for each part of an update."""
     rows = measured["boards"]
     columns = {
         "board": cell("board"),

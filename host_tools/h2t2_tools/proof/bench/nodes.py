@@ -1,4 +1,4 @@
-"""Many nodes in one process, for benchmarks: each with the link of a board and a connection of its own."""
+"""Many nodes in one process, for benchmarks. Each has the link of a board and a connection of its own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ from ...common.errors import Failure
 
 PAIR, MODEL = "breast_cancer", 1
 DEADLINE_MS = 5000
-KEEP_ALIVE_S = 5.0  # every link is read at this interval, so that it can send its keep-alive
+KEEP_ALIVE_S = 5.0  # interval at which every link is read, so that it can send its keep-alive
 
 
 class Requests:
-    """Requests with samples of the pair. shape: of a sample; tensors: 64 of them."""
+    """Requests with samples of the pair.
+
+    Attributes:
+        shape: Shape of a sample.
+        tensors: 64 samples.
+    """
 
     def __init__(self) -> None:
         pair = pairs.load(PAIR)
@@ -36,7 +41,12 @@ class Requests:
 class Nodes:
     """Nodes with the link of a board and a connection each, driven by one thread.
 
-    in_flight: unanswered requests of all nodes together, where answers make room for requests; window: of a node, at most.
+    Args:
+        address: Host and port of the broker.
+        nodes: Number of nodes.
+        requests: Source of the requests.
+        in_flight: Unanswered requests of all nodes together, under the load in which answers make room for requests.
+        window: Most unanswered requests of a node.
     """
 
     def __init__(self, address: tuple[str, int], nodes: int, requests: Requests, *, in_flight: int, window: int) -> None:
@@ -45,7 +55,7 @@ class Nodes:
         self._number = itertools.count(1)
         self._poll = select.epoll()
         self._link_of: dict[int, MqttLink] = {}  # descriptor -> link
-        self._waiting: deque[int] = deque(range(nodes))  # nodes that may send, in their order
+        self._waiting: deque[int] = deque(range(nodes))  # nodes that may send, in order
         self._unanswered = [0] * nodes  # requests of each node
         self._node_of: dict[int, int] = {}  # number of a request -> node
         self._read_all = 0.0
@@ -64,14 +74,14 @@ class Nodes:
             link.close()
 
     def ask(self, rate: float, seconds: float) -> tuple[list[float], float]:
-        """Send requests for so many seconds, the nodes in turn, and wait for the answers.
+        """Send requests for some time, from the nodes in turn, and wait for the answers.
 
         Args:
-            rate: requests per second of all nodes together; 0: in_flight at first, then one for each that is answered.
-            seconds: of sending.
+            rate: Requests per second of all nodes together; 0: in_flight at first, then one after each answer.
+            seconds: Time of sending.
 
         Returns:
-            (the seconds that each answer took, the duration in seconds).
+            The seconds that each answer took, and the duration in seconds.
         """
         sent: dict[int, float] = {}
         times: list[float] = []
@@ -120,7 +130,7 @@ class Nodes:
             self._waiting.append(n)
 
     def _ready(self, wait_s: float) -> list[MqttLink]:
-        """The links that have something to read; all links every KEEP_ALIVE_S."""
+        """Return the links that have something to read, or every KEEP_ALIVE_S all links."""
         time_s = time.perf_counter()
         if time_s - self._read_all > KEEP_ALIVE_S:
             self._read_all = time_s

@@ -1,4 +1,4 @@
-"""`h2t2 bench offload`: our link against a raw paho echo, through the same Mosquitto, in one run."""
+"""`h2t2 bench offload`: compares our link with a raw paho echo, through the same Mosquitto, in one run."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def measure(progress: Progress, seconds: float = 4.0, devices: int = 50) -> dict
     """Measure round trips through a Mosquitto of our own, in several rounds.
 
     Args:
-        progress: called with what is measured now.
-        seconds: of each kind of client, over all rounds.
-        devices: simulated ones, each with a connection of its own.
+        progress: Called with the current measurement.
+        seconds: Duration for each kind of client, over all rounds.
+        devices: Simulated devices, each with a connection of its own.
 
     Returns:
         {"pair", "payload" in bytes, "devices", "rounds", "rows": {what, rate (round trips per second), p50, p99 (ms), ratio (to
@@ -60,7 +60,7 @@ def measure(progress: Progress, seconds: float = 4.0, devices: int = 50) -> dict
 
 
 class _Bench:
-    """The requests of a measurement, and where they go. seconds: of each client in a round."""
+    """The requests of a measurement and their broker. seconds: time of each client in a round."""
 
     def __init__(self, url: str, devices: int, seconds: float) -> None:
         self.url, self.devices, self.seconds = url, devices, seconds
@@ -68,7 +68,7 @@ class _Bench:
         self.requests = Requests()
 
     def rows_of_clients(self, progress: Progress) -> list[Row]:
-        """Rows of the echo, and of one device with window 1 and 8, in turns with one worker."""
+        """Return rows of the echo and of one device with windows 1 and 8, in turns, with one worker."""
         with (
             ready([self.host, str(self.port)], "ready", module="h2t2_tools.proof.bench.echo"),
             serving(["--pair", PAIR, "--broker", self.url]),
@@ -85,7 +85,7 @@ class _Bench:
             return rows
 
     def rows_of_fleets(self, progress: Progress, echo_rate: float) -> list[Row]:
-        """Rows of all devices with one worker and with two; of a device on lwIP, where that can be emulated."""
+        """Return rows of all devices with one worker and with two, and of a device on lwIP if it can be emulated."""
         rows = []
         on_lwip: list[Row] = []
         for workers in (1, 2):
@@ -102,7 +102,7 @@ class _Bench:
 
 
 def _on_lwip(port: int, requests: Requests, seconds: float) -> tuple[list[float], float]:
-    """One device on the lwIP port, with one offload in flight: (times, duration in seconds)."""
+    """Run one device on the lwIP port, with one offload in flight. Return the times and the duration in seconds."""
     names = f"HOST, PORT, MODEL, SHAPE, MS = {lwip.HOST!r}, {port}, {MODEL}, {tuple(requests.shape)}, {round(1000 * seconds)}\n"
     source = names + (places.on_device() / "offload_trips.py").read_text()
     *times, duration = drive.run(lwip.LWIP, source, {"tensors": b"".join(requests.tensors)}, 60 + seconds).splitlines()
@@ -110,7 +110,7 @@ def _on_lwip(port: int, requests: Requests, seconds: float) -> tuple[list[float]
 
 
 def _in_turns(clients: dict[str, Trips], seconds: float, progress: Progress) -> dict[str, tuple[list[float], float]]:
-    """(times of round trips, duration in seconds) of each client. Turns spread the machine's other work over all clients."""
+    """Return round-trip times and duration in seconds of each client. Turns spread the machine's other work over all."""
     results: dict[str, tuple[list[float], float]] = {label: ([], 0.0) for label in clients}
     for _ in range(TURNS):
         for label, trips in clients.items():
@@ -128,13 +128,13 @@ def _row(label: str, times: list[float], duration: float, echo_rate: float | Non
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that were missed."""
+    """Return the missed goals."""
     goals = ((measured["rows"][n], goal) for n, goal in GOALS.items())
     return [f"{row['what']}: {row['ratio']:.2f} of the echo, not {goal:g}" for row, goal in goals if row["ratio"] < goal]
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A line for each kind of client."""
+    """Return a table with a line for each kind of client."""
     rows = [{**row, "goal": f"{GOALS[n]:g}" if n in GOALS else ""} for n, row in enumerate(measured["rows"])]
     columns = {
         "what": cell("what"),
@@ -150,7 +150,7 @@ def report(measured: dict[str, Any]) -> Report:
 
 @contextmanager
 def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
-    """What paho alone can do, used as its documentation shows: publish, and wait for the same bytes."""
+    """Use paho alone as its documentation shows: publish, and wait for the same bytes."""
     replies: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     client = make_client("echo-client")
     ready = threading.Event()
@@ -182,7 +182,7 @@ def _echo(host: str, port: int, payload: bytes) -> Iterator[Trips]:
 
 @contextmanager
 def _device(bench: _Bench, window: int) -> Iterator[Trips]:
-    """One device with `window` offloads in flight: every reply makes room for the next request."""
+    """Run one device with `window` offloads in flight. Every reply makes room for the next request."""
     link = PahoLink(bench.host, bench.port, f"bench-{window}", MODEL, 7, deadline_ms=5000)
     numbers = itertools.count(1)
 

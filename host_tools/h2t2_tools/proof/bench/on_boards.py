@@ -1,4 +1,4 @@
-"""What single steps take on emulated boards: cycles of an RP2040, instructions of a Cortex-M3 and of a 32-bit RISC-V."""
+"""Cost of single steps on emulated boards: cycles of an RP2040, instructions of a Cortex-M3 and of a 32-bit RISC-V."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = {
 
 
 def measure(progress: Progress) -> list[Row]:
-    """Rows {"board", "unit", "what", "count" (cycles or instructions), "macs" (of an operator), "per_mac"}."""
+    """Return rows {"board", "unit", "what", "count" (cycles or instructions), "macs" (of an operator), "per_mac"}."""
     blobs = {f"{name}.h2m": from_tflite(places.models() / name / "ldl.tflite") for name in MODELS}
     source = f"MODELS = {list(blobs)}\n" + (places.on_device() / "device_bench.py").read_text()
     signed = _signed()
@@ -43,7 +43,7 @@ def measure(progress: Progress) -> list[Row]:
 
 
 def _signed() -> dict[str, bytes]:
-    """The head of a signed package, and its key's modulus. They are fixed, because the bits of a key change the count."""
+    """Return the head of a signed package and its key's modulus. They are fixed, because a key's bits change the count."""
     signed, modulus = (places.on_device() / f"update.{kind}" for kind in ("h2u", "modulus"))
     return {"head.h2u": signed.read_bytes()[:SIGNED], "key.bin": bytes.fromhex(modulus.read_text())}
 
@@ -62,7 +62,7 @@ def _row(board: str, blobs: dict[str, bytes], key: str, number: str, ticks: str)
 
 
 def products(kernel: str, p: Any) -> int:
-    """Multiply-accumulates of a step, also those on padding; 0 for other kernels. p: its parameters, in kernels.py's order."""
+    """Return the multiply-accumulates of a step, including those on padding; 0 for other kernels. p: as in kernels.py."""
     if kernel == "fully_connected":
         return int(p[7] * p[8])
     if kernel == "conv_2d":
@@ -73,7 +73,7 @@ def products(kernel: str, p: Any) -> int:
 
 
 def report(rows: list[Row]) -> Table:
-    """A line for each measured thing, a column for each board."""
+    """Return a table with a line for each step and a column for each board."""
     boards = list(dict.fromkeys((row["board"], row["unit"]) for row in rows))
     counts: dict[str, Row] = {}
     for row in rows:

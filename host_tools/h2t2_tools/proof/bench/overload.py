@@ -1,4 +1,4 @@
-"""`h2t2 bench overload`: more requests than a remote model can answer, through one Mosquitto: who is answered in time."""
+"""`h2t2 bench overload`: offers a remote model more requests than it can answer, and counts timely answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from . import Progress, Row, cell, table, with_goals
 TITLE = "Overload"
 DEADLINE_MS = 2000
 MODEL, SIZE = 1, 30
-LOADS = (1.2, 2.0, 4.0)  # times the capacity
-OF_CAPACITY, OF_THE_QUIET = 0.85, 0.95  # the goals
+LOADS = (1.2, 2.0, 4.0)  # as multiples of the capacity
+OF_CAPACITY, OF_THE_QUIET = 0.85, 0.95  # goals
 QUIET, QUIET_RATE, LOUD_RATE = 20, 2.0, 400.0
 
 
@@ -27,9 +27,9 @@ def measure(progress: Progress, seconds: float = 8.0, devices: int = 50) -> dict
     """Offer a worker more than it can answer, through a Mosquitto of our own.
 
     Args:
-        progress: called with what is measured now.
-        seconds: of each measurement, after as many in which the queue grows to its full length.
-        devices: that share a load.
+        progress: Called with the current measurement.
+        seconds: Duration of each measurement, after the same time in which the queue grows to its full length.
+        devices: Devices that share a load.
 
     Returns:
         {"capacity", "devices", "loads": a row for each load, "fair": {"quiet": a row, "loud": a row}}; counts per second.
@@ -57,25 +57,25 @@ def _per_second(rows: list[dict[str, float]], seconds: float) -> dict[str, float
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """The goals that were missed."""
+    """Return the missed goals."""
     missed = []
     for row in measured["loads"]:
         share = row["in time"] / measured["capacity"]
         if share < OF_CAPACITY:
             missed.append(
-                f"at {row['load']:g} times the capacity {share:.0%} of it are answered in time, not {OF_CAPACITY:.0%}"
+                f"at {row['load']:g} times the capacity the worker answers {share:.0%} of it in time, not {OF_CAPACITY:.0%}"
             )
     quiet = measured["fair"]["quiet"]
     share = quiet["in time"] / quiet["offered"]
     if share < OF_THE_QUIET:
         missed.append(
-            f"beside one at {LOUD_RATE:g}/s, {QUIET} devices keep {share:.0%} of their answers, not {OF_THE_QUIET:.0%}"
+            f"beside one at {LOUD_RATE:g}/s, {QUIET} devices get {share:.0%} of their answers, not {OF_THE_QUIET:.0%}"
         )
     return missed
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A line for each load; then the quiet devices, and the loud one beside them."""
+    """Return a line for each load, then the quiet devices and the loud one beside them."""
     rows: list[Row] = [
         {
             **row,
@@ -94,12 +94,12 @@ def report(measured: dict[str, Any]) -> Report:
         "load": cell("name"),
         "offered/s": cell("offered", ".0f"),
         "in time/s": cell("in time", ".0f"),
-        "told busy/s": cell("busy", ".0f"),
+        "refused as busy/s": cell("busy", ".0f"),
         "late/s": cell("late", ".0f"),
         "share": cell("share"),
         "goal": cell("goal"),
     }
-    title = f"a model of {measured['capacity']:.0f}/s, one worker, answers of use for {DEADLINE_MS} ms"
+    title = f"a model of {measured['capacity']:.0f}/s, one worker, answers useful for {DEADLINE_MS} ms"
     return with_goals([table(title, rows, columns)], broken(measured))
 
 
@@ -120,12 +120,12 @@ class _Fleet:
             link.close()
 
     def offer(self, rates: list[float], warm: float, seconds: float) -> list[dict[str, float]]:
-        """Count what becomes of the requests that are sent within `seconds`, after `warm` seconds of the same load.
+        """Count the outcomes of the requests that are sent within `seconds`, after `warm` seconds of the same load.
 
         Args:
-            rates: requests per second of each device, at even intervals; 0: the next one as soon as one is answered.
-            warm: seconds.
-            seconds: of the measurement.
+            rates: Requests per second of each device, at even intervals; 0: the next one after each answer.
+            warm: Seconds before the measurement.
+            seconds: Duration of the measurement.
 
         Returns:
             {"offered", "in time", "busy", "late"} for each device.

@@ -1,4 +1,4 @@
-"""`h2t2 bench policy`: a step of the dense matrix, of the O(2^b) form and of the tree core, here and on MicroPython."""
+"""`h2t2 bench policy`: times a step of the dense matrix, of the O(2^b) form and of the tree core, here and on MicroPython."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Step = Callable[[int, int], int]
 
 
 def dense(bits: int) -> Step:
-    """Algorithm 1 on the (N, N) matrix of weights: NumPy, slices updated in place, W summed in each round as printed."""
+    """Return a step of Algorithm 1 on the (N, N) matrix of weights, in NumPy: slices change in place, each round sums W."""
     n = 2**bits
     w = np.triu(np.ones((n, n)))
     rng = np.random.default_rng(1)
@@ -53,7 +53,7 @@ def dense(bits: int) -> Step:
 
 
 def linear(bits: int) -> Step:
-    """Algorithm 1 with the factorised weights and no tree: NumPy, O(2^b) a step."""
+    """Return a step of Algorithm 1 with factorised weights and no tree: NumPy, O(2^b) a step."""
     n = 2**bits
     a, b = np.zeros(n), np.zeros(n)  # natural units
     rng = np.random.default_rng(1)
@@ -79,17 +79,17 @@ def linear(bits: int) -> Step:
 
 
 def tree(bits: int) -> Step:
-    """The device's H2T2, on this CPython."""
+    """Return a step of the device's H2T2 on CPython."""
     return _device(H2T2(bits=bits, beta=round(BETA * ONE), epsilon=round(EPSILON * ONE), **policies.PAPER))
 
 
 def usual(bits: int) -> Step:
-    """H2T2 with its defaults: the policy learns from every offload."""
+    """Return a step of H2T2 with its defaults, which learns from every offload."""
     return _device(H2T2(bits=bits, beta=round(BETA * ONE)))
 
 
 def adaptive(bits: int) -> Step:
-    """The device's adaptive policy, on this CPython."""
+    """Return a step of the device's adaptive policy on CPython."""
     return _device(Adaptive(bits=bits, beta=round(BETA * ONE)))
 
 
@@ -106,7 +106,7 @@ def _device(policy: H2T2) -> Step:
 
 
 def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> tuple[float, int]:
-    """(microseconds per step in the best of `repeat` runs; checksum of the actions)."""
+    """Return microseconds per step in the best of `repeat` runs, and the checksum of the actions."""
     bins, labels = (column.tolist() for column in samples(bits, rounds, 1))
     best = math.inf
     for _ in range(repeat):
@@ -118,7 +118,7 @@ def _time(make: Callable[[int], Step], bits: int, rounds: int, repeat: int) -> t
 
 
 def simulator(bits: int, rounds: int) -> tuple[float, int]:
-    """As _time(), of the learner that numba compiled. It decides as the tree core does, so the checksums are equal."""
+    """As _time(), for the learner that numba compiles. It decides as the tree core does, so the checksums are equal."""
     from ...lab.simulation.policies.h2t2 import H2T2 as Compiled
     from ...lab.simulation.stream import Costs, Stream
 
@@ -126,7 +126,7 @@ def simulator(bits: int, rounds: int) -> tuple[float, int]:
     stream = Stream((bins + 0.5) / 2**bits, labels, np.full(rounds, BETA))
     compiled, costs = Compiled(bits, eta=ETA, epsilon=EPSILON), Costs.binary(BETA, 0.7, 1.0)
     best = math.inf
-    for _ in range(4):  # the first compiles
+    for _ in range(4):  # the first run compiles
         started = time.perf_counter()
         actions = compiled.act(stream, costs, 1)
         best = min(best, (time.perf_counter() - started) / rounds * 1e6)
@@ -162,7 +162,7 @@ def measure(progress: Progress) -> dict[str, Any]:
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """The times, and the claims."""
+    """Return the times and the claims."""
     columns = {
         "where": cell("where"),
         "what": cell("kind"),
@@ -174,7 +174,7 @@ def report(measured: dict[str, Any]) -> Report:
 
 
 def ratios(rows: Iterable[Row]) -> list[str]:
-    """The claims, each as the ratio of two times of one run."""
+    """Return the claims, each a ratio of two times of one run."""
     times = {(row["where"], row["kind"], row["bits"]): row["us"] for row in rows}
     lines = []
     for (where, kind, bits), us in times.items():

@@ -1,4 +1,4 @@
-"""`h2t2 bench saving`: what the policy saves on the demo's stream, through a real broker and a real remote model."""
+"""`h2t2 bench saving`: the cost of each policy on the demo's stream, through a real broker and a real remote model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES = 2000
 
 
 def measure(progress: Progress) -> list[Row]:
-    """Run the demo with two shipped pairs; its reports."""
+    """Run the demo with two shipped pairs. Return its reports."""
     reports = []
     for name in ("breast_cancer", "digits"):
         progress(name)
@@ -32,7 +32,7 @@ def measure(progress: Progress) -> list[Row]:
 
 
 def report(measured: list[Row]) -> Report:
-    """A table for each pair."""
+    """Return a table for each pair."""
     columns = {
         "policy": cell("policy"),
         "average cost": cell("cost", ".4f"),

@@ -1,4 +1,4 @@
-"""`h2t2 bench simulate`: the compiled simulator beside the device core and the dense matrix, one run, same stream."""
+"""`h2t2 bench simulate`: compares the compiled simulator with the device core and the dense matrix on the same stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLE = "The compiled simulator"
 BITS = (4, 8)
 COSTS = Costs.binary(0.3, 0.7, 1.0)
 POLICY = {"epsilon": 1 / 16, "feedback": "explored"}
-STEPS, PREFIX = 1_000_000, 10_000  # the device core takes the first FEW of the steps, and its decisions are compared
+STEPS, PREFIX = 1_000_000, 10_000  # the device core takes the first PREFIX steps, and its decisions are compared
 
 
 def measure(progress: Progress) -> list[Row]:
@@ -34,7 +34,7 @@ def measure(progress: Progress) -> list[Row]:
         bins, labels = samples(bits, STEPS, 1)
         stream = Stream((bins + 0.5) / 2**bits, labels, np.full(STEPS, COSTS.beta))
         progress(f"b = {bits}, compiled simulator")
-        policy.act(_first(stream, 10), COSTS, 1)  # compiles, or loads what was compiled before
+        policy.act(_first(stream, 10), COSTS, 1)  # compiles, or loads an earlier compilation
         best = np.inf
         for _ in range(3):
             started = time.perf_counter()
@@ -72,7 +72,7 @@ def _first(stream: Stream, count: int) -> Stream:
 
 
 def report(rows: list[Row]) -> Report:
-    """A line for each number of bits."""
+    """Return a table with a line for each number of bits."""
 
     def against(key: str) -> Cell:
         return lambda row: f"{row[key]:,.0f} (1/{row['simulator'] / row[key]:.0f})"
@@ -88,5 +88,5 @@ def report(rows: list[Row]) -> Report:
 
 
 def broken(rows: list[Row]) -> list[str]:
-    """The compiled learner must take the device core's decisions."""
+    """Report whether the compiled learner's decisions differ from the device core's."""
     return [] if all(row["same"] for row in rows) else ["the compiled learner's decisions differ from the device core's"]

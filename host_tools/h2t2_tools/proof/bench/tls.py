@@ -1,4 +1,4 @@
-"""`h2t2 bench tls`: a TLS handshake on an emulated Pico, with keys on elliptic curves and with RSA: chip time and heap."""
+"""`h2t2 bench tls`: chip time and heap of a TLS handshake on an emulated Pico, with elliptic-curve and RSA keys."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from . import Progress, Row, cell, table
 
 TITLE = "TLS on a Pico"
 EC, RSA = "EC P-256", "RSA-2048"
-ROWS = ((EC, None), (EC, EC), (RSA, None), (RSA, RSA))  # keys of the broker and of the device
+ROWS = ((EC, None), (EC, EC), (RSA, None), (RSA, RSA))  # keys of the broker and the device
 DAY = datetime.datetime(2026, 11, 25, tzinfo=datetime.timezone.utc)
-LONGEST_S = 600  # of this machine's time, which is far slower than the chip's, for one handshake
+LONGEST_S = 600  # longest handshake in this machine's time, which is far slower than the chip's
 
 
 def measure(progress: Progress) -> dict[str, Any]:
@@ -55,18 +55,18 @@ def measure(progress: Progress) -> dict[str, Any]:
 
 
 def broken(measured: dict[str, Any]) -> list[str]:
-    """Why nothing was measured."""
+    """Return why nothing was measured."""
     return [measured["missing"]] if measured["missing"] else []
 
 
 def report(measured: dict[str, Any]) -> Report:
-    """A line for each pair of keys."""
+    """Return a table with a line for each pair of keys."""
     columns = {
         "broker's key": cell("broker"),
         "device's key": lambda row: row["device"] or "none",
         "handshake s": cell("seconds", ".2f"),
         "longest step s": cell("longest_s", ".2f"),
-        "heap at most": cell("heap_peak", ","),
+        "heap peak": cell("heap_peak", ","),
         "heap kept": cell("heap_kept", ","),
     }
     title = "chip time of an emulated Pico (RP2040, 125 MHz), MicroPython 1.25, TLS 1.2; nothing else runs during a step"
@@ -86,7 +86,7 @@ def rsa_certificates(folder: Path) -> None:
         builder = builder.add_extension(x509.BasicConstraints(ca=stem == "ca", path_length=None), critical=True)
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        if stem == "ca":  # Python 3.13 and newer want all this of a chain
+        if stem == "ca":  # Python 3.13 and newer require it of an authority
             builder = builder.add_extension(certs.usage(sign=True), critical=True)
         by = x509.AuthorityKeyIdentifier.from_issuer_public_key(signs.public_key())
         certificate = builder.add_extension(by, critical=False).sign(signs, hashes.SHA256())
@@ -111,7 +111,7 @@ class Broker:
         self._waiting = b""
 
     def receive(self, data: bytes) -> None:
-        """Receive bytes from the device. Failure where the broker refuses them."""
+        """Receive bytes from the device. Raise Failure if the broker refuses them."""
         self._incoming.write(data)
         try:
             self._tls.do_handshake()
@@ -128,7 +128,7 @@ class Broker:
 
 
 def _handshake(folder: Path, client: bool) -> Row:
-    """Chip time and heap of one handshake."""
+    """Return chip time and heap of one handshake."""
     script = f"CERT = {client}\nDAY = {DAY.timetuple()[:3]}\n" + (places.on_device() / "tls_handshake.py").read_text()
     broker = Broker(folder, client)
     with tempfile.TemporaryDirectory(prefix="h2t2-pico-") as name:
@@ -155,4 +155,4 @@ def _handshake(folder: Path, client: bool) -> Row:
                         words += line + b" "
                 if b"\x04>" in unread:
                     raise Failure(f"the emulated Pico: {words.decode(errors='replace').strip()[-400:]}")
-    raise Failure(f"the emulated Pico ended no handshake in {LONGEST_S} s")
+    raise Failure(f"the emulated Pico completed no handshake in {LONGEST_S} s")
