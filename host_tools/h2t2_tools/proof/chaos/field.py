@@ -1,6 +1,7 @@
 """Two devices in virtual time: for an hour their sensors deliver nothing, then an update brings a sensor that dies.
 
-The broker, the worker, the package, its signature and the rollout are real; the devices' hours last seconds (virtual.py)."""
+Broker, worker, package, signature and rollout are real; the devices' hours last seconds (virtual.py).
+"""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ from ...model import bundle
 NAMES = "chaos-a", "chaos-b"  # the rollout begins with the first
 PAIR = "breast_cancer"
 BEFORE = 300  # samples, one a second, before the quiet hour
-HOUR = 3600  # calls of the sensor, one a second, that find nothing
-DIES = 560  # samples after which the sensor of the package's program fails for good: more than a trial asks for
+HOUR = 3600  # calls of the sensor, one a second, that return nothing
+DIES = 560  # samples after which the new program's sensor fails for good; a trial needs fewer
 TRIAL, TRIAL_S = 500, 600
-PATIENCE_S = 120.0  # of this machine's time, for each of the things that must come
+PATIENCE_S = 120.0  # longest wait for each event, in this machine's time
 PROGRAM = """# Version {version}. Its sensor sees nothing for {hour} calls after {before} samples, and fails after {dies}.
 import itertools
 import os
@@ -57,7 +58,7 @@ def act(decision):
 
 
 class _Device:
-    """The process of a node, and its standard output, on which it prints a summary at its end."""
+    """The process of a node. It prints a summary to its standard output at its end."""
 
     def __init__(self, folder: Path, name: str, broker: Mosquitto, public: Path, program: str) -> None:
         self.name, self._folder = name, folder
@@ -76,12 +77,12 @@ class _Device:
             self._process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
 
     def last_log_lines(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
         log = self._folder / "log"
         return " / ".join(log.read_text().splitlines()[-3:]) if log.exists() else ""
 
     def ended(self) -> dict[str, Any]:
-        """Stop it; its summary. Failure where it does not end in order."""
+        """Stop it and return its summary. Raise Failure if it does not end in order."""
         (self._folder / "stop").touch()
         try:
             self._process.wait(PATIENCE_S)
@@ -99,14 +100,18 @@ class _Device:
 
 
 def _program(rows: list[Any]) -> str:
-    """The program that the devices begin with."""
+    """Return the first program of the devices."""
     return PROGRAM.format(version=1, rows=rows, before=BEFORE, hour=HOUR, dies=0)
 
 
 def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """What each device did: rows {"node", "quiet": {...}, "update": {...}}, which broken() checks.
+    """Run the devices. Return rows {"node", "quiet": {...}, "update": {...}}, which broken() checks.
 
-    say: told what happens now. Failure where a device does not come so far.
+    Args:
+        say: Called with a sentence for each step.
+
+    Raises:
+        Failure: A device does not get to a step in time.
     """
     with tempfile.TemporaryDirectory(prefix="h2t2-field-") as name:
         folder = Path(name)
@@ -118,7 +123,7 @@ def go_through(say: Callable[[str], None]) -> list[dict[str, Any]]:
         devices: list[_Device] = []
         try:
             assert worker.stderr
-            worker.stderr.readline()  # it is ready
+            worker.stderr.readline()  # the worker is ready
             private, public = keys.make(folder / "fleet")
             rows = pairs.load(PAIR).x[:100].tolist()
             devices += [_Device(folder / name, name, broker, public, _program(rows)) for name in NAMES]
@@ -140,7 +145,7 @@ def _hour_and_update(
     folder: Path, devices: list[_Device], to: Endpoint, follower: Follower, *, private: Path, rows: list[Any],
     say: Callable[[str], None],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The quiet hour, then the update: rows as go_through() returns them."""
+    """Run the quiet hour, then the update. Return rows as go_through() does."""
     program = _program(rows)
     say("an hour in which the sensors see nothing")
     after = [_when(follower, device, lambda state: state.samples >= BEFORE + 50) for device in devices]
@@ -162,7 +167,7 @@ def _hour_and_update(
 
 
 def _afterwards(follower: Follower, device: _Device, program: str, quiet: State) -> dict[str, Any]:
-    """What a device does after the update, until it is stopped. quiet: its state before."""
+    """Return what a device does after the update, until it is stopped. quiet: its state before."""
     digest = hashlib.sha256(program.encode()).hexdigest()[:16]
     started = _when(follower, device, lambda state: state.program == digest and state.samples > 0)
 
@@ -181,7 +186,7 @@ def _afterwards(follower: Follower, device: _Device, program: str, quiet: State)
 
 
 def _when(follower: Follower, device: _Device, condition: Callable[[State], bool]) -> State:
-    """The state of a device once it meets a condition. Failure where it does not within PATIENCE_S."""
+    """Return the state of a device once it meets a condition. Raise Failure after PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         with follower.fleet() as fleet:
@@ -190,11 +195,11 @@ def _when(follower: Follower, device: _Device, condition: Callable[[State], bool
         if state and condition(state):
             return state
         time.sleep(0.05)
-    raise Failure(f"{device.name}: it does not get on: {device.last_log_lines()}")
+    raise Failure(f"{device.name}: it makes no progress: {device.last_log_lines()}")
 
 
 def broken(rows: list[dict[str, Any]]) -> list[str]:
-    """A sentence for each requirement that the rows of go_through() violate."""
+    """Return a sentence for each violated requirement."""
     trouble = []
     for n, row in enumerate(rows):
         name, quiet, update = row["node"], row["quiet"], row["update"]

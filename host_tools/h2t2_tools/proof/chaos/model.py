@@ -1,7 +1,7 @@
 """The remote model of the storm's workers: that of the pair, which hangs while a file exists.
 
-`h2t2 rdl --remote .../model.py:scores`. In the environment: H2T2_CHAOS_MODEL, the .tflite; H2T2_CHAOS_EVENT, its event;
-H2T2_CHAOS_HANG, a file that makes it hang for as long as it is there.
+It is used as `h2t2 rdl --remote .../model.py:scores`. Environment: H2T2_CHAOS_MODEL is the .tflite, H2T2_CHAOS_EVENT its event,
+H2T2_CHAOS_HANG the file that makes it hang.
 """
 
 import os
@@ -15,7 +15,7 @@ _model = TFLiteModel(os.environ["H2T2_CHAOS_MODEL"], event=int(os.environ["H2T2_
 
 
 def scores(batch: np.ndarray) -> np.ndarray:
-    """The event's score of each sample."""
+    """Return the event's score of each sample."""
     while os.path.exists(os.environ["H2T2_CHAOS_HANG"]):
         time.sleep(0.05)
     return np.array([_model.score(_model.run(x)) for x in batch.reshape(len(batch), *_model.input_shape[1:])])

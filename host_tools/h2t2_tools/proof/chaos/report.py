@@ -9,8 +9,8 @@ from .account import FALLBACK, REMOTE
 if TYPE_CHECKING:
     from .subjects import Subject
 
-LONG = 10000  # samples of a run in which everything happens; a shorter one may miss something by chance
-# figure -> the account's own name for it; what must be 0 stands in NEVER
+LONG = 10000  # in a shorter run some faults may not happen
+# figure -> its name in Account; those in NEVER must be 0
 COUNTED = {
     "labels that came late and taught": "late", "sensor errors": "sensor_errors", "lives": "lives", "ended in order": "stops",
     "snapshot recoveries": "restored", "saves that failed": "unsaved",
@@ -27,7 +27,7 @@ FIGURES = (
 
 
 def figures(subject: Subject) -> dict[str, Any]:
-    """The row of a node."""
+    """Return the row of a node."""
     a = subject.account
     sources = list(a.decided.values())
     row = {
@@ -43,7 +43,7 @@ def figures(subject: Subject) -> dict[str, Any]:
 
 
 def broken(report: dict[str, Any]) -> list[str]:
-    """A sentence for each requirement that a report violates."""
+    """Return a sentence for each requirement that a report violates."""
     trouble = []
     for row in report["nodes"]:
         name = row["node"]
@@ -57,19 +57,19 @@ def broken(report: dict[str, Any]) -> list[str]:
             "saves that failed", "snapshot recoveries", "sensor errors", "ended in order", "labels that came late and taught"
         ):  # fmt: skip
             if not row[figure] and row["samples in"] >= LONG:
-                trouble.append(f"{name}: no {figure}: not all that was to happen did")
+                trouble.append(f"{name}: no {figure}, although the run should cause some")
         if not row["labels taught"] or not row["by fallback"]:
-            trouble.append(f"{name}: nothing was taught, or nothing went wrong")
+            trouble.append(f"{name}: no label taught it, or no fault made it fall back")
     return trouble + _broken_dashboard(report.get("watch"))
 
 
 def _broken_dashboard(watch: dict[str, Any] | None) -> list[str]:
-    """The same for the dashboard that watched; None: there was none."""
+    """As broken(), for the dashboard that watched; None: there was none."""
     if watch is None:
         return []
     trouble = [f"dashboard: {watch[figure]} {figure}" for figure in ("ended by itself", "tracebacks") if watch[figure]]
     if watch["full disks said"] < watch["full disks"]:
         trouble.append(f"dashboard: {watch['full disks']} full disks, {watch['full disks said']} said")
-    if watch["not answered"] > watch["health checks"] / 5:  # it starts meanwhile, and the machine is busy
+    if watch["not answered"] > watch["health checks"] / 5:  # some come while it starts on a busy machine
         trouble.append(f"dashboard: {watch['not answered']} of {watch['health checks']} health checks without an answer")
     return trouble + [f"dashboard: not {figure}" for figure in ("well at the end", "written at the end") if not watch[figure]]

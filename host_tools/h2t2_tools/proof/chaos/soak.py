@@ -1,4 +1,4 @@
-"""What the processes of a long run use: memory, descriptors, threads, latency."""
+"""Measures memory, descriptors, threads and latency of the processes of a long run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EVERY_S = 20.0
 
 
 class Soak:
-    """`rows`: hours, process, life, memory_mb, descriptors, threads; of a node p99_ms, worst_ms; a process each EVERY_S.
+    """Collects `rows` {hours, process, life, memory_mb, descriptors, threads} each EVERY_S; nodes also p99_ms and worst_ms.
 
-    workers: returns the current processes of the remote model.
+    workers: Returns the current processes of the remote model.
     """
 
     def __init__(self, workers: Callable[[], Sequence[Popen[bytes]]], subjects: Sequence[Subject], hours: float) -> None:
@@ -27,11 +27,11 @@ class Soak:
         self._began = self._last = time.monotonic()
 
     def share(self) -> float:
-        """The share of the time that has passed."""
+        """Return the share of the time that has passed."""
         return (time.monotonic() - self._began) / 3600 / self._hours
 
     def look(self) -> None:
-        """Measure, if EVERY_S have passed."""
+        """Measure if EVERY_S have passed."""
         time_s = time.monotonic()
         if time_s - self._last < EVERY_S:
             return
@@ -49,7 +49,7 @@ class Soak:
         try:
             status = dict(line.split(":", 1) for line in Path(f"/proc/{number}/status").read_text().splitlines())
             descriptors = len(os.listdir(f"/proc/{number}/fd"))
-        except OSError:  # it has just been killed
+        except OSError:  # the process was just killed
             return
         used = {"memory_mb": int(status["VmRSS"].split()[0]) / 1024, "threads": int(status["Threads"])}
         self.rows.append({"hours": hours, "process": process, "descriptors": descriptors, **used, **extra})

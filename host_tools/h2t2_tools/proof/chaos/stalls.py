@@ -1,4 +1,4 @@
-"""Measures for how long the machine keeps a process from running: a busy machine delays every deadline."""
+"""Measures how long the machine keeps a process from running, because a busy machine delays every deadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PAUSE_S = 0.005
 
 
 class Stalls:
-    """Measures during the context. worst_ms: the longest excess of a short sleep of this process."""
+    """Measures inside the context. worst_ms: the longest excess of a short sleep."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0

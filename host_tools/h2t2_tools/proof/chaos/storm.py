@@ -30,18 +30,18 @@ from .stalls import Stalls
 from .subjects import KINDS, RATE, Subject
 from .watching import Watching
 
-# how often each happens in a run
+# number of each fault in a run
 BROKER, WORKER, STOPPED, HUNG, DEATHS, STOPS, HOLES = 20, 10, 4, 3, 10, 4, 3
-DAMAGES, FULL = (0.02, 0.2, 0.45, 0.7, 0.9), (0.35, 0.75)  # shares of the way: damaged messages, a full disk of the dashboard
-NAMES = ["chaos-pi", "chaos-unix"]  # of the nodes
+DAMAGES, FULL = (0.02, 0.2, 0.45, 0.7, 0.9), (0.35, 0.75)  # shares of the run: damaged messages, a full disk of the dashboard
+NAMES = ["chaos-pi", "chaos-unix"]  # the nodes
 HOLE_S, STOPPED_S, HANG_S = 3.0, 4.0, 4.0
-STUCK_S = 90.0  # seconds without a decision after which the run is given up
+STUCK_S = 90.0  # seconds without a decision after which the run stops
 SECOND_PAIR = "digits"  # a second model on the same broker
 Event = tuple[float, Callable[[], None]]
 
 
 class Storm:
-    """A Mosquitto, two RDL workers of the nodes' model and one of another, and a bad link between nodes and broker."""
+    """A Mosquitto, two RDL workers of the nodes' model, one of another model, and a bad link between nodes and broker."""
 
     def __init__(self, folder: Path, pair: pairs.Pair, seed: int) -> None:
         folder.chmod(0o755)
@@ -75,14 +75,14 @@ class Storm:
         self.events["broker kills"] += 1
 
     def kill_worker(self) -> None:
-        """Kill one of the two workers of the nodes, in turn, with its parent."""
+        """Kill one of the nodes' two workers, in turn, with its parent."""
         _kill(self.workers[self._next])
         self.events["worker kills"] += 1
         self._next = 1 - self._next
         self.tend()
 
     def stop_workers(self) -> None:
-        """Suspend both workers: the nodes must notice, and decide on their own."""
+        """Suspend both workers. The nodes must notice and decide locally."""
         stopped = [child for worker in self.workers[:2] for child in children(worker.pid)]
         for child in stopped:
             _signal(child, signal.SIGSTOP)
@@ -95,7 +95,7 @@ class Storm:
         threading.Timer(STOPPED_S, go_on).start()
 
     def hang(self) -> None:
-        """Make the model hang for HANG_S. Its workers are replaced, and hang again until then."""
+        """Make the model hang for HANG_S. Replaced workers hang, too, until then."""
         self._hang.touch()
         self.events["hung models"] += 1
         threading.Timer(HANG_S, lambda: self._hang.unlink(missing_ok=True)).start()
@@ -147,15 +147,26 @@ def _kill(worker: subprocess.Popen[bytes]) -> None:
 def unleash(
     names: list[str], samples: int, deadline_ms: int, seed: int, show: Callable[[str, int, int, str], None], hours: float = 0.0
 ) -> dict[str, Any]:
-    """Run the nodes through every fault: {"nodes": a row each, "faults", "seconds", "soak", ...}, which report.broken() checks.
+    """Run the nodes through every fault.
 
-    hours: so long instead of so many samples, with what the processes use measured on the way.
-    show(node, decided, samples, what happens now). Failure where nothing is decided for STUCK_S seconds.
+    Args:
+        names: Kinds of nodes, of KINDS.
+        samples: Samples of each node.
+        deadline_ms: Deadline of a decision.
+        seed: Seed of the faults and of the samples.
+        show: Called with node, decided samples, all samples, and the current step.
+        hours: Run for this time instead of a number of samples, and measure the processes.
+
+    Returns:
+        {"nodes": a row each, "faults", "seconds", "soak", ...}, which report.broken() checks.
+
+    Raises:
+        Failure: No node decided anything for STUCK_S seconds.
     """
     began = time.monotonic()
     pair = pairs.load("breast_cancer")
     labels = _labels(pair)
-    samples = round(hours * 3600 * RATE) or samples  # of a soak: more than there is time for
+    samples = round(hours * 3600 * RATE) or samples  # for a soak, more than fit into the time
     with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name, Stalls() as stalls:
         folder = Path(name)
         storm = Storm(folder, pair, seed)
@@ -195,7 +206,7 @@ def unleash(
 
 
 def _labels(pair: pairs.Pair) -> list[int]:
-    """The label of the remote model for every test sample."""
+    """Return the remote model's label for every test sample."""
     model = TFLiteModel(str(pair.rdl), event=pair.info.event_output("rdl"))
     return [int(model.score(model.run(model.quantise(x).reshape(model.input_shape[1:]))) >= 0.5) for x in pair.x]
 
@@ -210,7 +221,7 @@ def _through(
 ) -> None:
     """Run every node to its last sample, with all faults."""
     rng = random.Random(seed)
-    often = max(1, round(len(subjects[0].order) / 25000)) if soak else 1  # a soak lets processes grow old
+    often = max(1, round(len(subjects[0].order) / 25000)) if soak else 1  # fewer events, so that processes grow old
     common = [
         event
         for times, action in (
@@ -258,12 +269,12 @@ def _through(
 
 
 def _spread(rng: random.Random, times: int, action: Callable[[], None]) -> list[Event]:
-    """The event `times` times, at even distances with some jitter, before the last twentieth."""
+    """Return the event `times` times, at even distances with some jitter, before the last twentieth."""
     return [((n + rng.uniform(0.2, 0.8)) / times * 0.95, action) for n in range(times)]
 
 
 def _own_events(rng: random.Random, storm: Storm, subject: Subject, soak: bool) -> list[Event]:
-    """The deaths and orderly ends of a node, and two full disks, one of them with a death."""
+    """Return the deaths and orderly ends of a node and two full disks, one of them with a death."""
 
     def die() -> None:
         subject.kill()

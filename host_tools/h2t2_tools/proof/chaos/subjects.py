@@ -1,4 +1,4 @@
-"""The nodes of `h2t2 chaos`: real processes that are killed and restarted, and an account of what each decided."""
+"""The nodes of `h2t2 chaos`: real processes that are killed and restarted, and an account of their decisions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ...fleet.config import NodeConfig
 from ...model import bundle
 from .account import Account
 
-RATE = 140  # samples a second: slower than any node, so that outages meet many samples and not all of them
+RATE = 140  # samples a second; nodes are faster, and each outage meets many samples but not all
 PERIOD = f"{1000 / RATE:.3f}ms"
 EVERY = 50  # lessons between two snapshots
-STOP_S = 20.0  # an orderly end takes no longer
-NO_ROOM = 64  # bytes a file may have while the "disk" is full
-EPSILON = 0.3  # three of ten samples are offloaded whatever has been learned: the link is what is tested
+STOP_S = 20.0  # longest orderly end
+NO_ROOM = 64  # largest file, in bytes, while the "disk" is full
+EPSILON = 0.3  # three of ten samples are offloaded in any case, to test the link
 JUMPING = f"""import sys
 from h2t2_tools.proof.on_device.chaos_clock import install
 install()
@@ -47,7 +47,7 @@ sys.exit(main())"""
 class Subject:
     """A node that streams `order` (numbers of test samples) and is done when each has a decision.
 
-    A sample in hand when the node is killed is handed to the next life, and its time counts from there.
+    If a kill interrupts a sample, the next life gets it, and its time counts from there.
     """
 
     name = ""
@@ -55,7 +55,7 @@ class Subject:
     stop_signal = signal.SIGTERM
 
     def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
-        """labels: of the remote model, for each test sample."""
+        """Prepare a node. labels: the remote model's, for each test sample."""
         self.folder, self.order, self.broker, self.deadline_ms = folder, order, broker, deadline_ms
         self.account = Account(samples=len(order), labels=[labels[n] for n in order])
         self.log_lines: deque[str] = deque(maxlen=200)
@@ -63,12 +63,12 @@ class Subject:
         self._todo: list[int] = []
         self.process: subprocess.Popen[str] | None = None
         self._readers: list[threading.Thread] = []
-        self._saved: int | None = 0  # lessons that the next life must know
-        self._last_taught = 0  # lessons that the last life to end in order knew
+        self._saved: int | None = 0  # lessons that the next life must know; None: unknown
+        self._last_taught = 0  # lessons at the last orderly end
         self._disk_full = False
 
     def command(self, todo: list[int]) -> tuple[list[str], dict[str, str] | None]:
-        """The command line and environment of a life that streams those of `order`."""
+        """Return the command line and environment of a life that streams these positions of `order`."""
         raise NotImplementedError
 
     def progress(self) -> float:
@@ -78,7 +78,7 @@ class Subject:
         """Start a life for the samples that have no decision yet."""
         self._todo = [n for n in range(len(self.order)) if n not in self.account.decided]
         command, environment = self.command(self._todo)
-        # without restore_signals SIGXFSZ stays ignored, as CPython has it: a full disk is then an error, not the end
+        # without restore_signals SIGXFSZ stays ignored, as CPython sets it: a full disk is an error, not the end
         self.process = process = subprocess.Popen(
             command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             restore_signals=False, start_new_session=True,
@@ -90,12 +90,12 @@ class Subject:
             reader.start()
 
     def kill(self) -> None:
-        """Kill it, as a power cut does."""
+        """Kill it as a power cut does."""
         self._saved = None
         self._end(lambda process: process.kill())
 
     def stop(self) -> None:
-        """Stop it as systemctl does: it decides the sample in hand, saves, and prints its summary."""
+        """Stop it as systemctl does: it decides the current sample, saves, and prints its summary."""
         if self._disk_full:
             return self.kill()
         before = self.account.stops
@@ -103,13 +103,13 @@ class Subject:
         try:
             self._end(lambda process: (process.send_signal(self.stop_signal), process.wait(STOP_S)))
         except subprocess.TimeoutExpired:
-            raise Failure(f"{self.name}: told to stop, and it goes on after {STOP_S:g} s") from None
+            raise Failure(f"{self.name}: it still runs {STOP_S:g} s after it was told to stop") from None
         if self.account.stops == before and not self.ended:
-            raise Failure(f"{self.name}: stopped, and it said no summary: {' / '.join(list(self.log_lines)[-3:])}")
+            raise Failure(f"{self.name}: it stopped without a summary: {' / '.join(list(self.log_lines)[-3:])}")
         self._saved = self._last_taught
 
     def conclude(self) -> None:
-        """End it in order when the time is over; samples that it has not received do not count."""
+        """End it in order when the time is over. Samples that it has not received do not count."""
         self.disk_full(False)
         self.stop()
         self.account.samples = len(self.account.decided)
@@ -120,7 +120,7 @@ class Subject:
             self._end(lambda process: process.wait(seconds))
         except subprocess.TimeoutExpired:
             self.kill()
-            raise Failure(f"{self.name}: all is decided, and it does not end") from None
+            raise Failure(f"{self.name}: it has decided all samples but does not end") from None
 
     def _end(self, wait: Any) -> None:
         process = self.process
@@ -133,7 +133,7 @@ class Subject:
         self.process = None
 
     def alive(self) -> bool:
-        """Whether it runs, or has printed lines that are not read yet, its summary for example."""
+        """Return whether it runs, or has printed lines that are not read yet."""
         if self.process is None:
             return False
         return self.process.poll() is None or any(reader.is_alive() for reader in self._readers)
@@ -146,7 +146,7 @@ class Subject:
             resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (NO_ROOM if full else hard, hard))
 
     def _read(self, process: subprocess.Popen[str]) -> None:
-        """Read the lines of a life. A kill may truncate the last one; then it is no decision."""
+        """Read the lines of a life. A line that a kill truncated is not a decision."""
         assert process.stdout
         for text in process.stdout:
             try:
@@ -169,7 +169,7 @@ class Subject:
                 self._summary(row["summary"])
 
     def _summary(self, row: dict[str, Any]) -> None:
-        """A life has ended in order; its count of lessons must equal the oracle's."""
+        """Check the summary of an orderly end: its count of lessons must equal the oracle's."""
         account = self.account
         account.stops += 1
         self._last_taught = row["taught"]
@@ -191,7 +191,7 @@ class Subject:
 
 
 class PiNode(Subject):
-    """`h2t2 node` as a Pi runs it: CPython, the TFLite interpreter, paho. On this machine's processor."""
+    """`h2t2 node` as on a Pi: CPython, the TFLite interpreter, paho. It runs on this machine's processor."""
 
     name = "pi"
 
@@ -210,11 +210,11 @@ class PiNode(Subject):
 
 
 class UnixNode(Subject):
-    """A board's own files on MicroPython's unix port: integer LDL, the board's MQTT link."""
+    """A board's own files on MicroPython's unix port, with the integer LDL and the board's MQTT link."""
 
     name = "unix"
 
-    stop_signal = signal.SIGINT  # MicroPython knows no other
+    stop_signal = signal.SIGINT  # MicroPython handles no other signal
 
     def __init__(self, folder: Path, order: list[int], labels: list[int], broker: tuple[str, int], deadline_ms: int) -> None:
         super().__init__(folder, order, labels, broker, deadline_ms)

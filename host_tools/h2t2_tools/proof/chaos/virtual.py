@@ -1,4 +1,4 @@
-"""Runs a node in virtual time, so that hours of waiting take seconds. Its broker and its workers are real.
+"""Runs a node in virtual time, so that hours of waiting take seconds. Its broker and workers are real.
 
 `python -m h2t2_tools.proof.chaos.virtual` runs the node of config.json in the current folder, as a board's main.py does.
 """
@@ -18,8 +18,13 @@ from h2t2.node.service import Service
 
 
 class VirtualTime:
-    """The runtime's clock after install(). It jumps over every wait of the node, except while a broker or a worker must
-    answer, for these live in true time. running: the node's service, once it exists."""
+    """The runtime's clock after install().
+
+    It skips every wait of the node, except while a broker or a worker must answer, because these live in true time.
+
+    Attributes:
+        running: The node's service, once it exists.
+    """
 
     def __init__(self) -> None:
         self.running: Service | None = None
@@ -34,7 +39,7 @@ class VirtualTime:
         self.wait(round(seconds * 1000))
 
     def wait(self, ms: int, poller: select.poll | None = None) -> list[Any]:
-        """The events of a poller of sockets within `ms`."""
+        """Return the events of a poller of sockets within `ms`."""
         if self._answer_is_due():
             began = time.monotonic_ns()
             events: list[Any] = []

@@ -1,6 +1,6 @@
 """A real dashboard that watches the nodes of `h2t2 chaos`, with damaged retained messages and a full disk under its history.
 
-One process of it must survive all of that, report the trouble while it lasts, and recover afterwards.
+Its process must survive all of this, report the trouble while it lasts, and recover afterwards.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from h2t2.link import wire
 from ...fleet.broker import Mosquitto, free_port
 from .subjects import NO_ROOM
 
-LOOK_S = 0.5  # between two health checks
-ANSWER_S, START_S = 2.0, 120.0  # a health check, and a start, take at most
-FULL_S, WELL_S = 60.0, 60.0  # a full disk lasts until it is said, and at most so long; afterwards it is well again within
+LOOK_S = 0.5  # interval of health checks
+ANSWER_S, START_S = 2.0, 120.0  # longest health check and longest start
+FULL_S, WELL_S = 60.0, 60.0  # longest wait until it reports a full disk, and until it recovers
 HISTORY = "the history is not written"
 STATE = {
     "samples": 1000, "offloads": 200, "replies": 200, "boot": 7, "policy": "adaptive", "model": 1, "beta": 6554,
@@ -38,7 +38,7 @@ STATE = {
 
 
 class Watching:
-    """A dashboard on the storm's broker, from start() to stop(); figures() returns its counters."""
+    """A dashboard on the storm's broker, from start() to stop(). figures() returns its counters."""
 
     def __init__(self, folder: Path, broker: Mosquitto, nodes: list[str], seed: int) -> None:
         folder.mkdir()
@@ -46,23 +46,23 @@ class Watching:
         self._rng = random.Random(seed)
         self._port = free_port()
         self._next = 0.0
-        self._full_since = 0.0  # monotonic; 0: the disk is not full
+        self._full_since = 0.0  # monotonic seconds; 0: the disk is not full
         self.checks = self.unanswered = self.full_disks = self.full_disks_said = self.damaged = self.ends = 0
         self._well_at_end = self._written_at_end = False
 
     @staticmethod
     def missing() -> str:
-        """What this machine lacks for the dashboard, "" for nothing."""
+        """Return what this machine lacks for the dashboard, "" for nothing."""
         return "" if importlib.util.find_spec("nicegui") else "no nicegui: install the extra `dashboard`"
 
     def start(self) -> None:
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI looks for them
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # they change NiceGUI
         command = [
             sys.executable, "-m", "h2t2_tools", "dashboard", "--broker", self._broker.url, "--port", str(self._port),
             "--history", str(self._folder / "history.db"),
         ]  # fmt: skip
         with (self._folder / "log").open("wb") as log:
-            # without restore_signals SIGXFSZ stays ignored, as CPython has it: a full disk is then an error, not the end
+            # without restore_signals SIGXFSZ stays ignored, as CPython sets it: a full disk is an error, not the end
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, cwd=self._folder, env=plain, restore_signals=False, start_new_session=True
             )
@@ -75,7 +75,7 @@ class Watching:
             time.sleep(0.2)
 
     def damage(self) -> None:
-        """Retain invalid messages on the topics of devices that do not exist, and of the nodes."""
+        """Retain invalid messages on the topics of the nodes and of devices that do not exist."""
         state = json.dumps(STATE).encode()
         messages = {
             wire.topic("bad-overflow", "state"): json.dumps({**STATE, "samples": 2**63 - 1}).encode(),
@@ -92,19 +92,19 @@ class Watching:
             messages[wire.topic(f"bad-{n}", "state")] = bytes(damaged)
         for node in self._nodes:
             messages[wire.topic(node, "reply")] = self._rng.randbytes(20)
-            messages[wire.topic(node, "command")] = b'{"pause": 600}'  # a retained one is never carried out
+            messages[wire.topic(node, "command")] = b'{"pause": 600}'  # nodes ignore retained commands
         for topic, payload in messages.items():
             self._client.publish(topic, payload, 1, True)
         self.damaged += len(messages)
 
     def fill_disk(self) -> None:
-        """Limit every file of the dashboard to NO_ROOM bytes, until it reports a full disk."""
+        """Limit every file of the dashboard to NO_ROOM bytes until it reports a full disk."""
         self._limit(NO_ROOM)
         self._full_since = time.monotonic()
         self.full_disks += 1
 
     def look(self) -> None:
-        """Check its health every LOOK_S. Each time a device publishes something that the history must store."""
+        """Check its health every LOOK_S. Each time publish something that the history must store."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + LOOK_S
@@ -123,7 +123,7 @@ class Watching:
             self._full_since = 0.0
 
     def conclude(self) -> None:
-        """At the end: wait until it reports the full disk, if it has one; then it must be healthy again, and write."""
+        """Wait until it reports a full disk, if it has one. Then it must become healthy and write again."""
         while self._full_since:
             self.look()
             time.sleep(0.1)
@@ -146,7 +146,7 @@ class Watching:
         self._process.wait()
 
     def figures(self) -> dict[str, Any]:
-        """The counters that report.broken() checks."""
+        """Return the counters that report.broken() checks."""
         log = (self._folder / "log").read_text(errors="replace")
         return {
             "health checks": self.checks, "not answered": self.unanswered, "damaged messages": self.damaged,
@@ -156,13 +156,13 @@ class Watching:
         }  # fmt: skip
 
     def _limit(self, size: int) -> None:
-        """The size of its files; 0: as large as they like."""
+        """Limit the size of its files; 0: no limit."""
         if self._process.poll() is None:
             hard = resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE)[1]
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size or hard, hard))
 
     def _health(self) -> tuple[int, str]:
-        """(status, text) of its health check; status 0: no answer."""
+        """Return status and text of its health check; status 0: no answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/healthz", timeout=ANSWER_S) as answer:
                 return answer.status, answer.read().decode()
@@ -172,7 +172,7 @@ class Watching:
             return 0, ""
 
     def _last_line(self) -> float:
-        """When the newest line of its history's log was written, Unix seconds."""
+        """Return when its history wrote the newest line, in Unix seconds."""
         with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{self._folder}/history.db?mode=ro", uri=True)) as base:
             return float(base.execute("SELECT max(at) FROM log").fetchone()[0] or 0)
         return 0.0
