@@ -1,12 +1,12 @@
-# For `h2t2 chaos`: a millisecond clock that jumps. CPython and MicroPython; install() before anything else of h2t2 is imported.
+# For `h2t2 chaos`: a millisecond clock that jumps. CPython and MicroPython; call install() before other imports of h2t2.
 import h2t2.clock as clock
 
-EVERY_MS = 7000  # between two jumps
+EVERY_MS = 7000  # interval of jumps
 JUMP_MS = 600000  # forward, then back
 
 
 def install():
-    """From now on the runtime's clock jumps ten minutes forward and back again, a jump each 7 s."""
+    """Make the runtime's clock jump ten minutes forward and back again, once in 7 s."""
     true = clock.ticks_ms
     start = true()
 

@@ -1,4 +1,4 @@
-# For `h2t2 chaos`: a board's node (config.json) whose clock jumps, with an oracle beside it. Argument: samples a second.
+# For `h2t2 chaos`: a board's node (config.json) with a jumping clock and an oracle. Argument: samples a second.
 import json
 import sys
 
@@ -30,7 +30,7 @@ print(json.dumps({"start": {"boot": link.boot, "restored": restored, "taught": r
 try:
     running.run()
 except KeyboardInterrupt:
-    print()  # it may have come in the middle of a line
+    print()  # the signal may have interrupted a line
     running.end()
 link.close()
 print(json.dumps({"summary": summary(running)}))

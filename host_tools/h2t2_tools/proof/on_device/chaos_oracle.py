@@ -1,10 +1,10 @@
-# For `h2t2 chaos`: looks over a node's shoulder, inside its process, and prints what it sees as JSON lines of its own, so that
-# the account does not rest on the node's. CPython and MicroPython. Its clock is the true one, which does not jump.
+# For `h2t2 chaos`: an observer inside a node's process that prints JSON lines of its own, so that the account does not
+# depend on the node's. CPython and MicroPython. Its clock is the true one, which does not jump.
 import json
 import time
 
-SLOW_EACH, SLOW_S = 97, 0.1  # every so many calls the sensor takes so long, less than what a node leaves of its deadline
-RAISES_EACH = 131  # and every so many it fails
+SLOW_EACH, SLOW_S = 97, 0.1  # each 97th call of the sensor takes this long, less than the deadline allows
+RAISES_EACH = 131  # each 131st call fails
 
 if hasattr(time, "ticks_us"):
 
@@ -30,7 +30,7 @@ else:
 
 
 class Oracle:
-    """Of one service. rate: samples a second that its sensor is to give; number(tag): the sample a tag is of."""
+    """Observes one service. rate: samples a second of its sensor; number(tag): the sample of a tag."""
 
     def __init__(self, running, rate, number):
         self.node = running.node
@@ -38,8 +38,8 @@ class Oracle:
         self.number = number
         self.calls = self.raised = 0
         self.start = 0
-        self.want = -1  # the class of the policy for the sample at hand
-        self.due = {}  # sample -> when its slot was, microseconds of the true clock
+        self.want = -1  # the policy's class for the current sample
+        self.due = {}  # sample -> time of its slot, in microseconds of the true clock
         self.wants = {}
         self.tickets = {}  # ticket -> sample
         self.lessons = {}  # sample that is about to be decided -> its label
@@ -90,7 +90,7 @@ class Oracle:
         if taught:
             n = self.tickets.pop(ticket, -1)
             if n in self.due:
-                self.lessons[n] = label  # told with its decision, which comes next
+                self.lessons[n] = label  # printed with its decision, which comes next
             else:
                 say({"late": n, "label": label})
         return taught

@@ -1,8 +1,8 @@
-# Cuts the power at every flash operation of what the runtime and `h2t2 flash` write, on a file system of MicroPython's unix
-# port that lies on a block device in memory: flash as a board's, sectors of 4096 bytes that are erased, pages of 256 that are
-# programmed, each cut before it and in its middle. Before it stand SYSTEM (VfsLfs2 or VfsFat), ROUNDS, FINISH (the source of
-# finish.py), KEY (a modulus, hexadecimal), LDL (a bundle) and PACKAGES (signed, counters from 1, one a round). Prints, among
-# what the log prints, JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"}.
+# Cuts the power at every flash operation of the runtime and of `h2t2 flash`, on a file system of MicroPython's unix port on a
+# block device in memory. The device behaves as a board's flash: it erases sectors of 4096 bytes and programs pages of 256. Each
+# operation is cut before it and in its middle. The host defines SYSTEM (VfsLfs2 or VfsFat), ROUNDS, FINISH (the source of
+# finish.py), KEY (a modulus, hexadecimal), LDL (a bundle) and PACKAGES (signed, counters from 1, one a round). It prints
+# JSON lines {"what", "operations", "cuts", "older", "newer", "lost", "why"} among log lines.
 import json
 import os
 from binascii import crc32
@@ -23,7 +23,7 @@ ERASED = b"\xff" * SECTOR
 
 
 class Disk:
-    """A block device on flash. operations: [(offset, bytes as they are afterwards)] since `begin`, None: not recorded."""
+    """A block device on flash. operations: [(offset, bytes after the operation)]; None: not recorded."""
 
     def __init__(self, image=None):
         self.image = image or bytearray(b"\xff" * (SECTOR * COUNT))
@@ -34,7 +34,7 @@ class Disk:
         buffer[:] = self.image[start : start + len(buffer)]
 
     def writeblocks(self, n, buffer, offset=None):
-        if offset is None:  # whole sectors: erased first
+        if offset is None:  # writes of whole sectors erase them first
             for at in range(0, len(buffer), SECTOR):
                 self._program(n * SECTOR + at, ERASED)
             offset = 0
@@ -71,7 +71,7 @@ def unmounted():
 
 
 def cut_everywhere(name, before, write, after):
-    """before(): once; write(n): what is cut, on round n; after(n): "older", "newer" or why it is neither."""
+    """Cut write(n) in every round n, after before(). after(n) returns "older", "newer" or a reason why it is neither."""
     disk = Disk()
     SYSTEM.mkfs(disk)  # noqa: F821
     mounted(disk)
@@ -114,7 +114,7 @@ def cut_everywhere(name, before, write, after):
 
 
 def judged(image, after, n):
-    """What a board that starts with this flash finds."""
+    """Return what a board finds if it starts with this flash."""
     try:
         mounted(Disk(image))
     except OSError as error:
@@ -132,7 +132,7 @@ def blob(n):
 
 
 def saved_state(n):
-    """The snapshot of round n, or of the one before."""
+    """Return whether the snapshot of round n or of the one before exists."""
     snapshot = file_store("h2t2.state").load()
     for m, verdict in ((n, "newer"), (n - 1, "older")):
         if snapshot == blob(m + 1):
@@ -144,7 +144,7 @@ def first():
     file_store("h2t2.state").save(blob(0))
 
 
-# a log that keeps some lines, and the same when it begins a new file
+# a log line, in the current file or as the first of a new one
 def line(n):
     return f"what happened in round {n}: " + "x" * 100
 
@@ -154,7 +154,7 @@ def logged(n):
 
 
 def log_kept(n):
-    """Every line up to the one before this round's, in order: those of a file that was set aside twice are gone on purpose."""
+    """Check that every line up to the previous round's exists in order. The log drops a file that was set aside twice."""
     lines = []
     for name in ("h2t2.log.old", "h2t2.log"):
         if name in os.listdir():
@@ -176,7 +176,7 @@ def content(name, n):
 
 
 def flash_files(n):
-    """As `h2t2 flash` does it: the new files beside the old ones, the list of them, then finish.py."""
+    """Write as `h2t2 flash` does: the new files beside the old ones, their list, then finish.py."""
     for name in NAMES:
         with open(name + ".new", "wb") as file:
             file.write(content(name, n))
@@ -192,9 +192,9 @@ def version_minus_one():
 
 
 def complete_files(n):
-    """What a start finds: main.py completes what was cut off. All files are of one version then."""
+    """Complete an interrupted flash as main.py does. All files must then have one version."""
     if "flash.todo" in os.listdir():
-        with open("main.py", "rb"):  # it is what notices
+        with open("main.py", "rb"):  # main.py starts the completion, so it must exist
             exec(FINISH)  # noqa: F821
     versions = []
     for name in NAMES:
@@ -207,7 +207,7 @@ def complete_files(n):
     return "files of two versions"
 
 
-# an update from its first chunk to the end of its trial
+# an update, from its first chunk to the end of its trial
 CONFIG = {
     "ldl": "ldl.h2m", "snapshot": "state", "event": 1, "model_id": 1, "policy": "adaptive", "arguments": {"bits": 4},
     "update": {"key": KEY, "max_bytes": 1 << 16, "app": False},  # noqa: F821
@@ -215,7 +215,7 @@ CONFIG = {
 
 
 class Running:
-    """As much of a service as an update looks at: it has decided what a trial asks for."""
+    """The part of a service that an update reads. It has decided as many samples as a trial needs."""
 
     def __init__(self):
         self.node = self.sensing = self
@@ -226,7 +226,7 @@ class Running:
 
 
 def started():
-    """The updates of a node that starts; an exception where its model does not open, or fails its test."""
+    """Return the updates of a starting node. Raises if its model does not open, or fails its test."""
     updates = Updates(CONFIG, lambda line: None)
     loaded = updates.begin()
     ldl = open_ldl(loaded["ldl"], loaded["event"])

@@ -1,6 +1,6 @@
-# What single steps take on a board: T() gives ticks of its clock, MODELS stand before it. Beside FOLDER lie their bundles,
-# head.h2u, the first bytes of a signed package, and key.bin, the modulus. Prints "what repetitions ticks" lines; of a model a
-# line an operator, "model number ticks".
+# Measures single steps on a board. The host defines T(), ticks of the board's clock, and MODELS. FOLDER holds their bundles,
+# head.h2u, the first bytes of a signed package, and key.bin, the modulus. The script prints lines "what repetitions ticks", and
+# for each operator of a model "model number ticks".
 import gc
 from binascii import crc32
 from hashlib import sha256
@@ -12,7 +12,7 @@ from h2t2.ldl.open import open_ldl
 from h2t2.link import wire
 from h2t2.node import package, snapshot
 
-STEPS = 40  # of a policy: the clock wraps after 40 million instructions
+STEPS = 40  # of a policy; the clock wraps after 40 million instructions
 
 
 def since(start):
@@ -24,7 +24,7 @@ def empty(n):
 
 
 def took(name, run, repetitions):
-    """The ticks of so many calls of run(n), less those of a function that does nothing."""
+    """Print the ticks of several calls of run(n), minus those of an empty function."""
     ticks = []
     for each in (empty, run):
         gc.collect()

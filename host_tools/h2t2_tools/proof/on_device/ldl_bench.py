@@ -1,6 +1,6 @@
-# Times a bundle's inference on MicroPython: plain, and in machine code where the port has viper. BUNDLE and RUNS stand before.
-# Prints "kind microseconds CRC-32-of-the-outputs bytes-of-heap microseconds-of-each-step..." lines, times the best of the runs;
-# the heap is locked while an inference runs, so what it uses after loading is the most it uses.
+# Times a bundle's inference on MicroPython, in bytecode and, if the port has viper, in machine code. The host defines BUNDLE
+# and RUNS. The script prints lines "kind microseconds CRC-32-of-the-outputs bytes-of-heap microseconds-of-each-step...", with
+# the best times of the runs. The heap is locked during an inference, so the heap after loading is the peak.
 import gc
 from binascii import crc32
 from time import ticks_diff, ticks_us
@@ -18,7 +18,7 @@ def opened():
 
 
 def timed(kind, runs):
-    opened()  # loads the code of its operators
+    opened()  # loads the code of the operators
     if kind == "viper" and not steps.machine_code:
         return
     gc.collect()

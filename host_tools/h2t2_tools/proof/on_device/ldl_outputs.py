@@ -1,6 +1,6 @@
-# Runs bundles on a board: CRC-32 of the outputs, with and without machine code. FOLDER and MODELS stand before, MODELS: (name,
-# kinds, runs) of each. Prints "name kind crc bytes-of-heap" lines; kinds: viper, plain, streamed (weights stay in the file). At
-# the end "bytecode" and the operators that this board could not have in machine code.
+# Runs bundles on a board and prints the CRC-32 of their outputs. The host defines FOLDER and MODELS: (name, kinds, runs) each.
+# Lines: "name kind crc bytes-of-heap"; kinds: viper, plain, streamed (weights stay in the file). The last is "bytecode" and
+# the operators that this board could not run in machine code.
 import gc
 from binascii import crc32
 
@@ -11,10 +11,10 @@ from h2t2.ldl.open import open_ldl
 
 for name, kinds, runs in MODELS:  # noqa: F821
     for kind in kinds:
-        model = x = None  # of the one before: there is no room for two
+        model = x = None  # frees the previous model, because two do not fit
         gc.collect()
         steps.machine_code = kind != "plain"
-        model = open_ldl(FOLDER + name, 0, 4)  # noqa: F821  loads the code of its operators
+        model = open_ldl(FOLDER + name, 0, 4)  # noqa: F821  loads the code of the operators
         if kind != "plain" and not steps.machine_code:
             print("no viper")
         model = None

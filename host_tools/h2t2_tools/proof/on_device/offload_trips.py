@@ -1,5 +1,5 @@
-# Round trips of MqttLink with one offload in flight, for so many milliseconds: prints the microseconds of each, and of all.
-# It finds FOLDER, HOST, PORT, MODEL, SHAPE, MS, and a file of tensors.
+# Measures round trips of MqttLink with one offload in flight for MS milliseconds. Prints the microseconds of each and of all.
+# The host defines FOLDER, HOST, PORT, MODEL, SHAPE, MS, and writes a file of tensors.
 # ruff: noqa: F821, UP031
 from time import ticks_diff, ticks_us
 

@@ -1,5 +1,5 @@
-# Times the tree core, the adaptive policy and the dense matrix in plain lists, on MicroPython.
-# Prints "kind bits microseconds-a-step checksum".
+# Times the tree core, the adaptive policy and the dense matrix (plain lists) on MicroPython.
+# It prints lines "kind bits microseconds-a-step checksum".
 from time import ticks_diff, ticks_us
 
 from h2t2.core.adaptive import Adaptive
@@ -36,7 +36,7 @@ def step(policy, bins, rounds):
 
 
 def dense(bits, rounds):
-    """Algorithm 1 on the matrix of experts, floats, one list a row."""
+    """Time Algorithm 1 on the matrix of experts, in floats, with one list a row."""
     n = 1 << bits
     w = [[1.0] * n for _ in range(n)]
     rng = Rng(1)

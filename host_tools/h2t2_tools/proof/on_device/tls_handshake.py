@@ -1,6 +1,6 @@
-# One TLS handshake on a Pico without a network: its bytes go over the USB line in hexadecimal, "W" and what it sends, "R" and
-# how many bytes it would read, which the host then answers. Time and heap are the chip's own, without what the line takes.
-# It finds CERT, whether it shows a certificate, and DAY, (year, month, day), which its clock is set to.
+# Makes one TLS handshake on a Pico without a network. Its bytes go over the USB line in hexadecimal: "W" and the sent bytes;
+# "R" and the number of bytes to read, which the host answers. Time and heap are the chip's own, without those of the line. The
+# host defines CERT, whether the Pico shows a certificate, and DAY, (year, month, day), for its clock.
 # ruff: noqa: F821, UP031
 import gc
 import io
@@ -14,7 +14,7 @@ from h2t2.link import tls
 
 
 class Line(io.IOBase):
-    """What TLS writes to and reads from. `us`: computed in this call of TLS; `peak`: heap in use, the most at any of these."""
+    """The line under TLS. `us`: computing time in this call of TLS; `peak`: the most heap in use at any of these calls."""
 
     def __init__(self):
         self.us = self.peak = 0
@@ -41,7 +41,7 @@ class Line(io.IOBase):
 
     def readinto(self, buffer):
         self.enter()
-        if self.sent:  # the answer takes a while on its way, so that this call of TLS ends here
+        if self.sent:  # ends this call of TLS here, because the answer takes a while
             self.sent = False
             return self.leave(None)
         sys.stdout.write("R%d\n" % len(buffer))

@@ -1,6 +1,6 @@
-# What taking an update costs of the heap. Before it stand FOLDER (with ldl.h2m and new.h2u, a package for it), KEY (a modulus,
-# hexadecimal) and LEAVE: bytes in one piece that are free when it comes, 0: all. Prints "code state coming", bytes of each, or,
-# with LEAVE, "whole" where that was enough.
+# Measures the heap that an update takes. The host defines FOLDER (with ldl.h2m and a package new.h2u for it), KEY (a modulus,
+# hexadecimal) and LEAVE, the bytes in one piece that are free when it comes; 0: all. It prints "code state coming", bytes
+# of each, or with LEAVE "whole" if that was enough.
 import gc
 import json
 import os
@@ -20,7 +20,7 @@ def used():
 
 
 class Running:
-    """As much of a service as an update looks at."""
+    """The part of a service that an update reads."""
 
     def __init__(self):
         self.node = self.sensing = self
@@ -30,7 +30,7 @@ class Running:
 
 
 def bring(look):
-    """Every chunk; the most that look() gave after one."""
+    """Take every chunk. Return the largest value that look() returned after one."""
     with open("new.h2u", "rb") as file:
         size = file.seek(0, 2)
         file.seek(0)
@@ -49,7 +49,7 @@ def bring(look):
 
 
 def filled(leave):
-    """A heap with nothing free but so many bytes in one piece."""
+    """Fill the heap except for `leave` bytes in one piece."""
     hole = bytearray(leave)
     blocks = None
     size = 4096
@@ -67,7 +67,7 @@ def filled(leave):
 
 
 os.chdir(FOLDER)  # noqa: F821
-running, loaded_modules = Running(), (Limit, Node, file_store)  # a node has them anyway
+running, loaded_modules = Running(), (Limit, Node, file_store)  # a node has loaded these anyway
 empty = used()
 from h2t2.node import package  # noqa: E402
 from h2t2.node.update import Updates  # noqa: E402
