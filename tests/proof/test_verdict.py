@@ -71,7 +71,7 @@ def test_labels_of_a_project(tmp_path):
     assert made.labels == pair.y.tolist()[: len(made.labels)] and len(made.labels) == 228
     assert project.LABELS not in made.contents.own
     (tmp_path / "mine" / project.LABELS).write_text("1\nyes\n")
-    with pytest.raises(UserError, match=r"labels.csv, line 2: 'yes' is no class"):
+    with pytest.raises(UserError, match=r"labels.csv, line 2: 'yes' is not a class"):
         project.load(tmp_path / "mine")
 
 
@@ -104,4 +104,4 @@ def test_the_heap_of_another_board_is_an_option(mine, capsys):
     assert main(["run", str(mine), "--heap", "any"]) == 0
     capsys.readouterr()
     assert main(["run", str(mine), "--heap", "esp32", "--fresh"]) == 1
-    assert "starts again and again: h2t2: MemoryError: memory allocation failed" in capsys.readouterr().err
+    assert "restarts again and again: h2t2: MemoryError: memory allocation failed" in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""What shows that it works: demo, validation, benchmarks, chaos, hardware in the loop."""
+"""Evidence that the system works: demo, validation, benchmarks, chaos, hardware in the loop."""

@@ -1,4 +1,4 @@
-"""Child processes of a run. They end when the run ends, however it ends."""
+"""Child processes of a run. They end with the run, however it ends."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..fleet.rdl.pool import READY
 
 @contextmanager
 def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -> Iterator[subprocess.Popen[str]]:
-    """A Python process that ends with the context, or with this process, however they end.
+    """Run a Python process that ends with the context or with this process, however they end.
 
     Args:
-        arguments: the words of its command line, for the `h2t2` command without `h2t2`.
-        module: what it runs.
-        streams: as subprocess.Popen takes them.
+        arguments: The words of its command line; for the `h2t2` command without `h2t2`.
+        module: The module that it runs.
+        streams: Options of subprocess.Popen.
     """
     command = [sys.executable, "-m", module, *arguments]
-    # its own session: Ctrl-C reaches this process alone, which then ends its children in order
+    # its own session: Ctrl-C reaches only this process, which then ends its children in order
     process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.child_environment(), **streams)
     try:
         yield process
@@ -41,12 +41,12 @@ def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -
 
 
 def remaining_output(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
-    """What a process still writes to stdout and stderr, after some of its lines were read; "" where it has no such pipe.
+    """Return the remaining output of a process after some of its lines were read; "" for a stream without a pipe.
 
-    `communicate` would read past the buffers of the pipes, and lose what `readline` had already taken into them.
+    `communicate` would read from the pipes themselves and lose what `readline` has already buffered.
 
     Raises:
-        subprocess.TimeoutExpired: the process does not end within `seconds`. It is killed.
+        subprocess.TimeoutExpired: The process did not end within `seconds`; it was killed.
     """
     with ThreadPoolExecutor(2) as readers:
         outputs = [readers.submit(pipe.read) if pipe else None for pipe in (process.stdout, process.stderr)]
@@ -76,7 +76,7 @@ def _wait_ready(process: subprocess.Popen[str], words: str) -> None:
 
 @contextmanager
 def ready(arguments: list[str], words: str, *, module: str = "h2t2_tools") -> Iterator[subprocess.Popen[str]]:
-    """As child(), once the process has written a line with these words to stderr."""
+    """As child(), after the process has written a line with these words to stderr."""
     with child(arguments, module=module, stderr=subprocess.PIPE) as process:
         _wait_ready(process, words)
         yield process
@@ -84,6 +84,6 @@ def ready(arguments: list[str], words: str, *, module: str = "h2t2_tools") -> It
 
 @contextmanager
 def serving(arguments: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """`h2t2 rdl` with these arguments, ready to answer. With `--workers` the process is the parent of its workers."""
+    """Run `h2t2 rdl` until it can answer. With `--workers` the process is the parent of its workers."""
     with ready(["rdl", *arguments], READY) as worker:
         yield worker

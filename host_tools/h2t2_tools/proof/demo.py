@@ -1,4 +1,4 @@
-"""`h2t2 demo`: a broker, an RDL worker and a node on this machine decide real samples; the report states what they cost."""
+"""`h2t2 demo`: a broker, an RDL worker and a node on this machine decide real samples. The report shows the costs."""
 
 from __future__ import annotations
 
@@ -32,17 +32,26 @@ from .children import child, serving
 
 Progress = Callable[[int, str], None]
 
-# policy -> its name in tables and pictures, the policy that is replayed on its samples, and the name of that one
+# policy -> its name in tables and pictures, the policy that is replayed on its samples, and the name of that policy
 LINES = {"adaptive": ("adaptive", "h2t2", "Algorithm 1, replayed"), "h2t2": ("H2T2", "adaptive", "adaptive, replayed")}
 COLUMNS = ["n", "sample", "bin", "score", "decision", "source", "rdl_label", "true_label", "cost", "ms"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A node's decisions of test samples, in their order, and what they are judged by.
+    """A node's decisions on test samples, in order, and the data that evaluate them.
 
-    numbers: of the policy, as units.policy takes them. lines: of the node; summary: its last one. remote, truth: (T,) the RDL's
-    label and the true one of each sample. scores: (T,) of the event, of many classes the largest.
+    Attributes:
+        pair: The pair of models.
+        policy: Name of the policy.
+        numbers: Options of the policy, as units.policy takes them.
+        lines: Output of the node, a row for each decision.
+        summary: The node's last line.
+        remote: (T,) labels of the RDL.
+        truth: (T,) true labels.
+        scores: (T,) scores of the event; for many classes the largest score.
+        stream: The samples for the simulator.
+        costs: Costs of offloads and errors.
     """
 
     pair: pairs.Pair
@@ -75,14 +84,14 @@ def demonstrate(
     """Run the demo; write decisions.csv and two pictures into a folder.
 
     Args:
-        pair: whose test samples are decided.
-        policy: its name.
-        numbers: of the policy, as units.policy takes them.
-        samples: how many.
-        broker_kind: amqtt, mosquitto, or the URL of a broker that runs.
-        in_flight: offloads that wait for their labels, at most.
-        out: the folder.
-        progress: is called with the number of decided samples, and with what they cost so far.
+        pair: The pair; the node decides its test samples.
+        policy: Name of the policy.
+        numbers: Options of the policy, as units.policy takes them.
+        samples: Number of samples.
+        broker_kind: amqtt, mosquitto, or the URL of a running broker.
+        in_flight: Most offloads that wait for their labels.
+        out: The folder.
+        progress: Called with the number of decided samples and the text of their cost so far.
 
     Returns:
         The report that docs/json.md describes.
@@ -106,7 +115,7 @@ def demonstrate(
 
 
 def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) -> list[str]:
-    """The options of the node for the numbers of its policy; tables go through files in `out`."""
+    """Return the node's options for the numbers of its policy. Tables go through files in `out`."""
     out.mkdir(parents=True, exist_ok=True)
     accepted = policies.option_names(policy, pair.info.classes > 2)
     options = []
@@ -127,7 +136,7 @@ def _options(pair: pairs.Pair, policy: str, numbers: dict[str, Any], out: Path) 
 def _follow(
     node: subprocess.Popen[str], remote: np.ndarray, samples: int, numbers: dict[str, Any], progress: Progress
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Read the node's decisions as they come, showing progress; (decisions, summary). remote: as labels() gives it."""
+    """Read the node's decisions as they come and show progress. Return the decisions and the summary."""
     lines: list[dict[str, Any]] = []
     summary: dict[str, Any] = {}
     cost, offloaded, thresholds = 0.0, 0, ""
@@ -152,25 +161,25 @@ def _follow(
 
 
 def labels(pair: pairs.Pair) -> np.ndarray:
-    """The RDL's label of every test sample, (n,): what costs are measured against."""
+    """Return the RDL's label of every test sample, (n,). Costs are measured against these labels."""
     return models.labels(models.answers(pair))
 
 
 def costs_of(numbers: dict[str, Any]) -> Costs:
-    """What offloads and mistakes cost, of two classes or of many."""
+    """Return the costs of offloads and errors, for two classes or many."""
     if numbers.get("costs"):
         return Costs.of(numbers["beta"], numbers["costs"])
     return Costs.binary(numbers["beta"], numbers["delta_fp"], numbers["delta_fn"])
 
 
 def price(line: dict[str, Any], remote: int, costs: Costs) -> float:
-    """What a decision cost: beta if it was offloaded (answered or not), and that of a wrong local or fallback class."""
+    """Return the cost of a decision: beta for an offload, answered or not, and the cost of a wrong local or fallback class."""
     cost = costs.beta if line["source"] != "local" else 0.0
     return cost if line["source"] == "remote" else cost + costs.matrix[remote][line["decision"]]
 
 
 def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray:
-    """(T,) what that policy does on the same samples, each label at once, -1 for an offload. H2T2: as the paper has it."""
+    """Return a policy's actions on the same samples, (T,), -1 for an offload. Labels arrive at once. H2T2 is the paper's."""
     epsilon = optimal_rates(numbers["bits"], len(stream), max(1e-3, numbers["beta"]))[0]
     learner = policies.make(policy, {**numbers, **policies.PAPER, "epsilon": epsilon})
     actions = np.zeros(len(stream), np.int64)
@@ -182,7 +191,7 @@ def replayed(policy: str, numbers: dict[str, Any], stream: Stream) -> np.ndarray
 
 
 def replayed_classes(numbers: dict[str, Any], stream: Stream, costs: Costs) -> dict[str, np.ndarray]:
-    """(T,) actions of the lab's policies for many classes on the same samples, by name, each label at once; -1: an offload."""
+    """Return the actions of the lab's policies for many classes, by name, (T,) each, with -1 for an offload."""
     from ..lab.simulation.policies.calibrated import Calibrated
     from ..lab.simulation.policies.pairwise import Pairwise
 
@@ -200,7 +209,7 @@ def _judged(
     summary: dict[str, Any],
     remote: np.ndarray,
 ) -> Run:
-    """The run of a node, its local model's scores computed again. remote: as labels() returns it."""
+    """Return the run of a node. It computes the local model's scores again. remote: as labels() returns it."""
     index = np.array([line["sample"] for line in lines])
     ldl = open_local(pair.ldl, pair.info.event_output("ldl"))
     outputs = np.array([ldl.scores(ldl.quantise(pair.model_input(x, "ldl"))) for x in pair.x])[index]
@@ -214,7 +223,7 @@ def _judged(
 
 
 def _compared_actions(run: Run) -> dict[str, np.ndarray]:
-    """(T,) actions by policy, the node's first: its class for each sample, -1 for an offload."""
+    """Return the actions of each policy, (T,) each, with -1 for an offload. The node's come first."""
     own = np.array([-1 if line["source"] == "remote" else line["decision"] for line in run.lines])
     label, other_policy, other_label = LINES[run.policy]
     stream, costs = run.stream, run.costs
@@ -230,7 +239,7 @@ def _compared_actions(run: Run) -> dict[str, np.ndarray]:
 
 
 def _report(run: Run, out: Path) -> dict[str, Any]:
-    """Compare the policies, write the files, and report."""
+    """Compare the policies, write the files, and return the report."""
     label, lines, summary = LINES[run.policy][0], run.lines, run.summary
     rows, per_sample = {}, {}
     for name, actions in _compared_actions(run).items():
@@ -262,7 +271,7 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
 
 
 def _draw(run: Run, out: Path, per_sample: dict[str, np.ndarray], best: tuple[int, int] | None) -> None:
-    """Two pictures: the running cost of every policy, and what the node's policy has learned."""
+    """Draw two pictures: the running cost of every policy, and what the node's policy has learned."""
     from ..common import plots
 
     name, label, summary, count = run.pair.info.name, LINES[run.policy][0], run.summary, len(run.lines)
@@ -290,7 +299,7 @@ def _write_csv(path: Path, run: Run) -> None:
 
 
 def tables(report: dict[str, Any]) -> Report:
-    """The report as a table and lines for people."""
+    """Return the report as a table and lines for people."""
     numbers = report["numbers"]
     many_classes = report["classes"] > 2
     costs = (

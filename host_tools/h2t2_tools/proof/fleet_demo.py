@@ -23,12 +23,12 @@ from .children import child, serving
 from .proxy import Faults, Proxy
 
 EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
-WELL = "100ms"  # between two samples of any other
-ENDLESS = 1_000_000  # samples: they go on until they are ended
-CUT_S = 10.0  # online for so long, the node 'cut-off' loses its link
+WELL = "100ms"  # interval between samples of all other nodes
+ENDLESS = 1_000_000  # samples; the demo ends the nodes before
+CUT_S = 10.0  # the node 'cut-off' loses its link after being online for this time
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
-FACTOR = 10  # as if millimetres were taken for centimetres
-APP = """# measures in another unit than the models were trained with
+FACTOR = 10  # as if the app read millimetres instead of centimetres
+APP = """# measures in another unit than that of the training data
 lines = []
 n = 0
 
@@ -55,26 +55,26 @@ def demonstrate(
     """Run a fleet.
 
     Args:
-        pair: two classes.
-        nodes: how many, 4 at least: three in trouble, and one that is well.
-        kind: of the broker, as broker.running() takes it.
-        page: port of a dashboard, 0 for none.
-        seconds: until the end, 0: until Ctrl-C.
-        say: called with a sentence for each thing that happens.
+        pair: A pair of two classes.
+        nodes: Number of nodes, at least 4: three in trouble and a healthy one.
+        kind: Broker, as broker.running() takes it.
+        page: Port of a dashboard; 0: no dashboard.
+        seconds: Duration; 0: until Ctrl-C.
+        say: Called with a sentence for each event.
 
     Returns:
-        The report of `h2t2 fleet --json` at the end; and `alarms_s`, after how many seconds each of the three raised its alarm.
+        The report of `h2t2 fleet --json` at the end, and `alarms_s`: the seconds until each of the three raised its alarm.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="h2t2-fleet-")))
         if kind == "amqtt" and broker.mosquitto():
-            kind = "mosquitto"  # the one in this process is slow
+            kind = "mosquitto"  # amqtt in this process is slow
         url = stack.enter_context(broker.running(kind))
         host, port = broker.parse(url)
         stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
         if page:
             _open_page(stack, url, page, folder, say)
-        links = [Proxy(host, port, Faults())]  # of the one that loses it
+        links = [Proxy(host, port, Faults())]  # link of the node that loses it
         stack.callback(_end, links)
         cut_off = f"mqtt://127.0.0.1:{links[0].port}"
         began = time.monotonic()
@@ -90,7 +90,7 @@ def demonstrate(
         stack.callback(_stop, running)
         say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
         alarms: dict[str, float] = {}
-        online: float | None = None  # since when the node 'cut-off' has been online
+        online: float | None = None  # when the node 'cut-off' came online
         try:
             while not seconds or time.monotonic() < began + seconds:
                 time.sleep(0.5)
@@ -117,13 +117,13 @@ def _end(links: list[Proxy]) -> None:
 
 
 def _stop(running: list[subprocess.Popen[str]]) -> None:
-    """End the nodes all at once, because each needs some time."""
+    """End all nodes at once, because each needs some time."""
     for process in running:
         process.terminate()
 
 
 def _note(follower: Follower, alarms: dict[str, float], began: float, say: Callable[[str], None]) -> None:
-    """Record the nodes in trouble whose alarm is raised by now."""
+    """Record the nodes in trouble whose alarm has been raised."""
     unix_s = time.time()
     with follower.fleet() as fleet:
         devices = {name: report.of_device(fleet.devices[name], unix_s) for name in EXPECTED if name in fleet.devices}
@@ -139,7 +139,7 @@ def _names(nodes: int) -> list[str]:
 
 
 def _own(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
-    """The options that make a node what its name says."""
+    """Return the options that cause a node's trouble."""
     if name == "changed":
         order = _drifting(pair)
         (folder / "order.txt").write_text("\n".join(map(str, order)) + "\n")
@@ -153,7 +153,7 @@ def _own(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
 
 
 def _drifting(pair: pairs.Pair) -> list[int]:
-    """Random samples until the follower knows what is usual, then events only."""
+    """Return random samples until the follower knows what is usual, then events only."""
     rng = np.random.default_rng(1)
     usual = rng.integers(0, len(pair.y), USUAL + SPAN)
     events = np.flatnonzero(np.asarray(pair.y) == 1)

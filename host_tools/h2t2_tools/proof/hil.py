@@ -19,7 +19,15 @@ from ..common.toml_file import parse_entries
 def run_tests(
     folder: Path, boards: list[str], port: str | None, extra: list[str], out: Path
 ) -> tuple[int, list[dict[str, Any]]]:
-    """(pytest's exit status, a row for each test). folder: hil/ of a source tree; out: for hil.jsonl and hil.html."""
+    """Run the HIL tests. Return pytest's exit status and a row for each test.
+
+    Args:
+        folder: hil/ of a source tree.
+        boards: Names of boards.
+        port: Serial port of a real board, or None.
+        extra: Further options of pytest.
+        out: Folder for hil.jsonl and hil.html.
+    """
     if not (folder / "boards.toml").is_file():
         raise UserError(f"{folder}: no boards.toml; run this in a source tree, or name its hil folder with --hil")
     out.mkdir(parents=True, exist_ok=True)
@@ -31,13 +39,13 @@ def run_tests(
     result = subprocess.run([*command, *extra], stdout=sys.stderr, env=dict(os.environ))
     rows = [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
     if result.returncode > 1 or not rows:
-        raise UserError("pytest ran no test; see its words above")
+        raise UserError("pytest ran no test; its output above shows why")
     (out / "hil.html").write_text(page(rows))
     return result.returncode, rows
 
 
 def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) -> None:
-    """Fetch or build the missing emulators of these boards. Tests report those that this machine cannot have."""
+    """Fetch or build the missing emulators of these boards. The tests report those that this machine cannot run."""
     try:
         path = folder / "boards.toml"
         entries = parse_entries(path.read_bytes(), path)["board"]
@@ -49,7 +57,7 @@ def prepare(folder: Path, boards: list[str], progress: Callable[[str], None]) ->
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each board: {"board", "firmware", "emulated", "passed", "failed", "skipped", "seconds"}."""
+    """Return a row for each board: {"board", "firmware", "emulated", "passed", "failed", "skipped", "seconds"}."""
     summaries = []
     for board in dict.fromkeys(row["board"] for row in rows):
         mine = [row for row in rows if row["board"] == board]
@@ -67,7 +75,7 @@ td,th{border:1px solid #ccc;padding:.3em .7em;text-align:left}.passed{background
 
 
 def page(rows: list[dict[str, Any]]) -> str:
-    """The report as one HTML page without scripts."""
+    """Return the report as an HTML page without scripts."""
 
     def cell(value: Any) -> str:
         return f"<td>{html.escape(str(value))}</td>"

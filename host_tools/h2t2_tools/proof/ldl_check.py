@@ -1,4 +1,4 @@
-"""`h2t2 ldl-check`: the integer interpreter against TFLite's reference kernels, byte for byte, layer by layer."""
+"""`h2t2 ldl-check`: compares the integer interpreter with TFLite's reference kernels, byte for byte, layer by layer."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def compare(
     """Compare the integer interpreter with the oracle on some samples.
 
     Args:
-        path: a full-int8 .tflite.
-        inputs: (n, ...) int8 for the model's own input; None: one of the lowest value, one of the highest, random ones. A
-            sample fills the whole input, whatever its batch. A model that keeps state sees a sequence.
-        samples: how many, where `inputs` is None.
-        seed: of the random ones.
-        layers: compare the output of every step, not only the last.
-        progress: called with the number of samples compared, and of all.
+        path: A full-int8 .tflite.
+        inputs: (n, ...) int8 for the model's own input; None: the lowest values, the highest values, then random ones. A sample
+            fills the whole input, whatever its batch. A model with state sees a sequence.
+        samples: Number of samples if `inputs` is None.
+        seed: Seed of the random ones.
+        layers: Compare the output of every step, not only the last.
+        progress: Called with the number of compared samples and of all.
 
     Returns:
         {"samples", "bytes", "differ", "first", "bins", "oracle", ...}. differ: bytes that differ from the oracle's; first: the
-        first step that differs; bins: samples whose 4-bit bin changes with the optimised kernels of a Pi.
+        first differing step; bins: samples whose 4-bit bin changes with the optimised kernels of a Pi.
 
     Raises:
-        UserError: no board or no interpreter runs the model, or the samples have another size.
+        UserError: No board or no interpreter runs the model, or the samples have another size.
     """
     model_graph = load(path)
     board_plan = plan(model_graph)
@@ -64,7 +64,7 @@ def compare(
                 compared.append(_unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[step.tensor]))
                 if compared[-1][0] and first is None:
                     first = f"sample {n}, step {number} ({step.kernel}, tensor {graph.tensors[step.tensor].name})"
-        if not steps:  # or it has none: a RESHAPE alone is no step
+        if not steps:  # a RESHAPE alone has no step
             compared.append(_unlike(interpreter, model.arena, board_plan.offsets, graph.tensors[graph.outputs[0]]))
         bins += model.bin(model.arena[model.output + event] - 128) != optimised.bin(optimised.run(x))
         progress(n + 1, len(samples_in))
@@ -83,20 +83,20 @@ def compare(
 
 
 def _judged(model_graph: Graph, board_plan: Plan) -> dict[int, Step]:
-    """The steps that complete a tensor, by number: the last one of a CONCATENATION. Variables are no tensors."""
+    """Return the steps that complete a tensor, by number: the last one of a CONCATENATION. Variables do not count."""
     last = {step.tensor: number for number, step in enumerate(board_plan.steps)}
     computed = {n for operator in model_graph.operators for n in operator.outputs}
     return {number: board_plan.steps[number] for n, number in last.items() if n in computed and n not in board_plan.states}
 
 
 def _samples(inputs: np.ndarray | None, samples: int, seed: int, size: int, path: Path) -> np.ndarray:
-    """(n, size) int8."""
+    """Return the input samples, (n, size) int8."""
     if inputs is not None:
         if len(inputs) == 0 or inputs.size != len(inputs) * size:
             raise UserError(f"inputs of the shape {inputs.shape}: {path} takes {size} numbers a sample")
         return inputs.reshape(-1, size)
     random_inputs = np.random.default_rng(seed).integers(-128, 128, (samples, size)).astype(np.int8)
-    for n, extreme in zip(range(samples - 1), (-128, 127)):  # the least, the greatest; at least one is random
+    for n, extreme in zip(range(samples - 1), (-128, 127)):  # at least one sample stays random
         random_inputs[n] = extreme
     return random_inputs
 
@@ -111,14 +111,14 @@ def _ask(interpreter: Any, model_graph: Graph, graph: Graph, x: np.ndarray, path
         tensor = (x.astype(np.int16) + 128).astype(np.uint8)
     try:
         interpreter.set_tensor(model_graph.inputs[0], tensor.reshape(end.shape))
-        interpreter.reset_all_variables()  # an LSTM's state: each sample by itself, as a board has it. Others are kept
+        interpreter.reset_all_variables()  # clears an LSTM's state, as a board does before a sample; other variables stay
         interpreter.invoke()
     except (RuntimeError, ValueError) as error:
         raise UserError(f"{path}: {oracle.name()} fails on a sample: {str(error).splitlines()[0]}") from None
 
 
 def _on_a_pi(path: Path, model_graph: Graph, event: int) -> TFLiteModel:
-    """The model with the optimised kernels; its ends become those of a board."""
+    """Open the model with the optimised kernels. Its ends become those of a board."""
     short_graph = trimmed(model_graph)
     if len(short_graph.operators) == len(model_graph.operators):
         return TFLiteModel(str(path), event, "optimised")
@@ -129,7 +129,7 @@ def _on_a_pi(path: Path, model_graph: Graph, event: int) -> TFLiteModel:
 
 
 def _unlike(interpreter: Any, arena: bytearray, offsets: dict[int, int], tensor: Any) -> tuple[int, int]:
-    """(bytes that differ from the oracle's, bytes in all) of a tensor that was just written."""
+    """Compare a tensor that was just written. Return how many of its bytes differ, and its size."""
     at = offsets[tensor.index]
     mine = np.frombuffer(bytes(arena[at : at + tensor.size]), np.uint8).astype(np.int16) - 128
     theirs = interpreter.get_tensor(tensor.index).ravel()

@@ -1,4 +1,4 @@
-"""Known small networks as int8 .tflite with random weights, for benchmarks; and what builds a model operator by operator."""
+"""Builds small networks as int8 .tflite with random weights: known ones for benchmarks, and others operator by operator."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NONE, RELU, RELU6 = 0, 1, 3
 SAME, VALID = 0, 1
 
 
-Output = TypeVar("Output", int, tuple[int, ...])  # of an operator: a tensor's index, or several
+Output = TypeVar("Output", int, tuple[int, ...])  # index of an operator's output tensor, or several
 
 
 class Builder:
-    """A model that grows operator by operator; a method takes and gives a tensor's index."""
+    """A model that grows operator by operator. Methods take and return indices of tensors."""
 
     def __init__(self, seed: int, shape: Any) -> None:
         self.rng = np.random.default_rng(seed)
@@ -30,7 +30,7 @@ class Builder:
         self.first = self.tensor((1, *shape), self.rng.uniform(0.005, 0.1), int(self.rng.integers(-128, 128)))
 
     def tensor(self, shape: Any, scale: Any = None, zero: int = 0, data: Any = None, dtype: str = "int8", axis: int = 0) -> int:
-        """Append one; scale: a number or one a channel."""
+        """Append a tensor. scale: one number, or one for each channel."""
         n = len(self.tensors)
         scales = np.zeros(0) if scale is None else np.atleast_1d(np.asarray(scale, np.float32))
         zeros = np.zeros(len(scales), np.int64) + zero
@@ -51,11 +51,11 @@ class Builder:
         return float(self.tensors[n].scale[0])
 
     def weighted(self, name: str, x: int, w_shape: Any, axis: int, taps: int, shape_out: Any, **options: Any) -> int:
-        """An operator with weights; taps: products a sum has. The output's scale lets most sums fit."""
+        """Append an operator with weights. taps: products in a sum. The output's scale lets most sums fit."""
         rng = self.rng
         channels = w_shape[axis]
         each = rng.uniform(0.5, 1.5, channels if rng.random() < 0.6 else 1)
-        each *= rng.uniform(0.5, 4) / (self.scale(x) * 74 * 74 * np.sqrt(taps))  # real outputs of a few units: a head's logits
+        each *= rng.uniform(0.5, 4) / (self.scale(x) * 74 * 74 * np.sqrt(taps))  # real outputs of a few units, like logits
         data = rng.integers(-127, 128, w_shape).astype(np.int8)
         w = self.tensor(w_shape, each, 0, data, axis=axis)
         spread = self.scale(x) * float(each.mean()) * 74 * 74 * np.sqrt(taps)
@@ -75,7 +75,7 @@ class Builder:
         self, x: int, depthwise: bool = False, *, kernel: Any = None, stride: Any = None, channels: int | None = None,
         fused: int | None = None, padding: int | None = None, dilation: Any = None,
     ) -> int:  # fmt: skip
-        """Whatever is None is drawn."""
+        """Append a convolution. It draws every option that is None."""
         rng = self.rng
         batch, height, width, depth = self.shape(x)
         kernel = kernel or tuple(int(k) for k in rng.integers(1, 5, 2))
@@ -101,7 +101,7 @@ class Builder:
         return self.weighted(name, x, shape, axis, taps, (batch, *output_size, channels), **options)
 
     def dense(self, x: int, outputs: int, fused: int = NONE) -> int:
-        """Of a vector, or of every step of a sequence."""
+        """Append a dense layer over a vector, or over every step of a sequence."""
         *before, n = self.shape(x)
         keep = {"keep_num_dims": 1} if len(before) > 1 else {}
         return self.weighted("FULLY_CONNECTED", x, (outputs, n), 0, n, (*before, outputs), fused=fused, **keep)

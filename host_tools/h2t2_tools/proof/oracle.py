@@ -1,4 +1,4 @@
-"""TFLite's reference kernels, the oracle of the integer interpreter; corrected where they are wrong."""
+"""TFLite's reference kernels, corrected where they are wrong: the oracle of the integer interpreter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..model.tflite_write import write
 
 
 def name() -> str:
-    """The library whose reference kernels are the oracle on this machine."""
+    """Return the library whose reference kernels are the oracle on this machine."""
     return str(Interpreter.__module__).split(".")[0]
 
 
@@ -27,12 +27,12 @@ def interpreter(path: Path, judged: list[int]) -> Any:
     """Open the oracle on a model.
 
     Args:
-        path: the .tflite.
-        judged: tensors to read after an inference. They become outputs of the model, because the memory of any other tensor may
-            be overwritten (ADD, SOFTMAX and others work in place, also behind a RESHAPE).
+        path: The .tflite.
+        judged: Tensors to read after an inference. They become outputs of the model, because operators may overwrite the memory
+            of other tensors (ADD, SOFTMAX and others work in place, also behind a RESHAPE).
 
     Raises:
-        UserError: the library cannot open the file, or it holds decision trees.
+        UserError: The library cannot open the file, or it holds decision trees.
     """
     graph = load(path)
     if TREES in {operator.name for operator in graph.operators}:
@@ -49,17 +49,18 @@ def interpreter(path: Path, judged: list[int]) -> Any:
 
 
 def stepwise(graph: Graph) -> Graph:
-    """The graph with what the reference kernels compute otherwise written as what they compute alike, or rightly.
+    """Rewrite operators whose reference kernels are wrong, or differ between versions, as equivalent ones.
 
-    LiteRT's FULLY_CONNECTED rounds once, where tflite-runtime 2.14 and boards round twice: it becomes a CONV_2D of one pixel,
-    which rounds twice everywhere. Its multiplier is the same double: the product of both scales in float32 is given as the
-    input's scale, the weights' is 1.
+    LiteRT's FULLY_CONNECTED rounds once, but tflite-runtime 2.14 and boards round twice. It becomes a CONV_2D of one pixel,
+    which rounds twice everywhere. To keep its multiplier the same double, the input's scale becomes the float32 product of both
+    scales, and the weights' scale becomes 1.
 
-    A FULLY_CONNECTED over a sequence whose weights have a scale a channel (2.14 computes the first step only, and of a sequence
-    of one step the first number; NumPy and the optimised kernels compute them all) becomes a CONV_2D of one pixel over a
-    picture of one row: the same multipliers, the same rounding. A SUM (2.14 and LiteRT 2 add up in int8, which runs over; the
-    optimised kernels do not) becomes a DEPTHWISE_CONV_2D by ones; the optimised kernels multiply in float32, and may round to
-    the other side of a half.
+    A FULLY_CONNECTED over a sequence whose weights have a scale for each channel becomes a CONV_2D of one pixel over a picture
+    of one row, with the same multipliers and rounding. (Version 2.14 computes only the first step, and of a sequence of one
+    step only the first number; NumPy and the optimised kernels compute all of them.)
+
+    A SUM becomes a DEPTHWISE_CONV_2D by ones, because 2.14 and LiteRT 2 add up in int8, which overflows. The optimised kernels
+    do not overflow, but multiply in float32 and may round a half to the other side.
     """
     rewritten = _Rewritten(list(graph.tensors), [])
     for operator in graph.operators:
@@ -90,7 +91,7 @@ class _Rewritten:
     def add_convolution(
         self, name: str, ends: tuple[Tensor, Tensor], shapes: Any, weights: tuple[int, int], **options: int
     ) -> None:
-        """x as a picture of shapes[0], convolved to one of shapes[1], as y. weights: filters and bias."""
+        """Append x as a picture of shapes[0], convolved to one of shapes[1], as y. weights: filters and bias."""
         x, y = ends
         as_picture, as_y = (self.constant(np.array(s, np.int32), np.zeros(0)) for s in (shapes[0], y.shape))
         picture, convolved_picture = self.add(x, shape=shapes[0]), self.add(y, shape=shapes[1])
@@ -119,7 +120,7 @@ def _dense(rewritten: _Rewritten, graph: Graph, operator: Operator) -> None:
     data = w.data.reshape(outputs, 1, 1, inputs)
     filters = rewritten.add(w, shape=data.shape, data=data, axis=0, scale=scale)
     bias = operator.inputs[2] if len(operator.inputs) > 2 else -1
-    values = np.zeros(outputs, np.int32) if bias < 0 else graph.tensors[bias].data  # which a convolution must have
+    values = np.zeros(outputs, np.int32) if bias < 0 else graph.tensors[bias].data  # a convolution must have a bias
     assert values is not None
     sums = rewritten.constant(values, picture.scale[0] * scale)
     shapes = (1, 1, rows, inputs), (1, 1, rows, outputs)

@@ -1,4 +1,4 @@
-"""`h2t2 proxy`: a bad link between MQTT clients and a broker, which drops, doubles, delays, corrupts and stalls packets."""
+"""`h2t2 proxy`: a bad link between MQTT clients and a broker. It drops, doubles, delays, corrupts and stalls packets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ PUBLISH = 3
 
 @dataclass(kw_only=True)
 class Faults:
-    """What a proxy does to PUBLISH packets, and how many it did it to. The faults may change while the proxy runs.
+    """The faults of a proxy, and how many PUBLISH packets each has hit. They may change while the proxy runs.
 
-    drop, double, corrupt, late: the chance of each packet, 0 to 1. delay_ms: (shortest, longest), which also reorders packets;
-    a late one takes up to late_ms more. stall: nothing passes in either direction.
+    Attributes:
+        drop, double, corrupt, late: Probability for each packet, 0 to 1.
+        delay_ms: Shortest and longest delay, which also reorders packets.
+        late_ms: A late packet takes up to so much longer.
+        up: Faults hit packets from client to broker, too.
+        stall: Nothing passes in either direction.
+        seed: Seed of the draws.
     """
 
     drop: float = 0.0
@@ -26,7 +31,7 @@ class Faults:
     delay_ms: tuple[int, int] = (0, 0)
     late: float = 0.0
     late_ms: int = 30000
-    up: bool = False  # also from client to broker, not only down
+    up: bool = False
     stall: bool = False
     passed: int = 0
     dropped: int = 0
@@ -37,17 +42,17 @@ class Faults:
     seed: int = field(default=1)
 
     def check(self) -> Faults:
-        """Return the faults. UserError names a chance outside 0 to 1, or a delay whose first number is the larger."""
+        """Return the faults. Raise UserError for a probability outside 0 to 1, or a delay whose first number is the larger."""
         for name in ("drop", "double", "corrupt", "late"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"--{name} {getattr(self, name):g} is not between 0 and 1")
         if not 0 <= self.delay_ms[0] <= self.delay_ms[1]:
-            raise UserError(f"--delay {self.delay_ms[0]} {self.delay_ms[1]}: want the least first, in milliseconds")
+            raise UserError(f"--delay {self.delay_ms[0]} {self.delay_ms[1]}: give the shorter delay first, in milliseconds")
         return self
 
 
 class Proxy:
-    """Listens on a local port, `port`, until stop()."""
+    """Relays from the local port `port` until stop()."""
 
     def __init__(self, host: str, port: int, faults: Faults, listen: int = 0) -> None:
         self.host, self.broker_port, self.faults = host, port, faults.check()
@@ -144,7 +149,7 @@ class Proxy:
 
 
 def _write(writer: asyncio.StreamWriter, packet: bytes) -> None:
-    if not writer.is_closing():  # the connection may be gone by now
+    if not writer.is_closing():  # the connection may have ended meanwhile
         writer.write(packet)
 
 

@@ -1,5 +1,8 @@
-"""Float references in float64, which share only the draws with the core: Algorithm 1 as printed, on the dense matrix of
-experts; the same with factorised weights, for matrices too large to sum every round; and the adaptive policy."""
+"""Float64 references, which share only the random draws with the core.
+
+They are Algorithm 1 as printed, on the dense matrix of experts; the same with factorised weights, for matrices that are too
+large to sum in every round; and the adaptive policy.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from h2t2.core.policy import OFFLOAD
 
 
 class DenseH2T2:
-    """H2T2 over the (N, N) matrix of experts (i, j), i <= j, N = 2^bits: w(i, j) kept as its logarithm.
+    """H2T2 over the (N, N) matrix of experts (i, j), i <= j, N = 2^bits, with logarithms of the weights.
 
-    Costs, eta and epsilon are plain numbers. feedback, exploration, half_life, rdl_fp, rdl_fn: as in h2t2.core.h2t2.H2T2.
+    Costs, eta and epsilon are plain numbers. The other options are those of h2t2.core.h2t2.H2T2.
     """
 
     def __init__(
@@ -55,14 +58,14 @@ class DenseH2T2:
         self.loss /= 2
 
     def regions(self, k: int) -> tuple[float, float]:
-        """(q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
+        """Return (q_t, p_t): the probabilities of region 2 (offload) and region 3 (predict 1) for a score in bin k."""
         w: np.ndarray = np.where(self.valid, np.exp(-self.eta * (self.loss - np.min(self.loss[self.valid]))), 0.0)
         offload, positive = w[: k + 1, k + 1 :], w[: k + 1, : k + 1]
         total = float(w.sum())
         return float(offload.sum()) / total, float(positive.sum()) / total
 
     def start(self) -> None:
-        """A round begins: forgetting, and epsilon_t of the anytime exploration."""
+        """Begin a round: forget, and set epsilon_t of the anytime exploration."""
         if self.half_life and self.t and self.t % self.half_life == 0:
             self.forget()
         self.t += 1
@@ -74,14 +77,14 @@ class DenseH2T2:
             self.epsilon = min(0.5, math.floor(65536 / root) / 32768)  # epsilon is compared with 15-bit draws
 
     def decide(self, k: int, psi: float, zeta: bool) -> tuple[int, float, float]:
-        """(action, q_t, p_t) for the draws psi in (0, 1) and zeta; lines 4-16 of Algorithm 1."""
+        """Return (action, q_t, p_t) for the draws psi in (0, 1) and zeta; lines 4-16 of Algorithm 1."""
         q, p = self.regions(k)
         if psi <= q or zeta:
             return OFFLOAD, q, p
         return int(psi <= q + p), q, p
 
     def update(self, k: int, q: float, offloaded: bool, zeta: bool, label: int) -> None:
-        """Lines 17-20: every expert's estimated loss, equation (9), or its `all` form; label is read on an offload only."""
+        """Charge each expert its estimated loss (lines 17-20), by equation (9) or its `all` form."""
         chance = self.epsilon if self.feedback == "explored" else q + (1 - q) * self.epsilon
         learns = offloaded and (zeta or self.feedback == "all")
         self.charge(
@@ -89,7 +92,7 @@ class DenseH2T2:
         )
 
     def _phi(self, prediction: int, label: int) -> float:
-        """Loss of a prediction, corrected for a remote model that errs: its expectation is the loss against the truth."""
+        """Return the loss of a prediction, corrected for an erring remote model so that its mean is the true loss."""
         cost = [[0.0, self.delta_fp], [self.delta_fn, 0.0]]  # cost[truth][prediction]
         flip = [self.rdl_fp, self.rdl_fn]  # flip[truth]: P(label != truth)
         opposite = 1 - label
@@ -97,7 +100,7 @@ class DenseH2T2:
 
 
 class FactoredH2T2(DenseH2T2):
-    """The same policy in O(2^bits) a round: w(i, j) = u_i v_j (docs/algorithm.md). tests/ hold it to the dense matrix."""
+    """The same policy in O(2^bits) a round: w(i, j) = u_i v_j (docs/algorithm.md). Tests compare it with the dense matrix."""
 
     def _start(self, n: int) -> None:
         self.bins = np.zeros((3, n))  # losses charged in each bin to predicting 0, offloading, predicting 1
@@ -120,7 +123,7 @@ class FactoredH2T2(DenseH2T2):
 
 
 def _log_sum(logarithms: np.ndarray) -> float:
-    """log sum exp."""
+    """Return log sum exp."""
     top = float(np.max(logarithms))
     return top + math.log(float(np.sum(np.exp(logarithms - top))))
 
@@ -132,8 +135,8 @@ class FloatAdaptive(FactoredH2T2):
     """
 
     HALF_LIVES = (0, 4000, 1000, 250)
-    WORTH, PARENT = (4, 128), (1, 8)  # labels that the bin's prior, and its parent's mean, count as
-    BEHIND = (2, 80, 0.5, 4)  # and what they count as in the interval
+    WORTH, PARENT = (4, 128), (1, 8)  # weights, in labels, of the bin's prior and of its parent's mean
+    BEHIND = (2, 80, 0.5, 4)  # their weights in the interval
     FLOOR = 164 / 32768
     AUDITS = tuple(x / 32768 for x in (13107, 1638, 485, 205))
 
@@ -151,12 +154,12 @@ class FloatAdaptive(FactoredH2T2):
         self.losses = np.zeros((len(self.HALF_LIVES), 4))  # Brier, of every forecast
         self.fast, self.slow = np.zeros(n, int), np.zeros(n, int)
         self.quiet = self.audits = 0
-        self.lead = 0.0  # natural logarithm of the forecaster's weight over the pair (0, 0)'s, without its share
+        self.lead = 0.0  # natural logarithm of the forecaster's weight relative to the pair (0, 0), without its share
         self.ahead = math.log(2) * (6950945 / 2**20 + 2 * bits - 1)
         self.want, self.guess = 0.0, 0
 
     def forecasts(self, k: int) -> np.ndarray:
-        """(memories, 4): the probabilities of an event in bin k."""
+        """Return the probabilities of an event in bin k, (memories, 4)."""
         probabilities = np.zeros_like(self.losses)
         leaf = len(self.prior) + k
         for m, (labels, events) in enumerate(self.counts):
@@ -170,7 +173,7 @@ class FloatAdaptive(FactoredH2T2):
         return probabilities
 
     def believe(self, k: int) -> tuple[float, float, float, float]:
-        """(p, low, high, labels): of bin k."""
+        """Return (p, low, high, labels) of bin k."""
         w = np.exp2(-6 * (self.losses - np.min(self.losses)))
         w /= w.sum()
         each = self.forecasts(k)
@@ -182,7 +185,7 @@ class FloatAdaptive(FactoredH2T2):
         return p, low, high, behind
 
     def start(self, k: int = 0) -> None:
-        """A round begins, with a score in bin k."""
+        """Begin a round with a score in bin k."""
         self.t += 1
         self.fast[k] += 64
         self.slow[k] += 64
@@ -203,7 +206,7 @@ class FloatAdaptive(FactoredH2T2):
             self.lead /= 2
 
     def chance(self, k: int) -> tuple[float, float, float]:
-        """(P(offload), P(1 | not offloaded), distance from where the forecaster's wish would jump)."""
+        """Return (P(offload), P(1 | not offloaded), distance from the boundary at which the forecaster's wish jumps)."""
         q, positive = self.regions(k)
         p, low, high, labels = self.believe(k)
         zero_costs, one_costs = p * self.delta_fn, (1 - p) * self.delta_fp
@@ -231,12 +234,12 @@ class FloatAdaptive(FactoredH2T2):
         return max(self.FLOOR, g * self.want + (1 - g) * q), certain, near
 
     def charged(self, k: int) -> None:
-        """The round's beta, of the offloading experts and of the forecaster's part."""
+        """Charge the round's beta to the offloading experts and to the forecaster's part."""
         self.charge(k, 0.0, self.beta, 0.0)
         self.lead -= self.eta * self.beta * self.want
 
     def learn(self, k: int, chance: float, label: int) -> None:
-        """The label of an offload made with that chance, this round's."""
+        """Learn from the label of this round's offload, which was made with probability `chance`."""
         self.audits = min(self.audits + self.sure, len(self.AUDITS))
         divisor = min(1.0, chance + 655 / 32768)
         zero, positive = self._phi(0, label) / divisor, self._phi(1, label) / divisor

@@ -30,9 +30,9 @@ from .verdict import AGAIN, Verdict
 PROGRAMS = {"unix": catalogue.UNIX, "arm32": catalogue.ARM32}
 EMULATED: dict[str, Any] = {**PROGRAMS, "pico": built.PICO, "microbit": catalogue.MICROBIT}
 FLASH = "flash.bin"  # the content of an emulated Pico's flash
-SILENT_S = 120  # a board on a gateway's line that sends nothing for so long has ended
-RESTARTS = 3  # without a decision between them: the run is given up
-HOPELESS = 4  # logged failures of the sensor in a row (the 1st, 2nd, 4th and 8th; some 25 s): the run is given up
+SILENT_S = 120  # after this silence, a board on a gateway's line counts as ended
+RESTARTS = 3  # restarts without a decision between them, after which run() gives up
+HOPELESS = 4  # logged sensor failures in a row (the 1st, 2nd, 4th and 8th, some 25 s) after which run() gives up
 Show = Callable[[dict[str, Any]], None]
 Hear = Callable[[str], None]
 
@@ -41,18 +41,18 @@ def run(project: Project, url: str, fresh: bool, show: Show, heap: int = KINDS["
     """Run a project to the end of its samples, or to Ctrl-C.
 
     Args:
-        project: to run, for a board of EMULATED.
-        url: a broker with a remote model behind it; "": both are started.
-        fresh: delete the files of earlier runs, which a board otherwise finds.
-        show: called with every decision, as the board reports it.
-        heap: bytes that are free on unix and arm32 when the program begins, 0: no limit. Other boards have their own heap.
+        project: The project, for a board of EMULATED.
+        url: A broker with a remote model; "": start both.
+        fresh: Delete the files of earlier runs, which a board otherwise finds.
+        show: Called with every decision, as the board reports it.
+        heap: Bytes that are free on unix and arm32 when the program begins; 0: no limit. Other boards have their own heap.
 
     Returns:
-        The report that docs/json.md describes; `trouble`: a sentence for each thing that went wrong on the board.
+        The report that docs/json.md describes; `trouble` has a sentence for each failure on the board.
 
     Raises:
-        UserError: the emulator is missing; the text says how to get it.
-        Failure: the board does not come to the end of its samples.
+        UserError: The emulator is missing; the message says how to get it.
+        Failure: The board does not reach the end of its samples.
     """
     config, board = project.contents.config, project.board
     if board == "microbit" and project.contents.records is None:
@@ -66,13 +66,15 @@ def run(project: Project, url: str, fresh: bool, show: Show, heap: int = KINDS["
         verdict.take(line)
         show(line)
 
-    device = project.folder / f"run-{board}"  # the file system of a board that is a program here
+    device = project.folder / f"run-{board}"  # file system of a board that is a program here
     if fresh:
         shutil.rmtree(device, ignore_errors=True)
     with ExitStack() as stack:
         if not url:
             if not config.pair:
-                raise UserError(f"{project.folder}: its configuration names no `pair` to serve the remote model of: --broker")
+                raise UserError(
+                    f"{project.folder}: its configuration names no `pair`, whose remote model could answer: give --broker"
+                )
             pair = pairs.load(located(config.folder, config.pair))
             url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
             stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
@@ -103,8 +105,8 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Ver
     emulator = PROGRAMS[board]
     flash.flash(KINDS["unix"], str(device), contents, False, lambda *_: None, replace_app=True, interpreter=emulator)
     summary: dict[str, Any] = {}
-    failed = 0  # failures of the sensor in a row
-    reason = ""  # the last line before the board started again
+    failed = 0  # sensor failures in a row
+    reason = ""  # the last line before the board restarted
     command, environment = _command(emulator, Path("main.py"), heap), emulator.environment(device)
     process = subprocess.Popen(command, cwd=device, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -122,24 +124,24 @@ def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Ver
                 failed += " sensor: " in text
                 reason = reason if AGAIN in text else text.strip()
             if verdict.fruitless == RESTARTS:
-                raise Failure(f"the board starts again and again: {reason}; all that it said stands above")
+                raise Failure(f"the board restarts again and again: {reason}; its whole output stands above")
             if failed == HOPELESS:
                 raise Failure(f"sense() gives nothing that can be decided about: {text.partition('sensor: ')[2].strip()}")
     finally:
         process.terminate()
     status = process.wait()
     if not summary:
-        raise Failure(f"the program ended with status {status} and no summary; what it said stands above and in {device}")
+        raise Failure(f"the program ended with status {status} and no summary; its output stands above and in {device}")
     return summary
 
 
 def _relay(
     port: str, device: str, to: Endpoint, options: gateway.LineOptions, out: gateway.Out, *, is_over: Callable[[], bool]
 ) -> dict[str, Any]:
-    """Relay between a board on a line and the broker until the board is done; the gateway's counters.
+    """Relay between a board on a line and the broker until the board is done. Return the gateway's counters.
 
     Raises:
-        Failure: the board has sent nothing for SILENT_S.
+        Failure: The board sent nothing for SILENT_S.
     """
     last = time.monotonic()
 
@@ -152,7 +154,7 @@ def _relay(
     try:
         while not is_over():
             if time.monotonic() - last > SILENT_S:
-                raise Failure(f"the board has said nothing for {SILENT_S} s; its last words may stand above")
+                raise Failure(f"the board sent nothing for {SILENT_S} s; its last output may stand above")
             time.sleep(0.05)
     finally:
         counters = vars(line.stop())
@@ -164,7 +166,7 @@ def _print_gateway(text: str) -> None:
 
 
 def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: Hear) -> dict[str, Any]:
-    """Run an emulated Pico, its flash in a file, until its program ends; its summary."""
+    """Run an emulated Pico, with its flash in a file, until its program ends. Return its summary."""
     summaries: list[dict[str, Any]] = []
     flash_file.parent.mkdir(exist_ok=True)
     if not flash_file.exists():
@@ -183,7 +185,7 @@ def _pico(contents: Contents, to: Endpoint, flash_file: Path, show: Show, hear: 
 
 
 def _microbit(contents: Contents, to: Endpoint, show: Show) -> dict[str, Any]:
-    """Run an emulated micro:bit until it has decided every recorded sample; the gateway's counters, for it has no summary."""
+    """Run an emulated micro:bit until it has decided every recorded sample. Return the gateway's counters as its summary."""
     assert contents.records is not None
     remaining = contents.records.stat().st_size // contents.record_size
 
@@ -205,7 +207,7 @@ def _command(emulator: catalogue.Emulator, script: Path, heap: int) -> list[str]
 
 
 def _row(text: str) -> dict[str, Any]:
-    """A JSON line of a node; {} for any other line that a program prints."""
+    """Parse a JSON line of a node. Return {} for any other line that a program prints."""
     try:
         row = json.loads(text)
     except ValueError:

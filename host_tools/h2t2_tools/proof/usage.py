@@ -1,4 +1,4 @@
-"""What a process uses, as Linux counts it."""
+"""Resources that a process uses, as Linux counts them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ CPU_CLOCK = 2  # clock_getcpuclockid(3): the CPU clock of a process, in nanoseco
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, to the nanosecond. /proc counts ticks of ten milliseconds only."""
+    """Return the CPU seconds of a process, to the nanosecond. /proc counts only ticks of ten milliseconds."""
     return time.clock_gettime((~pid << 3) | CPU_CLOCK)
 
 
 def rss_mb(pid: int) -> float:
-    """Resident memory of a process, MB."""
+    """Return the resident memory of a process in MB."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def children(pid: int) -> list[int]:
-    """Living processes that a process has started, for example the workers of `h2t2 rdl`."""
+    """Return the living child processes of a process, for example the workers of `h2t2 rdl`."""
     path = Path(f"/proc/{pid}/task/{pid}/children")
     return [int(child) for child in path.read_text().split()] if path.exists() else []

@@ -1,4 +1,4 @@
-"""`h2t2 validate`: the integer core against the float reference, on the same draws."""
+"""`h2t2 validate`: compares the integer core with the float reference on the same draws."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ ADAPTIVE: dict[str, dict[str, Any]] = {
     "adaptive+dear": {"beta": 0.5},  # no region where offloading is cheapest
     "adaptive+noisy-rdl": {"rdl_fp": 0.05, "rdl_fn": 0.1},
 }
-ONE_PAGE = {"one-page": "explored", "one-page+all": "all"}  # firmware/examples/one_page, its two kinds of feedback; b is 4
+ONE_PAGE = {"one-page": "explored", "one-page+all": "all"}  # feedback of the modes of firmware/examples/one_page; b is 4
 EVERY = [*MODES, *ADAPTIVE, *ONE_PAGE]
 
 
 def chosen(modes: list[str]) -> list[str]:
-    """The modes of EVERY that these names stand for: `every` is all of them, `one-page` both of ONE_PAGE."""
+    """Return the modes of EVERY that these names stand for. `every` means all of them, `one-page` both of ONE_PAGE."""
     names = {*modes, *(ONE_PAGE if "one-page" in modes else ())}
     return EVERY if "every" in modes else [mode for mode in EVERY if mode in names]
 
 
-NEAR = 2e-2  # where the sides of a comparison are closer than this, integers may decide either way
+NEAR = 2e-2  # if the sides of a comparison are closer than this, integers may decide either way
 
 
 class _Draws(Rng):
@@ -59,7 +59,7 @@ class _Draws(Rng):
 
 
 def samples(bits: int, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """A synthetic stream (bins, labels): scores of an overlapping, badly calibrated classifier, 40 % events."""
+    """Return a synthetic stream (bins, labels): an overlapping, badly calibrated classifier, 40 % events."""
     rng = np.random.default_rng(seed)
     labels = (rng.random(rounds) < 0.4).astype(int)
     scores = np.clip(rng.normal(np.where(labels == 1, 0.62, 0.4), 0.2), 0, 1 - 1e-9)
@@ -67,14 +67,22 @@ def samples(bits: int, rounds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) -> dict[str, Any]:
-    """One row: the core and the reference over the same rounds and draws; mode: one of EVERY.
+    """Compare the core and the reference over the same rounds and draws.
 
-    `within`: H2T2's probabilities within 2e-4 and every difference within 1e-4 of a boundary; of the adaptive policy, whose
-    comparisons and quotients enlarge what is rounded, at most one decision in 500 may differ. H2T2 on one page sums losses in
-    Q12: its probabilities within 1e-2, and at most one decision in 500 may differ.
+    If a decision differs, both continue with the core's decision, so one difference counts once.
 
-    Where a decision differs both go on with the core's, so that one difference is counted once; `margin` is how far the
-    draw (adaptive: or what the forecaster compares) of the farthest of them lay from the boundary it fell beside.
+    Args:
+        bits: Score bits.
+        rounds: Number of rounds.
+        seed: Seed of the stream and of the policy.
+        mode: One of EVERY.
+        progress: Called after each round.
+
+    Returns:
+        A row. differ: differing decisions. margin: the largest distance of a differing draw (adaptive: of a quantity that the
+        forecaster compares) from its boundary. within: for H2T2, probabilities agree within 2e-4 and margins are at most 1e-4.
+        For the adaptive policy, whose comparisons and quotients enlarge rounding errors, at most one decision in 500 differs.
+        For H2T2 on one page, which sums losses in Q12, also probabilities agree within 1e-2.
     """
     run = _adaptive if mode in ADAPTIVE else _one_page if mode in ONE_PAGE else _h2t2
     started = time.perf_counter()
@@ -104,7 +112,7 @@ def _h2t2(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tuple[
     core.rng = draws = _Draws(core.rng)
     exact = {name: arguments[name] / ONE for name in ("beta", "delta_fp", "delta_fn", "epsilon", "rdl_fp", "rdl_fn")}
     options = {name: arguments[name] for name in ("feedback", "exploration", "half_life")}
-    kind = DenseH2T2 if bits <= 8 else FactoredH2T2  # beyond, summing the matrix takes 15 ms a round
+    kind = DenseH2T2 if bits <= 8 else FactoredH2T2  # with more bits, the sum over the matrix takes 15 ms a round
     reference = kind(bits=bits, eta=DEFAULTS["eta"], **exact, **options)
     differ, worst, margin = 0, 0.0, 0.0
     for k, label in _stream(bits, rounds, seed):
@@ -138,7 +146,7 @@ def _adaptive(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tu
         psi = (draws.last[0] + 0.5) / ONE
         chance, certain, near = reference.chance(k)
         edge = chance + (1 - chance) * certain
-        if near > NEAR:  # else what the forecaster compares lies on its boundary
+        if near > NEAR:  # otherwise rounding may decide the forecaster's comparison
             worst = max(worst, abs(core.chance / ONE - chance))
         if action != (OFFLOAD if psi < chance else int(psi < edge)):
             differ += 1
@@ -182,7 +190,7 @@ def _one_page(bits: int, rounds: int, seed: int, mode: str, progress: Any) -> tu
             if policy.all or explored:
                 reference.charge(k, label * exact["delta_fn"] / chance, 0.0, (1 - label) * exact["delta_fp"] / chance)
             policy.learn(policy.ticket, label)
-        if sum(policy.losses) < charged:  # the page has halved its losses
+        if sum(policy.losses) < charged:  # the page halved its losses
             reference.forget()
         charged = sum(policy.losses)
         progress()

@@ -1,4 +1,4 @@
-"""The verdict of `h2t2 run`: what went wrong on the board; accuracy and cost on labelled samples."""
+"""The verdict of `h2t2 run`: the failures on the board, and accuracy and cost on labelled samples."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from ..fleet.config import NodeConfig
 
-# causes of a start that are none of the node's: reset_cause() as h2t2.node.board names it
+# orderly causes of a start: reset_cause() as h2t2.node.board names it
 ORDERLY = ("", "pwron", "hard", "soft", "deepsleep", "brownout", "update")
-AGAIN = "starting again in "  # in the words of h2t2.node.run
+AGAIN = "starting again in "  # part of a message of h2t2.node.run
 COUNTERS = {
     "errors": "exceptions in the node",
     "sensor_errors": "failures of sense()",
@@ -20,9 +20,9 @@ COUNTERS = {
 
 
 class Verdict:
-    """Collects a board's decisions, and the other lines that it prints.
+    """Collects a board's decisions and the other lines that it prints.
 
-    labels: of the board's samples, in their order; None where they are unknown.
+    labels: Classes of the board's samples in order; None if unknown.
     """
 
     def __init__(self, config: NodeConfig, labels: Sequence[int] | None = None) -> None:
@@ -40,13 +40,13 @@ class Verdict:
         self.fruitless = 0
 
     def hear(self, text: str) -> None:
-        """Record a line that is no decision."""
+        """Record a line that is not a decision."""
         self.tracebacks += "Traceback (most recent call last)" in text
         self.restarts += AGAIN in text
         self.fruitless += AGAIN in text
 
     def trouble(self, summary: dict[str, Any]) -> list[str]:
-        """A sentence for each thing that went wrong."""
+        """Return a sentence for each failure."""
         words = []
         start = str(summary.get("start", ""))
         if self.restarts or start not in ORDERLY:
@@ -56,9 +56,9 @@ class Verdict:
         return words + [f"{summary[name]} {text}" for name, text in COUNTERS.items() if summary.get(name)]
 
     def report(self) -> dict[str, Any]:
-        """{"decisions": by source; with labels "labelled", "accuracy" and "cost": the mean of a labelled sample}.
+        """Return the decisions by source. With labels add `labelled`, `accuracy` and `cost`, the mean of a labelled sample.
 
-        An offload costs beta, whatever its answer; a wrong decision what its error costs.
+        An offload costs beta, whatever its answer. A wrong decision costs its error.
         """
         report: dict[str, Any] = {"decisions": dict(Counter(line["source"] for line in self.decided))}
         if not self.labels:

@@ -1,6 +1,6 @@
-"""Writes docs/five-commands.md: from two trained models to a device that acts, with the real output of each command.
+"""Writes docs/five-commands.md: the way from two trained models to a device that acts, with the real output of each command.
 
-python -m h2t2_tools.proof.walkthrough > docs/five-commands.md (needs scikit-learn, MicroPython's unix port and a broker)
+`python -m h2t2_tools.proof.walkthrough > docs/five-commands.md` needs scikit-learn, MicroPython's unix port and a broker.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def act(decision):
     with open("lamp.txt", "a") as lamp:
         lamp.write("on\\n" if decision.label else "off\\n")
 '''
-MAX_LINES = 12  # lines of an output, at most: its first and its last
+MAX_LINES = 12  # of an output: its first and its last lines
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "train.py").write_text(TRAIN)
@@ -49,12 +49,12 @@ def page() -> str:
         pair = "h2t2 pair small.joblib big.joblib --test test.npz --calibration train.npz --ldl-columns 0 1 4 --out mypair"
         parts = [
             "# From two trained models to a device, in five commands",
-            "Written by `make walkthrough`: what follows is what the commands said, shortened where there are dots.",
-            "Two scikit-learn Pipelines, each with its scaler, one of them on three of the thirty numbers:",
+            "`make walkthrough` writes this page with the real output of each command. Dots mark omitted lines.",
+            "Train two scikit-learn Pipelines with their scalers. The small one reads three of the thirty numbers:",
             f"```python\n{TRAIN}```",
             "## 1. A pair",
             _transcript(pair, folder, 10),
-            "The scalers are part of it: the int8 models are as good as the trained ones on samples as they were measured.",
+            "The pair contains the scalers, so the int8 models read measured samples and are as good as the trained ones.",
             "## 2. A project",
             _transcript("h2t2 new porch --from mypair", folder),
             "`porch/app.py` reads samples from a file. Put your sensor into `sense()` and your actuator into `act()`:",
@@ -76,11 +76,11 @@ def page() -> str:
         chosen = "\n".join(line.partition("  #")[0].rstrip() for line in section if not line.startswith("#"))
         parts += [
             f"```toml\n[boards.pico_w]\n{chosen}\n```",
-            "With the network's name in it, this is what the board needs:",
+            "Put the network's name into it. Then this is what the board needs:",
             _transcript("h2t2 flash porch --dry-run", folder),
-            "## 5. Put it on",
+            "## 5. Flash the board",
             "```sh\nh2t2 flash porch\n```",
-            "and the remote model where the broker is: `h2t2 rdl --pair porch/pair --broker mqtt://localhost`.",
+            "Start the remote model on the broker's machine: `h2t2 rdl --pair porch/pair --broker mqtt://localhost`.",
             "Next: [Your project](your-project.md), [Your model](your-model.md), [Your sensor](your-sensor.md), "
             "[Your board](your-board.md).",
         ]
@@ -88,7 +88,7 @@ def page() -> str:
 
 
 def _transcript(command: str, folder: Path, head: int = MAX_LINES // 2) -> str:
-    """Run a command: it, the first `head` lines of its output, dots, and the last lines."""
+    """Run a command. Return it with the first `head` lines of its output, dots, and the last lines."""
     words = [sys.executable, "-m", "h2t2_tools", *command.split()[1:]]
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=environment, check=True)
