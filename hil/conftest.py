@@ -1,4 +1,4 @@
-"""Options and fixtures of the HIL tests: which boards, a broker, a remote model, a deadline and a JSON line for each test."""
+"""Options and fixtures of the HIL tests: the boards, a broker, a remote model, a deadline and a JSON line for each test."""
 
 import json
 import subprocess
@@ -21,17 +21,17 @@ def pytest_addoption(parser):
     group.addoption("--board", action="append", help="ID of boards.toml, `emulated` (default) or `all`; repeatable")
     group.addoption("--port", help="serial line of a real board")
     group.addoption("--flash", action="store_true", default=True, help="put the node of this checkout onto the board (default)")
-    group.addoption("--no-flash", dest="flash", action="store_false", help="test what is on the board already")
-    group.addoption("--broker", help="mqtt://host:port of a broker to use instead of an own Mosquitto")
+    group.addoption("--no-flash", dest="flash", action="store_false", help="test the files that are already on the board")
+    group.addoption("--broker", help="mqtt://host:port of a running broker; without it the tests start a Mosquitto")
     group.addoption("--repeat", type=int, default=1, metavar="N", help="run every test N times")
-    group.addoption("--quick", action="store_true", help="less on slow boards, as `make test` does")
+    group.addoption("--quick", action="store_true", help="test less on slow boards, as `make test` does")
     group.addoption("--hil-report", default="results/hil.jsonl", metavar="FILE", help="one JSON line a test")
 
 
 def chosen(config):
-    wanted = config.getoption("--board") or ["emulated"]
-    entries = [e for e in ENTRIES if e["id"] in wanted or "all" in wanted or ("emulated" in wanted and "emulator" in e)]
-    unknown = set(wanted) - {e["id"] for e in ENTRIES} - {"all", "emulated"}
+    ids = config.getoption("--board") or ["emulated"]
+    entries = [e for e in ENTRIES if e["id"] in ids or "all" in ids or ("emulated" in ids and "emulator" in e)]
+    unknown = set(ids) - {e["id"] for e in ENTRIES} - {"all", "emulated"}
     if unknown:
         raise pytest.UsageError(f"--board {', '.join(unknown)}: not in hil/boards.toml ({', '.join(e['id'] for e in ENTRIES)})")
     return entries
@@ -50,15 +50,17 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests for which none of the chosen boards has what they need: pytest would report each as skipped. Boards
-    that are slow, or are built from source, are for the whole suite."""
-    params = [(item, item.callspec.params if hasattr(item, "callspec") else {}) for item in items]
-    empty = [item for item, given in params if "board" in given and not isinstance(given["board"], dict)]
+    """Deselect tests for which no chosen board has the features, because pytest would report each as skipped.
+
+    Boards that are slow or built from source run in the whole suite only.
+    """
+    params_of = [(item, item.callspec.params if hasattr(item, "callspec") else {}) for item in items]
+    empty = [item for item, params in params_of if "board" in params and not isinstance(params["board"], dict)]
     if empty:
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if item not in empty]
-    for item, given in params:
-        emulator = given["board"].get("emulator", "") if isinstance(given.get("board"), dict) else "unix"
+    for item, params in params_of:
+        emulator = params["board"].get("emulator", "") if isinstance(params.get("board"), dict) else "unix"
         if emulator not in QUICK or (item.get_closest_marker("long") and emulator != "unix"):
             item.add_marker("whole")
             item.add_marker("slow")
@@ -66,47 +68,47 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture
 def board(request):
-    one = Board(request.param, request.config.getoption("--port"), request.config.getoption("--flash"))
-    reason = one.absent()
+    device = Board(request.param, request.config.getoption("--port"), request.config.getoption("--flash"))
+    reason = device.absent()
     if reason:
         pytest.skip(reason)
-    return one
+    return device
 
 
 @pytest.fixture
 def figures(request):
-    """Numbers of a test, for its JSON line and the report: heap_before, heap_after, instructions, whatever it measured."""
+    """Figures of a test for its JSON line and the report: heap_before, heap_after, instructions or others."""
     request.node.figures = {}
     return request.node.figures
 
 
 class Elsewhere:
-    """A broker of somebody else's."""
+    """A running broker, named by --broker."""
 
     def __init__(self, url):
         self.url = url
         self.host, self.port = broker.parse(url)
 
     def stop(self, kill=False):
-        pytest.skip(f"--broker {self.url} is not ours to stop")
+        pytest.skip(f"the tests may not stop the broker of --broker {self.url}")
 
 
 @pytest.fixture
 def mosquitto(tmp_path_factory, request):
-    """A Mosquitto of the test's own, which it may stop and start again; with --broker, that one, which it may not."""
+    """A Mosquitto that the test may stop and start, or the broker of --broker, which it may not."""
     url = request.config.getoption("--broker")
     if url:
         yield Elsewhere(url)
         return
     from support import mosquitto as own
 
-    with own(tmp_path_factory.mktemp("mosquitto")) as one:
-        yield one
+    with own(tmp_path_factory.mktemp("mosquitto")) as server:
+        yield server
 
 
 @pytest.fixture
 def rdl(mosquitto):
-    """A real RDL worker's process behind that broker."""
+    """The process of a real RDL worker behind the broker."""
     from support import worker
 
     with worker(mosquitto.url, "breast_cancer") as process:
@@ -114,11 +116,11 @@ def rdl(mosquitto):
 
 
 @pytest.fixture
-def material(tmp_path, mosquitto, board):
-    """material(samples, **config) -> Material, pointed at the test's broker, with the policy that the board has room for."""
+def make_material(tmp_path, mosquitto, board):
+    """Return make_material(samples, **config) -> Material, for the test's broker and a policy that the board has room for."""
     policy = {"policy": "h2t2", "exploration": "epsilon"} if board.kind == "microbit" else {"policy": "adaptive"}
-    given = {"broker": board.broker(mosquitto.host), "port": mosquitto.port, "device": "hil", **policy}
-    return lambda samples, **config: Material(tmp_path, samples, {**given, **config})
+    entries = {"broker": board.broker(mosquitto.host), "port": mosquitto.port, "device": "hil", **policy}
+    return lambda samples, **config: Material(tmp_path, samples, {**entries, **config})
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -126,13 +128,13 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.when != "call" and not (report.when == "setup" and report.skipped):
         return
-    one = item.funcargs.get("board") if hasattr(item, "funcargs") else None
-    given = item.callspec.params if hasattr(item, "callspec") else {}
+    device = item.funcargs.get("board") if hasattr(item, "funcargs") else None
+    params = item.callspec.params if hasattr(item, "callspec") else {}
     line = {
         "test": item.originalname,
-        "board": one.id if one else given.get("board", {}).get("id", ""),
-        "emulated": bool(one and one.emulator),
-        "firmware": one.firmware if one else "",
+        "board": device.id if device else params.get("board", {}).get("id", ""),
+        "emulated": bool(device and device.emulator),
+        "firmware": device.firmware if device else "",
         "outcome": report.outcome,
         "reason": str(report.longrepr[2]) if report.skipped else "" if report.passed else str(report.longrepr)[-500:],
         "seconds": round(report.duration, 2),
@@ -142,15 +144,15 @@ def pytest_runtest_makereport(item, call):
     }
     path = Path(item.config.getoption("--hil-report"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    if one and one.serial_log:
+    if device and device.serial_log:
         logs = path.parent / "hil-logs"
         logs.mkdir(exist_ok=True)
-        line["log"] = str(logs / f"{item.originalname}-{one.id}.log")
-        Path(line["log"]).write_text("\n".join(one.serial_log) + "\n")
+        line["log"] = str(logs / f"{item.originalname}-{device.id}.log")
+        Path(line["log"]).write_text("\n".join(device.serial_log) + "\n")
     with path.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
 def commit():
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return process.stdout.strip()

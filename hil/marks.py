@@ -1,8 +1,8 @@
-"""What a HIL test says it needs of a board."""
+"""The mark of a HIL test for the features that it needs of a board."""
 
 
 def needs(*features):
-    """A test runs only on boards with these features (boards.toml)."""
+    """Run a test only on boards with these features (boards.toml)."""
 
     def mark(test):
         test.needs = features

@@ -1,4 +1,4 @@
-"""What a HIL test does with a board: put a node on it, run it, collect what it decided; and the host's replay."""
+"""What HIL tests do with a board: put a node on it, run it and collect its decisions; and the host's replay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from h2t2_tools.proof.children import remaining_output
 
 ROOT = Path(__file__).parents[1]
 PAIR = "breast_cancer"
-FIRST_S = 120  # seconds for the first decision of a board that boots on a busy machine
+FIRST_S = 120  # longest wait for the first decision of a board that boots on a busy machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -46,7 +46,7 @@ ENTRIES = tomllib.loads((Path(__file__).parent / "boards.toml").read_text())["bo
 
 @dataclass
 class Material:
-    """A pair as boards take it: bundle, records of `samples` test samples, the remote model's label of each."""
+    """A pair for boards: its bundle, the records of `samples` test samples, and the remote model's label of each."""
 
     folder: Path
     samples: int
@@ -65,20 +65,21 @@ class Material:
         self.labels = [int(rdl.score(rdl.run(x.reshape(rdl.input_shape))) >= 0.5) for x in remote]
         self.records = self.folder / "samples.bin"
         self.records.write_bytes(b"".join(a.tobytes() + b.tobytes() for a, b in zip(self.local, remote)))
-        given = {"remote_shape": list(rdl.input_shape[1:]), "model_id": pair.info.model_id, "event": 1, "beta": 0.2, "bits": 4}
-        self.board_config = NodeConfig(**{**given, **self.config})
+        shape = list(rdl.input_shape[1:])
+        entries = {"remote_shape": shape, "model_id": pair.info.model_id, "event": 1, "beta": 0.2, "bits": 4}
+        self.board_config = NodeConfig(**{**entries, **self.config})
 
     def contents(self) -> Contents:
-        """What of it goes onto a board with a network."""
+        """Return the contents of a board with a network."""
         return Contents(self.model, self.board_config, self.records)
 
     def contents_serial(self) -> Contents:
-        """What of it goes onto a board at a gateway's line: nothing about the broker; the runtime compiled where it can be."""
-        given = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK_ENTRIES))
-        return Contents(self.model, NodeConfig(**given), self.records)
+        """Return the contents of a board on a gateway's line, without entries about the broker."""
+        entries = self.board_config.model_dump(exclude_unset=True, exclude=set(NETWORK_ENTRIES))
+        return Contents(self.model, NodeConfig(**entries), self.records)
 
     def replay_page(self, policy: Any = None) -> list[tuple[int, int, str]]:
-        """As replay(), by H2T2 on one page; policy: the page's, made from the configuration unless given."""
+        """As replay(), with H2T2 on one page. policy: its policy; None: made from the configuration."""
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
         if policy is None:
             policy = page.load().H2T2(**page.arguments(self.board_config.model_dump()))
@@ -92,7 +93,7 @@ class Material:
         return lines
 
     def replay(self) -> list[tuple[int, int, str]]:
-        """(bin, decision, source) of every sample as this host decides them, each label at once."""
+        """Return (bin, decision, source) of every sample as this host decides it, with labels that arrive at once."""
         ldl = Int8Model(self.blob, self.board_config.event, self.board_config.bits)
         policy = policies.make(self.board_config.policy, self.board_config.arguments())
         size = wire.request_size(self.board_config.remote_shape)
@@ -119,7 +120,13 @@ class Material:
 
 @dataclass
 class Outcome:
-    """decisions: JSON lines of a node; summary: its last line; log: everything else it said."""
+    """The output of a node.
+
+    Attributes:
+        decisions: Its JSON lines.
+        summary: Its last line.
+        log: All other lines.
+    """
 
     decisions: list[dict[str, Any]]
     summary: dict[str, Any]
@@ -130,7 +137,7 @@ class Outcome:
 
 
 class Board:
-    """One entry of boards.toml. port: of a real board; None for an emulated one."""
+    """One entry of boards.toml. port: serial line of a real board; None for an emulated one."""
 
     def __init__(self, entry: dict[str, Any], port: str | None, flashing: bool):
         self.id, self.kind, self.features = entry["id"], entry["kind"], set(entry["features"])
@@ -141,17 +148,17 @@ class Board:
         self.serial_log: list[str] = []
 
     def absent(self) -> str | None:
-        """Why this board cannot be used now, or None."""
+        """Return why this board cannot be used now, or None."""
         if self.emulator:
             return self.emulator.missing()
         return None if self.port else f"{self.id} is a real board: name its line with --port"
 
     def broker(self, address: str) -> str:
-        """Where the board finds a broker of this machine."""
+        """Return the address under which the board reaches a broker on this machine."""
         return lwip.HOST if self.emulator is lwip.LWIP and address == "127.0.0.1" else address
 
     def prepare(self, material: Material) -> None:
-        """Put the material onto a unix port's folder. Others are flashed when they run."""
+        """Flash the material into a unix port's folder. Other boards are flashed when they run."""
         if self.kind == "unix":
             assert isinstance(self.emulator, catalogue.Emulator | lwip.Port)
             report = flash.flash(
@@ -162,12 +169,12 @@ class Board:
             self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
 
     def _as_built(self, report: dict[str, Any]) -> None:
-        """With --no-flash: what is on the board must be what this checkout would put there."""
+        """With --no-flash check that the board holds the files of this checkout."""
         changed = [row["path"] for row in report["files"] if row["changed"]]
         assert self.flashing or not changed, f"{self.id}: not the firmware of this checkout: {', '.join(changed)} differ"
 
     def start(self, material: Material, script: str = "main.py") -> subprocess.Popen[str]:
-        """A running node of the unix port, in the material's folder."""
+        """Start a node of the unix port in the material's folder."""
         assert isinstance(self.emulator, (catalogue.Emulator, lwip.Port))
         command = self.emulator.node(material.folder / script)
         env = self.emulator.environment(material.folder)
@@ -175,25 +182,25 @@ class Board:
             command, cwd=material.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def heard(self, process: subprocess.Popen[str], word: str) -> str:
-        """Wait until a node says a line with that word, however long it takes to start; all it has said."""
-        said = ""
+    def wait_for(self, process: subprocess.Popen[str], word: str) -> str:
+        """Wait until a node prints a line with that word, however long it takes to start. Return its output so far."""
+        output = ""
         assert process.stdout
         for line in process.stdout:
-            said += line
+            output += line
             if word in line:
-                return said
-        raise AssertionError(f"it ended and never said {word}: {said[-800:]}")
+                return output
+        raise AssertionError(f"it ended without printing {word}: {output[-800:]}")
 
-    def finish(self, process: subprocess.Popen[str], seconds: float, said: str = "") -> Outcome:
-        """Wait for a node to end by itself, within a deadline. said: what heard() has read of it."""
-        out = said + remaining_output(process, seconds)[0]
+    def finish(self, process: subprocess.Popen[str], seconds: float, output: str = "") -> Outcome:
+        """Wait for a node to end by itself, at most `seconds`. output: what wait_for() has already read."""
+        out = output + remaining_output(process, seconds)[0]
         self.serial_log += out.splitlines()
         assert process.returncode == 0, out[-800:]
         return parse(out)
 
     def run(self, material: Material, seconds: float = 120) -> Outcome:
-        """A whole node from the first sample to the last, against the broker of the material's configuration."""
+        """Run a node from the first sample to the last, against the broker of the material's configuration."""
         if self.kind == "unix":
             self.prepare(material)
             return self.finish(self.start(material), seconds)
@@ -227,9 +234,9 @@ class Board:
     def serial(
         self, port: str, material: Material, seconds: float, repl: Microbit | None = None, line: str | None = None
     ) -> Outcome:
-        """Flash a board without a network, then relay for it until it has decided every sample, or is silent so many seconds.
+        """Flash a board without a network. Relay for it until it has decided every sample or is silent for `seconds`.
 
-        line: where the gateway listens instead.
+        line: Line of the gateway if it differs from `port`.
         """
         c = material.board_config
         if repl:
@@ -242,23 +249,23 @@ class Board:
         self.firmware = "MicroPython " + ".".join(map(str, report["found"]["version"]))
         decisions: list[dict[str, Any]] = []
         out = gateway.Out(self.serial_log.append, decisions.append)
-        how = gateway.LineOptions(pace=kind.paced, restart=True)
-        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), how, out)
-        seen, last = 0, time.monotonic()  # a busy machine may take long, but not be silent for so long
+        options = gateway.LineOptions(pace=kind.paced, restart=True)
+        relay = gateway.Line(line or port, c.device, Endpoint(c.broker, c.port), options, out)
+        count, last = 0, time.monotonic()  # a busy machine may be slow, but not silent for so long
         try:
             while not decisions or decisions[-1]["n"] < material.samples - 1:
-                if len(decisions) > seen:
-                    seen, last = len(decisions), time.monotonic()
+                if len(decisions) > count:
+                    count, last = len(decisions), time.monotonic()
                 elif time.monotonic() - last > (seconds if decisions else FIRST_S):
                     self.serial_log.append(f"silent after {len(decisions)} decisions")
-                    break  # the last ones may be what noise has hit
+                    break  # noise may have hit the last ones
                 time.sleep(0.05)
         finally:
             counters = vars(relay.stop())
         return Outcome(decisions, dict(counters), "\n".join(self.serial_log))
 
     def _real(self, material: Material, seconds: float) -> Outcome:
-        """A real board: flash it and read its own lines; one without a network gets a gateway."""
+        """Flash a real board and read its own lines, or relay for it if it has no network."""
         assert self.port
         if self.relayed:
             return self.serial(self.port, material, seconds)
@@ -274,7 +281,7 @@ class Board:
 
 
 def node_command(config: NodeConfig, samples: int) -> list[str]:
-    """`h2t2 node` with a board configuration's numbers."""
+    """Return the command `h2t2 node` with a board configuration's numbers."""
     c = config
     return [
         "node", "--pair", PAIR, "--broker", f"mqtt://{c.broker}:{c.port}", "--device", c.device, "--samples", str(samples),
@@ -284,11 +291,11 @@ def node_command(config: NodeConfig, samples: int) -> list[str]:
 
 
 def host_node(config: NodeConfig, samples: int, seconds: float = 120) -> Outcome:
-    """The same `h2t2 node` on this machine."""
+    """Run the same `h2t2 node` on this machine."""
     command = [sys.executable, "-m", "h2t2_tools", *node_command(config, samples)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=dict(os.environ))
-    assert done.returncode == 0, done.stderr[-800:]
-    return parse(done.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=dict(os.environ))
+    assert process.returncode == 0, process.stderr[-800:]
+    return parse(process.stdout)
 
 
 def parse(out: str) -> Outcome:

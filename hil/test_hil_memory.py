@@ -1,4 +1,4 @@
-"""What `h2t2 flash` says a node takes of a board's memory is what it takes."""
+"""A node takes as much of a board's memory as `h2t2 flash` says."""
 
 import pytest
 from marks import needs
@@ -13,24 +13,24 @@ from h2t2_tools.boards.repl import RawRepl
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @needs("memory")
-def test_the_heap_is_what_flash_says(board, material, figures):
-    """gc.mem_free() on the Pico before and after a node is put together, beside what `flash --dry-run` says."""
-    made = material(20, snapshot="", log_file="")
-    said = flash.needed(KINDS["pico"], made.contents_serial())
-    if said is None:
+def test_the_heap_is_what_flash_says(board, make_material, figures):
+    """Compare gc.mem_free() on the Pico before and after a node is assembled with the figures of `flash --dry-run`."""
+    material = make_material(20, snapshot="", log_file="")
+    heap = flash.needed(KINDS["pico"], material.contents_serial())
+    if heap is None:
         pytest.skip("the figure is measured on emulated ARM: h2t2 emulators --install")
-    drive.runtime_on_a_pico(made.folder / "flash.bin")
-    with Pico(made.folder / "flash.bin") as pico:
-        report = flash.flash(KINDS["pico"], pico.port, made.contents_serial(), False, lambda *_: None, start=False)
+    drive.runtime_on_a_pico(material.folder / "flash.bin")
+    with Pico(material.folder / "flash.bin") as pico:
+        report = flash.flash(KINDS["pico"], pico.port, material.contents_serial(), False, lambda *_: None, start=False)
         with RawRepl(pico.port, pace=False) as repl:
-            free, left = (int(n) for n in repl.run(STARTED, 120).split())
-    wanted = sum(said.values()) - said["work"]
-    figures.update(heap_free=report["found"]["heap"], heap_before=free, heap_after=left, said=wanted)
-    assert abs(free - left - wanted) <= 0.05 * wanted, (free, left, said)
+            free, free_after = (int(n) for n in repl.run(STARTED, 120).split())
+    expected = sum(heap.values()) - heap["work"]
+    figures.update(heap_free=report["found"]["heap"], heap_before=free, heap_after=free_after, said=expected)
+    assert abs(free - free_after - expected) <= 0.05 * expected, (free, free_after, heap)
     assert report["found"]["heap"] >= KINDS["pico"].heap
 
 
-# as flash measures it: the link, the runtime and the model, of the configuration that was copied
+# what flash measures: the link, the runtime and the model of the copied configuration
 STARTED = """import gc
 import json
 gc.collect()
@@ -45,7 +45,7 @@ class Line:
         pass
 with open("config.json") as file:
     config = json.load(file)
-file = None  # an object of 1,168 bytes on littlefs, closed or not
+file = None  # even closed it takes 1,168 bytes on littlefs
 running = service(config, SerialLink(Line(), "d"), sensor=lambda: None, watchdog=lambda: None)
 service = None
 for name in ONLY_AT_START:

@@ -1,4 +1,4 @@
-"""A whole node on every board: real broker, real remote model; decisions equal to the host's, sample by sample."""
+"""A whole node on every board, with a real broker and remote model: each decision equals the host's."""
 
 import json
 
@@ -17,20 +17,19 @@ from h2t2_tools.proof.validate import samples
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # a chip that is computed takes its time
+@pytest.mark.timeout(1200)  # an emulated chip is slow
 @needs("node")
-def test_decisions_equal_the_hosts(board, material, rdl, figures, request):
-    """200 real samples, 100 on a micro:bit and with --quick on a slow board: bins, decisions and their sources are those of
-    this host from the same seed."""
-    few = board.kind == "microbit" or ("slow" in board.features and request.config.getoption("--quick"))
-    count = 100 if few else 200
-    made = material(count)
-    outcome = board.run(made)
+def test_decisions_equal_the_hosts(board, make_material, rdl, figures, request):
+    """200 real samples (100 on a micro:bit, and on a slow board with --quick): bins, decisions and sources equal the host's."""
+    reduced = board.kind == "microbit" or ("slow" in board.features and request.config.getoption("--quick"))
+    count = 100 if reduced else 200
+    material = make_material(count)
+    outcome = board.run(material)
     figures.update(samples=len(outcome.decisions), offloads=sum(row["source"] == "remote" for row in outcome.decisions))
     if board.kind == "pi":
-        expected = host_node(made.board_config, count).lines()
+        expected = host_node(material.board_config, count).lines()
     else:
-        expected = made.replay_page() if board.kind == "microbit" else made.replay()
+        expected = material.replay_page() if board.kind == "microbit" else material.replay()
     assert outcome.lines() == expected, outcome.log
     assert 10 < figures["offloads"] < count - 10
     if board.relayed:
@@ -42,39 +41,39 @@ def test_decisions_equal_the_hosts(board, material, rdl, figures, request):
 
 @pytest.mark.slow
 @needs("node", "clock")
-def test_within_a_budget_decisions_equal_the_hosts(board, material, rdl, figures):
-    """A share of 2 %: 64 that were there, then one in 50, and the same bins, decisions and sources as this host's."""
-    made = material(400, budget="2%", beta=0.02)
-    outcome = board.run(made)
+def test_within_a_budget_decisions_equal_the_hosts(board, make_material, rdl, figures):
+    """With a budget of 2 %, an initial 64 tokens and then one in 50: bins, decisions and sources equal the host's."""
+    material = make_material(400, budget="2%", beta=0.02)
+    outcome = board.run(material)
     figures.update({name: outcome.summary[name] for name in ("offloads", "unaffordable", "budget")})
-    assert outcome.lines() == made.replay(), outcome.log
+    assert outcome.lines() == material.replay(), outcome.log
     assert 20 < outcome.summary["offloads"] <= 64 + 8
 
 
 @pytest.mark.slow
 @needs("node", "clock")
-def test_under_a_limit_for_misses_decisions_equal_the_hosts(board, material, rdl, figures):
-    made = material(300, miss_rate=0.01, beta=0.2)
-    outcome = board.run(made)
+def test_under_a_limit_for_misses_decisions_equal_the_hosts(board, make_material, rdl, figures):
+    material = make_material(300, miss_rate=0.01, beta=0.2)
+    outcome = board.run(material)
     figures.update({name: outcome.summary[name] for name in ("offloads", "miss_rate", "miss_rate_high", "miss_counts")})
-    assert outcome.lines() == made.replay(), outcome.log
+    assert outcome.lines() == material.replay(), outcome.log
     assert outcome.summary["miss_rate_limit"] == 328
 
 
 @pytest.mark.slow
 @needs("node", "clock")
-def test_another_remote_model_answers_nothing(board, material, rdl, figures):
-    """The configuration names a model that the worker does not serve: every offload falls back, every sample is decided."""
-    outcome = board.run(material(60, model_id=999))
+def test_another_remote_model_answers_nothing(board, make_material, rdl, figures):
+    """No worker serves the configured model: every offload falls back, and the node decides every sample."""
+    outcome = board.run(make_material(60, model_id=999))
     figures.update(outcome.summary)
     assert len(outcome.decisions) == 60 and outcome.summary["fallbacks"] == outcome.summary["offloads"] > 5
     assert outcome.summary["taught"] == 0 and {row["source"] for row in outcome.decisions} <= {"local", "fallback"}
 
 
 @needs("node", "heap")
-def test_a_model_unlike_the_configuration_is_refused(board, material):
-    """Records of another size than model and configuration say: refused before the board is touched."""
-    wrong = material(10, remote_shape=[29])
+def test_a_model_unlike_the_configuration_is_refused(board, make_material):
+    """The size of the records contradicts model and configuration: `h2t2 flash` refuses them before it touches the board."""
+    wrong = make_material(10, remote_shape=[29])
     kind = KINDS[board.kind]
     with pytest.raises(UserError, match="not whole records"):
         payload(kind, wrong.contents())
@@ -85,9 +84,9 @@ def test_a_model_unlike_the_configuration_is_refused(board, material):
 @pytest.mark.timeout(3600)
 @needs("core")
 def test_golden_vectors(board, request, figures):
-    """The core's vector file, replayed on the board: integers equal to the host's that made it.
+    """The board replays the core's vector file with the integers of the host that wrote it.
 
-    --quick: a slow board replays a few of the runs, of what its nodes use.
+    --quick: a slow board replays those runs that its nodes use.
     """
     expected = [json.loads(line) for line in (ROOT / "tests/vectors/core.jsonl").read_text().splitlines()]
     chosen = list(range(len(RUNS)))
@@ -104,12 +103,12 @@ def test_golden_vectors(board, request, figures):
 @pytest.mark.long
 @pytest.mark.slow
 @needs("node", "clock")
-def test_heap_is_flat_over_10000_rounds(board, material, rdl, figures):
-    """Free heap after a collection, at 2,000 rounds and at 10,000: not a byte less (64 for a table that grew)."""
-    made = material(200, snapshot="", telemetry_s=0)
-    board.prepare(made)
-    (made.folder / "long.py").write_text(LONG)
-    outcome = board.finish(board.start(made, "long.py"), 200)
+def test_heap_is_flat_over_10000_rounds(board, make_material, rdl, figures):
+    """After a collection the heap in use has not grown between 2,000 and 10,000 rounds (64 bytes for a table that grew)."""
+    material = make_material(200, snapshot="", telemetry_s=0)
+    board.prepare(material)
+    (material.folder / "long.py").write_text(LONG)
+    outcome = board.finish(board.start(material, "long.py"), 200)
     heap = [int(line.split()[1]) for line in outcome.log.splitlines() if line.startswith("heap ")]
     figures.update(heap_before=heap[0], heap_after=heap[-1], rounds=10000)
     assert len(heap) == 5 and heap[-1] <= heap[0] + 64
@@ -140,9 +139,9 @@ link.close()
 @pytest.mark.slow
 @needs("serial")
 def test_heap_is_flat_over_500_rounds(board, figures):
-    """H2T2 on one page on the micro:bit: 500 decisions and labels, the heap locked in each; the heap in use stays the same."""
+    """H2T2 on one page on the micro:bit: 500 decisions and labels, each with a locked heap, leave the heap in use unchanged."""
     if not board.emulator:
-        pytest.skip("counts on the emulated board only")
+        pytest.skip("only the emulated board counts the heap")
     bins, labels = (column.tolist() for column in samples(4, 500, 3))
     with Microbit() as repl:
         repl.prepare()

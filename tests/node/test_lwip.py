@@ -43,10 +43,10 @@ def broker(tmp_path_factory):
 
 
 @pytest.fixture
-def material(tmp_path, broker):
-    """material(samples, **config) -> Material for a node whose broker this machine runs."""
-    given = {"broker": lwip.HOST, "port": broker.port, "device": "lwip", "policy": "adaptive"}
-    return lambda samples, **config: Material(tmp_path, samples, {**given, **config})
+def make_material(tmp_path, broker):
+    """make_material(samples, **config) -> Material for a node whose broker this machine runs."""
+    entries = {"broker": lwip.HOST, "port": broker.port, "device": "lwip", "policy": "adaptive"}
+    return lambda samples, **config: Material(tmp_path, samples, {**entries, **config})
 
 
 class Network:
@@ -80,8 +80,8 @@ def running(board, material, names=None, before=""):
         process.communicate()
 
 
-def finished(process, said="", seconds=120):
-    out = said + remaining_output(process, seconds)[0]
+def finished(process, output="", seconds=120):
+    out = output + remaining_output(process, seconds)[0]
     assert process.returncode == 0, out[-800:]
     return parse(out)
 
@@ -90,38 +90,38 @@ def decided(outcome, samples):
     return sorted(row["n"] for row in outcome.decisions) == list(range(samples))
 
 
-def test_a_stalled_network_delays_no_decision(board, material, broker):
+def test_a_stalled_network_delays_no_decision(board, make_material, broker):
     """Nothing comes and nothing is refused: each sample is decided within its deadline, and the link is there afterwards."""
-    made = material(300, every="20ms", deadline_ms=400, snapshot="")
-    with worker(broker.url, "breast_cancer"), running(board, made) as process:
-        said = board.heard(process, '"remote"')
+    material = make_material(300, every="20ms", deadline_ms=400, snapshot="")
+    with worker(broker.url, "breast_cancer"), running(board, material) as process:
+        output = board.wait_for(process, '"remote"')
         network = Network(process)
         network.stall()
-        said += board.heard(process, '"fallback"') + board.heard(process, '"fallback"')
+        output += board.wait_for(process, '"fallback"') + board.wait_for(process, '"fallback"')
         network.go_on()
-        outcome = finished(process, said)
+        outcome = finished(process, output)
     assert decided(outcome, 300) and outcome.summary["errors"] == 0, outcome.log
     sources = [row["source"] for row in sorted(outcome.decisions, key=lambda row: row["n"])]
     assert "remote" in sources[sources.index("fallback") :]
 
 
-def test_a_missing_broker_delays_no_decision(board, material, broker):
+def test_a_missing_broker_delays_no_decision(board, make_material, broker):
     broker.stop()
-    outcome = board.run(material(100, snapshot=""))
+    outcome = board.run(make_material(100, snapshot=""))
     assert decided(outcome, 100) and outcome.summary["replies"] == outcome.summary["connections"] == 0
     assert outcome.summary["errors"] == 0 and "deciding locally" in outcome.log
 
 
-def test_a_silent_name_server_delays_no_decision(board, material, broker):
+def test_a_silent_name_server_delays_no_decision(board, make_material, broker):
     """It falls silent before the first sample, for as long as a Pico W's own look-up takes to give up on a server; then it
     answers, and the node is there. Each sample is decided when it is due."""
-    made = material(160, broker="broker.test", every="50ms", deadline_ms=400, snapshot="")
+    material = make_material(160, broker="broker.test", every="50ms", deadline_ms=400, snapshot="")
     with worker(broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
         names.silent = True
-        with running(board, made, names) as process:
-            said = board.heard(process, '"n": 100,')
+        with running(board, material, names) as process:
+            output = board.wait_for(process, '"n": 100,')
             asked, names.silent = names.asked, False
-            outcome = finished(process, said)
+            outcome = finished(process, output)
     assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
     assert outcome.summary["skipped"] < 20  # getaddrinfo() of lwIP skips 140 slots each time
     assert 3 <= asked <= 12 and outcome.summary["replies"] > 0
@@ -232,41 +232,41 @@ def replayed(material, log):
 
 
 @pytest.mark.timeout(400)
-def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, material, secure_broker, tmp_path):
+def test_a_secure_node_with_a_boards_heap_through_all_of_it(board, make_material, secure_broker, tmp_path):
     """2,000 samples, a certificate of its own, the Pico W's free heap: the name server is silent for the first 30 s, then the
     broker is killed and comes back, then the network stalls for 25 s. Every sample is decided within its deadline, a snapshot
     is never older than a minute, and the host's policy replays every decision to the same state."""
     folder = secure_broker._config.parent / "certs"
     files = {"ca": str(folder / "ca.crt"), "cert": str(folder / "lwip.crt"), "key": str(folder / "lwip.key")}
-    made = material(2000, broker="broker.test", port=secure_broker.secure, every="45ms", snapshot_every=20, **files)
+    material = make_material(2000, broker="broker.test", port=secure_broker.secure, every="45ms", snapshot_every=20, **files)
     with worker(secure_broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
         names.silent = True
-        with running(board, made, names, RECORD) as process:
-            said = board.heard(process, '"n": 0,')
-            said += board.heard(process, '"n": 660,')  # 30 s of its slots
+        with running(board, material, names, RECORD) as process:
+            output = board.wait_for(process, '"n": 0,')
+            output += board.wait_for(process, '"n": 660,')  # 30 s of its slots
             names.silent = False
-            said += board.heard(process, '"remote"')
+            output += board.wait_for(process, '"remote"')
             secure_broker.stop(kill=True)
-            said += board.heard(process, '"fallback"')
+            output += board.wait_for(process, '"fallback"')
             secure_broker.start()
-            said += board.heard(process, '"remote"')
+            output += board.wait_for(process, '"remote"')
             network = Network(process)
             network.stall()
-            last = max(json.loads(line)["n"] for line in said.splitlines() if line.startswith('{"n"'))
-            said += board.heard(process, f'"n": {last + 560},')  # 25 s of its slots
+            last = max(json.loads(line)["n"] for line in output.splitlines() if line.startswith('{"n"'))
+            output += board.wait_for(process, f'"n": {last + 560},')  # 25 s of its slots
             network.go_on()
-            outcome = finished(process, said, 200)
+            outcome = finished(process, output, 200)
     summary = outcome.summary
     assert decided(outcome, 2000), outcome.log
     assert summary["errors"] == summary["unsaved"] == 0, summary
     assert summary["skipped"] < 40  # a machine that is busy; a look-up that blocks skips 150 slots
     lateness = [int(line.split()[2]) for line in outcome.log.splitlines() if line.startswith("T ")]
-    assert len(lateness) == 2000 and max(lateness) <= made.board_config.deadline_ms
+    assert len(lateness) == 2000 and max(lateness) <= material.board_config.deadline_ms
     saves = [0] + [int(line.split()[1]) for line in outcome.log.splitlines() if line.startswith("S ")]
     assert max(after - before for before, after in zip(saves, saves[1:])) <= 60_000
     assert summary["connections"] >= 2 and summary["replies"] > 30
-    policy, decisions = replayed(made, outcome.log)
+    policy, decisions = replayed(material, outcome.log)
     assert decisions + summary["crowded"] == 2000
-    kept = policies.make(made.board_config.policy, made.board_config.arguments())
-    assert Keeper(kept, file_store(str(made.folder / "h2t2.state"))).restored
+    kept = policies.make(material.board_config.policy, material.board_config.arguments())
+    assert Keeper(kept, file_store(str(material.folder / "h2t2.state"))).restored
     assert list(kept.state()) == list(policy.state())
