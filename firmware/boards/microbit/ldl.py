@@ -1,11 +1,11 @@
-# Dense int8 layers in little memory, for MicroPython 1.9.2: the same bytes as h2t2/ldl/kernels.py computes. The host packs a
-# model (h2t2_tools/boards/microbit/layers.py): the biases contain the zero points of the inputs, `edges` the function behind
-# the last layer (logistic, softmax).
+# Dense int8 layers in little memory, for MicroPython 1.9.2. They compute the same bytes as h2t2/ldl/kernels.py. The host packs
+# a model (h2t2_tools/boards/microbit/layers.py): it folds the zero points of the inputs into the biases, and the function
+# behind the last layer (logistic, softmax) into `edges`.
 from array import array
 
 
 def load(name):
-    """(event, other, edges, layers): see classify(); a layer is what dense() takes apart."""
+    """Return (event, other, edges, layers) for classify(); dense() unpacks a layer."""
     file = open(name, "rb")
     count, event, other = file.read(3)
     edges = array("h", file.read(30))
@@ -20,7 +20,7 @@ def load(name):
 
 
 def requantise(x, a, b, c, left, right):
-    """x times the multiplier a 2^20 + b 2^10 + c, rounded twice as gemmlowp does; see h2t2/ldl/kernels.py."""
+    """Return x times the multiplier a 2^20 + b 2^10 + c, rounded twice as gemmlowp does; see h2t2/ldl/kernels.py."""
     negative = x < 0
     if negative:
         x = -x
@@ -41,7 +41,7 @@ def requantise(x, a, b, c, left, right):
 
 
 def dense(x, layer):
-    """The outputs of a layer, for its inputs; both are bytes u = q + 128."""
+    """Return the outputs of a layer for its inputs; both are bytes u = q + 128."""
     offset, low, high, zero, bias, limbs, shifts, weights = layer
     y = bytearray(len(bias))
     w = 0
@@ -56,7 +56,7 @@ def dense(x, layer):
 
 
 def classify(model, sample):
-    """The bin of an int8 sample: how many edges the event's output reaches, less the other class's where softmax follows."""
+    """Return the bin of an int8 sample: the number of edges that the event's output reaches, minus the other's with softmax."""
     event, other, edges, layers = model
     x = bytearray(sample)
     for n in range(len(x)):

@@ -1,25 +1,25 @@
 # The micro:bit's node: recorded samples, local model, policy, offloads as frames over its UART, a snapshot in its files.
-# `h2t2 flash` puts the values of a configuration in place of the constants. Frames are those of h2t2/link/frames.py, payloads
-# those of h2t2/link/wire.py.
+# `h2t2 flash` replaces the constants by the values of a configuration. Frames are those of h2t2/link/frames.py, payloads those
+# of h2t2/link/wire.py.
 from array import array
 
 from microbit import uart
 from micropython import kbd_intr
 from utime import ticks_diff, ticks_ms
 
-LOCAL = 30  # bytes of a record that are the local model's input
-RECORD = 60  # bytes of a record: that input, and the remote model's
-DEADLINE = 2000  # ms until the node gives an answer up
+LOCAL = 30  # bytes of the local model's input in a record
+RECORD = 60  # bytes of a record: the inputs of both models
+DEADLINE = 2000  # ms until the node stops waiting for an answer
 EVERY = 250  # labels between two snapshots; 0: no snapshot
 DEVICE = b"microbit"
-MODEL = b"\0\0\0\0"  # the local model's checksum: what was learned with another model is not used
-HEAD = b"\2\0\1\0"  # a request's first bytes: version, flags, model_id
-TIME = b"\xd0\7\0\0\0\0"  # its bytes after boot and ticket: the deadline, no chance
+MODEL = b"\0\0\0\0"  # the local model's checksum; the node ignores snapshots of another model
+HEAD = b"\2\0\1\0"  # first bytes of a request: version, flags, model_id
+TIME = b"\xd0\7\0\0\0\0"  # its bytes after boot and ticket: the deadline, no probability
 SHAPE = b"\0\1\x1e\0"  # its bytes after the bin: dtype and shape of the tensor
 
 
 def word(x):
-    """16 bits, little-endian."""
+    """Return 16 bits, little-endian."""
     return bytes([x & 255, x >> 8 & 255])
 
 
@@ -37,7 +37,7 @@ def send(data):
     data += word(crc16(data)) + b"\0"
     uart.write(b"\0")
     start = 0
-    while start < len(data):  # COBS: the length of each run without zeros, plus one, then the run
+    while start < len(data):  # COBS: for each run without zeros its length plus one, then the run
         end = data.find(b"\0", start) + 1
         uart.write(bytes([end - start]))
         uart.write(data[start : end - 1])
@@ -46,9 +46,9 @@ def send(data):
 
 
 def reply(tag):
-    """The label in the reply to `tag` (boot and ticket, 8 bytes), or -1 where no label comes in time.
+    """Return the label in the reply to `tag` (boot and ticket, 8 bytes), or -1 if none comes in time.
 
-    While a reply may come, Ctrl-C does not stop the program, since a frame may hold that byte: nineteen in a row do.
+    While a reply may come, Ctrl-C does not stop the program, because a frame may contain this byte. Nineteen in a row stop it.
     """
     label = -1
     start = ticks_ms()
@@ -77,7 +77,7 @@ def reply(tag):
 
 
 def start():
-    """Count this start in a file: four bytes that no other start has."""
+    """Count this start in a file. Return four bytes that no other start has."""
     try:
         boot = int(open("boot").read()) + 1
     except (OSError, ValueError):
@@ -88,7 +88,7 @@ def start():
 
 
 def write_snapshot(policy, number):
-    """Write snapshot `number` over the last but one; a power cut leaves the last one."""
+    """Write snapshot `number` over the older of the two; a power cut leaves the newer one."""
     state = bytes(policy.snapshot())
     tail = MODEL + word(number)
     with open("learned%d" % (number & 1), "wb") as file:
@@ -97,7 +97,7 @@ def write_snapshot(policy, number):
 
 
 def read_snapshot(policy):
-    """Go on from the newer snapshot that was made with this model; its number, or 0."""
+    """Continue from the newer snapshot of this model. Return its number, or 0."""
     newest = 0
     for name in ("learned0", "learned1"):
         try:
@@ -131,7 +131,7 @@ def run(policy, classify, model):
         if action < 0:
             ticket = policy.ticket
             tag = boot + word(ticket) + word(ticket >> 16)
-            kbd_intr(-1)  # before the request leaves: the reply may follow at once
+            kbd_intr(-1)  # before the request leaves, because the reply may follow at once
             send(b"Q" + HEAD + tag + TIME + bytes([k]) + SHAPE + record[LOCAL:])
             action = reply(tag)
             source = 1
@@ -145,7 +145,7 @@ def run(policy, classify, model):
         n += 1
         if EVERY and labels == due:
             number = number % 65535 + 1
-            file.close()  # a full file system moves its content when it is written to: what is open then reads another place
+            file.close()  # a write into a full file system moves files; an open one would then read from another place
             write_snapshot(policy, number)
             due += min(due, EVERY)
             file = open("samples", "rb")

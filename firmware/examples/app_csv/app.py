@@ -1,25 +1,25 @@
-# An app that measures from a CSV file and writes what was decided to another: the same file on a Pi, a board, the unix port.
-# h2t2 new FOLDER writes a project with it; h2t2 node FOLDER, h2t2 run FOLDER and h2t2 flash FOLDER run it
+# An app that reads samples from a CSV file and writes decisions to another. The same file runs on a Pi, a board, the unix port.
+# `h2t2 new FOLDER` writes a project with it; h2t2 node, h2t2 run and h2t2 flash run it.
 
-patient = True  # the lines of a file can wait for an answer that is on its way
+patient = True  # the lines of a file can wait until the node is connected
 
 
 def setup(config):
-    """Once, before the first sample. config: the node's, as config.json holds it."""
+    """Prepare, once before the first sample. config: the node's config.json."""
     global lines, out
     lines = open("samples.csv")
     out = open("decisions.csv", "w")
 
 
 def sense():
-    """The numbers of one sample, as they were measured; None for nothing now."""
+    """Return the numbers of one sample as measured, or None if there is none now."""
     line = lines.readline()
     if not line:
-        raise StopIteration  # the node ends
+        raise StopIteration  # ends the node
     return [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.strip().split(",")]
 
 
 def act(decision):
-    """decision.label, .source (local, remote, fallback), .score, .tag (what sense() gave), .late"""
+    """Act on decision.label; see also .source (local, remote, fallback), .score, .tag (the result of sense()), .late."""
     out.write("%d,%s,%s\n" % (decision.label, decision.source, decision.score))
     out.flush()

@@ -1,5 +1,5 @@
-# An app for a Raspberry Pi: the camera, or where there is none the pictures of a folder, cut to a square, grey and small, as
-# the digits pair wants them; what was decided is published by MQTT, for a home automation to act on.
+# An app for a Raspberry Pi. It takes pictures with the camera, or from a folder without a camera, and makes them square, grey
+# and small, as the digits pair reads them. It publishes decisions by MQTT, for a home automation.
 import json
 import os
 from pathlib import Path
@@ -7,14 +7,14 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 from PIL import Image
 
-FOLDER = os.environ.get("PICTURES", "pictures")  # where there is no camera
+FOLDER = os.environ.get("PICTURES", "pictures")  # pictures for machines without a camera
 TOPIC = "home/digit"
-SIDE, BRIGHTEST = 8, 1.0  # of the pictures that the models were trained on
-patient = True  # the pictures of a folder can wait
+SIDE, BRIGHTEST = 8, 1.0  # as in the training data
+patient = True  # the pictures of a folder can wait until the node is connected
 
 
 def setup(config):
-    """Once, before the first sample. config: the node's."""
+    """Prepare, once before the first sample. config: the node's."""
     global camera, pictures, client
     camera = None
     try:
@@ -30,21 +30,21 @@ def setup(config):
 
 
 def picture():
-    """The next picture."""
+    """Return the next picture."""
     if camera:
         return camera.capture_image()
-    return Image.open(next(pictures))  # StopIteration after the last: the node ends
+    return Image.open(next(pictures))  # StopIteration after the last one ends the node
 
 
 def sense():
-    """64 numbers from 0 to 1: the middle of the picture, grey, 8 by 8."""
-    taken = picture().convert("L")
-    side = min(taken.size)
-    left, top = (taken.width - side) // 2, (taken.height - side) // 2
-    small = taken.crop((left, top, left + side, top + side)).resize((SIDE, SIDE), Image.Resampling.BOX)
+    """Return 64 numbers from 0 to 1: the middle of the picture, grey, 8 by 8."""
+    photo = picture().convert("L")
+    side = min(photo.size)
+    x, y = (photo.width - side) // 2, (photo.height - side) // 2
+    small = photo.crop((x, y, x + side, y + side)).resize((SIDE, SIDE), Image.Resampling.BOX)
     return [value * BRIGHTEST / 255 for value in small.tobytes()]
 
 
 def act(decision):
-    """A message: whatever listens to that topic acts."""
+    """Publish the decision."""
     client.publish(TOPIC, json.dumps({"label": decision.label, "source": decision.source, "score": decision.score}), qos=1)

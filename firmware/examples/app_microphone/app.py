@@ -1,5 +1,5 @@
-# An app for a board: a microphone on an analogue pin, a lamp on another. A timer's interrupt takes a reading every millisecond;
-# every 256 of them make a sample of three numbers: mean level, loudness (mean distance from it), loudest. No number is a float.
+# An app for a board with a microphone on an analogue pin and a lamp on another. A timer's interrupt takes a reading every
+# millisecond. 256 readings make a sample of three integers: mean level, loudness (mean distance from it) and peak.
 from array import array
 
 from machine import ADC, Pin, Timer
@@ -8,7 +8,7 @@ READINGS = 256
 
 
 def setup(config):
-    """Once, before the first sample."""
+    """Prepare, once before the first sample."""
     global microphone, lamp, readings, count, timer
     microphone = ADC(26)
     lamp = Pin(15, Pin.OUT)
@@ -19,7 +19,7 @@ def setup(config):
 
 
 def take(_):
-    """The interrupt: nothing is allocated here."""
+    """Take a reading. An interrupt must not allocate memory."""
     global count
     if count < READINGS:
         readings[count] = microphone.read_u16()
@@ -27,17 +27,17 @@ def take(_):
 
 
 def sense():
-    """Three integers when 256 readings are there, else None."""
+    """Return three integers after 256 readings, else None."""
     global count
     if count < READINGS:
         return None
     mean = sum(readings) // READINGS
     loudness = sum(abs(x - mean) for x in readings) // READINGS
     loudest = max(abs(x - mean) for x in readings)
-    count = 0  # the interrupt goes on
+    count = 0  # from here on the interrupt fills the array again
     return [mean, loudness, loudest]
 
 
 def act(decision):
-    """The lamp shines while there is the event."""
+    """Light the lamp during the event."""
     lamp.value(decision.label)

@@ -1,5 +1,5 @@
-# An app for a board: a temperature sensor on I2C (TMP102, LM75 and their like), a relay on a pin. The model reads the last
-# eight temperatures, oldest first, in degrees Celsius; one is measured every two seconds.
+# An app for a board with a temperature sensor on I2C (TMP102, LM75 or similar) and a relay on a pin. It measures every two
+# seconds. The model reads the last eight temperatures in degrees Celsius, oldest first.
 from machine import I2C, Pin
 
 try:
@@ -13,7 +13,7 @@ WINDOW = 8
 
 
 def setup(config):
-    """Once, before the first sample."""
+    """Prepare, once before the first sample."""
     global bus, relay, last, values
     bus = I2C(0, scl=Pin(5), sda=Pin(4))
     relay = Pin(15, Pin.OUT)
@@ -22,19 +22,19 @@ def setup(config):
 
 
 def temperature():
-    """Degrees Celsius: twelve bits, a sixteenth of a degree each."""
+    """Return degrees Celsius, from twelve bits of a sixteenth of a degree each."""
     high, low = bus.readfrom_mem(ADDRESS, REGISTER, 2)
     raw = high << 4 | low >> 4
     return (raw - 4096 if raw & 2048 else raw) / 16
 
 
 def sense():
-    """The last eight temperatures, when there is a new one; None between."""
+    """Return the last eight temperatures if there is a new one, else None."""
     global last
-    now = ticks_ms()
-    if last is not None and ticks_diff(now, last) < EVERY_MS:
+    time_ms = ticks_ms()
+    if last is not None and ticks_diff(time_ms, last) < EVERY_MS:
         return None
-    last = now
+    last = time_ms
     values.append(temperature())
     if len(values) < WINDOW:
         return None
@@ -43,5 +43,5 @@ def sense():
 
 
 def act(decision):
-    """The relay closes for the event and opens again when it is over."""
+    """Close the relay during the event and open it afterwards."""
     relay.value(decision.label)

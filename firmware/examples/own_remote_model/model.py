@@ -1,4 +1,4 @@
-"""A remote model as a Python function: here the mean of the measurement, squashed. Put yours in its place."""
+"""A remote model as a Python function: here the mean of the measurement, mapped to [0, 1]. Replace it by yours."""
 
 import numpy as np
 
@@ -6,6 +6,6 @@ SCALE, ZERO_POINT = 0.02663755975663662, -23  # `remote` in models/breast_cancer
 
 
 def scores(batch: np.ndarray) -> np.ndarray:
-    """int8 (n, 30) to the scores of class 1, (n,), in [0, 1]."""
+    """Return the scores of class 1, (n,) in [0, 1], for int8 samples (n, 30)."""
     real = (batch.astype(np.float32) - ZERO_POINT) * SCALE
     return 1 / (1 + np.exp(-real.mean(axis=1)))

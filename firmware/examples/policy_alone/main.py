@@ -1,16 +1,16 @@
-# The policy in ten lines: decide, ask where it says so, teach it the answer. Runs on CPython and on MicroPython.
+# The policy in ten lines: decide, offload if it says so, and teach it the label. It runs on CPython and on MicroPython.
 from h2t2 import units
 from h2t2.core.h2t2 import H2T2
 from h2t2.core.policy import OFFLOAD
 from h2t2.core.rng import Rng
 
-BETA, DELTA_FP, DELTA_FN = 0.2, 0.7, 1.0  # what asking, a false alarm and a missed event cost
+BETA, DELTA_FP, DELTA_FN = 0.2, 0.7, 1.0  # costs of an offload, a false alarm and a missed event
 ROUNDS = 5000
 chance = Rng(7)
 
 
 def sample():
-    """(score bin 0..15, true class) of a classifier whose scores are right only in tendency."""
+    """Return (score bin 0..15, true class) of a classifier whose scores are only roughly right."""
     event = chance.draw() < 13000  # two samples in five
     score = (chance.draw() + chance.draw() + (20000 if event else 6000)) // 3
     return min(score >> 11, 15), int(event)

@@ -8,8 +8,8 @@ from h2t2.cpython import signals
 from h2t2.node.node import Node
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--pair", default="mypair", help="the folder that `h2t2 pair` has written")
-parser.add_argument("--measurements", default="measurements.csv", help="what the made-up sensor measures, a row a sample")
+parser.add_argument("--pair", default="mypair", help="the folder that `h2t2 pair` wrote")
+parser.add_argument("--measurements", default="measurements.csv", help="readings of the simulated sensor, a row a sample")
 parser.add_argument("--broker", default="localhost")
 parser.add_argument("--port", type=int, default=1883)
 options = parser.parse_args()
@@ -17,7 +17,7 @@ rows = csv.reader(open(options.measurements))
 
 
 def sense():
-    """Your sensor: the next measurement. It may take its time; StopIteration says that there will be no more."""
+    """Read your sensor: return the next measurement. It may take its time; StopIteration ends the node."""
     time.sleep(0.03)
     return [float(number) for number in next(rows)]
 
