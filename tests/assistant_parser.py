@@ -1,8 +1,8 @@
-"""Runs where Home Assistant is installed: what its own parser and templates make of a discovery message.
+"""Runs where Home Assistant is installed: parses a discovery message with its parser and renders its templates.
 
 Standard input: {"topic", "message", "state", "status": [...], "commands": {component: value}}. Standard output: {"version",
-"components": {component: {"platform", "value", "available", "command", ...}}}. Before 2024.11 it knew no message for a whole
-device: then each component is parsed as the message of its own that it stands for.
+"components": {component: {"platform", "value", "available", "command", ...}}}. Home Assistant before 2024.11 parsed no message
+for a whole device; then each component is parsed as the message of its own that it stands for.
 """
 
 import asyncio
@@ -22,27 +22,27 @@ SHARED = {"stat_t": "state_topic", "avty_t": "availability_topic", "avty_tpl": "
 
 
 def components(hass, topic, message):
-    """Component -> (platform, its configuration), as the parser has it."""
+    """Return component -> (platform, its parsed configuration)."""
     if OWN_PARSER:
-        said = logging.getLogger(discovery.__name__)
-        said.addHandler(Refusing())
-        parsed = discovery._parse_device_payload(hass, message, topic.split("/")[2], None)
-        made = {}
-        for name, content in parsed["components"].items():
+        logger = logging.getLogger(discovery.__name__)
+        logger.addHandler(Refusing())
+        message_parts = discovery._parse_device_payload(hass, message, topic.split("/")[2], None)
+        parsed = {}
+        for name, content in message_parts["components"].items():
             content = dict(content)
             platform = str(content.pop("platform"))
-            discovery._merge_common_device_options(content, parsed)
-            made[name] = (platform, {**content, "device": parsed["device"], "origin": parsed["origin"]})
-        return made
+            discovery._merge_common_device_options(content, message_parts)
+            parsed[name] = (platform, {**content, "device": message_parts["device"], "origin": message_parts["origin"]})
+        return parsed
     device = json.loads(message)
-    made = {}
+    parsed = {}
     for name, content in device["cmps"].items():
         content = {abbreviations.ABBREVIATIONS.get(key, NEWER.get(key, key)): value for key, value in content.items()}
         content.update({name: device[key] for key, name in SHARED.items()})
         content["device"] = {abbreviations.DEVICE_ABBREVIATIONS.get(key, key): value for key, value in device["dev"].items()}
         content["origin"] = {abbreviations.ORIGIN_ABBREVIATIONS.get(key, key): value for key, value in device["o"].items()}
-        made[name] = (content.pop("platform"), content)
-    return made
+        parsed[name] = (content.pop("platform"), content)
+    return parsed
 
 
 class Refusing(logging.Handler):
@@ -51,32 +51,32 @@ class Refusing(logging.Handler):
 
 
 async def main():
-    given = json.load(sys.stdin)
+    request = json.load(sys.stdin)
     hass = core.HomeAssistant("/nowhere") if core.HomeAssistant.__init__.__code__.co_argcount > 1 else core.HomeAssistant()
     text = lambda template: template.template if isinstance(template, Template) else template  # noqa: E731
-    made = {}
-    for name, (platform, content) in components(hass, given["topic"], given["message"]).items():
+    report = {}
+    for name, (platform, content) in components(hass, request["topic"], request["message"]).items():
         checked = importlib.import_module(f"homeassistant.components.mqtt.{platform}").DISCOVERY_SCHEMA(content)
-        render = lambda key: Template(text(checked[key]), hass).async_render_with_possible_json_value(given["state"], None)  # noqa: B023, E731
-        told = {"platform": platform, "value": render("value_template"), "unique_id": checked["unique_id"]}
-        told["topic"] = checked["state_topic"]
+        render = lambda key: Template(text(checked[key]), hass).async_render_with_possible_json_value(request["state"], None)  # noqa: B023, E731
+        row = {"platform": platform, "value": render("value_template"), "unique_id": checked["unique_id"]}
+        row["topic"] = checked["state_topic"]
         (available,) = checked.get("availability") or [
             {"topic": checked["availability_topic"], "value_template": checked["availability_template"]}
         ]
         template = Template(text(available["value_template"]), hass)
-        told["available"] = [template.async_render_with_possible_json_value(status, None) for status in given["status"]]
-        told["device_class"] = checked.get("device_class")
+        row["available"] = [template.async_render_with_possible_json_value(status, None) for status in request["status"]]
+        row["device_class"] = checked.get("device_class")
         if "command_topic" in checked:
-            told["command_topic"] = checked["command_topic"]
+            row["command_topic"] = checked["command_topic"]
             if "command_template" in checked:
-                value = given["commands"][name]
-                told["command"] = Template(text(checked["command_template"]), hass).async_render(
+                value = request["commands"][name]
+                row["command"] = Template(text(checked["command_template"]), hass).async_render(
                     {"value": value}, parse_result=False
                 )
             else:
-                told["command"] = [checked["payload_on"], checked["payload_off"]]
-        made[name] = told
-    json.dump({"version": const.__version__, "components": made}, sys.stdout)
+                row["command"] = [checked["payload_on"], checked["payload_off"]]
+        report[name] = row
+    json.dump({"version": const.__version__, "components": report}, sys.stdout)
 
 
 asyncio.run(main())

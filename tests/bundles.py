@@ -1,4 +1,4 @@
-"""What the tests of int8 share."""
+"""int8 models that several tests read."""
 
 from struct import pack_into
 from zlib import crc32
@@ -9,9 +9,9 @@ from support import ROOT
 from h2t2_tools.common import places
 from h2t2_tools.proof import oracle
 
-# small forms of what people put on microcontrollers: tests/material/make_networks.py
+# small networks as people put them on microcontrollers: tests/material/make_networks.py
 NETWORKS = sorted((ROOT / "tests/material/networks").glob("*.tflite"))
-MADE = sorted((ROOT / "tests/material").glob("*.tflite")) + NETWORKS
+TEST_MODELS = sorted((ROOT / "tests/material").glob("*.tflite")) + NETWORKS
 SHIPPED = sorted(places.models().glob("*/ldl.tflite"))
 
 

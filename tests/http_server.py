@@ -1,4 +1,4 @@
-"""A small HTTP server for tests: answers by a function, keeps what it was asked."""
+"""A small HTTP server for tests: a function answers, and the server keeps the requests."""
 
 import contextlib
 import threading
@@ -8,23 +8,23 @@ from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, Thread
 
 @contextlib.contextmanager
 def serving(answer):
-    """The server's address, and as .asked the (path, headers, body) of all that came.
+    """Serve HTTP and yield the server's address, with its requests as .requests: (path, headers, body).
 
-    answer(path, body, headers) -> bytes, (status, bytes) or (status, bytes, headers).
+    answer(path, body, headers) returns bytes, (status, bytes) or (status, bytes, headers).
     """
-    asked = []
+    requests = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            asked.append((self.path, dict(self.headers), body))
-            made = answer(self.path, body, self.headers)
-            status, content, *more = made if isinstance(made, tuple) else (200, made)
+            requests.append((self.path, dict(self.headers), body))
+            reply = answer(self.path, body, self.headers)
+            status, content, *extra = reply if isinstance(reply, tuple) else (200, reply)
             self.send_response(status)
-            for name, value in {"Content-Length": str(len(content)), **(more[0] if more else {})}.items():
+            for name, value in {"Content-Length": str(len(content)), **(extra[0] if extra else {})}.items():
                 self.send_header(name, value)
             self.end_headers()
-            with contextlib.suppress(OSError):  # who asked may be gone
+            with contextlib.suppress(OSError):  # the client may have gone
                 self.wfile.write(content)
 
         do_GET = do_POST
@@ -32,24 +32,24 @@ def serving(answer):
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
-        yield Served(f"http://127.0.0.1:{made.server_port}", asked)
-        made.shutdown()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield Served(f"http://127.0.0.1:{server.server_port}", requests)
+        server.shutdown()
 
 
 class Served(str):
-    """Its address, with what it was asked."""
+    """The address of a server, with its requests."""
 
-    def __new__(cls, url, asked):
-        made = super().__new__(cls, url)
-        made.asked = asked
-        return made
+    def __new__(cls, url, requests):
+        address = super().__new__(cls, url)
+        address.requests = requests
+        return address
 
 
 @contextlib.contextmanager
 def serving_folder(folder):
-    """The address of a server that serves a folder's files."""
+    """Serve a folder's files and yield the server's address."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_):

@@ -1,4 +1,4 @@
-"""Made-up folders of pictures, for the tests of data sets and of the recipes that train on them."""
+"""Folders of random pictures, for the tests of data sets and of the recipes that train on them."""
 
 import numpy as np
 from PIL import Image
@@ -7,7 +7,7 @@ RNG = np.random.default_rng(3)
 
 
 def pictures(folder, names, count=4, size=20):
-    """`count` random images in every folder named."""
+    """Write `count` random images into each named folder."""
     for name in names:
         (folder / name).mkdir(parents=True)
         for n in range(count):

@@ -1,4 +1,4 @@
-"""What the tests of micropython share."""
+"""Skips tests whose interpreter is missing."""
 
 import pytest
 

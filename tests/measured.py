@@ -1,4 +1,4 @@
-"""Benchmarks in a process of their own; and what they might have measured, for the tests of their reports."""
+"""Runs benchmarks in a process of their own, and holds example measurements for the tests of their reports."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from h2t2_tools.proof.bench import overload
 
 
 def benchmark(name, *options):
-    """What `h2t2 bench NAME` measures. It exits with 1 exactly where goals were missed, and says which; pytest then warns."""
+    """Return the measurements of `h2t2 bench NAME`. Check that it exits with 1 exactly for missed goals, and warn of them."""
     command = [sys.executable, "-m", "h2t2_tools", "bench", name, *map(str, options), "--json", "-"]
     plain = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}  # NiceGUI would play a test
     run = subprocess.run(command, capture_output=True, text=True, timeout=280, env=plain)
@@ -24,8 +24,8 @@ def benchmark(name, *options):
     return measured
 
 
-# of bench overload, every goal met
-MET = {
+# measurements of bench overload that meet every goal
+OVERLOAD = {
     "capacity": 100.0,
     "devices": 50,
     "loads": [{"load": load, "offered": 100 * load, "in time": 90.0, "busy": 9.0, "late": 1.0} for load in overload.LOADS],
@@ -36,7 +36,7 @@ MET = {
 }
 
 
-SEEN = {
+DASHBOARD = {
     "devices": 500,
     "states_per_s": 499.0,
     "cpu_ms": 150.0,
@@ -49,7 +49,7 @@ SEEN = {
 EVEN = {"per_s": 500.0, "p50_ms": 2.0, "p99_ms": 5.0, "workers_ms": 0.5, "broker_ms": 0.1}
 FULL = {"per_s": 1500.0, "p50_ms": 40.0, "p99_ms": 60.0, "workers_ms": 0.2, "broker_ms": 0.1}
 TURNS = {"even": [EVEN] * 3, "full": [FULL] * 3}
-SERVED = {
+FLEET = {
     "pair": "breast_cancer",
     "payload": 60,
     "rate": 500.0,

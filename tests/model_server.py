@@ -1,7 +1,7 @@
-"""Runs where MLServer is installed: trains a scikit-learn model on a pair's test part and says what it makes of it.
+"""Runs where MLServer is installed: trains a scikit-learn model on a pair's test part and prints its probabilities.
 
-Arguments: the pair's folder, an empty folder, three free ports. Writes MLServer's configuration and the model there; prints the
-probabilities of every sample as JSON. `mlserver start FOLDER` serves it then.
+Arguments: the pair's folder, an empty folder, three free ports. It writes MLServer's configuration and the model into the
+folder and prints the probabilities of every sample as JSON. Then `mlserver start FOLDER` serves the model.
 """
 
 import json

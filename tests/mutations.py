@@ -1,6 +1,6 @@
-"""Damaged .tflite files, by number: mutation(n) changes one of ten networks, its bytes or its meaning; examine() lets all that
-reads such files read it. `python tests/mutations.py FIRST END` examines a range and prints a line a mutation: a test runs
-it in a process of its own, which a crash of the interpreter would end."""
+"""Damaged .tflite files by number: mutation(n) changes the bytes or the meaning of one of ten networks; examine() lets every
+reader read it. `python tests/mutations.py FIRST END` examines a range and prints a line a mutation. A test runs it in a process
+of its own, which a crash of the interpreter may end."""
 
 import contextlib
 import io
@@ -22,7 +22,7 @@ from h2t2_tools.cli.main import main
 from h2t2_tools.model.tflite import load
 from h2t2_tools.model.tflite_write import _pack, _schema
 
-ALL = 2000
+MUTATIONS = 2000
 FILES = sorted((ROOT / "tests/material/networks").glob("*.tflite"))
 KINDS = {"meaning": 0.55, "byte": 0.15, "word": 0.15, "bit": 0.1, "cut": 0.05}
 TABLES = {
@@ -35,11 +35,11 @@ REALS = (0.0, -0.0, -1.0, 1e-30, 1e30, float("inf"), float("-inf"), float("nan")
 
 
 def mutation(n):
-    """(the file it comes from, the bytes of mutation n, the change in words)."""
+    """Return the original file, the bytes of mutation n, and a description of the change."""
     path = FILES[n % len(FILES)]
     rng = np.random.default_rng(n)
     content = path.read_bytes()
-    kind = _drawn(rng, KINDS)
+    kind = _pick(rng, KINDS)
     if kind == "meaning":
         return path, *_meaning(content, rng)
     changed = bytearray(content)
@@ -60,12 +60,12 @@ def mutation(n):
     return path, bytes(changed), f"{kind} near {at}"
 
 
-def _drawn(rng, chances):
+def _pick(rng, chances):
     return str(rng.choice(list(chances), p=list(chances.values())))
 
 
 def _structural(path, size, rng):
-    """A place in the file, mostly outside the constants: a changed weight is a good model."""
+    """Return a place in the file, mostly outside the constants, because a changed weight leaves a good model."""
     for _ in range(50):
         at = int(rng.integers(size))
         if not any(start <= at < end for start, end in _constants(path)):
@@ -75,14 +75,14 @@ def _structural(path, size, rng):
 
 @cache
 def _constants(path):
-    """Where the file's constants are."""
+    """Return the places of the file's constants."""
     content = path.read_bytes()
     data = [tensor.data.tobytes() for tensor in load(path).tensors if tensor.data is not None and tensor.data.nbytes > 16]
     return [(content.find(each), content.find(each) + len(each)) for each in data]
 
 
 def _meaning(content, rng):
-    """(The model with one to three fields changed, written again: its structure is whole; the change in words)."""
+    """Change one to three fields and write the model again with a valid structure. Return it and a description."""
     model = _schema().ModelT.InitFromPackedBuf(content, 0)
     words = ", ".join([_change(model, rng) for _ in range(int(rng.choice([1, 1, 1, 2, 3])))])
     try:
@@ -93,7 +93,7 @@ def _meaning(content, rng):
 
 def _change(model, rng):
     graph = model.subgraphs[int(rng.integers(len(model.subgraphs)))]
-    where = _drawn(rng, TABLES)
+    where = _pick(rng, TABLES)
 
     def any_of(tables):
         return tables[int(rng.integers(len(tables)))] if tables else None
@@ -113,13 +113,13 @@ def _change(model, rng):
         return "nothing"
     name = str(rng.choice(names))
     old = getattr(table, name)
-    new = _other(old, rng)
+    new = _another_value(old, rng)
     setattr(table, name, new)
     return f"{where}.{name}: {str(old)[:40]} to {str(new)[:40]}"
 
 
-def _other(old, rng):
-    """Another value of a field."""
+def _another_value(old, rng):
+    """Return another value for a field."""
     if isinstance(old, (bool, np.bool_)):
         return not old
     if isinstance(old, (int, np.integer)):
@@ -128,20 +128,20 @@ def _other(old, rng):
         return float(rng.choice(REALS))
     if isinstance(old, (list, np.ndarray)) and len(old) and isinstance(old[0], (int, float, np.number)):
         values = [float(v) if isinstance(v, (float, np.floating)) else int(v) for v in old]
-        at, how = int(rng.integers(len(values))), int(rng.integers(6))
-        if how == 0:
+        at, change = int(rng.integers(len(values))), int(rng.integers(6))
+        if change == 0:
             return values[:at]
-        if how == 1:
+        if change == 1:
             return [*values, values[at]]
-        if how == 2:
+        if change == 2:
             return values[::-1]
-        values[at] = _other(values[at], rng)
+        values[at] = _another_value(values[at], rng)
         return values
     return None
 
 
 def examine(content, folder):
-    """Each reader's exit status or refusal of a damaged file. Whatever is no refusal in words raises."""
+    """Return each reader's exit status or refusal of a damaged file. Any failure without a message raises."""
     path = Path(folder) / "damaged.tflite"
     path.write_bytes(content)
     report = ["--json", str(path.with_suffix(".json"))]
@@ -154,7 +154,7 @@ def examine(content, folder):
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             answers[arguments[0]] = main(arguments)
-        assert answers[arguments[0]] in (0, 2), errors.getvalue()  # 1: it runs, and a board computes something else
+        assert answers[arguments[0]] in (0, 2), errors.getvalue()  # 1: it runs, but a board computes something else
     for resolver in ("reference", "optimised"):
         try:
             model = open_ldl(path, 0, 4, resolver)

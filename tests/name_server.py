@@ -1,4 +1,4 @@
-"""A DNS server of a test's own, which can fall silent."""
+"""A DNS server for tests, which can be silent."""
 
 import socket
 import threading
@@ -7,14 +7,17 @@ import threading
 class NameServer:
     """Answers every question for an IPv4 address with `address`, on 127.0.0.1.
 
-    port: its own. silent: whether it leaves questions unanswered; they are counted in `asked` all the same. unknown: whether
-    it says that there is no such name.
+    Attributes:
+        port: Its port.
+        silent: It leaves questions unanswered.
+        unknown: It answers that the name does not exist.
+        questions: Number of questions, answered or not.
     """
 
     def __init__(self, address):
         self.address = address
         self.silent = self.unknown = False
-        self.asked = 0
+        self.questions = 0
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
@@ -26,7 +29,7 @@ class NameServer:
 
     def __exit__(self, *_):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
-            own.sendto(b"", ("127.0.0.1", self.port))  # the end
+            own.sendto(b"", ("127.0.0.1", self.port))  # ends the thread
         self.thread.join()
         self.socket.close()
 
@@ -35,12 +38,12 @@ class NameServer:
             query, client = self.socket.recvfrom(512)
             if not query:
                 return
-            self.asked += 1
+            self.questions += 1
             if not self.silent:
                 self.socket.sendto(self.answer(query), client)
 
     def answer(self, query):
-        """The answer to a query: an alias, then the address."""
+        """Return the answer to a query: an alias, then the address."""
         if self.unknown:
             return query[:2] + b"\x81\x83" + query[4:]
         alias = b"\xc0\x0c\x00\x05\x00\x01" + bytes(4) + b"\x00\x07\x04real\xc0\x0c"

@@ -1,4 +1,4 @@
-"""A node that takes updates, and packages for it, for the tests."""
+"""A node that takes updates, and packages for it."""
 
 import hashlib
 import json
@@ -16,11 +16,11 @@ from h2t2_tools.fleet.update import keys, package
 
 PAIR = pairs.load("breast_cancer")
 BLOB = (PAIR.folder / "ldl.h2m").read_bytes()
-OTHER = (pairs.load("digits").folder / "ldl.h2m").read_bytes()
+OTHER_BLOB = (pairs.load("digits").folder / "ldl.h2m").read_bytes()
 
 
 def made_key(folder, name="fleet"):
-    """private: its file; modulus: what nodes know."""
+    """Create a key. private: its file; modulus: the part that nodes know."""
     private, public = keys.make(folder / name)
     return SimpleNamespace(private=private, modulus=keys.modulus(public))
 
@@ -30,7 +30,7 @@ def signed(key, counter=7, blob=BLOB, seconds=0, **options):
 
 
 def body(key, more, counter=7):
-    """A package with those bytes as its part MORE, signed."""
+    """Return a signed package whose part MORE holds these bytes."""
     genuine = signed(key, counter)
     parts = genuine.content[package_format.SIGNED :]
     at = parts.index(b"MORE")
@@ -41,43 +41,43 @@ def body(key, more, counter=7):
 
 
 class Device:
-    """A node's Updates in a folder, and what a start of that node would do with them."""
+    """A node's Updates in a folder, and the steps of a start of that node."""
 
-    def __init__(self, folder, key, most=1 << 16, app=False, **config):
+    def __init__(self, folder, key, max_bytes=1 << 16, app=False, **config):
         shutil.copyfile(PAIR.folder / "ldl.h2m", folder / "ldl.h2m")
-        self.folder, self.said = folder, []
+        self.folder, self.log_lines = folder, []
         self.config = {
             "ldl": str(folder / "ldl.h2m"), "snapshot": str(folder / "state"), "event": 1, "model_id": 1, "policy": "adaptive",
-            "arguments": {"bits": 4}, "update": {"key": key.modulus, "max_bytes": most, "app": app}, **config,
+            "arguments": {"bits": 4}, "update": {"key": key.modulus, "max_bytes": max_bytes, "app": app}, **config,
         }  # fmt: skip
         self.start()
 
     def start(self):
-        """The configuration in force, by what a start does."""
+        """Start the node. Return the configuration that is then in force."""
         while True:
-            self.updates = Updates(self.config, self.said.append)
-            made = self.updates.begin()
+            self.updates = Updates(self.config, self.log_lines.append)
+            config = self.updates.begin()
             try:
-                self.updates.test(open_ldl(made["ldl"], made["event"]))
-                return made
+                self.updates.test(open_ldl(config["ldl"], config["event"]))
+                return config
             except Exception as error:
                 assert self.updates.failed(error), error
 
     def begun(self):
-        """The configuration that a start begins with, which may not come to anything."""
-        self.updates = Updates(self.config, self.said.append)
+        """Return the configuration with which a start begins; the start may still fail."""
+        self.updates = Updates(self.config, self.log_lines.append)
         return self.updates.begin()
 
     def take(self, payload, running=None):
-        """(answer, whether it starts again)."""
-        told, again = self.updates.take(payload, running or service())
-        return json.loads(told), again
+        """Pass a chunk. Return the answer, and whether the node restarts."""
+        answer, again = self.updates.take(payload, running or service())
+        return json.loads(answer), again
 
-    def bring(self, made, first=0):
-        """Every chunk of a package; the last answer, and whether it starts again."""
+    def bring(self, signed_package, first=0):
+        """Pass every chunk of a package. Return the last answer, and whether the node restarts."""
         offset = first
         while True:
-            answer, again = self.take(made.chunk(offset))
+            answer, again = self.take(signed_package.chunk(offset))
             if again or not answer["ok"]:
                 return answer, again
             assert answer["next"] > offset
@@ -85,16 +85,19 @@ class Device:
 
 
 def service(
-    samples=100, cost=100, answered=3, missed=0, errors=0, lost=0, sensor_errors=0, act_errors=0, asked=100, retry_ms=None
+    samples=100, cost=100, answered=3, fallbacks=0, errors=0, lost=0, sensor_errors=0, act_errors=0, offloads=100, retry_ms=None
 ):  # fmt: skip
-    """A running node that has decided so many samples; cost: thousandths that each answered one would have cost here; asked:
-    offloads; missed: of these, the ones that had no answer. retry_ms: for which a sensor that fails is left alone."""
+    """Return a running node that has decided some samples.
+
+    cost: thousandths that each answered offload would have cost locally; offloads: their number; fallbacks: offloads without an
+    answer; retry_ms: pause after failures of the sensor.
+    """
     account = Account(4)
     for k in range(16):
         account.scores[k] = (samples - lost) // 16 + (k < (samples - lost) % 16)
         account.answered[k] = answered
         account.local_cost[k] = cost * answered
-    node = SimpleNamespace(samples=samples, account=account, offloads=asked, fallbacks=missed)
+    node = SimpleNamespace(samples=samples, account=account, offloads=offloads, fallbacks=fallbacks)
     node.complain = SimpleNamespace(counts={"act": act_errors})
     sensing = SimpleNamespace(errors=sensor_errors, every_us=0, retry_ms=0)
     sensing.retry_ms = retry_ms if retry_ms is not None else 100 * sensor_errors

@@ -1,4 +1,4 @@
-"""A page in a real browser."""
+"""Shows pages in a real browser."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ def narrow(browser, width=400):
 
 
 def picture(browser, name):
-    """Keep what is seen in docs/images, where that is asked for: `make pictures`."""
+    """Save a screenshot into the folder $H2T2_IMAGES, which `make pictures` sets."""
     folder = os.environ.get("H2T2_IMAGES")
     if folder:
         assert browser.save_screenshot(str(Path(folder) / f"{name}.png"))
@@ -52,14 +52,14 @@ def text(browser):
 
 
 def shows(browser, *words, seconds=60):
-    """Wait until the page says all of these."""
+    """Wait until the page shows all of these words."""
     until(lambda: all(word in text(browser) for word in words), seconds)
     missing = [word for word in words if word not in text(browser)]
     assert not missing, (missing, text(browser)[:3000])
 
 
 def follow(browser, name):
-    """Click on a link; found and clicked in one step, for a table that is renewed in between leaves a link of no page."""
+    """Click on a link. One script finds and clicks it, because a table that is renewed in between leaves a dead link."""
     script = """const link = [...document.querySelectorAll('a')].find(one => one.innerText == arguments[0]);
         if (link) link.click();
         return !!link;"""
@@ -72,10 +72,10 @@ def no_sideways_scrolling(browser):
 
 @contextmanager
 def dashboard(url, folder, *options):
-    """A dashboard's address."""
+    """Run a dashboard and yield its address."""
     port = free_port()
     command = [*H2T2, "dashboard", "--broker", url, "--port", str(port), "--history", str(folder / "history.db"), *options]
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # NiceGUI would play a test
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}  # they change NiceGUI
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=plain) as process:
         try:
             address = process.stdout.readline().split()[-1].replace("localhost", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""A serial line without a board: the test is the board."""
+"""A serial line without a board: the test plays the board."""
 
 import os
 import select
@@ -10,7 +10,7 @@ from h2t2_tools.boards.emulators import terminals
 
 
 def need():
-    """Skip, with the reason, where the system has none."""
+    """Skip if this system has no pseudo-terminals."""
     if terminals.absent():
         pytest.skip(terminals.absent())
 
@@ -18,10 +18,10 @@ def need():
 class Pty:
     def __init__(self):
         need()
-        self.end, other = os.openpty()
-        tty.setraw(other)
+        self.end, device = os.openpty()
+        tty.setraw(device)
         os.set_blocking(self.end, False)
-        self.port = os.ttyname(other)
+        self.port = os.ttyname(device)
 
     def read(self):
         try:

@@ -1,4 +1,4 @@
-"""What a node with an app must have decided: the host's own integers, remote model and policy on the same samples."""
+"""Computes what a node with an app must have decided: the host's integers, remote model and policy on the same samples."""
 
 import json
 
@@ -15,8 +15,8 @@ from h2t2_tools.common import pairs, policies
 from h2t2_tools.fleet import app
 from h2t2_tools.fleet.rdl import models
 
-# before an app's first sample: a worker has made itself known two seconds after the node began to ask for samples, and every
-# sample is then asked about as on the host
+# For an app before its first sample: within two seconds after the node began to ask for samples a worker announces itself. From
+# then on the node can offload every sample, as the host does.
 SETTLED = """import time
 
 _first = []
@@ -32,25 +32,25 @@ def settled():
 
 
 def patient(app):
-    """The source of app_csv's app, that waits for that."""
+    """Return the source of app_csv's app, changed to wait for this."""
     return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
 
 
 def decisions(folder, csv, arguments, event, sources=None):
-    """[(label, source, score)] of a CSV of samples as they were measured, every label at once, and [the local model's label].
+    """Return [(label, source, score)] of a CSV of measured samples, with labels at once, and [the local model's label].
 
-    folder: of the pair, with its bundle; arguments: of the adaptive policy. sources: what a node said of each sample, whose
-    offloads had no answer where that is "fallback".
+    folder: of the pair, with its bundle; arguments: of the adaptive policy. sources: the node's source for each sample;
+    "fallback" means that the offload had no answer.
     """
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
     local, remote = (Measured(**ends[name]) for name in ("local", "remote"))
     shaped = Window(**ends["window"]) if "window" in ends else Picture(**ends["picture"]) if "picture" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
-    many = len(arguments.get("costs", ()))
-    ldl = ClassScores(ldl, many) if many else ldl
+    classes = len(arguments.get("costs", ()))
+    ldl = ClassScores(ldl, classes) if classes else ldl
     policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
-    made, own = [], []
+    rows, local_labels = [], []
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]
         values = shaped(values)
@@ -58,30 +58,30 @@ def decisions(folder, csv, arguments, event, sources=None):
             continue
         output = ldl.run(local(values))
         level = ldl.level(output)
-        seen = ldl.bin(output)
-        k = policy.bin(seen) if many else seen
-        action = policy.decide(seen)
+        cells = ldl.bin(output)
+        k = policy.bin(cells) if classes else cells
+        action = policy.decide(cells)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.info.remote.shape)
         label = int(models.labels(rdl.scores(tensor))[0])
         decided = (action, "local")
-        if action == OFFLOAD and sources and sources[len(made)] == "fallback":
+        if action == OFFLOAD and sources and sources[len(rows)] == "fallback":
             decided = (policy.local, "fallback")
             policy.lose(policy.ticket)
         elif action == OFFLOAD:
             decided = (label, "remote")
             policy.learn(policy.ticket, label)
-        made.append((*decided, round(level / 256, 6)))
-        own.append(likeliest(seen) if many else int(k >= 8))
-    return made, own
+        rows.append((*decided, round(level / 256, 6)))
+        local_labels.append(likeliest(cells) if classes else int(k >= 8))
+    return rows, local_labels
 
 
 def written(path):
-    """[(label, source, score)] as the app of firmware/examples/app_csv wrote them."""
+    """Return [(label, source, score)] that the app of firmware/examples/app_csv wrote."""
     lines = [line.split(",") for line in path.read_text().splitlines()]
     return [(int(label), source, round(float(score), 6)) for label, source, score in lines]
 
 
-def shown(out):
-    """[(decision, source)] of the JSON lines that a node printed."""
+def printed_decisions(out):
+    """Return [(decision, source)] of the JSON lines that a node printed."""
     lines = [json.loads(line) for line in out.splitlines() if '"bin"' in line]
     return [(line["decision"], line["source"]) for line in lines]

@@ -1,4 +1,4 @@
-"""What the tests of node and service share: a link that a test plays, and a service over scripted bins."""
+"""A link that a test controls, and a service over scripted bins."""
 
 from support import Ldl, paper
 
@@ -17,14 +17,14 @@ BOOT = 9
 
 
 class Link(Interface):
-    """Answers every offload at once with `label`; commands are what a test puts there.
+    """Answers every offload at once with `label`; a test appends to `commands`.
 
-    up: connected; there: workers that have announced themselves; answers: whether they answer.
+    up: it is connected; worker_count: workers that announced themselves; answers: they answer.
     """
 
     def __init__(self):
         super().__init__(BOOT)
-        self.up, self.there, self.answers = True, 1, True
+        self.up, self.worker_count, self.answers = True, 1, True
         self.label, self.status = 1, wire.OK
         self.sent, self.commands, self.waiting, self.renewed = [], [], [], 0
         self.reported, self.answered = [], []
@@ -33,7 +33,7 @@ class Link(Interface):
         return self.up
 
     def workers(self):
-        return self.there
+        return self.worker_count
 
     def send(self, payload):
         if not self.up:
@@ -44,7 +44,7 @@ class Link(Interface):
         return True
 
     def answer_to(self, payload=None, label=None, status=None, boot=None):
-        """Have a reply to a request (the last one) wait."""
+        """Queue a reply to a request, by default the last one."""
         request = worker_wire.decode_request(payload or self.sent[-1])
         status = self.status if status is None else status
         label = (self.label if label is None else label) if status == wire.OK else -1
@@ -69,29 +69,29 @@ class Link(Interface):
 
 
 def set_clock(monkeypatch, ticks):
-    """Have the runtime's clock say what ticks() says."""
+    """Let the runtime's clock return ticks()."""
     for module in (h2t2.clock, h2t2.node.node, h2t2.node.sensing):
         monkeypatch.setattr(module, "ticks_ms", ticks)
 
 
 def recorded(bins):
-    """A sensor that gives those bins, and then says that there are no more."""
-    given = enumerate(bins)
+    """Return a sensor that gives these bins and then ends."""
+    numbered = enumerate(bins)
 
     def sensor():
-        n, k = next(given)
+        n, k = next(numbered)
         return k, b"x", n
 
     return sensor
 
 
 def running(policy=None, bins=(5,) * 30, store=None, every=250, mismatch="fresh", sensing=None, **options):
-    """(service, node, decisions, said) over those bins."""
-    decisions, said = [], []
+    """Return (service, node, decisions, log) over these bins."""
+    decisions, log = [], []
     options = {"deadline_ms": 1000, **options}
     policy = policy or paper(epsilon=32768, feedback="all")  # offloads everything
-    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT, log=said.append, **options)
-    keeper = Keeper(policy, store, every=every, mismatch=mismatch, complain=node.complain, log=said.append)
+    node = Node(policy, Ldl(), Link(), lambda *args: decisions.append(args), model_id=1, boot=BOOT, log=log.append, **options)
+    keeper = Keeper(policy, store, every=every, mismatch=mismatch, complain=node.complain, log=log.append)
     sensing = sensing or Sensing(recorded(bins), patient=True, complain=node.complain)
-    service = Service(node, sensing, keeper, shape=(1,), telemetry_s=0, log=said.append)
-    return service, node, decisions, said
+    service = Service(node, sensing, keeper, shape=(1,), telemetry_s=0, log=log.append)
+    return service, node, decisions, log

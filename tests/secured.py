@@ -1,4 +1,4 @@
-"""What the tests of security share."""
+"""A secured fleet for tests: a Mosquitto with TLS and logins, and its clients."""
 
 import subprocess
 
@@ -18,7 +18,7 @@ links = pytest.mark.parametrize("kind", [PahoLink, MqttLink])
 
 
 class Fleet:
-    """A running Mosquitto of `h2t2 broker-config`, and what its clients need."""
+    """A running Mosquitto of `h2t2 broker-config`, with the credentials of its clients."""
 
     def __init__(self, folder, client_certs):
         self.folder = folder
@@ -30,7 +30,7 @@ class Fleet:
         self.write()
 
     def write(self):
-        """The broker's files, from what was issued and taken back by now."""
+        """Write the broker's files for the certificates that are issued and not revoked."""
         certs = self.folder / "certs"
         plan = broker_config.Plan(["dev-a", "dev-b"], ["rdl"], certs, self.client_certs, self.devices, worker_port=self.workers)
         self.report = broker_config.write(self.folder / "broker", plan)
@@ -49,12 +49,12 @@ class Fleet:
         return (self.folder / "broker/secrets" / name).read_text().strip()
 
     def tls(self, name=None, authority="certs", **options):
-        """A context that trusts this fleet's authority; name: whose certificate is shown (of `authority`)."""
+        """Return a context that trusts this fleet's authority. name: client whose certificate (of `authority`) it shows."""
         own = (str(self.folder / authority / f"{name}.crt"), str(self.folder / authority / f"{name}.key")) if name else ()
         return secure.context(str(self.folder / "certs/ca.crt"), *own, **options)
 
     def login(self, name):
-        """What a client of that name shows: a certificate or a password."""
+        """Return the credentials of a client: its certificate or its password."""
         if self.client_certs:
             return {"tls": self.tls(name)}
         return {"tls": self.tls(), "user": name, "password": self.password(name)}
@@ -64,19 +64,19 @@ class Fleet:
 def fleet(request, tmp_path_factory):
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
-    one = Fleet(tmp_path_factory.mktemp(request.param), request.param == "certificate")
-    one.start()
-    yield one
-    one.stop()
+    server = Fleet(tmp_path_factory.mktemp(request.param), request.param == "certificate")
+    server.start()
+    yield server
+    server.stop()
 
 
 class Client:
-    """A paho client of its own will: what it was allowed, what it heard."""
+    """A paho client that records its messages, subscriptions and refusals."""
 
     def __init__(self, port, login, topics=(), client_id=""):
-        self.heard, self.subscribed, self.refused = [], [], None
+        self.messages, self.subscribed, self.refused = [], [], None
         self.client = client = make_client(client_id, **login)
-        client.on_message = lambda _c, _d, message: self.heard.append((message.topic, bytes(message.payload)))
+        client.on_message = lambda _c, _d, message: self.messages.append((message.topic, bytes(message.payload)))
         client.on_subscribe = lambda _c, _d, _m, reasons, _p: self.subscribed.extend(reasons)
         self.up = False
 

@@ -32,18 +32,18 @@ class Watched(ast.NodeTransformer):
 
 
 def run_watched(source, module, file="watched.py"):
-    """Run source in a module; the counters that its code updates from then on: integers, the least and the largest of them."""
-    seen = {"count": 0, "low": 0, "high": 0}
+    """Run source in a module. Return the counters that its code updates: integers, the smallest and the largest of them."""
+    counters = {"count": 0, "low": 0, "high": 0}
 
     def watch(value):
         if type(value) is int:
             assert LOW <= value <= HIGH, f"{value} does not fit a small int"
-            seen["count"] += 1
-            seen["low"], seen["high"] = min(seen["low"], value), max(seen["high"], value)
+            counters["count"] += 1
+            counters["low"], counters["high"] = min(counters["low"], value), max(counters["high"], value)
         else:
             assert not isinstance(value, float)
         return value
 
     module._watch = watch
     exec(compile(ast.fix_missing_locations(Watched().visit(ast.parse(source))), file, "exec"), module.__dict__)
-    return seen
+    return counters

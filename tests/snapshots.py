@@ -1,11 +1,11 @@
-"""Snapshots as bytes, for tests: the runtime itself writes and reads them a stretch at a time."""
+"""Snapshots as bytes; the runtime itself writes and reads them a stretch at a time."""
 
 from h2t2.node import snapshot
 from h2t2.node.store import Content, Stream
 
 
 def saved(policy, costs) -> bytes:
-    """What a node writes of a policy."""
+    """Return the bytes that a node writes of a policy."""
     size, chunks = snapshot.encode(policy, costs)
     blob = b"".join(bytes(chunk) for chunk in chunks)
     assert len(blob) == size
@@ -13,5 +13,5 @@ def saved(policy, costs) -> bytes:
 
 
 def restored(policy, blob, costs) -> bool:
-    """Put such bytes into a policy, as a node does at its start."""
+    """Restore a policy from these bytes, as a node does at its start."""
     return snapshot.restore(policy, Content(Stream(memoryview(bytes(blob))), 0, len(blob)), costs)

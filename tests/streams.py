@@ -1,4 +1,4 @@
-"""What the tests of simulation share."""
+"""A random trace, and offloads under a budget, for the tests of the simulation."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def made_up(samples=400, seed=1, classes=2):
 
 
 def offloads(budget, samples, ms, size):
-    """How many of so many samples, one every `ms`, are offloaded where all are wanted, each of `size` bytes."""
+    """Return how many of the samples, one every `ms`, a budget can offload if each takes `size` bytes."""
     spent = 0
     for _ in range(samples):
         budget.earn(ms)

@@ -1,4 +1,4 @@
-"""What tests of this folder and of hil/ share."""
+"""Helpers for the tests of this folder and of hil/."""
 
 import os
 import signal
@@ -38,14 +38,13 @@ def configuration(folder, board="unix", **entries):
 
 
 def hears_ctrl_c():
-    """For a process that a test starts: a shell starts what it puts into the background with Ctrl-C ignored, and it inherits
-    that."""
+    """Let a process react to Ctrl-C. A shell's background processes ignore SIGINT, and their children inherit this."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager
 def worker(url, pair="digits", *options):
-    """A real RDL worker's process, ready to answer. At the end it is asked to end, so that it can write what it covered."""
+    """Run a real RDL worker, ready to answer. At the end it terminates in order, so that it writes its coverage."""
     command = [sys.executable, "-m", "h2t2_tools", "rdl", "--pair", pair, "--broker", url, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -56,7 +55,7 @@ def worker(url, pair="digits", *options):
         process.terminate()
         try:
             process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:  # a test made it hang
+        except subprocess.TimeoutExpired:  # a test stopped it
             for child in workers:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
@@ -65,9 +64,9 @@ def worker(url, pair="digits", *options):
 
 
 def open_to_readers(folder):
-    """Let Mosquitto, which is a user of its own where root starts it, read a folder of a test.
+    """Let Mosquitto read a folder of a test; as root's child it runs under a user of its own.
 
-    Folders that others may enter stay as they are: the one for temporary files is everybody's.
+    Folders that others may enter stay unchanged, because the folder for temporary files belongs to everybody.
     """
     if os.geteuid():
         return
@@ -79,37 +78,37 @@ def open_to_readers(folder):
 
 @contextmanager
 def mosquitto(folder):
-    """A Mosquitto of a test's own, which it may stop and start again; skips where there is none."""
+    """Run a Mosquitto that the test may stop and start again. Skip if it is not installed."""
     if broker.mosquitto() is None:
         pytest.skip("no mosquitto; run: sudo apt-get install mosquitto")
     open_to_readers(folder)
-    one = broker.Mosquitto(folder)
-    one.start()
+    server = broker.Mosquitto(folder)
+    server.start()
     try:
-        yield one
+        yield server
     finally:
-        one.stop()
+        server.stop()
 
 
-def retained(one, topic, seconds=10):
-    """The text that a broker retains on a topic, "" for none within so many seconds. one: of mosquitto()."""
-    heard = []
+def retained(server, topic, seconds=10):
+    """Return the text that a broker retains on a topic, "" if none arrives in time. server: as mosquitto() yields it."""
+    texts = []
 
     def client():
-        made = make_client("")
-        made.on_message = lambda _client, _data, message: heard.append(message.payload.decode())
-        return made
+        listener = make_client("")
+        listener.on_message = lambda _client, _data, message: texts.append(message.payload.decode())
+        return listener
 
-    session = Session(one.host, one.port, client, [topic]).start()
+    session = Session(server.host, server.port, client, [topic]).start()
     try:
-        until(lambda: heard, seconds)
+        until(lambda: texts, seconds)
     finally:
         session.close()
-    return heard[0] if heard else ""
+    return texts[0] if texts else ""
 
 
 def until(condition, seconds=60):
-    """Whether a condition comes true in time."""
+    """Return whether a condition becomes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -119,12 +118,12 @@ def until(condition, seconds=60):
 
 
 def paper(**options):
-    """H2T2 as the paper prints it, Algorithm 1: explored feedback and a fixed exploration rate, unless told otherwise."""
+    """Return the paper's H2T2 (Algorithm 1): explored feedback and a fixed exploration rate, except for `options`."""
     return H2T2(**{**PAPER, **options})
 
 
 class Ldl(h2t2.ldl.ldl.Ldl):
-    """A node's model that says the bin a test hands it."""
+    """A node's model that returns the bin which a test passes."""
 
     def run(self, x):
         return x

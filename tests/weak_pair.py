@@ -1,4 +1,4 @@
-"""A pair whose local model has seen twelve samples, and the recipe that makes a better one: scikit-learn's, quick to train."""
+"""A pair whose local model learned from twelve samples, and the recipe for a better one, of scikit-learn and quick to train."""
 
 import joblib
 import numpy as np
@@ -24,31 +24,31 @@ def training_data():
 def local_model(x, y, weight):
     return make_pipeline(StandardScaler(), LogisticRegression()).fit(x, {y}, logisticregression__sample_weight=weight)
 """
-FEW = 12  # samples that the first model was trained on
+FIRST_SAMPLES = 12  # training samples of the first model
 MODEL = 77
 
 
-def drawn(rng, n):
-    """Samples, and what the remote model says of them."""
+def draw_samples(rng, n):
+    """Return samples and the remote model's labels."""
     x = rng.normal(size=(n, 6)).astype(np.float32)
     return x, (x @ RULE > 0).astype(int)
 
 
 def make(folder, *options):
-    """folder/pair, with its recipe, few.npz, test.npz, and mine.py, the remote model."""
+    """Write the pair in folder/pair with its recipe, few.npz, test.npz, and mine.py, the remote model."""
     rng = np.random.default_rng(3)
-    x, y = drawn(rng, FEW)
+    x, y = draw_samples(rng, FIRST_SAMPLES)
     np.savez(folder / "few.npz", x=x, y=y)
-    xt, yt = drawn(rng, 400)
+    xt, yt = draw_samples(rng, 400)
     np.savez(folder / "test.npz", x=xt, y=yt)
     (folder / "mine.py").write_text(REMOTE.format(rule=RULE.tolist()))
-    made = with_model(folder, "pair", x, y, *options)
-    (made.folder / "train.py").write_text(RECIPE.format(path=str(folder / "few.npz"), y="y"))
-    return made
+    pair = with_model(folder, "pair", x, y, *options)
+    (pair.folder / "train.py").write_text(RECIPE.format(path=str(folder / "few.npz"), y="y"))
+    return pair
 
 
 def with_model(folder, name, x, y, *options):
-    """A pair beside it whose local model was trained on these."""
+    """Make a pair beside it whose local model learned from these samples."""
     path = folder / f"{name}.joblib"
     joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y), path)
     command = ["pair", str(path), f"{folder}/mine.py:scores", "--test", str(folder / "test.npz"), "--model-id", str(MODEL)]

@@ -31,7 +31,7 @@ def test_an_offload_through_the_secured_broker(fleet, kind):
     operator = Client(fleet.workers, fleet.login("operator"), [wire.topic("+", "state")])
     assert until(lambda: worker.subscribed and operator.subscribed)
     assert link.send(REQUEST)
-    assert until(lambda: link.receive(10) is None and worker.heard) and worker.heard == [
+    assert until(lambda: link.receive(10) is None and worker.messages) and worker.messages == [
         (wire.topic("dev-a", "request/1"), REQUEST)
     ]
     worker.publish(wire.topic("dev-a", "reply"), b"reply")
@@ -39,7 +39,7 @@ def test_an_offload_through_the_secured_broker(fleet, kind):
     operator.publish(wire.topic("dev-a", "command"), b"{}")
     assert until(lambda: link.receive(10) is None and link.command() == b"{}")
     link.report("{}")
-    assert until(lambda: link.receive(10) is None and operator.heard)
+    assert until(lambda: link.receive(10) is None and operator.messages)
     for one in (worker, operator, link):
         one.close()
 
@@ -56,16 +56,16 @@ def test_a_device_reaches_its_own_topics_only(fleet):
         a.publish(wire.topic("dev-a", leaf), b"own")
     b.publish(wire.topic("dev-b", "request/1"), b"private")
     worker.publish(wire.topic("dev-b", "reply"), b"label")
-    assert until(lambda: b.heard and len(worker.heard) >= 2)
+    assert until(lambda: b.messages and len(worker.messages) >= 2)
     end = wire.topic("dev-a", "request/1"), b"end"  # the broker delivers in order: what it refused will not come after this
     a.publish(*end)
-    assert until(lambda: end in worker.heard)
+    assert until(lambda: end in worker.messages)
     worker.publish(wire.topic("dev-b", "reply"), b"end")
-    assert until(lambda: len(b.heard) >= 2)
-    assert b.heard == [(wire.topic("dev-b", "reply"), payload) for payload in (b"label", b"end")]
-    assert sorted(worker.heard) == sorted([(end[0], b"own"), (wire.topic("dev-b", "request/1"), b"private"), end])
-    assert not [topic for topic, _ in a.heard if "dev-b" in topic or "request" in topic]
-    assert not [payload for _, payload in a.heard if payload in (b"private", b"label")]
+    assert until(lambda: len(b.messages) >= 2)
+    assert b.messages == [(wire.topic("dev-b", "reply"), payload) for payload in (b"label", b"end")]
+    assert sorted(worker.messages) == sorted([(end[0], b"own"), (wire.topic("dev-b", "request/1"), b"private"), end])
+    assert not [topic for topic, _ in a.messages if "dev-b" in topic or "request" in topic]
+    assert not [payload for _, payload in a.messages if payload in (b"private", b"label")]
     for one in (a, b, worker):
         one.close()
 
@@ -74,7 +74,7 @@ def serves(fleet, link):
     """Whether a request of a device still reaches a worker through its broker."""
     worker = Client(fleet.workers, fleet.login("rdl"), [REQUESTS])
     assert until(lambda: worker.subscribed) and link.send(REQUEST)
-    arrived = until(lambda: worker.heard)
+    arrived = until(lambda: worker.messages)
     worker.close()
     return arrived and link.is_connected()
 

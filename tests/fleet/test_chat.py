@@ -85,8 +85,8 @@ def test_a_picture_is_asked_about(tmp_path):
         replies = [wire.decode_reply(reply) for reply in worker.answer(requests)]
         assert [reply[:4] for reply in replies] == [(wire.OK, 1, 1, 1), (wire.OK, 1, 2, 1)]
         assert abs(replies[0][4] / 32768 - 0.6 / 0.95) < 1e-4
-        bodies = [json.loads(body) for _, _, body in url.asked]
-    assert {path for path, _, _ in url.asked} == {"/v1/chat/completions"}
+        bodies = [json.loads(body) for _, _, body in url.requests]
+    assert {path for path, _, _ in url.requests} == {"/v1/chat/completions"}
     text, image = bodies[0]["messages"][0]["content"]
     assert text["text"] == "Which? no, yes."
     assert base64.b64decode(image["image_url"]["url"].removeprefix("data:image/jpeg;base64,")) == photo
@@ -167,7 +167,7 @@ def test_a_day_may_cost_so_much(tmp_path):
             models.load(models.Source(path)).scores(np.zeros((1, 8, 8), np.int8))
         with pytest.raises(ValueError, match="today's 0.003 are spent"):
             models.load(models.Source(path)).scores(np.zeros((1, 8, 8), np.int8))
-        assert len(url.asked) == 2
+        assert len(url.requests) == 2
     now = [time.time()]
     limited = Spending(tmp_path / "one.json", requests=1, clock=lambda: now[0])
     limited.count_request()

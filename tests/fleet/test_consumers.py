@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
-from states import NOW, Clock, Followed, state
+from states import EPOCH, Clock, Followed, state
 
 from h2t2.link import wire
 from h2t2.node.account import PLACES, WAITS
@@ -100,19 +100,19 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
     with TemporaryDirectory() as folder:
         watch = watcher.Watcher(Followed(fleet), History(Path(folder) / "h.db"), clock)
         for n, said in enumerate(states):
-            clock.now += seconds
+            clock.time += seconds
             fleet.take(wire.topic(name, "status"), b"online %d" % n)
-            fleet.take(wire.topic(name, "state"), json.dumps(state(**{"time": int(clock.now), **said})).encode(), n == 0)
+            fleet.take(wire.topic(name, "state"), json.dumps(state(**{"time": int(clock.time), **said})).encode(), n == 0)
             fleet.take(wire.topic(name, "command"), json.dumps(said).encode())
             for told in workers:
                 fleet.take(telemetry.topic(3, "w"), json.dumps(told).encode())
             watch.tick()
             assert not watch.trouble
-            seen = report.of_fleet(fleet, clock.now)
+            seen = report.of_fleet(fleet, clock.time)
             json.dumps(seen, allow_nan=False)
-            text = drawn(report.table(seen, clock.now))
+            text = drawn(report.table(seen, clock.time))
             for one in seen["devices"]:
-                text += drawn(report.details(one, clock.now))
+                text += drawn(report.details(one, clock.time))
                 shown_on_pages(one, watch.series(one["device"], 0), watch.log(one["device"]))
             assert not set(text) & {"\x1b", "\x07", "\u202e"}, text
             registry = CollectorRegistry()
@@ -125,7 +125,7 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
 def csv_of(name, path):
     """The rows of a kept sample of that device: no cell begins a formula."""
     sample = store.Sample(
-        id=1, at=NOW, device=name, model=3, boot=7, sequence=0, chance=0, share=1.0, bin=3,
+        id=1, at=EPOCH, device=name, model=3, boot=7, sequence=0, chance=0, share=1.0, bin=3,
         dtype=wire.INT8, shape=(2,), media="", data=b"\x01\x02", label=1, score=2**15,
     )  # fmt: skip
     export.export([sample], path)

@@ -54,7 +54,7 @@ def port(fleet, name):
 def heard_of(clients):
     """(topic's name, payload) of everything that any of them heard."""
     names = {topic: name for name, topic in TOPICS.items()}
-    return {(names.get(topic), payload) for client in clients for topic, payload in client.heard}
+    return {(names.get(topic), payload) for client in clients for topic, payload in client.messages}
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_what_a_credential_writes_and_reads_of_others(fleet):
     end = Client(fleet.workers, fleet.login("operator"), [TOPICS["command"]])
     assert until(lambda: end.subscribed)
     end.publish(TOPICS["command"], b"the end")
-    assert until(lambda: (TOPICS["command"], b"the end") in listeners["dev-b"].heard and end.heard)
+    assert until(lambda: (TOPICS["command"], b"the end") in listeners["dev-b"].messages and end.messages)
     time.sleep(0.5)  # what is refused cannot be waited for
     everything = heard_of(listeners.values())
     for writer, allowed in {**WRITES, "dev-b": OWN}.items():
@@ -94,7 +94,7 @@ def test_a_worker_can_answer_wrongly_and_hide_other_workers_and_no_more(fleet):
     bad.client.publish(wire.presence(1, "honest"), b"1", 1, True).wait_for_publish(5)
     assert until(lambda: link.receive(10) is None and link.workers() == 1)
     request = wire.encode_request(1, 5, 9, (4,), b"abcd")
-    assert link.send(request) and until(lambda: any(payload == request for _, payload in bad.heard))
+    assert link.send(request) and until(lambda: any(payload == request for _, payload in bad.messages))
     bad.publish(wire.topic("dev-b", "reply"), worker_wire.encode_reply(wire.OK, 5, 9, 1, 32768))
     assert wire.decode_reply(link.receive(5000))[:4] == (wire.OK, 5, 9, 1)
     bad.client.publish(wire.presence(1, "honest"), b"", 1, True).wait_for_publish(5)

@@ -50,7 +50,7 @@ def test_files_of_the_first_version_are_read_and_written(tmp_path):
     fleet = Fleet(clock)
     say(fleet)
     with closing(history.History(tmp_path / "h.db")) as opened:
-        assert opened.write(report.of_fleet(fleet, clock.now)["devices"], clock.now) == 1
+        assert opened.write(report.of_fleet(fleet, clock.time)["devices"], clock.time) == 1
         assert opened.series("kitchen", 0)[0]["samples"] == 2 and len(opened.series("kitchen", 0)) == 2
         assert opened.log("kitchen") == [{"at": 60.0, "kind": "alarm", "text": "clock: over"}]
     write(tmp_path / store.FILE, FIRST_SAMPLES)

@@ -20,7 +20,7 @@ from h2t2_tools.fleet.monitoring.history import Bounds, History, Line
 
 
 def note(history, fleet, clock):
-    return history.write(report.of_fleet(fleet, clock.now)["devices"], clock.now)
+    return history.write(report.of_fleet(fleet, clock.time)["devices"], clock.time)
 
 
 @pytest.fixture
@@ -36,16 +36,16 @@ def test_a_row_a_minute_is_kept_over_a_restart(tmp_path, world):
         for n in range(60):
             say(fleet, samples=1000 + n)
             note(history, fleet, clock)
-            clock.now += 10
-        history.write([], clock.now, [Line(clock.now, "kitchen", "command", "pause 60")])
+            clock.time += 10
+        history.write([], clock.time, [Line(clock.time, "kitchen", "command", "pause 60")])
     with closing(History(path)) as history:
         rows = history.series("kitchen", 0)
         assert [row["samples"] for row in rows] == [1000 + n for n in range(0, 60, 6)]
         assert rows[0]["never"] == pytest.approx(fleet.devices["kitchen"].costs().never)
-        assert [row["at"] for row in history.series("kitchen", clock.now - 200)] == [row["at"] for row in rows[-3:]]
+        assert [row["at"] for row in history.series("kitchen", clock.time - 200)] == [row["at"] for row in rows[-3:]]
         assert [line["text"] for line in history.log("kitchen")] == ["pause 60"] and history.log("hall") == []
         again = Device("kitchen")
-        again.boot, again.since = 7, clock.now
+        again.boot, again.since = 7, clock.time
         history.recall(again)
         assert again.usual == state()["scores"] and again.since == fleet.devices["kitchen"].since
 
@@ -69,7 +69,7 @@ def test_a_device_that_has_said_nothing_now_gets_no_row(tmp_path, world):
         assert note(history, fleet, clock) == 0
         say(fleet)
         assert note(history, fleet, clock) == 1
-        clock.now += 200
+        clock.time += 200
         assert note(history, fleet, clock) == 0
 
 
@@ -79,9 +79,9 @@ def test_it_is_bounded_by_age(tmp_path, world):
         for _ in range(60):
             say(fleet)
             note(history, fleet, clock)
-            history.write([], clock.now, [Line(clock.now, "kitchen", "alarm", "x")])
-            clock.now += 60
-        history.prune(clock.now)
+            history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
+            clock.time += 60
+        history.prune(clock.time)
         assert len(history.series("kitchen", 0)) == 14 and len(history.log("kitchen", 1000)) == 14
 
 
@@ -95,10 +95,10 @@ def test_it_is_bounded_by_size(tmp_path, world):
             for name in fleet.devices:
                 say(fleet, name)
             note(history, fleet, clock)
-            clock.now += 60
-        history.prune(clock.now)
+            clock.time += 60
+        history.prune(clock.time)
         rows = history.series("d3", 0)
-        assert 10 < len(rows) < 200 and rows[-1]["at"] >= clock.now - 120  # the newest are there
+        assert 10 < len(rows) < 200 and rows[-1]["at"] >= clock.time - 120  # the newest are there
     assert (tmp_path / "h.db").stat().st_size <= bounds.megabytes * 1e6
 
 
@@ -108,7 +108,7 @@ def test_a_long_series_is_thinned(tmp_path, world):
         for n in range(100):
             say(fleet, samples=n, boot=7)
             note(history, fleet, clock)
-            clock.now += 60
+            clock.time += 60
         assert [row["samples"] for row in history.series("kitchen", 0, 10)] == list(range(9, 100, 10))
 
 
@@ -117,7 +117,7 @@ def test_a_device_is_removed(tmp_path, world):
     with closing(History(tmp_path / "h.db")) as history:
         say(fleet)
         note(history, fleet, clock)
-        history.write([], clock.now, [Line(clock.now, "kitchen", "command", "x")])
+        history.write([], clock.time, [Line(clock.time, "kitchen", "command", "x")])
         history.remove("kitchen")
         assert history.series("kitchen", 0) == [] == history.log("kitchen")
 
@@ -150,7 +150,7 @@ from h2t2_tools.fleet.monitoring import report
 clock = Clock(); fleet = Fleet(clock); history = History(Path({str(tmp_path / "h.db")!r}))
 for n in range(1000):
     say(fleet, samples=n, boot=7)
-    history.write(report.of_fleet(fleet, clock.now)['devices'], clock.now); clock.now += 60
+    history.write(report.of_fleet(fleet, clock.time)['devices'], clock.time); clock.time += 60
     print(n, flush=True)
 time.sleep(60)
 """

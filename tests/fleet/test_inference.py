@@ -183,13 +183,13 @@ def test_a_server_that_fails_is_left_alone_for_a_while():
             web.call(f"{url}/x")
         with pytest.raises(Later, match="asked again in") as second:
             web.call(f"{url}/x")
-        assert len(url.asked) == 1 and url.asked[0][1]["Authorization"] == "Bearer hush-hush"
+        assert len(url.requests) == 1 and url.requests[0][1]["Authorization"] == "Bearer hush-hush"
         assert "hush" not in str(first.value) + str(second.value)
         time.sleep(first.value.retry_s)
         status[0] = 302
         with pytest.raises(ValueError, match="302"):  # a redirect would carry the token to somebody else
             web.call(f"{url}/x")
-        assert len(url.asked) == 2
+        assert len(url.requests) == 2
 
 
 def test_secrets_stay_secret(tmp_path, monkeypatch):

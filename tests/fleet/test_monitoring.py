@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from states import NOW, Clock, say, state
+from states import EPOCH, Clock, say, state
 
 from h2t2.link import wire
 from h2t2_tools.fleet.monitoring import alarms, report
@@ -22,7 +22,7 @@ def world():
 
 
 def kinds(fleet, clock, name="kitchen"):
-    one = report.of_device(fleet.devices[name], clock.now, fleet.listening)
+    one = report.of_device(fleet.devices[name], clock.time, fleet.listening)
     return [alarm["kind"] for alarm in one["alarms"]]
 
 
@@ -30,7 +30,7 @@ def test_a_healthy_device_has_no_alarm(world):
     fleet, clock = world
     say(fleet, status=b"online 7")
     for n in range(30):
-        clock.now += 10
+        clock.time += 10
         say(fleet, samples=1000 + 100 * n, offloads=200 + 20 * n, replies=200 + 20 * n)
     assert kinds(fleet, clock) == []
     rates = fleet.devices["kitchen"].rates()
@@ -40,11 +40,11 @@ def test_a_healthy_device_has_no_alarm(world):
 def test_rates_are_of_the_last_minute(world):
     fleet, clock = world
     for n in range(100):
-        clock.now += 1
+        clock.time += 1
         say(fleet, samples=1000 + n + max(0, n - 50) * 9)
     rates = fleet.devices["kitchen"].rates()
     assert 7.5 < rates.per_s < 8.6  # 60 to 65 s: 10 to 15 at one a second, 50 at ten
-    clock.now += 1
+    clock.time += 1
     say(fleet, samples=5, boot=8)  # a new start: counters begin anew
     assert fleet.devices["kitchen"].rates() is None
 
@@ -71,7 +71,7 @@ def test_costs_are_reckoned_from_its_counters(world):
         ("fallbacks", {"unasked": 30}),
         ("saturated", {"saturated": 10}),
         ("namesakes", {"namesakes": True}),
-        ("clock", {"time": int(NOW) - 3600}),
+        ("clock", {"time": int(EPOCH) - 3600}),
         ("clock", {"time": 0}),
     ],
 )
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_an_alarm(world, kind, entries):
     fleet, clock = world
     say(fleet)
     assert kinds(fleet, clock) == []
-    clock.now += 10
+    clock.time += 10
     say(fleet, **{"samples": 1100, **entries})
     assert kinds(fleet, clock) == [kind]
 
@@ -88,7 +88,7 @@ def test_a_device_that_goes_or_falls_silent_is_said(world):
     fleet, clock = world
     say(fleet, status=b"online 7")
     say(fleet)
-    clock.now += alarms.SILENT_S + 1
+    clock.time += alarms.SILENT_S + 1
     assert kinds(fleet, clock) == ["silent"]
     say(fleet, status=b"offline 7")
     assert kinds(fleet, clock) == ["offline"]
@@ -102,32 +102,32 @@ def test_a_board_that_sleeps_may_leave_the_broker(world):
     say(fleet, status=b"online 7")
     say(fleet, duty=3)
     say(fleet, status=b"offline 7")
-    clock.now += 3600
+    clock.time += 3600
     assert kinds(fleet, clock) == []
-    clock.now += alarms.ASLEEP_S
+    clock.time += alarms.ASLEEP_S
     assert kinds(fleet, clock) == ["silent"]
 
 
 def test_what_was_retained_tells_nothing_of_now(world):
     fleet, clock = world
     say(fleet, status=b"online 7", retained=True)
-    say(fleet, retained=True, time=int(NOW) - 5000)
+    say(fleet, retained=True, time=int(EPOCH) - 5000)
     assert kinds(fleet, clock) == [] and fleet.devices["kitchen"].last_message == 0
 
 
 def test_starts_within_an_hour_are_counted(world):
     fleet, clock = world
     for boot in range(3):
-        clock.now += 600
+        clock.time += 600
         say(fleet, status=b"online %d" % boot)
         say(fleet, boot=boot, start="wdt")
     assert kinds(fleet, clock) == []
-    clock.now += 600
+    clock.time += 600
     say(fleet, status=b"online 9")
     say(fleet, boot=9, start="wdt")
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "restarts" and "3 times" in alarm["text"] and "wdt" in alarm["text"]
-    clock.now += 3700
+    clock.time += 3700
     say(fleet, boot=9, samples=2000)
     assert kinds(fleet, clock) == []
 
@@ -140,7 +140,7 @@ def test_another_model_s_scores_are_no_drift(world):
         (7, 0, [500, 100, 100, 300]), (7, 7, [600, 100, 100, 300]), (8, 7, [0, 5, 5, 0]), (8, 7, [0, 700, 700, 0]),
         (8, 7, [0, 1400, 1400, 0]), (8, 0, [0, 1600, 1600, 0]), (9, 0, [500, 100, 100, 300]), (9, 0, [1000, 200, 200, 600]),
     ):  # fmt: skip
-        clock.now += 10
+        clock.time += 10
         say(fleet, samples=sum(scores), boot=boot, scores=scores, update={"counter": counter, **update})
         assert "drift" not in kinds(fleet, clock), (boot, counter)
     assert fleet.devices["kitchen"].lately == [500, 100, 100, 300]
@@ -163,7 +163,7 @@ def test_scores_that_move_away_are_a_drift_and_those_that_stay_are_none(world, s
         drifted = n >= 40
         now = [1] * 16 if drifted else weights
         counts = [a + b for a, b in zip(counts, drawn(rng, now, 100))]
-        clock.now += 10
+        clock.time += 10
         say(fleet, samples=100 * (n + 1), scores=counts)
         if not drifted:
             assert kinds(fleet, clock) == []
@@ -176,12 +176,12 @@ def test_devices_and_workers_are_forgotten_when_they_are_taken_back(world):
     say(fleet)
     fleet.take(wire.presence(3, "one"), b"1", True)
     fleet.take(wire.presence(3, "two"), b"1", True)
-    assert [(one["model"], one["worker"]) for one in report.of_fleet(fleet, clock.now)["workers"]] == [(3, "one"), (3, "two")]
+    assert [(one["model"], one["worker"]) for one in report.of_fleet(fleet, clock.time)["workers"]] == [(3, "one"), (3, "two")]
     for name in ("one", "two"):
         fleet.take(wire.presence(3, name), b"")
     for leaf in ("state", "status"):
         fleet.take(wire.topic("kitchen", leaf), b"", False)
-    made = report.of_fleet(fleet, clock.now)
+    made = report.of_fleet(fleet, clock.time)
     assert made["devices"] == [] and made["workers"] == []
 
 
@@ -192,19 +192,19 @@ def test_devices_with_alarms_come_first(world):
         say(fleet, name)
     say(fleet, "c", status=b"offline 7")
     say(fleet, "b", namesakes=True)
-    made = report.of_fleet(fleet, clock.now)
+    made = report.of_fleet(fleet, clock.time)
     assert [one["device"] for one in made["devices"]] == ["c", "b", "a"]
-    table, *lines = report.table(made, clock.now)
+    table, *lines = report.table(made, clock.time)
     assert [row[0] for row in table.rows] == ["c", "b", "a"] and "3 devices, 2 with alarms" in table.title
     assert any("rename one" in line for line in lines)
-    assert ["last", "(2, 1, 1)"] in report.details(made["devices"][2], clock.now)[0].rows
+    assert ["last", "(2, 1, 1)"] in report.details(made["devices"][2], clock.time)[0].rows
 
 
 def test_a_state_of_an_older_runtime_is_shown(world):
     fleet, clock = world
     fleet.take(wire.topic("old", "state"), b'{"samples": 5}')
-    made = report.of_fleet(fleet, clock.now)
-    assert report.table(made, clock.now)[0].rows[0][0] == "old"
+    made = report.of_fleet(fleet, clock.time)
+    assert report.table(made, clock.time)[0].rows[0][0] == "old"
 
 
 @given(st.binary(max_size=300))
@@ -222,8 +222,8 @@ def test_a_state_of_any_values_is_shown_or_refused(entries):
     fleet = Fleet(Clock())
     fleet.take(wire.topic("x", "state"), json.dumps(state(**entries)).encode())
     fleet.take(wire.topic("x", "state"), json.dumps(state()).encode())
-    made = report.of_fleet(fleet, NOW)
-    report.table(made, NOW)
+    made = report.of_fleet(fleet, EPOCH)
+    report.table(made, EPOCH)
     json.dumps(made)
 
 
@@ -242,7 +242,7 @@ def test_strangers_take_no_memory(world):
 def minutes(fleet, clock, count, each, name="kitchen"):
     """States of so many minutes, one each ten seconds; each(n): the entries of the n-th."""
     for n in range(6 * count):
-        clock.now += 10
+        clock.time += 10
         say(fleet, name, **each(n))
 
 
@@ -254,7 +254,7 @@ def test_a_node_that_decides_nothing_is_an_alarm(world):
     minutes(fleet, clock, 5, lambda _: {"samples": 1055})
     assert kinds(fleet, clock) == []
     minutes(fleet, clock, 1, lambda _: {"samples": 1055})
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "decides nothing" and "for 360 s" in alarm["text"]
     minutes(fleet, clock, 1, lambda n: {"samples": 1056 + n})
     assert kinds(fleet, clock) == []
@@ -263,9 +263,9 @@ def test_a_node_that_decides_nothing_is_an_alarm(world):
 def test_a_node_that_has_never_decided_is_an_alarm_and_one_with_a_slow_schedule_is_none(world):
     fleet, clock = world
     minutes(fleet, clock, 4, lambda _: {"samples": 0, "scores": [0] * 4, "last": None})
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "decides nothing" and "since its start" in alarm["text"]
-    hour = lambda _: {"samples": 10, "uptime_s": 36000 + int(clock.now - NOW)}  # noqa: E731  a sample an hour
+    hour = lambda _: {"samples": 10, "uptime_s": 36000 + int(clock.time - EPOCH)}  # noqa: E731  a sample an hour
     minutes(fleet, clock, 30, hour, "hourly")
     assert kinds(fleet, clock, "hourly") == []
 
@@ -275,7 +275,7 @@ def test_a_sensor_that_fails_is_an_alarm(world):
     minutes(fleet, clock, 3, lambda n: {"samples": 1000 + 100 * n, "sensor_errors": n // 9})
     assert kinds(fleet, clock) == []  # now and then one may
     minutes(fleet, clock, 2, lambda n: {"samples": 2700, "sensor_errors": 3 + n // 3})  # it is tried each 30 s by then
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "sensor" and "2 of 2 tries" in alarm["text"]
     minutes(fleet, clock, 2, lambda n: {"samples": 2701 + 100 * n, "sensor_errors": 6})
     assert kinds(fleet, clock) == []
@@ -284,48 +284,48 @@ def test_a_sensor_that_fails_is_an_alarm(world):
 def test_an_actuator_that_fails_is_an_alarm_of_fast_and_of_slow_devices(world):
     fleet, clock = world
     minutes(fleet, clock, 2, lambda n: {"samples": 1000 + 10 * n, "act_errors": 10 * n})
-    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.now)["alarms"]
+    (alarm,) = report.of_device(fleet.devices["kitchen"], clock.time)["alarms"]
     assert alarm["kind"] == "actuator" and "raised on 60 of 60 samples" in alarm["text"]
-    slow = lambda n: {"samples": 1000 + n // 60, "act_errors": n // 60, "uptime_s": 600_000 + int(clock.now - NOW)}  # noqa: E731
+    slow = lambda n: {"samples": 1000 + n // 60, "act_errors": n // 60, "uptime_s": 600_000 + int(clock.time - EPOCH)}  # noqa: E731
     minutes(fleet, clock, 15, slow, "slow")
-    (alarm,) = report.of_device(fleet.devices["slow"], clock.now)["alarms"]
+    (alarm,) = report.of_device(fleet.devices["slow"], clock.time)["alarms"]
     assert alarm["kind"] == "actuator" and "1 of 1 samples" in alarm["text"]
 
 
 def test_a_start_is_dated_by_the_devices_uptime(world):
     fleet, clock = world
     say(fleet, status=b"online 7", retained=True)
-    assert fleet.devices["kitchen"].since == clock.now  # nothing better is known
-    say(fleet, retained=True, time=int(NOW) - 5000, uptime_s=300)
-    assert fleet.devices["kitchen"].since == NOW - 5300
-    clock.now += 60
+    assert fleet.devices["kitchen"].since == clock.time  # nothing better is known
+    say(fleet, retained=True, time=int(EPOCH) - 5000, uptime_s=300)
+    assert fleet.devices["kitchen"].since == EPOCH - 5300
+    clock.time += 60
     say(fleet, uptime_s=5361)
-    assert fleet.devices["kitchen"].since == pytest.approx(NOW - 5300, abs=5)
+    assert fleet.devices["kitchen"].since == pytest.approx(EPOCH - 5300, abs=5)
     say(fleet, uptime_s=90)  # its clock was wrong: what it says now counts
-    assert fleet.devices["kitchen"].since == clock.now - 90
+    assert fleet.devices["kitchen"].since == clock.time - 90
 
 
 def test_a_listener_that_loses_its_broker_freezes_the_picture(world):
     fleet, clock = world
     say(fleet, status=b"online 7")
     say(fleet)
-    clock.now += 20
+    clock.time += 20
     fleet.lose()
-    before = report.of_fleet(fleet, clock.now)
-    clock.now += 3600
-    frozen = report.of_fleet(fleet, clock.now)
-    assert frozen == before and frozen["lost"] == NOW + 20 and frozen["devices"][0]["alarms"] == []
+    before = report.of_fleet(fleet, clock.time)
+    clock.time += 3600
+    frozen = report.of_fleet(fleet, clock.time)
+    assert frozen == before and frozen["lost"] == EPOCH + 20 and frozen["devices"][0]["alarms"] == []
     fleet.listen()  # it is back, and tells what is retained
     say(fleet, status=b"online 7", retained=True)
-    clock.now += alarms.SILENT_S - 1
-    assert report.of_fleet(fleet, clock.now)["devices"][0]["alarms"] == []
-    clock.now += 2
-    (alarm,) = report.of_fleet(fleet, clock.now)["devices"][0]["alarms"]
+    clock.time += alarms.SILENT_S - 1
+    assert report.of_fleet(fleet, clock.time)["devices"][0]["alarms"] == []
+    clock.time += 2
+    (alarm,) = report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]
     assert alarm["kind"] == "silent"
 
 
 def test_a_device_that_is_online_and_has_never_said_a_word_is_silent(world):
     fleet, clock = world
     say(fleet, status=b"online 7", retained=True)
-    clock.now += alarms.SILENT_S + 1
-    assert [alarm["kind"] for alarm in report.of_fleet(fleet, clock.now)["devices"][0]["alarms"]] == ["silent"]
+    clock.time += alarms.SILENT_S + 1
+    assert [alarm["kind"] for alarm in report.of_fleet(fleet, clock.time)["devices"][0]["alarms"]] == ["silent"]

@@ -202,11 +202,11 @@ def test_a_device_that_falls_silent_after_it_has_kept_a_package(key, monkeypatch
     say(fleet, "d", status=b"online 7", retained=True)
     say(fleet, "d", retained=True, update=KEPT_7)
     health = Health(fleet.devices["d"], signed(key))
-    clock.now += 1000
+    clock.time += 1000
     assert health.look() == []
     say(fleet, "d", update=KEPT_7)
     assert health.look() == []
-    clock.now += 46
+    clock.time += 46
     (alarm,) = health.look()
     assert "no message for 46 s" in alarm
 

@@ -44,7 +44,7 @@ def test_a_full_disk_is_said_and_what_it_refused_is_written_afterwards(world):
     base = watch._history._base
     base.execute(f"PRAGMA max_page_count = {base.execute('PRAGMA page_count').fetchone()[0]}")
     for n in range(400):
-        clock.now += 60
+        clock.time += 60
         say(fleet, samples=1100 + n)
         fleet.take(wire.topic("kitchen", "command"), json.dumps({"pause": n, "x": "a" * 200}).encode())
         watch.tick()
@@ -64,7 +64,7 @@ def test_a_locked_history_is_said_and_delays_nothing_for_long(world, tmp_path):
     watch.tick()
     with closing(sqlite3.connect(tmp_path / "h.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        clock.now += 60
+        clock.time += 60
         say(fleet, "hall")
         fleet.take(wire.topic("kitchen", "command"), b'{"pause": 1}')
         watch.tick()
@@ -120,9 +120,9 @@ def test_damaged_histories_are_refused_in_words_or_shown_in_part(tmp_path):
     with closing(History(tmp_path / "whole.db")) as history:
         for n in range(120):
             say(fleet, samples=1000 + n)
-            history.write(report.of_fleet(fleet, clock.now)["devices"], clock.now)
-            history.write([], clock.now, [Line(clock.now, "kitchen", "alarm", "clock: it is off")])
-            clock.now += 60
+            history.write(report.of_fleet(fleet, clock.time)["devices"], clock.time)
+            history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "clock: it is off")])
+            clock.time += 60
         history._base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     content = (tmp_path / "whole.db").read_bytes()
     refused = troubled = 0
@@ -159,9 +159,9 @@ def test_values_of_other_types_in_a_history_are_left_out(tmp_path):
     with closing(History(tmp_path / "h.db")) as history:
         for _ in range(3):
             say(fleet)
-            history.write(report.of_fleet(fleet, clock.now)["devices"], clock.now)
-            clock.now += 60
-        history.write([], clock.now, [Line(clock.now, "kitchen", "alarm", "x")])
+            history.write(report.of_fleet(fleet, clock.time)["devices"], clock.time)
+            clock.time += 60
+        history.write([], clock.time, [Line(clock.time, "kitchen", "alarm", "x")])
         base = history._base
         base.execute("UPDATE minutes SET samples = 'many' WHERE at = (SELECT min(at) FROM minutes)")
         base.execute("UPDATE minutes SET own = 9e999 WHERE at = (SELECT max(at) FROM minutes)")
@@ -232,7 +232,7 @@ def test_a_lost_broker_is_said_and_writes_nothing_about_devices(world):
     watch._follower.trouble = "connection lost"
     fleet.lose()
     for _ in range(60):
-        clock.now += 60
+        clock.time += 60
         watch.tick()
     assert watch.trouble.startswith("the broker: connection lost; connecting again; the pages show 20")
     assert texts(watch) == [] and len(watch.series("kitchen", 0)) == 1 and watch.devices["kitchen"]["alarms"] == []

@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 import random_models
-from bundles import MADE, SHIPPED, Guarded, need_oracle, resealed
+from bundles import SHIPPED, TEST_MODELS, Guarded, need_oracle, resealed
 from support import ROOT
 
 from h2t2.ldl import bounds, buffers
@@ -109,7 +109,7 @@ def test_a_strangers_bundle_of_other_operators_cannot_either(make, tmp_path):
     assert refused > 200 and ran > 200 and kernels_seen
 
 
-@pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", TEST_MODELS, ids=lambda path: path.stem)
 def test_a_strangers_bundle_cannot_run_for_hours(path):
     """Any word of the steps changed, no channels, kernels of 2^31: refused, or the work it asks for is bounded by its size."""
     good = bundle.from_tflite(path)
@@ -154,7 +154,7 @@ def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
         for kind in random_models.STEPLESS:
             made.append(tmp_path / f"{kind}.tflite")
             made[-1].write_bytes(random_models.stepless(kind))
-    for path in [*MADE, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
+    for path in [*TEST_MODELS, *made, *(p for p in SHIPPED if p.stat().st_size < 4000)]:
         blob = bundle.from_tflite(path)
         paths.append(tmp_path / f"{path.parent.name}-{path.stem}.h2m")
         paths[-1].write_bytes(blob)

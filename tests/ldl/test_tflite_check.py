@@ -5,7 +5,7 @@ from struct import pack_into
 
 import numpy as np
 import pytest
-from bundles import MADE, SHIPPED
+from bundles import SHIPPED, TEST_MODELS
 from random_models import Maker
 from support import ROOT
 
@@ -27,7 +27,7 @@ def changed(path, change):
     return _pack(model)
 
 
-@pytest.mark.parametrize("path", [*MADE, *SHIPPED], ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", [*TEST_MODELS, *SHIPPED], ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_good_models_pass(path):
     check(path.read_bytes())
 

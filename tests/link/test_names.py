@@ -62,7 +62,7 @@ def test_a_silent_name_server_blocks_nothing_and_is_asked_again(server, monkeypa
     link = names.MqttLink("broker.test", 1, "d", 1, 1, deadline_ms=50)
     with pytest.raises(OSError, match="no answer from the name server in 50 ms"):
         link.open(5000)
-    assert server.asked > 1 and not link.is_connecting()
+    assert server.questions > 1 and not link.is_connecting()
     link.close()
 
 
@@ -70,7 +70,7 @@ def test_a_broker_without_a_name_is_not_asked_for(server):
     link = names.MqttLink("::1", 1, "d", 1, 1)
     with pytest.raises(OSError):
         link.open(1000)
-    assert server.asked == 0
+    assert server.questions == 0
 
 
 def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_path_factory):
@@ -79,10 +79,10 @@ def test_the_last_address_serves_while_the_name_server_is_silent(server, tmp_pat
         link = names.MqttLink("broker.test", broker.port, "d", 1, 1, deadline_ms=100)
         link.backoff.draw = lambda: 1
         link.open(5000)
-        assert server.asked == 1 and link.last_address[-1] == ("127.0.0.1", broker.port)
+        assert server.questions == 1 and link.last_address[-1] == ("127.0.0.1", broker.port)
         server.silent = True
         broker.stop(kill=True)
-        assert until(lambda: link.receive(1) is None and server.asked > 1)
+        assert until(lambda: link.receive(1) is None and server.questions > 1)
         broker.start()
         assert until(lambda: link.receive(1) is None and link.is_connected())
         link.close()

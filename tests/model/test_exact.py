@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from bundles import MADE, SHIPPED
+from bundles import SHIPPED, TEST_MODELS
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2_tools.common.errors import UserError
@@ -13,7 +13,7 @@ from h2t2_tools.model import bundle
 from h2t2_tools.model.exact import open_exact
 
 pytest.importorskip("numba", reason="the extra lab, which compiles, is not installed")
-SMALL = [path for path in [*MADE, *SHIPPED] if path.stat().st_size < 8000]
+SMALL = [path for path in [*TEST_MODELS, *SHIPPED] if path.stat().st_size < 8000]
 PLAIN = """
 import sys
 sys.modules["numba"] = None
@@ -35,7 +35,7 @@ def test_compiled_kernels_leave_the_same_bytes_in_the_arena(path):
 
 
 def test_without_numba_it_is_slow_says_so_and_gives_the_same():
-    path = MADE[0]
+    path = TEST_MODELS[0]
     process = subprocess.run([sys.executable, "-c", PLAIN, path], capture_output=True, text=True, timeout=100)
     model = open_exact(path)
     assert process.stdout.strip() == str(model.outputs(np.arange(model.input_size).astype(np.int8)).tolist())
@@ -43,8 +43,8 @@ def test_without_numba_it_is_slow_says_so_and_gives_the_same():
 
 
 def test_an_output_or_a_sample_that_is_none_is_refused():
-    model = open_exact(MADE[0])
+    model = open_exact(TEST_MODELS[0])
     with pytest.raises(ValueError, match="the model takes int8"):
         model.run(np.zeros(3, np.int8))
     with pytest.raises(UserError, match="no class 99"):
-        open_exact(MADE[0], event=99)
+        open_exact(TEST_MODELS[0], event=99)

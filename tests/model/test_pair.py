@@ -227,7 +227,7 @@ def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
         out, (device / "samples.csv").read_text(), configuration.arguments(), configuration.event
     )
     assert replayed.written(device / "decisions.csv") == expected and len(expected) == 300
-    assert replayed.shown(ran.stdout) == [line[:2] for line in expected]
+    assert replayed.printed_decisions(ran.stdout) == [line[:2] for line in expected]
     assert np.mean(own == pair.y) > small - 0.02
 
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bundles import MADE
+from bundles import TEST_MODELS
 from hypothesis import given
 from hypothesis import strategies as st
 from random_models import Maker
@@ -23,7 +23,7 @@ def test_multiplier_is_the_nearest_of_31_bits(real):
 
 
 def test_the_memory_plan_never_lets_living_tensors_touch():
-    for path in MADE:
+    for path in TEST_MODELS:
         planned = plan.plan(tflite.load(path))
         alive = {planned.graph.inputs[0]}
         for n, step in enumerate(planned.steps):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import weak_pair
-from weak_pair import FEW, RECIPE, drawn
+from weak_pair import FIRST_SAMPLES, RECIPE, draw_samples
 
 from h2t2.core.numbers import ONE
 from h2t2.cpython import worker_wire
@@ -22,7 +22,7 @@ def field(tmp_path_factory):
     """A pair with a weak local model, its recipe, and 1,200 kept samples of what the field sent."""
     folder = tmp_path_factory.mktemp("field")
     pair = weak_pair.make(folder)
-    keep_samples(pair, folder / "kept", *drawn(np.random.default_rng(4), 1200))
+    keep_samples(pair, folder / "kept", *draw_samples(np.random.default_rng(4), 1200))
     return folder
 
 
@@ -49,7 +49,11 @@ def test_a_better_model_of_what_the_field_sent(field, tmp_path, capsys):
     out = tmp_path / "again"
     assert main(["retrain", str(field / "pair"), "--samples", str(field / "kept"), "--out", str(out), "--json", "-"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["training"] == FEW and report["kept"] == report["taught"] + report["judging"] > 300 and not report["skipped"]
+    assert (
+        report["training"] == FIRST_SAMPLES
+        and report["kept"] == report["taught"] + report["judging"] > 300
+        and not report["skipped"]
+    )
     assert report["new"]["cost"] < report["old"]["cost"] and report["new"]["brier"] < report["old"]["brier"]
     old, new = pairs.load(str(field / "pair")), pairs.load(str(out))
     assert new.info.model_id == old.info.model_id and new.info.remote == old.info.remote
@@ -104,9 +108,9 @@ def test_samples_that_do_not_suit(field, tmp_path, capsys):
     """Too few, of another model, of another shape; a folder that is there already."""
     pair, rng = pairs.load(str(field / "pair")), np.random.default_rng(9)
     command = ["retrain", str(field / "pair"), "--out", str(tmp_path / "new"), "--samples"]
-    keep_samples(pair, tmp_path / "few", *drawn(rng, 30))
+    keep_samples(pair, tmp_path / "few", *draw_samples(rng, 30))
     assert main([*command, str(tmp_path / "few")]) == 2 and "want 60 or more" in capsys.readouterr().err
-    keep_samples(pair, tmp_path / "other", *drawn(rng, 30), model=7)
+    keep_samples(pair, tmp_path / "other", *draw_samples(rng, 30), model=7)
     assert main([*command, str(tmp_path / "other")]) == 2 and "no samples of the pair's model" in capsys.readouterr().err
     (tmp_path / "new").mkdir()
     assert main([*command, str(field / "kept")]) == 2 and "is there already" in capsys.readouterr().err

@@ -115,7 +115,7 @@ def test_a_worker_that_comes_is_asked_at_once(monkeypatch):
 @pytest.mark.parametrize("when_down, charged, rounds", [("ask", 9830, 30), ("raise", 32768, 30), ("pause", 9830, 0)])
 def test_without_a_worker_it_behaves_as_when_the_broker_is_away(when_down, charged, rounds):
     service, node, decisions, said = running(when_down=when_down)
-    node.link.there = 0
+    node.link.worker_count = 0
     before = node.policy.rng.x
     service.run()
     assert node.standing() == NOBODY and not node.link.sent and len(decisions) == 30

@@ -120,11 +120,11 @@ def test_a_silent_name_server_delays_no_decision(board, make_material, broker):
         names.silent = True
         with running(board, material, names) as process:
             output = board.wait_for(process, '"n": 100,')
-            asked, names.silent = names.asked, False
+            questions, names.silent = names.questions, False
             outcome = finished(process, output)
     assert decided(outcome, 160) and outcome.summary["errors"] == outcome.summary["crowded"] == 0, outcome.log
     assert outcome.summary["skipped"] < 20  # getaddrinfo() of lwIP skips 140 slots each time
-    assert 3 <= asked <= 12 and outcome.summary["replies"] > 0
+    assert 3 <= questions <= 12 and outcome.summary["replies"] > 0
     sources = [row["source"] for row in outcome.decisions]
     assert "remote" not in sources[:100]
 

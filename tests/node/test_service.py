@@ -150,9 +150,9 @@ def test_one_line_a_change_and_a_report_of_it():
     turns(40)
     link.up, link.trouble = False, "connection refused"
     turns(40)
-    link.up, link.there = True, 0
+    link.up, link.worker_count = True, 0
     turns(40)
-    link.there = 1
+    link.worker_count = 1
     turns(40)
     for _ in range(3):
         link.namesakes.take(wire.status("online", 5), True)
@@ -184,7 +184,7 @@ def test_stop_decides_and_saves_at_once():
     node.link.answers = False
     made = node.actuate
     node.actuate = lambda *given: made(*given) or (len(decisions) == 3 and service.stop())
-    node.link.there = 1
+    node.link.worker_count = 1
     node.wait_ms = 50  # the first three are given up quickly
     service.run()
     assert 3 <= len(decisions) <= 16 and not node.in_flight and node.samples == len(decisions)

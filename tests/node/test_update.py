@@ -17,7 +17,7 @@ import pytest
 import scripted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from node_updates import BLOB, OTHER, Device, body, made_key, service, signed
+from node_updates import BLOB, OTHER_BLOB, Device, body, made_key, service, signed
 
 import h2t2.clock
 from h2t2.ldl.open import open_ldl
@@ -78,7 +78,7 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     device.bring(signed(key))
     device.start()
     assert device.updates.look(service(errors=3)) is True
-    assert "back: 3 exceptions" in device.said[-1]
+    assert "back: 3 exceptions" in device.log_lines[-1]
     assert device.start() == device.config and (tmp_path / "state.0").read_bytes() == b"learned"
     assert device.updates.report() == {
         "counter": 0, "id": "", "tried": 7, "tried_id": f"{signed(key).id:08x}", "trial": 0, "seconds": 0,
@@ -92,9 +92,9 @@ def test_it_goes_back_to_what_was_learned_before(key, tmp_path):
     "before, after, why",
     [
         ({"samples": 1000, "answered": 30}, {"samples": 1000, "cost": 400, "answered": 30}, "a sample costs"),
-        ({"missed": 10}, {"missed": 40}, "400 of 1000 offloads have no answer, 100 before"),
-        ({"missed": 90}, {"missed": 100}, ""),
-        ({"missed": 1}, {"missed": 20, "asked": 20}, ""),  # too few that asked
+        ({"fallbacks": 10}, {"fallbacks": 40}, "400 of 1000 offloads have no answer, 100 before"),
+        ({"fallbacks": 90}, {"fallbacks": 100}, ""),
+        ({"fallbacks": 1}, {"fallbacks": 20, "offloads": 20}, ""),  # too few that asked
         ({}, {"sensor_errors": 6}, "sense() failed 6 times in 106 tries, 0 of 1000 before"),
         ({}, {"sensor_errors": 5, "retry_ms": 0}, ""),
         ({"sensor_errors": 10}, {"sensor_errors": 20, "retry_ms": 0}, ""),  # ten were at the start, as may be now
@@ -196,9 +196,9 @@ def test_no_samples_end_a_trial(key, tmp_path, clock, gap, seconds):
     device = Device(tmp_path, key)
     tried(device, key, clock, gap=gap)
     clock.wait(seconds)
-    assert not device.updates.look(service(0, asked=0))
+    assert not device.updates.look(service(0, offloads=0))
     clock.wait(10)
-    assert device.updates.look(service(0, asked=0))
+    assert device.updates.look(service(0, offloads=0))
     assert device.updates.report()["said"] == f"back: no sample for {seconds + 10} s, after 0"
     device.start()
     assert device.bring(signed(key, 8))[1]
@@ -208,9 +208,9 @@ def test_samples_of_which_nothing_is_known_may_be_rare(key, tmp_path, clock):
     device = Device(tmp_path, key)
     tried(device, key, clock, seconds_before=10)
     clock.wait(600)
-    assert not device.updates.look(service(0, asked=0))
+    assert not device.updates.look(service(0, offloads=0))
     clock.wait(1)
-    assert device.updates.look(service(0, asked=0))
+    assert device.updates.look(service(0, offloads=0))
 
 
 def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
@@ -225,8 +225,8 @@ def test_a_schedule_says_how_rare_samples_are(key, tmp_path, clock):
 def test_a_sensor_that_fails_at_once_ends_a_trial(key, tmp_path, clock):
     device = Device(tmp_path, key)
     tried(device, key, clock)
-    assert not device.updates.look(service(0, sensor_errors=3, asked=0))
-    assert device.updates.look(service(0, sensor_errors=4, asked=0))
+    assert not device.updates.look(service(0, sensor_errors=3, offloads=0))
+    assert device.updates.look(service(0, sensor_errors=4, offloads=0))
     assert device.updates.report()["said"] == "back: sense() failed 4 times in 4 tries, 0 of 1000 before"
 
 
@@ -244,13 +244,13 @@ def test_without_answers_there_is_no_verdict_and_in_the_end_no_package(key, tmp_
 def test_only_samples_that_could_be_answered_are_compared(key, tmp_path, clock):
     """A start has many samples before the broker and its workers are there; the old model had few beside its others."""
     device = Device(tmp_path, key)
-    device.updates.look(service(10_000, missed=10, asked=1000))
+    device.updates.look(service(10_000, fallbacks=10, offloads=1000))
     made = signed(key)
     for offset in range(0, len(made.content), packages.MOST_DATA):
-        device.take(made.chunk(offset), service(10_000, missed=10, asked=1000))
+        device.take(made.chunk(offset), service(10_000, fallbacks=10, offloads=1000))
     device.start()
     for standing, samples, missed, asked in ((DOWN, 40, 40, 40), (NOBODY, 45, 45, 45), (UP, 100, 45, 100)):
-        running = service(samples, missed=missed, asked=asked)
+        running = service(samples, fallbacks=missed, offloads=asked)
         running.standing = standing
         assert not device.updates.look(running)
     assert device.updates.report()["said"].startswith("kept")
@@ -301,7 +301,7 @@ def test_a_bundle_of_another_model(key, tmp_path):
 def test_a_bundle_that_is_none_of_the_node_s(key, tmp_path, monkeypatch):
     monkeypatch.setattr(package, "_test", lambda *_: pack("<I", 1) + bytes(30))
     device = Device(tmp_path, key)
-    assert device.bring(signed(key, blob=OTHER))[1]
+    assert device.bring(signed(key, blob=OTHER_BLOB))[1]
     assert device.start() == device.config and "inputs of another size" in device.updates.report()["said"]
     assert device.bring(signed(key, 8, blob=b"no bundle"))[1]
     assert device.start() == device.config and "back: it does not start" in device.updates.report()["said"]
@@ -319,8 +319,8 @@ def test_a_model_that_broke_after_it_was_kept(key, tmp_path):
 def test_flashed_anew(key, tmp_path):
     device = Device(tmp_path, key)
     device.bring(signed(key))
-    (tmp_path / "ldl.h2m").write_bytes(OTHER)
-    assert device.start() == device.config and "flashed anew" in " ".join(device.said)
+    (tmp_path / "ldl.h2m").write_bytes(OTHER_BLOB)
+    assert device.start() == device.config and "flashed anew" in " ".join(device.log_lines)
     assert device.updates.report()["tried"] == 7  # an old package stays an old one
 
 
@@ -430,7 +430,7 @@ def test_signatures_are_looked_at_four_times_and_then_each_15_s(key, tmp_path):
 
 
 def test_too_large(key, tmp_path):
-    device = Device(tmp_path, key, most=1000)
+    device = Device(tmp_path, key, max_bytes=1000)
     assert "bytes; this node takes 1000" in device.bring(signed(key))[0]["why"]
     assert os.listdir(tmp_path) == ["ldl.h2m"]
 
@@ -604,7 +604,7 @@ def test_a_power_cut_at_every_operation(key, tmp_path, monkeypatch, with_program
         assert open_ldl(config["ldl"]).input_size == 5
         assert "app" not in config or (folder / f"{config['app']}.py").exists()
         life(device, made)
-        assert device.updates.report()["said"].startswith("kept"), (n, device.said)
+        assert device.updates.report()["said"].startswith("kept"), (n, device.log_lines)
         if not cut:
             break
     assert n > 15
@@ -680,7 +680,7 @@ def answers_and_runs(key, folder, more):
     folder.mkdir(exist_ok=True)
     for path in folder.iterdir():
         path.unlink()
-    device = Device(folder, key, most=1 << 18)
+    device = Device(folder, key, max_bytes=1 << 18)
     answer, again = device.bring(body(key, more))
     assert again or (answer["why"] and device.updates.report()["tried"] == 0)
     running = device.start()

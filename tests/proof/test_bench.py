@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from measured import MET, SEEN, SERVED
+from measured import DASHBOARD, FLEET, OVERLOAD
 
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
@@ -123,9 +123,9 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         },
         "kernels": [{**kernel, "differ": 3}],
         "offload": {"payload": 9, "rounds": 3, "rows": [{"what": "x", "rate": 1.0, "p50": 1.0, "p99": 1.0, "ratio": 2.0}] * 5},
-        "overload": MET,
-        "dashboard": SEEN,
-        "fleet": SERVED,
+        "overload": OVERLOAD,
+        "dashboard": DASHBOARD,
+        "fleet": FLEET,
         "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],
         "install": {
             "libraries": [{"name": "numpy", "version": "1", "bytes": 65_000_000}],

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from measured import SEEN, benchmark
+from measured import DASHBOARD, benchmark
 
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import dashboard
@@ -20,7 +20,7 @@ def test_a_small_fleet_is_seen():
 
 
 def test_a_goal_that_is_missed_is_said():
-    assert dashboard.broken(SEEN) == [] and "every goal is met" in dashboard.report(SEEN)
-    worse = {**SEEN, "cpu_ms": 300.0, "delay_ms": [100.0, 5000.0], "rss_end_mb": 200.0}
+    assert dashboard.broken(DASHBOARD) == [] and "every goal is met" in dashboard.report(DASHBOARD)
+    worse = {**DASHBOARD, "cpu_ms": 300.0, "delay_ms": [100.0, 5000.0], "rss_end_mb": 200.0}
     assert [word in line for line, word in zip(dashboard.broken(worse), ("300 ms", "5000 ms", "200 MB"))] == [True] * 3
-    assert len(dashboard.report({**SEEN, "page": False, "delay_ms": []})[0].rows) == 2
+    assert len(dashboard.report({**DASHBOARD, "page": False, "delay_ms": []})[0].rows) == 2

@@ -1,7 +1,7 @@
 """`h2t2 bench fleet`: what it measures, and that it would say what is not met."""
 
 import pytest
-from measured import EVEN, FULL, SERVED, TURNS, benchmark
+from measured import EVEN, FLEET, FULL, TURNS, benchmark
 
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import fleet
@@ -24,23 +24,23 @@ def test_more_nodes_and_more_workers_are_measured():
 
 
 def test_goals_that_are_missed_are_said():
-    assert fleet.broken(SERVED) == [] and "every goal is met" in fleet.report(SERVED)
-    rows = [dict(row) for row in SERVED["rows"]]
+    assert fleet.broken(FLEET) == [] and "every goal is met" in fleet.report(FLEET)
+    rows = [dict(row) for row in FLEET["rows"]]
     dear, slow = {**EVEN, "workers_ms": 0.7}, {**FULL, "per_s": 1350.0}
     rows[1]["turns"] = {**TURNS, "even": [dear, EVEN, dear]}  # 1,000 nodes, one worker
     rows[2]["turns"] = {**TURNS, "full": [slow, FULL, slow]}  # 10 nodes, four workers
-    told = fleet.broken({**SERVED, "rows": rows})
+    told = fleet.broken({**FLEET, "rows": rows})
     assert len(told) == 2 and "1.33 times one of 10" in told[0] and "4 workers answer 0.90 times what 1 answers" in told[1]
     rows[1]["turns"], rows[2]["turns"] = {**TURNS, "even": [dear, EVEN, EVEN]}, {**TURNS, "full": [slow, FULL, FULL]}
-    assert fleet.broken({**SERVED, "rows": rows}) == []  # a turn in which the machine was slow decides nothing
-    assert [len(table.rows) for table in fleet.report(SERVED)[:5]] == [4, 4, 2, 1, 3]
+    assert fleet.broken({**FLEET, "rows": rows}) == []  # a turn in which the machine was slow decides nothing
+    assert [len(table.rows) for table in fleet.report(FLEET)[:5]] == [4, 4, 2, 1, 3]
 
 
 def test_one_worker_alone_is_told_beside_several():
     """Of 4 each is asked 125 times a second: as often, and alone, one spends as much."""
-    assert fleet.report(SERVED)[3].rows == [["4", "125", "0.500", "0.450"]]
+    assert fleet.report(FLEET)[3].rows == [["4", "125", "0.500", "0.450"]]
 
 
 def test_what_larger_fleets_come_to():
     """100,000 nodes: 2,000 requests a second of .5 ms and .1 ms, 1,667 states of half of that, 4 kB a connection."""
-    assert fleet.report(SERVED)[4].rows[-1] == ["100,000", "2,000", "1,667", "1.00", "0.28", "400"]
+    assert fleet.report(FLEET)[4].rows[-1] == ["100,000", "2,000", "1,667", "1.00", "0.28", "400"]

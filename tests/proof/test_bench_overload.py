@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from measured import MET, benchmark
+from measured import OVERLOAD, benchmark
 
 from h2t2_tools.fleet import broker
 from h2t2_tools.proof.bench import overload
@@ -23,10 +23,10 @@ def test_an_overloaded_worker_answers_most_of_what_it_can_and_starves_nobody():
 
 
 def test_a_goal_that_is_missed_is_said():
-    assert overload.broken(MET) == []
-    worse = json.loads(json.dumps(MET))
+    assert overload.broken(OVERLOAD) == []
+    worse = json.loads(json.dumps(OVERLOAD))
     worse["loads"][2]["in time"] = 60.0
     worse["fair"]["quiet"]["in time"] = 30.0
     assert len(overload.broken(worse)) == 2 and "at 4 times" in overload.broken(worse)[0]
     assert "75%" in overload.broken(worse)[1]
-    assert len(overload.report(MET)[0].rows) == 5 and "every goal is met" in overload.report(MET)
+    assert len(overload.report(OVERLOAD)[0].rows) == 5 and "every goal is met" in overload.report(OVERLOAD)

@@ -110,7 +110,7 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
     need(emulator)
     weak = weak_pair.make(tmp_path, "--beta", str(BETA))
     rng = np.random.default_rng(8)
-    x, labels = weak_pair.drawn(rng, 400)
+    x, labels = weak_pair.draw_samples(rng, 400)
     noise = weak_pair.with_model(tmp_path, "noise", x, rng.integers(0, 2, len(x)), "--beta", str(BETA))
     assert main(["keys", "--out", str(tmp_path / "fleet")]) == 0
     board = tmp_path / "board"

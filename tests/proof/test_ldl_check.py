@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import random_models
-from bundles import MADE, SHIPPED
+from bundles import SHIPPED, TEST_MODELS
 from support import ROOT
 
 from h2t2.cpython.tflite import TFLiteModel
@@ -23,7 +23,7 @@ def compared(path, samples, layers):
     return ldl_check.compare(path, None, samples, 3, layers, lambda *_: None)
 
 
-BY_SIZE = [pytest.param(path, marks=pytest.mark.slow if path.stat().st_size > 8000 else ()) for path in MADE]
+BY_SIZE = [pytest.param(path, marks=pytest.mark.slow if path.stat().st_size > 8000 else ()) for path in TEST_MODELS]
 
 
 @pytest.mark.parametrize("path", BY_SIZE, ids=lambda p: p.stem)

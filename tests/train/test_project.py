@@ -88,7 +88,7 @@ def test_from_two_trained_models_to_a_board_that_acts(made, board):
     device = project / f"run-{board}"
     given = config.load(project / "h2t2.toml")
     expected, own = replayed.decisions(folder / "mypair", (project / "samples.csv").read_text(), given.arguments(), given.event)
-    assert replayed.shown(out) == [line[:2] for line in expected] and len(expected) == report["samples"]
+    assert replayed.printed_decisions(out) == [line[:2] for line in expected] and len(expected) == report["samples"]
     assert replayed.written(device / "decisions.csv") == expected
     assert (device / "door.txt").read_text().split() == ["open" if label else "shut" for label, *_ in expected]
     y = np.load(folder / "test.npz")["y"]
