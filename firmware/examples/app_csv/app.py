@@ -1,7 +1,7 @@
 # An app that reads samples from a CSV file and writes decisions to another. The same file runs on a Pi, a board, the unix port.
 # `h2t2 new FOLDER` writes a project with it; h2t2 node, h2t2 run and h2t2 flash run it.
 
-patient = True  # the lines of a file can wait until the node is connected
+patient = True  # the node may wait for an answer before it reads the next line
 
 
 def setup(config):

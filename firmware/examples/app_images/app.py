@@ -10,7 +10,7 @@ from PIL import Image
 FOLDER = os.environ.get("PICTURES", "pictures")  # pictures for machines without a camera
 TOPIC = "home/digit"
 SIDE, BRIGHTEST = 8, 1.0  # as in the training data
-patient = True  # the pictures of a folder can wait until the node is connected
+patient = True  # the node may wait for an answer before it takes the next picture
 
 
 def setup(config):
