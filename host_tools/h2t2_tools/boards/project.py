@@ -1,7 +1,7 @@
-"""A project: the folder of a user's own program with its h2t2.toml, pair and data, which `h2t2 run`, `node` and `flash` take.
+"""A project: a folder with a user's program, its h2t2.toml, pair and data, for `h2t2 run`, `node` and `flash`.
 
-`write()` makes one, `add_board()` adds the section of a board, `load()` reads what goes onto a board. A project holds all that
-it needs, and the paths in it are relative to it: it can be moved.
+`write()` makes a project, `add_board()` adds the section of a board, `load()` reads what goes onto a board. A project contains
+everything that it needs, and its paths are relative, so it can be moved.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from .kinds import KINDS, SECTIONS, Contents
 from .microbit import program
 
 PAIR, MODEL, APP, README, DATA, RECORDS = "pair", "ldl.h2m", "app.py", "README.md", "samples.csv", "samples.bin"
-DECISIONS = "decisions.csv"  # what the app writes
-LABELS = "labels.csv"  # a line a sample; it stays here
-LARGEST = 1 << 20  # bytes of a file that goes onto a board beside the program
-SAMPLES = 500  # of the pair's test part, at most, in DATA; in RECORDS as many as a micro:bit has room for
+DECISIONS = "decisions.csv"  # the app writes it
+LABELS = "labels.csv"  # a label a line; flash() does not copy it
+LARGEST = 1 << 20  # bytes of the largest file that goes onto a board beside the program
+SAMPLES = 500  # at most so many test samples in DATA; RECORDS holds as many as a micro:bit has room for
 
 
 @dataclass(frozen=True)
 class Project:
-    """A project as one board takes it.
+    """A project for one board.
 
     Attributes:
-        folder: where it is.
-        board: the kind of board.
-        contents: what goes onto it: the app and what it brings along, or the recorded samples.
-        labels: the true class of each sample, in their order, for whoever judges a run; None where nobody knows them.
+        folder: Its folder.
+        board: The kind of board.
+        contents: What goes onto the board: the app and its files, or the recorded samples.
+        labels: True classes of the samples in order, to evaluate a run; None if unknown.
     """
 
     folder: Path
@@ -48,15 +48,15 @@ class Project:
 
 
 def load(folder: Path, board: str = "", *, stands_in: bool = False) -> Project:
-    """A project for one board.
+    """Load a project for one board.
 
     Args:
-        folder: of the project.
-        board: a name of KINDS; "": the only one that has a section.
-        stands_in: the board is an emulated one: without a section of its own it stands in for the first one that has one.
+        folder: Folder of the project.
+        board: A name of KINDS; "": the only board that has a section.
+        stands_in: An emulated board without a section stands in for the first board that has one.
 
     Raises:
-        UserError: the folder is no project, or not one for this board. The message says what is missing and how it is made.
+        UserError: The folder is not a project, or not one for this board; the message says what is missing and how to make it.
     """
     path = node_config.project_path(folder)
     boards = [name for name in _sections(path) if name != PI]
@@ -79,16 +79,16 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False) -> Project:
 
 
 def _sections(path: Path) -> list[str]:
-    """The boards that have a section. UserError for a name that is none of a board."""
+    """Return the boards that have a section. Raise UserError for a section of an unknown board."""
     sections = node_config.sections(path)
     unknown = [name for name in sections if name not in SECTIONS]
     if unknown:
-        raise UserError(f"{path}: [boards.{unknown[0]}]: there is no such board; want one of {', '.join(SECTIONS)}")
+        raise UserError(f"{path}: [boards.{unknown[0]}]: this board does not exist; want one of {', '.join(SECTIONS)}")
     return sections
 
 
 def _only(boards: list[str], path: Path) -> str:
-    """The only board of a project. UserError where there are none, or several."""
+    """Return the only board of a project. Raise UserError if it has none, or several."""
     if len(boards) == 1:
         return boards[0]
     if boards:
@@ -97,15 +97,15 @@ def _only(boards: list[str], path: Path) -> str:
 
 
 def _own_files(path: Path, config: NodeConfig) -> dict[str, bytes]:
-    """name -> content of what an app brings along: the other files of the project, but for those that the tools read."""
+    """Return name -> content of the app's further files: those of the project that the tools do not read."""
     skipped = {file.resolve() for file in node_config.files_of(path)}
     names = {FILE, FORMER, MODEL, README, LABELS, RECORDS, DECISIONS, config.app}
-    prefixes = (".", f"{config.snapshot}.", config.log_file or ".")  # the second and third: what a node here wrote
+    prefixes = (".", f"{config.snapshot}.", config.log_file or ".")  # the last two: files that a node wrote here
     own = {}
     for file in sorted(path.parent.iterdir()):
         if file.is_file() and not file.name.startswith(prefixes) and file.name not in names and file.resolve() not in skipped:
             if file.stat().st_size > LARGEST:
-                raise UserError(f"{file}: more than {LARGEST:,} bytes, too large to go along onto a board: move it elsewhere")
+                raise UserError(f"{file}: more than {LARGEST:,} bytes, too large for a board: move it out of the project")
             own[file.name] = file.read_bytes()
     return own
 
@@ -117,7 +117,7 @@ def _labels(folder: Path) -> list[int] | None:
     labels = []
     for n, line in enumerate(path.read_text().split(), 1):
         if not line.isascii() or not line.isdigit() or len(line) > 5:
-            raise UserError(f"{path}, line {n}: {line[:20]!r} is no class: want a number from 0 on, a line a sample")
+            raise UserError(f"{path}, line {n}: {line[:20]!r} is not a class; each line must be a number from 0 on")
         labels.append(int(line))
     return labels
 
@@ -125,25 +125,25 @@ def _labels(folder: Path) -> list[int] | None:
 def write(
     folder: Path, pair: pairs.Pair, *, bundle: bytes | None, board: str = "", entries: dict[str, Any] | None = None
 ) -> list[str]:
-    """Write a project that runs as it is: an app that reads the pair's test samples from a file, and a copy of the pair.
+    """Write a project that runs unchanged, with an app that reads the pair's test samples from a file, and a copy of the pair.
 
     Args:
-        folder: a new or empty folder, or one that holds nothing but the pair itself, in `pair`.
-        pair: the pair.
-        bundle: its local model for boards (.h2m); None: a Pi alone can run it.
-        board: a name of SECTIONS, whose section the h2t2.toml gets; "": none.
-        entries: of NodeConfig, to stand in the h2t2.toml.
+        folder: A new or empty folder, or one that contains only the pair itself, in `pair`.
+        pair: The pair.
+        bundle: Its local model for boards (.h2m); None: only a Pi can run it.
+        board: A name of SECTIONS, which gets a section in h2t2.toml; "": none.
+        entries: Further entries of NodeConfig for h2t2.toml.
 
     Returns:
-        The names of the files that were written.
+        The names of the written files.
 
     Raises:
-        UserError: something is there already, or the pair does not fit the board. Nothing is overwritten.
+        UserError: The folder is not empty, or the pair does not fit the board. Nothing is overwritten.
     """
     place = folder / PAIR
     occupied = folder.exists() and any(path != place for path in folder.iterdir())
     if occupied or (place.exists() and place.resolve() != pair.folder.resolve()):
-        raise UserError(f"{folder}: there is something in it; name a new folder")
+        raise UserError(f"{folder}: the folder is not empty; name a new one")
     _check_board(pair, bundle, board)
     folder.mkdir(parents=True, exist_ok=True)
     if not place.exists():
@@ -156,7 +156,7 @@ def write(
         own["prior"] = f"{PAIR}/prior.json"
     data = _csv(pair)
     files = {FILE: template.render(device, {**own, **(entries or {})}), APP: _app(), DATA: data, README: _readme(folder, pair)}
-    if not pair.info.window:  # of windows, a measurement a line is no sample
+    if not pair.info.window:  # a window spans several lines, so lines and labels would not match
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[: data.count("\n")].tolist())
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -164,23 +164,23 @@ def write(
 
 
 def add_board(folder: Path, board: str, bundle: bytes | None = None) -> list[str]:
-    """Add the section of a board to the h2t2.toml of a project. Everything else stays as it is.
+    """Add the section of a board to a project's h2t2.toml. Everything else stays unchanged.
 
     Args:
-        folder: of the project.
-        board: a name of SECTIONS.
-        bundle: the local model of its pair for boards; None: the project has it, or the board needs none.
+        folder: Folder of the project.
+        board: A name of SECTIONS.
+        bundle: The local model of its pair for boards; None: the project has it, or the board does not need it.
 
     Returns:
-        The names of the files that were written.
+        The names of the written files.
 
     Raises:
-        UserError: the board has a section already, or the pair does not fit it.
+        UserError: The board already has a section, or the pair does not fit it.
     """
     path = node_config.project_path(folder)
     sections = _sections(path)
     if board in sections:
-        raise UserError(f"{path}: it has a section [boards.{board}] already")
+        raise UserError(f"{path}: it already has a section [boards.{board}]")
     entries = node_config.entries_of(path)
     if not entries.get("pair"):
         raise UserError(f'{path}: it names no pair: add the entry `pair = "FOLDER"`')
@@ -197,7 +197,7 @@ def add_board(folder: Path, board: str, bundle: bytes | None = None) -> list[str
         (folder / RECORDS).write_bytes(_records(pair, bundle))
         written.append(RECORDS)
     device = entries.get("device", NodeConfig.model_fields["device"].default)
-    own = {"device": f"{device}-{board}"} if sections else {}  # two boards cannot share a name
+    own = {"device": f"{device}-{board}"} if sections else {}  # two boards must have different names
     like = board if board == PI else KINDS[board].folder.name
     text = path.read_text()
     path.write_text(text + "\n" * (not text.endswith("\n")) + template.section(board, like, own))
@@ -205,29 +205,29 @@ def add_board(folder: Path, board: str, bundle: bytes | None = None) -> list[str
 
 
 def _check_board(pair: pairs.Pair, bundle: bytes | None, board: str) -> None:
-    """UserError where a pair does not fit a board."""
+    """Raise UserError if a pair does not fit a board."""
     if board in ("", PI):
         return
     if bundle is None:
-        raise UserError(f"{pair.folder}: no bundle of its local model: a Pi alone runs it (--board {PI})")
+        raise UserError(f"{pair.folder}: no bundle of its local model, so only a Pi can run it (--board {PI})")
     if KINDS[board].app:
         return
     if pair.info.classes > 2:
-        raise UserError(f"pair {pair.info.name} has {pair.info.classes} classes: the {board} has room for two")
+        raise UserError(f"pair {pair.info.name} has {pair.info.classes} classes, but the {board} supports two")
     if not dense_only(Int8Model(bundle, 0)):
-        raise UserError(f"pair {pair.info.name}: the {board} runs dense layers alone, and its local model has others")
+        raise UserError(f"pair {pair.info.name}: the {board} runs only dense layers, and its local model has others")
     if pair.info.remote.dtype == "raw":
-        raise UserError(f"pair {pair.info.name} sends {pair.info.remote.media or 'raw bytes'}: the {board} sends int8 alone")
+        raise UserError(f"pair {pair.info.name} sends {pair.info.remote.media or 'raw bytes'}, but the {board} sends only int8")
 
 
 def unsent(pair: pairs.Pair) -> str:
-    """What is still to be written in a project whose offloads are bytes that only its author knows to make."""
+    """Return what the user must still write if only the user can encode the offloaded bytes."""
     kind = pair.info.remote.media or "bytes"
     return f"Offloads send {kind}: write `remote(measured)` in `{APP}`, which returns them as {pair.info.remote.encode} does."
 
 
 def _records(pair: pairs.Pair, bundle: bytes) -> bytes:
-    """Recorded samples of the pair, as many as a micro:bit has room for."""
+    """Return recorded samples of the pair, as many as a micro:bit has room for."""
     ldl = Int8Model(bundle, pair.info.event_output("ldl"))
     scale, zero_point = ldl.input_quantisation()
     record = len(pairs.board_samples(pair, scale, zero_point, 1))
@@ -239,7 +239,7 @@ def _app() -> str:
 
 
 def _csv(pair: pairs.Pair) -> str:
-    """The pair's test samples as they were measured, a line each, fewer of large ones; of windows, a line a measurement."""
+    """Return the pair's test samples as measured, one a line, fewer of large ones; of windows one measurement a line."""
     x = pair.x if pair.raw is None else pair.raw
     limit = max(1, min(SAMPLES, LARGEST // 4 // x[0].size))
     if pair.info.window:
@@ -253,9 +253,9 @@ def _readme(folder: Path, pair: pairs.Pair) -> str:
     raw = f"\n{unsent(pair)}\n" if pair.info.remote.dtype == "raw" else ""
     return f"""# {name}
 
-`{APP}` measures and acts; `{FILE}` says the rest; `{PAIR}` holds the models. As it stands the app reads `{DATA}`, samples of
-the pair's test part as they were measured, and writes the decisions to `{DECISIONS}`. Put your sensor and your actuator there.
-Whatever else lies here goes along onto a board. The folder needs nothing outside it: move it as you like.
+`{APP}` measures and acts; `{FILE}` holds the settings; `{PAIR}` holds the models. At first the app reads `{DATA}`, samples of
+the pair's test part as measured, and writes its decisions to `{DECISIONS}`. Replace both by your sensor and your actuator.
+`h2t2 flash` copies every other file in this folder onto the board, too. The folder needs nothing outside it: you can move it.
 {raw}
 In the folder above:
 
