@@ -72,9 +72,7 @@ def run(project: Project, url: str, fresh: bool, show: Show, heap: int = KINDS["
     with ExitStack() as stack:
         if not url:
             if not config.pair:
-                raise UserError(
-                    f"{project.folder}: its configuration names no `pair`, whose remote model could answer: give --broker"
-                )
+                raise UserError(f"{project.folder}: its configuration names no `pair` with a remote model: give --broker")
             pair = pairs.load(located(config.folder, config.pair))
             url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
             stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
