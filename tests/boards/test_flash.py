@@ -30,7 +30,7 @@ def model(tmp_path):
     return path
 
 
-def put(model, folder, **changes):
+def flash_unix(model, folder, **changes):
     config = configuration(model.parent).model_copy(update=changes)
     records = model.with_name("samples.bin")
     records.write_bytes(bytes(35))
@@ -41,10 +41,10 @@ def put(model, folder, **changes):
 @pytest.mark.slow
 def test_flash_copies_only_what_changed(model, tmp_path):
     need(UNIX)
-    first = put(model, tmp_path / "device")
+    first = flash_unix(model, tmp_path / "device")
     assert first["copied"] == len(first["files"]) and first["found"]["platform"] == "linux"
-    assert put(model, tmp_path / "device")["copied"] == 0
-    again = put(model, tmp_path / "device", beta=0.4)
+    assert flash_unix(model, tmp_path / "device")["copied"] == 0
+    again = flash_unix(model, tmp_path / "device", beta=0.4)
     assert [row["path"] for row in again["files"] if row["changed"]] == ["config.json"]
     assert json.loads((tmp_path / "device/config.json").read_text())["arguments"]["beta"] == 13107
     assert not list((tmp_path / "device").rglob("*.new"))
@@ -55,7 +55,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
     """Cut off while copying: the old runtime is whole, repeating copies only the rest. Cut at the end: main.py finishes it."""
     need(UNIX)
     device = tmp_path / "device"
-    put(model, device)
+    flash_unix(model, device)
     old = {path: path.read_bytes() for path in device.rglob("*") if path.is_file()}
     write = targets.Folder.write
     real = kinds.payload
@@ -78,7 +78,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
 
         monkeypatch.setattr(targets.Folder, "write", cut)
         with pytest.raises(Failure, match="still has its previous program.*repeat the same command"):
-            put(model, device)
+            flash_unix(model, device)
         assert {path: path.read_bytes() for path in old} == old
     monkeypatch.setattr(targets.Folder, "write", write)
     assert len(copied) == 17 == len(set(copied))
@@ -91,7 +91,7 @@ def test_a_board_that_vanishes_keeps_what_it_had(model, tmp_path, monkeypatch):
 
     monkeypatch.setattr(targets.Folder, "replace", half)
     with pytest.raises(Failure):
-        put(model, device)
+        flash_unix(model, device)
     command = UNIX.node(device / "main.py")
     run = subprocess.run(command, cwd=device, env=UNIX.environment(device), capture_output=True, text=True, timeout=280)
     assert '"summary"' in run.stdout  # it booted, and has decided about its one sample

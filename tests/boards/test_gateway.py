@@ -26,12 +26,17 @@ def test_a_board_that_tells_no_state_is_told_of(tmp_path):
         line = Line(end.port, "tiny", to, LineOptions(pace=False), Out(lambda _: None, lambda _: None))
         end.write(frames.encode(frames.DECISION, b"\1\0\5\1\0") + frames.encode(frames.DECISION, b"\2\0\6\0\1"))
 
-        def seen():
+        def device_state():
             with follower.fleet() as fleet:
                 return fleet.devices["tiny"].state if "tiny" in fleet.devices else None
 
-        assert until(lambda: seen() is not None and seen().samples == 2, 30)
-        assert (seen().offloads, seen().replies, seen().fallbacks, seen().last) == (1, 1, 0, (6, 0, 1))
+        assert until(lambda: device_state() is not None and device_state().samples == 2, 30)
+        assert (device_state().offloads, device_state().replies, device_state().fallbacks, device_state().last) == (
+            1,
+            1,
+            0,
+            (6, 0, 1),
+        )
         line.stop()
 
         def online():
@@ -83,20 +88,20 @@ def test_where_nobody_can_answer_the_gateway_says_so(tmp_path):
     end = Pty()
     out = Out(lambda _: None, lambda _: None)
 
-    def asked(link, model, sequence):
+    def answer_of(link, model, sequence):
         link.send(wire.encode_request(model, 7, sequence, (8, 8, 1), bytes(64)))
         return wire.decode_reply(link.receive(5000))[:3]
 
     with mosquitto(tmp_path) as one:
         line = Line(end.port, "dev", Endpoint(one.host, one.port), LineOptions(pace=False), out)
         link = SerialLink(end, "dev", 7)
-        assert asked(link, 2, 1) == (wire.NOBODY, 7, 1)
+        assert answer_of(link, 2, 1) == (wire.NOBODY, 7, 1)
         with worker(one.url):
             assert until(lambda: line._link.workers(2))
-            assert asked(link, 2, 2) == (wire.OK, 7, 2) and asked(link, 999, 3) == (wire.NOBODY, 7, 3)
+            assert answer_of(link, 2, 2) == (wire.OK, 7, 2) and answer_of(link, 999, 3) == (wire.NOBODY, 7, 3)
         one.stop()
         assert until(lambda: not line._link.is_connected())
-        assert asked(link, 2, 4) == (wire.NOBODY, 7, 4)
+        assert answer_of(link, 2, 4) == (wire.NOBODY, 7, 4)
         assert line.stop().refused == 3
 
 

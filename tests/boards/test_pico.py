@@ -267,7 +267,7 @@ def test_a_start_tells_a_waking_from_an_update_and_the_watchdog():
         for path in ("__init__", "clock", "node/__init__", "node/board", "node/ports", "node/sleep"):
             repl.write_file(f"h2t2/{path}.py", (ROOT / f"firmware/h2t2/{path}.py").read_bytes())
 
-        def told(source=""):
+        def hello_after(source=""):
             if source:
                 repl.start(source)
                 pico.wait("reset")
@@ -275,11 +275,11 @@ def test_a_start_tells_a_waking_from_an_update_and_the_watchdog():
                 repl.interrupt()
             return repl.run("from h2t2.node import board, ports\nprint(board.start_cause(), ports.this_port().watchdog_ms)")
 
-        assert told() == "pwron 8388\n"
-        assert told("from h2t2.node import board\nboard.restart(board.UPDATED)") == "update 8388\n"
-        assert told("from machine import WDT\nWDT(timeout=500)\nwhile True:\n pass") == "wdt 8388\n"
-        assert told("import machine\nmachine.reset()") == "hard 8388\n"
-        assert told(ASLEEP) == "deepsleep 8388\n"
+        assert hello_after() == "pwron 8388\n"
+        assert hello_after("from h2t2.node import board\nboard.restart(board.UPDATED)") == "update 8388\n"
+        assert hello_after("from machine import WDT\nWDT(timeout=500)\nwhile True:\n pass") == "wdt 8388\n"
+        assert hello_after("import machine\nmachine.reset()") == "hard 8388\n"
+        assert hello_after(ASLEEP) == "deepsleep 8388\n"
         repl.run("import machine\nfrom h2t2.node.sleep import Sleep\nslept = Sleep('deep', machine, woken=True)")
         wakes, asleep_ms = map(int, repl.run("print(slept.wakes, slept.asleep_ms)").split())
         assert wakes == 1 and 2900 <= asleep_ms <= 3010

@@ -89,9 +89,9 @@ def test_prometheus_is_told_how_often_the_second_was_asked(tmp_path):
             == 0
         )
 
-        def told(what):
+        def metric(what):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
                 found = re.search(rf'h2t2_rdl_second{{what="{what}"}} ([0-9.]+)', reply.read().decode())
             return float(found[1]) if found else 0
 
-        assert until(lambda: told("asked") > 5, 30) and told("failed") == 0
+        assert until(lambda: metric("asked") > 5, 30) and metric("failed") == 0

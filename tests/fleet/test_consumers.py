@@ -67,7 +67,7 @@ def workers():
     })  # fmt: skip
 
 
-def drawn(parts):
+def terminal_text(parts):
     """Tables and lines as a terminal of 120 columns gets them."""
     console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
     for part in parts:
@@ -110,9 +110,9 @@ def test_what_passes_the_schema_passes_every_consumer(name, states, workers, sec
             assert not watch.trouble
             seen = report.of_fleet(fleet, clock.time)
             json.dumps(seen, allow_nan=False)
-            text = drawn(report.table(seen, clock.time))
+            text = terminal_text(report.table(seen, clock.time))
             for one in seen["devices"]:
-                text += drawn(report.details(one, clock.time))
+                text += terminal_text(report.details(one, clock.time))
                 shown_on_pages(one, watch.series(one["device"], 0), watch.log(one["device"]))
             assert not set(text) & {"\x1b", "\x07", "\u202e"}, text
             registry = CollectorRegistry()

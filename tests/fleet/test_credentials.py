@@ -113,12 +113,12 @@ def test_a_command_that_an_operator_retains_is_carried_out_by_nobody_who_comes_l
     bad.publish(TOPICS["command"], b"{}")  # live: it comes behind the retained one
     commands = []
 
-    def heard():
+    def command_arrived():
         link.receive(10)
         commands.append(link.command())
         return b"{}" in commands
 
-    assert until(heard, 30) and set(commands) - {None} == {b"{}"}
+    assert until(command_arrived, 30) and set(commands) - {None} == {b"{}"}
     bad.client.publish(TOPICS["command"], b"", 1, True).wait_for_publish(5)
     bad.close()
     link.close()

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.whole
 __all__ = ["browser"]
 
 
-class Said:
+class Fleet:
     """A broker, and devices that a test plays on it."""
 
     def __init__(self, broker):
         self.url = broker.url
-        self.heard = []
+        self.commands = []
         self.session = Session(broker.host, broker.port, self._client, [wire.topic("+", "command")]).start()
         self.session.open()
         self.began = time.time()
@@ -40,7 +40,7 @@ class Said:
 
     def _answer(self, _client, _data, message):
         command = json.loads(message.payload)
-        self.heard.append((wire.device_of(message.topic), command))
+        self.commands.append((wire.device_of(message.topic), command))
         answer = {"id": command["id"], "ok": "pause" not in command, "why": "" if "pause" not in command else "it will not"}
         self.session.publish(wire.topic(wire.device_of(message.topic), "answer"), json.dumps(answer).encode(), 0)
 
@@ -54,9 +54,9 @@ class Said:
 
 
 @pytest.fixture
-def said(tmp_path):
+def fleet(tmp_path):
     with mosquitto(tmp_path) as broker:
-        made = Said(broker)
+        made = Fleet(broker)
         yield made
         made.session.close()
 
@@ -86,19 +86,19 @@ def press_in_dialog(browser, button):
     next(element for element in browser.find_elements(By.XPATH, xpath) if element.is_displayed()).click()
 
 
-def test_the_fleet_on_a_page(said, browser, tmp_path):
+def test_the_fleet_on_a_page(fleet, browser, tmp_path):
     for name, entries in (("kitchen", {}), ("hall", {"link": "nobody"}), ("attic", {"namesakes": True})):
-        said.status(name)
-        said.state(name, **entries)
-    said.session.publish(wire.presence(3, "one"), b"1", 1, True)
-    with dashboard(said.url, tmp_path) as address:
+        fleet.status(name)
+        fleet.state(name, **entries)
+    fleet.session.publish(wire.presence(3, "one"), b"1", 1, True)
+    with dashboard(fleet.url, tmp_path) as address:
         browser.get(address)
         shows(browser, "3 devices, 2 with alarms, 1 worker", "unanswered", "namesakes")
         names = browser.execute_script("return [...document.querySelectorAll('tbody tr a')].map(a => a.innerText)")
         assert names == ["hall", "attic", "kitchen"]  # the gravest alarm first
         cells = row(browser, "kitchen")
         assert cells[0] == "kitchen" and cells[1].startswith("for ") and cells[2:5] == ["3", "adaptive", "0.2 0.7 1"]
-        said.state("kitchen", samples=3000, beta=16384)
+        fleet.state("kitchen", samples=3000, beta=16384)
         shows(browser, "0.5 0.7 1")  # how soon: h2t2 bench dashboard
         assert no_sideways_scrolling(browser)
         browser.save_screenshot(str(tmp_path / "wide.png"))
@@ -111,16 +111,16 @@ def test_the_fleet_on_a_page(said, browser, tmp_path):
         assert not errors, errors
 
 
-def test_a_device_on_a_page(said, browser, tmp_path):
+def test_a_device_on_a_page(fleet, browser, tmp_path):
     name = "Wohnküche 2"
-    said.status(name)
-    said.state(name, uptime_s=100)
-    with dashboard(said.url, tmp_path) as address:
+    fleet.status(name)
+    fleet.state(name, uptime_s=100)
+    with dashboard(fleet.url, tmp_path) as address:
         browser.get(address)
         shows(browser, name)
         follow(browser, name)
         shows(browser, "1000 samples, 200 asked, 200 answered", "cost 0.")
-        said.state(name, uptime_s=130, samples=1100, saturated=50, offloads=250, replies=250)
+        fleet.state(name, uptime_s=130, samples=1100, saturated=50, offloads=250, replies=250)
         shows(browser, "1100 samples", "saturated:")
         assert until(lambda: browser.execute_script("return document.querySelectorAll('canvas').length") == 5)
         assert no_sideways_scrolling(browser)
@@ -131,14 +131,14 @@ def test_a_device_on_a_page(said, browser, tmp_path):
         shows(browser, "no such device has ever been on this broker")
 
 
-def test_by_keyboard_and_in_the_dark(said, browser, tmp_path):
+def test_by_keyboard_and_in_the_dark(fleet, browser, tmp_path):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 
     for name in ("kitchen", "hall"):
-        said.status(name)
-        said.state(name)
-    with dashboard(said.url, tmp_path) as address:
+        fleet.status(name)
+        fleet.state(name)
+    with dashboard(fleet.url, tmp_path) as address:
         browser.get(address)
         shows(browser, "kitchen", "hall")
 
@@ -172,15 +172,15 @@ def test_by_keyboard_and_in_the_dark(said, browser, tmp_path):
         assert browser.find_elements(By.TAG_NAME, "table")
 
 
-def test_it_commands_only_those_who_know_the_token(said, browser, tmp_path):
+def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
     from selenium.webdriver.common.by import By
 
-    said.status("kitchen")
-    said.state("kitchen")
+    fleet.status("kitchen")
+    fleet.state("kitchen")
     token = tmp_path / "token"
     token.write_text("open sesame, 16 or more\n")
     token.chmod(0o600)
-    with dashboard(said.url, tmp_path, "--command", "--token-file", str(token)) as address:
+    with dashboard(fleet.url, tmp_path, "--command", "--token-file", str(token)) as address:
         browser.get(address + "device/kitchen")
         assert until(lambda: browser.current_url.endswith("/login"), 20)
         field = browser.find_element(By.CSS_SELECTOR, "input[type=password]")
@@ -197,28 +197,28 @@ def test_it_commands_only_those_who_know_the_token(said, browser, tmp_path):
         beta.send_keys("0.25")
         browser.find_element(By.XPATH, "//button[contains(., 'Set costs')]").click()
         shows(browser, "done")
-        assert said.heard[0][0] == "kitchen" and said.heard[0][1]["set"] == {"beta": 8192}
+        assert fleet.commands[0][0] == "kitchen" and fleet.commands[0][1]["set"] == {"beta": 8192}
         browser.find_element(By.XPATH, "//button[normalize-space(.)='Pause' or contains(., 'PAUSE')]").click()
         shows(browser, "kitchen refuses: it will not")
         shows(browser, '"beta":8192', "command", "answer")  # the log
         browser.find_element(By.XPATH, "//button[contains(., 'Reset learning')]").click()
         shows(browser, "Reset what kitchen has learned?")
         press_in_dialog(browser, "Reset learning")
-        assert until(lambda: said.heard[-1][1].get("reset") is True)
+        assert until(lambda: fleet.commands[-1][1].get("reset") is True)
         browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
         shows(browser, "Remove kitchen from the broker and from the history?")
         press_in_dialog(browser, "Remove device")
         shows(browser, "kitchen is online and would come back")
-        said.status("kitchen", b"offline 7")
+        fleet.status("kitchen", b"offline 7")
         shows(browser, "it is not connected to the broker")
         browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
         press_in_dialog(browser, "Remove device")
         shows(browser, "0 devices")
 
 
-def test_without_the_token_nothing_is_shown(said, tmp_path):
-    said.state("kitchen")
-    with dashboard(said.url, tmp_path, "--command") as address:
+def test_without_the_token_nothing_is_shown(fleet, tmp_path):
+    fleet.state("kitchen")
+    with dashboard(fleet.url, tmp_path, "--command") as address:
         assert "?token=" in address
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(address.split("?")[0] + "device/kitchen")
@@ -232,20 +232,20 @@ def commands(history):
         return base.execute("SELECT count(*) FROM log WHERE text LIKE '%\"snapshot\":true%'").fetchone()[0]
 
 
-def test_a_restart_loses_nothing(said, browser, tmp_path):
-    said.status("kitchen")
+def test_a_restart_loses_nothing(fleet, browser, tmp_path):
+    fleet.status("kitchen")
     for count in (1, 2):
-        with dashboard(said.url, tmp_path, "--command"):
-            said.state("kitchen")
-            subprocess.run([*H2T2, "command", "kitchen", "--broker", said.url, "--snapshot"], check=True, timeout=60)
+        with dashboard(fleet.url, tmp_path, "--command"):
+            fleet.state("kitchen")
+            subprocess.run([*H2T2, "command", "kitchen", "--broker", fleet.url, "--snapshot"], check=True, timeout=60)
             assert until(lambda count=count: commands(tmp_path / "history.db") == count)
-    with dashboard(said.url, tmp_path) as address:
+    with dashboard(fleet.url, tmp_path) as address:
         browser.get(address + "device/kitchen")
         shows(browser, "Log")
         assert until(lambda: text(browser).count('"snapshot":true') == 2, 30), text(browser)
 
 
-def test_what_cannot_be_is_said(said, tmp_path):
+def test_what_cannot_be_is_said(fleet, tmp_path):
     def refused(*options):
         command = [*H2T2, "dashboard", *options]
         run = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
@@ -255,21 +255,21 @@ def test_what_cannot_be_is_said(said, tmp_path):
     status, words = refused("--broker", "mqtt://127.0.0.1:1")
     assert status == 1 and "not reachable" in words and not list(tmp_path.glob("*.db"))
     (tmp_path / "bad.db").write_bytes(b"no database" * 100)
-    status, words = refused("--history", "bad.db", "--broker", said.url)
+    status, words = refused("--history", "bad.db", "--broker", fleet.url)
     assert status == 2 and "bad.db" in words
-    status, words = refused("--port", said.url.rpartition(":")[2], "--broker", said.url)
+    status, words = refused("--port", fleet.url.rpartition(":")[2], "--broker", fleet.url)
     assert status == 2 and "another program listens there" in words
     (tmp_path / "empty").write_text("")
     (tmp_path / "empty").chmod(0o600)
-    status, words = refused("--command", "--token-file", "empty", "--broker", said.url)
+    status, words = refused("--command", "--token-file", "empty", "--broker", fleet.url)
     assert status == 2 and "empty" in words
 
 
-def test_the_real_page_works_under_its_policy(said, browser, tmp_path):
+def test_the_real_page_works_under_its_policy(fleet, browser, tmp_path):
     """No violation of it, charts and tables included; the health check follows the broker."""
-    said.status("kitchen")
-    said.state("kitchen")
-    with dashboard(said.url, tmp_path, "--command") as address:
+    fleet.status("kitchen")
+    fleet.state("kitchen")
+    with dashboard(fleet.url, tmp_path, "--command") as address:
         browser.get(address)
         shows(browser, "1 device,")
         base = address.partition("?")[0]
@@ -279,5 +279,5 @@ def test_the_real_page_works_under_its_policy(said, browser, tmp_path):
         errors = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
         assert not errors, errors
         assert urllib.request.urlopen(base + "healthz", timeout=10).read() == b"ok\n"
-        said.session.publish("h2t2/2/evil/state", b"{", 1, True)
+        fleet.session.publish("h2t2/2/evil/state", b"{", 1, True)
         shows(browser, "1 message was refused, the last on h2t2/2/evil/state")

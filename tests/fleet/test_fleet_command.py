@@ -121,12 +121,12 @@ def test_a_broker_that_tells_of_thousands_at_once(tmp_path):
             telling.publish(wire.topic(f"d{n}", "status"), b"online 7", 0, True)
         follower = Follower(Endpoint(one.host, one.port)).start()
 
-        def known():
+        def device_count():
             with follower.fleet() as fleet:
                 return len(fleet.devices)
 
-        assert until(lambda: known() == 3000, 30)
+        assert until(lambda: device_count() == 3000, 30)
         telling.publish(wire.topic("last", "status"), b"online 7", 0, True)
-        assert until(lambda: known() == 3001, 30)
+        assert until(lambda: device_count() == 3001, 30)
         follower.close()
         telling.close()

@@ -124,14 +124,14 @@ def test_prometheus_scrapes_a_real_fleet(tmp_path):
             try:
                 assert process.stdout.readline().split()[-1] == f"http://127.0.0.1:{port}/metrics"
 
-                def now():
+                def scrape():
                     return samples(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode())
 
                 kitchen = (("device", "kitchen"),)
-                assert until(lambda: now().get(("h2t2_node_samples_total", kitchen)) == 60, 30)
-                assert now()["h2t2_node_replies_total", kitchen] == summary["replies"]
-                assert now()["h2t2_node_online", kitchen] == 0
-                assert until(lambda: any(name == "h2t2_worker_info" for name, _ in now()), 30)
+                assert until(lambda: scrape().get(("h2t2_node_samples_total", kitchen)) == 60, 30)
+                assert scrape()["h2t2_node_replies_total", kitchen] == summary["replies"]
+                assert scrape()["h2t2_node_online", kitchen] == 0
+                assert until(lambda: any(name == "h2t2_worker_info" for name, _ in scrape()), 30)
                 assert urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10).read() == b"ok\n"
             finally:
                 process.terminate()

@@ -146,7 +146,7 @@ def test_another_model_s_scores_are_no_drift(world):
     assert fleet.devices["kitchen"].lately == [500, 100, 100, 300]
 
 
-def drawn(rng, weights, n):
+def draw_counts(rng, weights, n):
     counts = [0] * len(weights)
     for k in rng.choices(range(len(weights)), weights, k=n):
         counts[k] += 1
@@ -162,7 +162,7 @@ def test_scores_that_move_away_are_a_drift_and_those_that_stay_are_none(world, s
     for n in range(60):
         drifted = n >= 40
         now = [1] * 16 if drifted else weights
-        counts = [a + b for a, b in zip(counts, drawn(rng, now, 100))]
+        counts = [a + b for a, b in zip(counts, draw_counts(rng, now, 100))]
         clock.time += 10
         say(fleet, samples=100 * (n + 1), scores=counts)
         if not drifted:

@@ -178,7 +178,7 @@ def test_how_a_device_does_that_has_kept_a_package(key, tmp_path, before, since,
     fleet = Fleet(Clock())
     say(fleet, "d", **before)
     health = Health(fleet.devices["d"], signed(key, app=app))
-    health.since = told(**{"update": KEPT_7, **since})
+    health.since = device_report(**{"update": KEPT_7, **since})
     say(fleet, "d", **{"update": KEPT_7, **now})
     assert health.look() == ([alarm] if alarm else [])
 
@@ -224,7 +224,7 @@ def test_those_that_do_not_answer_or_refuse(tmp_path, key):
 OTHER = "it knows another package with the counter 7: sign this one again, with a higher one"
 
 
-def told(**entries):
+def device_report(**entries):
     """What a device says of itself, as the fleet's owner reads it."""
     return parse_state(json.dumps(state(**entries)).encode())
 
@@ -246,7 +246,7 @@ def test_what_stands_in_the_way_is_said_before_anything_is_sent(key):
         ({"update": {"counter": 7, "id": "00000001", "tried": 9, "tried_id": "00000002", "trial": 0, "said": ""}}, OTHER),
     ):
         one = Delivery(made, "d", 10, 10)
-        one.check_before(told(**{"model": 1, **change}), 0.0)
+        one.check_before(device_report(**{"model": 1, **change}), 0.0)
         assert one.phase in (REFUSED, ROLLED_BACK) and why in one.reason, (one, why)
     one = Delivery(made, "d", 10, 10)
     one.check_before(None, 0.0)
@@ -257,7 +257,7 @@ def test_a_delivery_asks_again_and_gives_up(key):
     made = signed(key)
     one = Delivery(made, "d", 10, 100)
     fresh = {"counter": 0, "tried": 0, "trial": 0, "said": ""}
-    one.check_before(told(model=1, update=fresh), 100.0)
+    one.check_before(device_report(model=1, update=fresh), 100.0)
     assert one.next_payloads(True, 100.0) == [made.question()] and one.next_payloads(True, 101.0) == []
     for junk in (b"", b"[]", b"{", b'{"id": 1, "next": -1}', b'{"id": "u0", "ok": true, "why": "", "next": 5}'):
         one.take_answer(junk, 101.0)
@@ -270,7 +270,7 @@ def test_a_delivery_asks_again_and_gives_up(key):
     one.take_answer(json.dumps({**answer, "next": 10**9}).encode(), 106.0)
     assert one.phase == DELIVERED and one.received_bytes == len(made.content)
     assert one.next_payloads(True, 107.0) == []
-    one.take_state(told(update={**fresh, "counter": 7, "tried": 7, "trial": 50}), 108.0)
+    one.take_state(device_report(update={**fresh, "counter": 7, "tried": 7, "trial": 50}), 108.0)
     assert one.phase == TRIAL
     one.next_payloads(False, 150.0)
     assert one.phase == TRIAL  # it may be away for a while

@@ -36,7 +36,7 @@ def request(sequence, chance=ONE, k=3, data=bytes(64), boot=7):
     return wire.encode_request(2, boot, sequence, (8, 8, 1), data, remaining_ms=2000, chance=chance, k=k)
 
 
-def kept(folder, rows, megabytes=100.0):
+def keep(folder, rows, megabytes=100.0):
     """A folder with those requests and replies in it."""
     said = []
     keeper = Keeper(folder, megabytes, said.append)
@@ -56,7 +56,7 @@ def test_what_is_kept_and_what_is_not(tmp_path):
         ("a", b"\x02nothing", reply(3)),
         ("a", request(4, 1024, 9), reply(4)),
     ]
-    base = store.open_folder(kept(tmp_path, rows))
+    base = store.open_folder(keep(tmp_path, rows))
     made = list(store.read(base))
     assert [(one.device, one.sequence, one.label) for one in made] == [("a", 1, 1), ("b", 1, 0), ("a", 4, 1)]
     last = made[-1]
@@ -69,7 +69,7 @@ def test_several_workers_write_one_file(tmp_path):
     """Four processes at once, from a folder that is not there yet."""
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\nfrom pathlib import Path\nimport test_samples as t\n"
-        "n = int(sys.argv[1]) * 100\nt.kept(Path(sys.argv[4]), [('d', t.request(n + i), t.reply(n + i)) for i in range(100)])"
+        "n = int(sys.argv[1]) * 100\nt.keep(Path(sys.argv[4]), [('d', t.request(n + i), t.reply(n + i)) for i in range(100)])"
     )
     here = os.path.dirname(__file__)
     command = [sys.executable, "-c", program]
@@ -83,7 +83,7 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
     while certain ones can still be thinned. Which ones stay is chance: sixteen times, six standard errors of their mean."""
     data, n, times = np.random.default_rng(1), 6000, 16
     rows = [("d", request(i, 2048 if i % 20 == 0 else ONE, data=data.bytes(64)), reply(i)) for i in range(n)]
-    base = store.open_folder(kept(tmp_path, rows, megabytes=100.0))
+    base = store.open_folder(keep(tmp_path, rows, megabytes=100.0))
     whole, came = used_bytes(base), n - n // 20
     stand_for, variances = [], []
     for _ in range(times):
@@ -106,7 +106,7 @@ def test_where_there_is_no_room_explored_ones_stay_longest(tmp_path):
 
 def test_a_worker_stays_within_its_room(tmp_path):
     rows = [("d", request(i, data=os.urandom(64)), reply(i)) for i in range(9000)]
-    base = store.open_folder(kept(tmp_path, rows, megabytes=0.5))
+    base = store.open_folder(keep(tmp_path, rows, megabytes=0.5))
     assert used_bytes(base) <= 500_000 and 0 < len(list(store.read(base))) < 9000
 
 
@@ -141,7 +141,7 @@ def test_what_they_say_of_the_local_model(tmp_path):
     with probability 1/10 at a score of .1, of which it calls 4 an event: they stand for 400."""
     rows = [("d", request(i, k=9), reply(i, i % 2)) for i in range(60)]
     rows += [("d", request(100 + i, 3277, k=1), reply(100 + i, int(i < 4))) for i in range(40)]
-    base = store.open_folder(kept(tmp_path, rows))
+    base = store.open_folder(keep(tmp_path, rows))
     one = account.by_device(store.read(base), 4)["d"].to_json()
     weight = 40 * ONE / 3277
     assert one["samples"] == 100 and one["explored"] == 40 and abs(one["stand_for"] - 60 - weight) < 0.1
@@ -200,7 +200,7 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
 
     from h2t2_tools.model.retrain import field_samples
 
-    folder = kept(tmp_path, [("kitchen", request(n), reply(n)) for n in range(200)])
+    folder = keep(tmp_path, [("kitchen", request(n), reply(n)) for n in range(200)])
     base = store.open_folder(folder)
     base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     base.close()
@@ -235,7 +235,7 @@ def test_damaged_samples_end_in_words(tmp_path, capsys):
     ],
 )  # fmt: skip
 def test_a_row_that_no_worker_writes_is_named(tmp_path, column, value):
-    folder = kept(tmp_path, [("kitchen", request(n), reply(n)) for n in range(3)])
+    folder = keep(tmp_path, [("kitchen", request(n), reply(n)) for n in range(3)])
     with pytest.raises(UserError, match=f"sample 2: {column} is .*recover"), store.readable(folder) as base:
         base.execute(f"UPDATE samples SET {column} = {value} WHERE id = 2")
         list(store.read(base))

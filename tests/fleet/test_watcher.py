@@ -192,11 +192,11 @@ def test_retained_messages_of_one_device_blind_nobody(tmp_path):
         follower = Follower(Endpoint(broker.host, broker.port)).start()
         try:
 
-            def known():
+            def devices_and_refusals():
                 with follower.fleet() as fleet:
                     return set(fleet.devices), fleet.refused_count
 
-            assert until(lambda: known() == ({"kitchen", "[red]"}, 4), 20), known()
+            assert until(lambda: devices_and_refusals() == ({"kitchen", "[red]"}, 4), 20), devices_and_refusals()
             assert follower.trouble == "" and follower._session.connections == 1
         finally:
             follower.close()

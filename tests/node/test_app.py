@@ -19,7 +19,7 @@ ABOUT = {
 }  # fmt: skip
 
 
-def made(factor, offset, scale, zero_point, columns=None):
+def measured_by(factor, offset, scale, zero_point, columns=None):
     about = PairInfo(
         **{**ABOUT, "columns": {"ldl": columns, "rdl": None}, "prepared": {"ldl": InputScaling(factor=factor, offset=offset)}}
     )
@@ -33,7 +33,7 @@ def made(factor, offset, scale, zero_point, columns=None):
 def test_floats_and_integers_are_quantised_as_on_a_host(rows, scale, zero_point):
     """Within one of what NumPy makes of them, and that only where it lies between two."""
     x, factor, offset = (np.array(column) for column in zip(*rows))
-    measured = made(factor.tolist(), offset.tolist(), scale, zero_point)
+    measured = measured_by(factor.tolist(), offset.tolist(), scale, zero_point)
     for values in (x.tolist(), [int(v) for v in x]):
         real = np.array(values) * factor + offset
         exact = real / scale + zero_point
@@ -45,22 +45,22 @@ def test_floats_and_integers_are_quantised_as_on_a_host(rows, scale, zero_point)
 
 
 def test_columns_are_picked_and_an_array_is_taken():
-    measured = made([1.0, 2.0], [0.0, 1.0], 1.0, 0, [2, 0])
+    measured = measured_by([1.0, 2.0], [0.0, 1.0], 1.0, 0, [2, 0])
     assert measured([7, 99, -3]).tolist() == [-3, 15] == measured(np.array([[7, 99, -3]])).tolist()
     with pytest.raises(ValueError, match="a sample of 2 numbers"):
         measured([1, 2])
     with pytest.raises(ValueError, match="a sample of 3 numbers; the model reads 2"):
-        made([1.0, 2.0], [0.0, 1.0], 1.0, 0)([1, 2, 3])
+        measured_by([1.0, 2.0], [0.0, 1.0], 1.0, 0)([1, 2, 3])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_not_finite_is_refused(value):
     with pytest.raises(ValueError, match="number 1 of a sample is not finite"):
-        made([1.0, 1.0], [0.0, 0.0], 1.0, 0)([1.0, value])
+        measured_by([1.0, 1.0], [0.0, 0.0], 1.0, 0)([1.0, value])
 
 
 def test_what_lies_far_outside_is_counted():
-    measured = made([1.0], [0.0], 1.0, 0)
+    measured = measured_by([1.0], [0.0], 1.0, 0)
     assert [measured([x])[0] for x in (140, -150, 1e30, -1e30, 10**15)] == [127, -128, 127, -128, 127]
     assert measured.saturated == 3
     measured([127])

@@ -55,15 +55,15 @@ def test_the_log_is_bounded_and_outlives_a_start(tmp_path, capsys):
         log = board.Log(str(path), 1000)
         log(f"life {life} " + "x" * 900)
 
-    def kept():
+    def log_text():
         return "".join(one.read_text() for one in (tmp_path / "log.old", path) if one.exists())
 
-    assert len(kept()) < 4000 and "life 39" in kept() and "life 38" in kept()
+    assert len(log_text()) < 4000 and "life 39" in log_text() and "life 38" in log_text()
     try:
         raise KeyError("what was it")
     except KeyError as error:
         log.exception(error)
-    assert "what was it" in kept() and "Traceback" in kept()
+    assert "what was it" in log_text() and "Traceback" in log_text()
     log = board.Log(str(tmp_path / "no/such/folder"))
     log("one")
     log("two")

@@ -100,11 +100,11 @@ def account(rows, summary=None, lives=1, saved=0, taught=0):
     return {**figures(subject), **happened}
 
 
-def seen(n, source, decision, want, ms=5.0, lesson=-1):
+def seen_row(n, source, decision, want, ms=5.0, lesson=-1):
     return {"seen": n, "source": source, "decision": decision, "want": want, "ms": ms, "lesson": lesson}
 
 
-GOOD = [seen(0, REMOTE, 1, 0, lesson=1), seen(1, LOCAL, 1, 1), seen(2, FALLBACK, 0, 0, 1999.0)]
+GOOD = [seen_row(0, REMOTE, 1, 0, lesson=1), seen_row(1, LOCAL, 1, 1), seen_row(2, FALLBACK, 0, 0, 1999.0)]
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ GOOD = [seen(0, REMOTE, 1, 0, lesson=1), seen(1, LOCAL, 1, 1), seen(2, FALLBACK,
         ([*GOOD, {"late": 0, "label": 1}], {"summary": 2}, "1 labels taught twice"),
         ([*GOOD, {"late": -1, "label": 1}], {"summary": 2}, "1 labels taught twice"),
         ([*GOOD, {"late": 2, "label": 0}], {"summary": 2}, "1 not the remote model's label"),
-        ([seen(0, REMOTE, 0, 0, lesson=1), *GOOD[1:]], {"summary": 1}, "1 not the remote model's label"),
-        ([*GOOD[:2], seen(2, FALLBACK, 0, 1)], {"summary": 1}, "1 not the policy's class"),
-        ([*GOOD[:2], seen(2, FALLBACK, 0, 0, 2000.5)], {"summary": 1}, "after 2000.5 ms"),
+        ([seen_row(0, REMOTE, 0, 0, lesson=1), *GOOD[1:]], {"summary": 1}, "1 not the remote model's label"),
+        ([*GOOD[:2], seen_row(2, FALLBACK, 0, 1)], {"summary": 1}, "1 not the policy's class"),
+        ([*GOOD[:2], seen_row(2, FALLBACK, 0, 0, 2000.5)], {"summary": 1}, "after 2000.5 ms"),
         (GOOD, {"summary": 2}, "1 lessons miscounted"),
         (GOOD, {"summary": 4, "lives": 2, "saved": 3, "taught": 3}, "3 lessons miscounted"),
         (GOOD, {"summary": 1, "lives": 2, "saved": 2, "taught": 0}, "2 lessons lost by an orderly end"),

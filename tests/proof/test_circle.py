@@ -89,8 +89,8 @@ class Life:
     def lives(self, samples, seconds=500):
         """So many samples more; their mean cost."""
         first = len(self.costs)
-        assert until(lambda: len(self.costs) >= first + samples or self.process.poll() is not None, seconds), self.told()
-        assert self.process.poll() is None, self.told()
+        assert until(lambda: len(self.costs) >= first + samples or self.process.poll() is not None, seconds), self.summary()
+        assert self.process.poll() is None, self.summary()
         return float(np.mean(self.costs[first : first + samples]))
 
     def ends(self):
@@ -116,20 +116,20 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
     board = tmp_path / "board"
     board.mkdir()
     with mosquitto(tmp_path) as broker, worker(broker.url, str(weak.folder), "--keep", str(tmp_path / "kept")):
-        put(tmp_path, weak, broker, board, x, emulator)
+        flash_node(tmp_path, weak, broker, board, x, emulator)
         life = Life(emulator, board, labels)
         try:
             life.lives(LIVED - 500)
-            assert until(lambda: kept(tmp_path) >= KEPT, 500), (kept(tmp_path), life.told())
+            assert until(lambda: kept_samples(tmp_path) >= KEPT, 500), (kept_samples(tmp_path), life.summary())
             before = life.lives(500)
             better = tmp_path / "better"
             assert main(["retrain", str(weak.folder), "--samples", str(tmp_path / "kept"), "--out", str(better)]) == 0
             report = updated(tmp_path, pairs.load(str(better)), broker, capsys)
-            assert report["devices"][0]["outcome"] == "kept" and not report["stopped"], (report, life.told())
+            assert report["devices"][0]["outcome"] == "kept" and not report["stopped"], (report, life.summary())
             after = life.lives(MEASURED)
-            assert after < before * 0.8, (before, after, life.told())
+            assert after < before * 0.8, (before, after, life.summary())
             report = updated(tmp_path, noise, broker, capsys, status=1)
-            assert report["devices"][0]["outcome"] == "back", (report, life.told())
+            assert report["devices"][0]["outcome"] == "back", (report, life.summary())
             assert "thousandths" in report["devices"][0]["why"]
             assert life.lives(500) < before * 0.8  # with what it had learned
         finally:
@@ -137,13 +137,13 @@ def test_a_device_gets_better_and_is_not_made_worse(emulator, tmp_path, capsys):
     print(f"cost a sample before {before:.4f}, after {after:.4f}", file=sys.stderr)
 
 
-def kept(folder):
+def kept_samples(folder):
     """How many samples the worker has kept so far."""
     with closing(store.open_folder(folder / "kept")) as base:
         return sum(1 for _ in store.read(base))
 
 
-def put(folder, pair, broker, board, x, emulator):
+def flash_node(folder, pair, broker, board, x, emulator):
     """The node of this checkout onto the board."""
     (folder / "app.py").write_text(APP)
     given = {"host": broker.host, "port": broker.port, "model": weak_pair.MODEL, "key": folder / "fleet.pub"}

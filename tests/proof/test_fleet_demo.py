@@ -39,7 +39,7 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
             picture(browser, "fleet")
             browser.get(f"http://127.0.0.1:{port}/device/changed")
             shows(browser, "drift:")
-            assert until(lambda: drawn(browser) == 5, 60)
+            assert until(lambda: canvas_count(browser) == 5, 60)
             time.sleep(2)  # they grow into place
             picture(browser, "device")
             browser.get(f"http://127.0.0.1:{port}/")
@@ -61,7 +61,7 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
         assert one["costs"]["own"] > 0 and one["state"]["samples"] > 20
 
 
-def drawn(browser):
+def canvas_count(browser):
     return browser.execute_script("return document.querySelectorAll('canvas').length")
 
 

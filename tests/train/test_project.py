@@ -35,7 +35,7 @@ def h2t2(*words, folder):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def trained_pair(tmp_path_factory):
     """A folder with mypair, and the accuracy of the local model as it was trained, on the test samples."""
     import joblib
     from sklearn.datasets import load_digits
@@ -74,11 +74,11 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize("board", ["unix", "arm32"])
-def test_from_two_trained_models_to_a_board_that_acts(made, board):
+def test_from_two_trained_models_to_a_board_that_acts(trained_pair, board):
     emulator = run.EMULATED[board]
     if emulator.missing():
         pytest.skip(emulator.missing())
-    folder, trained, report = made
+    folder, trained, report = trained_pair
     project = folder / f"door-{board}"
     assert "next, run it on an emulated board:\n  h2t2 run" in h2t2("new", project.name, "--from", "mypair", folder=folder)
     app = (project / "app.py").read_text().replace("def act(", "def note(")
