@@ -25,3 +25,14 @@ def test_bench_ldl_computes_the_same_everywhere(name, capsys):
         assert {"ours, MicroPython viper", "ours, MicroPython plain"} <= set(rows)
     if MICROBIT.missing() is None and name == "breast_cancer":  # the other has a convolution
         assert rows["bins, emulated micro:bit"]["instructions"] > 1000
+
+
+@pytest.mark.slow
+def test_bench_trees_has_a_row_for_each_way(capsys):
+    """Without emlearn its row says how to get it."""
+    assert main(["bench", "trees", "--trees", "3", "--depth", "3", "--runs", "2", "--json", "-"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["data"] for row in rows} == {"breast cancer", "digits"}
+    floats, *others = [row["accuracy"] for row in rows if row["data"] == "breast cancer" and "accuracy" in row]
+    assert len(others) >= 1 and all(abs(accuracy - floats) < 0.05 for accuracy in others)
+    assert any(row["what"].startswith("emlearn") for row in rows)

@@ -61,7 +61,9 @@ class Convert(Reporting):
     )
 
     model: str = option(
-        ..., ".keras, .h5, SavedModel folder (extra train), .joblib or float .tflite (extra convert)", positional=True
+        ...,
+        ".keras, .h5, SavedModel folder (extra train), .joblib, .json or .txt (trees), or float .tflite (extra convert)",
+        positional=True,
     )
     calibration: str = option(..., ".npy, .npz (x, and y if known) or folder of images", metavar="DATA")
     test: str | None = option(None, "samples that evaluate both models", unset="the calibration samples", metavar="DATA")
@@ -111,7 +113,11 @@ class MakePair(Reporting):
     )
     renamed = {"--costs": "--class-costs"}
 
-    ldl: str = option(..., "local model: .keras, .h5, SavedModel folder, .joblib, .tflite (float or int8)", positional=True)
+    ldl: str = option(
+        ...,
+        "local model: .keras, .h5, SavedModel folder, .joblib, .json or .txt (trees), .tflite (float or int8)",
+        positional=True,
+    )
     rdl: str = option(
         ..., "remote model: one of those, .onnx, FILE.py:FUNCTION, or a URL (TensorFlow Serving's predict)", positional=True
     )

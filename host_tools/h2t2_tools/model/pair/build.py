@@ -45,7 +45,7 @@ def build_pair(
     """Build the folder of a pair. A run that fails leaves nothing there.
 
     Args:
-        ldl: Local model: .keras, .h5, SavedModel, .joblib, or .tflite (float or int8).
+        ldl: Local model: .keras, .h5, SavedModel, .joblib, .json or .txt (trees), or .tflite (float or int8).
         rdl: RemoteModel model: one of those, .onnx, FILE.py:FUNCTION, or a URL.
         samples: Labelled samples, of load_samples().
         out: The folder.
@@ -146,7 +146,15 @@ def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload
         return served_model(rdl, folder, samples, payload)
     if payload.raw:
         raise UserError(f"{rdl}: takes numbers; --payload raw is for FILE.py:FUNCTION or a URL")
-    return int8_model(Path(rdl), folder / "rdl.tflite", samples, lambda path, event: TFLiteModel(str(path), event=event))
+
+    def open_remote(path: Path, event: int) -> TFLiteModel:
+        try:
+            return TFLiteModel(str(path), event=event)
+        except ValueError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            raise UserError(f"{rdl}: no remote model: {reason}; a function may serve it: FILE.py:FUNCTION") from None
+
+    return int8_model(Path(rdl), folder / "rdl.tflite", samples, open_remote)
 
 
 def _remote(model: PairModel, payload: Payload) -> RemoteModel:
