@@ -11,9 +11,12 @@ import sys
 import zipfile
 
 import pytest
+from http_server import serving_folder
 from support import ROOT
 
 from h2t2 import __version__
+from h2t2_tools.boards.emulators.catalogue import UNIX
+from h2t2_tools.boards.kinds import KINDS, modules
 from h2t2_tools.common.errors import UserError
 
 spec = importlib.util.spec_from_file_location("release", ROOT / "host_tools/release.py")
@@ -68,6 +71,24 @@ def test_the_version_has_one_place():
     places = [path for path in (ROOT / "firmware/h2t2", ROOT / "host_tools") for path in path.rglob("*.py")]
     stated = [path for path in places if re.search(r'__version__ = "', path.read_text())]
     assert stated == [ROOT / "firmware/h2t2/__init__.py"]
+
+
+@pytest.mark.slow
+def test_a_device_installs_a_package_with_absolute_addresses(tmp_path):
+    """MicroPython's mip, from a server of the sources as a tag has them."""
+    if UNIX.missing():
+        pytest.skip(UNIX.missing())
+    sources = tmp_path / "web/raw" / f"v{__version__}"
+    sources.mkdir(parents=True)
+    (sources / "firmware").symlink_to(ROOT / "firmware")
+    target = tmp_path / "device"
+    with serving_folder(tmp_path / "web") as url:
+        (tmp_path / "web/h2t2-unix.json").write_text(release.mip_package(KINDS["unix"], url, __version__))
+        script = tmp_path / "install.py"
+        script.write_text(f"import mip\nmip.install({url + '/h2t2-unix.json'!r}, target={str(target)!r})\n")
+        subprocess.run(UNIX.command(script, []), check=True, timeout=120)
+    installed = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+    assert installed == {*modules(KINDS["unix"]), "main.py", "finish.py"}
 
 
 @pytest.fixture(scope="module")

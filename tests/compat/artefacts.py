@@ -32,6 +32,7 @@ from h2t2.node.store import file_store
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
 from h2t2_tools.common.policies import PAPER
+from h2t2_tools.fleet import config, template
 from h2t2_tools.fleet.update import package
 from h2t2_tools.model import bundle
 
@@ -157,12 +158,26 @@ def read_pair(folder: Path) -> dict[str, Any]:
     return {"info": content, "labels": pair.y.tolist(), "payload": pair.test_payload(0).hex()}
 
 
+def write_project(folder: Path) -> None:
+    """The h2t2.toml of a new project with sections for two boards."""
+    text = template.render("porch", {"device": "porch", "pair": "digits", "app": "app.py", "beta": 0.25})
+    (folder / config.FILE).write_text(text + "".join(template.section(board) for board in ("pico_w", "pi")))
+
+
+def read_project(folder: Path) -> dict[str, Any]:
+    """Its boards, and the entries for each."""
+    path = folder / config.FILE
+    boards = config.sections(path)
+    return {"boards": boards, "entries": {board: config.entries_of(path, board) for board in boards}}
+
+
 WRITERS = {
     "wire": write_wire,
     "snapshot": write_snapshot,
     "bundle": write_bundle,
     "update": write_update,
     "pair": write_pair,
+    "project": write_project,
 }
 READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "wire": read_wire,
@@ -170,6 +185,7 @@ READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "bundle": read_bundle,
     "update": read_update,
     "pair": read_pair,
+    "project": read_project,
 }
 CONTENTS = "contents.json"  # what a reader of that release found in a format's files
 

@@ -20,6 +20,7 @@ from h2t2.node import package, snapshot
 from h2t2.node.store import file_store
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
+from h2t2_tools.fleet import config
 
 HERE = Path(__file__).parent
 spec = importlib.util.spec_from_file_location("artefacts", HERE / "artefacts.py")
@@ -32,6 +33,7 @@ NUMBERS = {
     "bundle": bounds.VERSION,
     "update": package.VERSION,
     "pair": pairs.FORMAT,
+    "project": config.FORMAT,
 }
 RELEASES = sorted(path.name for path in HERE.iterdir() if (path / "wire").is_dir())
 # (release, format) -> the error with which this release refuses it; docs/formats.md says so
@@ -128,3 +130,17 @@ def test_a_pair_of_another_format_is_refused_by_its_number(number, tmp_path):
 def test_a_pair_without_a_format_is_of_format_1():
     description = json.loads((pairs.places.models() / "digits/pair.json").read_text())
     assert "format" not in description and pairs.load("digits").info.name == "digits"
+
+
+def test_a_project_of_another_format_is_refused_by_its_number(tmp_path):
+    path = tmp_path / config.FILE
+    path.write_text("format = 2\nunheard_of = 1\n")
+    for reader in (config.sections, config.entries_of, lambda path: list(config.files_of(path))):
+        with pytest.raises(UserError, match=f"h2t2.toml: format 2, this version reads {config.FORMAT}; use the version"):
+            reader(path)
+
+
+def test_a_project_without_a_format_is_of_format_1(tmp_path):
+    path = tmp_path / config.FILE
+    path.write_text("bits = 5\n")
+    assert config.entries_of(path) == {"bits": 5}

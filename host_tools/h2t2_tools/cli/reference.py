@@ -32,7 +32,8 @@ CONFIGURATION = """# Configuration
 `make pages` writes this page from the declaration of a node's configuration. The entries stand in the `h2t2.toml` of a
 project ([Your project](your-project.md)). `h2t2 flash` turns them into a board's config.json, and `h2t2 node` reads them.
 `h2t2 node` also takes those with an option, which overrides the file. `h2t2 new` writes the file with comments, and
-`firmware/boards/h2t2.toml` is an example with a section for each kind of board.
+`firmware/boards/h2t2.toml` is an example with a section for each kind of board. Its first entry, `format = 1`, is the number of
+[the file's format](formats.md).
 """
 
 

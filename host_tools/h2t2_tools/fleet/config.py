@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..common import pairs
 
 FILE, FORMER = "h2t2.toml", "config.toml"  # of a project, and its former name
+FORMAT = 1  # of an h2t2.toml, in its entry `format`; a file without this entry has format 1 too
 PI = "pi"  # the section of a project that `h2t2 node` reads, on a Pi or another computer
 SECRETS = ("password", "wifi_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
@@ -433,7 +434,7 @@ def project_path(folder: Path) -> Path:
 
 def sections(path: Path) -> list[str]:
     """The boards that an h2t2.toml has a section for, in their order."""
-    return [*_tables(path, toml.read_entries(path))]
+    return [*_tables(path, _read(path))]
 
 
 def entries_of(path: Path, board: str = "", network: bool = True) -> dict[str, Any]:
@@ -447,7 +448,7 @@ def entries_of(path: Path, board: str = "", network: bool = True) -> dict[str, A
     Raises:
         UserError: the file cannot be read, or has an entry that is unknown or was renamed.
     """
-    entries = toml.read_entries(path)
+    entries = _read(path)
     tables = _tables(path, entries)
     entries.pop("boards", None)
     for table in (entries, *tables.values()):
@@ -462,6 +463,16 @@ def entries_of(path: Path, board: str = "", network: bool = True) -> dict[str, A
             entries[name] = os.environ[variable]
     if isinstance(entries.get("offload_cost"), str):
         entries["offload_cost"] = str(path.parent / entries["offload_cost"])
+    return entries
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The entries of an h2t2.toml without `format`. UserError for a format other than FORMAT."""
+    entries = toml.read_entries(path)
+    number = entries.pop("format", 1)
+    if number != FORMAT:
+        remedy = "use the version of h2t2-edge that wrote it, or make the project again: h2t2 new"
+        raise UserError(f"{path}: format {number!r}, this version reads {FORMAT}; {remedy}")
     return entries
 
 
@@ -483,7 +494,7 @@ def _check_names(path: Path, entries: dict[str, Any]) -> None:
 
 def files_of(path: Path) -> Iterator[Path]:
     """The files that an h2t2.toml names, for any board."""
-    entries = toml.read_entries(path)
+    entries = _read(path)
     for table in (entries, *_tables(path, entries).values()):
         for name in (*PATHS, "records"):
             if isinstance(table.get(name), str) and table[name]:

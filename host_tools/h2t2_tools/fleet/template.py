@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from ..common import places
 from ..common.cost_table import CostTable
 from ..common.fields import about, default_text, domain
-from .config import FILE, NETWORK_ENTRIES, NodeConfig
+from .config import FILE, FORMAT, NETWORK_ENTRIES, NodeConfig
 
 TITLES = {"network": "the network", "models": "the models", "policy": "the policy", "operation": "in operation"}
 COLUMN = 29  # where comments begin
@@ -84,6 +84,7 @@ def render(name: str, entries: dict[str, Any]) -> str:
         entries: what it says; every other entry is shown with its default.
     """
     lines = [f"# {line}" for line in HEADER.format(name=name).splitlines()]
+    lines += ["", _padded(f"format = {FORMAT}", "of this file")]
     shown = NodeConfig.model_fields.keys() - {*SECTION, *PAIR} | entries.keys()
     for group, title in TITLES.items():
         fields = {name: field for name, field in NodeConfig.model_fields.items() if about(field, "group") == group}
