@@ -171,6 +171,7 @@ def words_of(example):
 def test_every_example_of_a_help_text_is_a_right_command_line(installed, tmp_path):
     lines = [words for command in stored().values() for example in command["examples"] for words in words_of(example)]
     assert len(lines) > 100
+    assert h2t2(installed, tmp_path, "new", "porch").returncode == 0  # `h2t2 node porch` reads it before it checks options
     done = subprocess.run(
         [installed / "python", "-c", PARSE], input=json.dumps(lines), capture_output=True, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": ""}, timeout=280,
