@@ -12,7 +12,7 @@ from h2t2_tools.cli.options import flag, visible, words
 from h2t2_tools.common.fields import about, domain
 from h2t2_tools.common.toml_file import parse_entries as toml_entries
 from h2t2_tools.fleet import template
-from h2t2_tools.fleet.config import RENAMED, NodeConfig
+from h2t2_tools.fleet.config import FORMAT, RENAMED, NodeConfig
 
 OUT_OF_RANGE = ("nan", "inf", "-1", "1e30", "many")
 
@@ -117,6 +117,7 @@ def test_the_commented_example_is_as_declared():
     assert text == template.example(), "run: make pages"
     entries = toml_entries(text.encode(), ROOT)
     sections = entries.pop("boards")
+    assert entries.pop("format") == FORMAT
     for table in (entries, *sections.values()):
         assert table.keys() <= NodeConfig.model_fields.keys()
     assert sections.keys() <= {*SECTIONS}
