@@ -45,7 +45,8 @@ def decisions(folder, csv, arguments, event, sources=None):
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
     local, remote = (Measured(**ends[name]) for name in ("local", "remote"))
-    shaped = Window(**ends["window"]) if "window" in ends else Picture(**ends["picture"]) if "picture" in ends else list
+    window = Window(**ends["window"]) if "window" in ends else None
+    shaped = Picture(**ends["picture"]) if "picture" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     classes = len(arguments.get("costs", ()))
     ldl = ClassScores(ldl, classes) if classes else ldl
@@ -53,7 +54,9 @@ def decisions(folder, csv, arguments, event, sources=None):
     rows, local_labels = [], []
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]
-        values = shaped(values)
+        if window:
+            window.put(values)
+        values = window.take() if window else shaped(values)
         if values is None:
             continue
         output = ldl.run(local(values))

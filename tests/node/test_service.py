@@ -220,7 +220,7 @@ def test_a_table_is_taken_by_the_policy_that_has_one():
 def test_what_lies_far_outside_is_said_now_and_then():
     service, node, _, said = running(bins=[5] * 9)
     counts = iter([0, 1, 1, 2, 3, 4, 5, 6, 7])
-    service.app = SimpleNamespace(saturated=lambda: next(counts, 7), report=lambda: {"saturated": 7})
+    service.app = SimpleNamespace(saturated=lambda: next(counts, 7), gaps=lambda: 0, report=lambda: {"saturated": 7})
     service.run()
     told = [text for text in said if "far outside" in text]
     assert [text.split("(")[1] for text in told] == [f"{n} samples so far)" for n in (1, 2, 4)]

@@ -3,15 +3,23 @@
 import json
 import subprocess
 import sys
+from array import array
 
 import numpy as np
 import pytest
 import replayed
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ROOT
+from scripted import Link, set_clock
+from support import ROOT, Ldl, paper
 
+from h2t2.node.app import App
+from h2t2.node.keeper import Keeper
+from h2t2.node.node import Node
+from h2t2.node.sensing import PARTIAL, Sensing
+from h2t2.node.service import Service
 from h2t2.node.window import FEATURES, Window, features, spectrum, square_root
+from h2t2.node.windowed import WindowedSensor
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
@@ -47,10 +55,153 @@ def test_features_are_numpys(values, whole):
 
 def test_a_window_slides():
     window = Window(4, 2, 2, ("mean", "max"))
-    given = [window((n, 10 * n)) for n in range(9)]
-    assert given == [None, None, None, [2, 3, 15, 30], None, [4, 5, 35, 50], None, [6, 7, 55, 70], None]
-    one = Window(1, 1, 1, ("values",))
-    assert one(5) == [5] == one([5])
+    samples = [taken(window, (n, 10 * n)) for n in range(9)]
+    assert samples == [[], [], [], [[2, 3, 15, 30]], [], [[4, 5, 35, 50]], [], [[6, 7, 55, 70]], []]
+    shortest = Window(1, 1, 1, ("values",))
+    assert taken(shortest, 5) == [[5]] == taken(shortest, [5])
+
+
+def taken(window, measured):
+    """The samples that measurements complete."""
+    window.put(measured)
+    return list(iter(window.take, None))
+
+
+def forms(rows, channels):
+    """What sense() may return for these rows of numbers."""
+    flat = [x for row in rows for x in row]
+    yield flat
+    yield rows
+    yield array("i", flat)
+    yield np.array(rows, np.int32).reshape(-1, channels)
+    if len(flat) == 1:
+        yield flat[0]
+
+
+@given(
+    st.integers(1, 3), st.integers(1, 9), st.integers(1, 20), st.lists(st.integers(0, 25), max_size=12),
+    st.lists(st.integers(0, 40), max_size=2), st.data(),
+)  # fmt: skip
+def test_blocks_give_what_single_measurements_give(channels, size, hop, lengths, gaps, data):
+    """However a stream is divided, in whatever form, with gaps at the same places."""
+    whole, divided = (Window(size, hop, channels, ("values", "mean")) for _ in range(2))
+    expected, samples = [], []
+    number = st.integers(-32768, 32767)
+    for length in lengths:
+        rows = [[data.draw(number) for _ in range(channels)] for _ in range(length)]
+        if whole.missing in gaps:
+            whole.restart()
+            divided.restart()
+        for row in rows:
+            expected += taken(whole, row)
+        samples += taken(divided, data.draw(st.sampled_from(list(forms(rows, channels)))))
+    assert samples == expected and whole.gaps == divided.gaps
+
+
+def test_a_window_does_not_reach_across_a_gap():
+    window = Window(4, 2, 1, ("values",))
+    window.restart()  # it holds nothing that a gap could invalidate
+    assert taken(window, [0, 1, 2]) == [] and window.gaps == 0
+    window.restart()
+    assert taken(window, [4, 5, 6]) == [] and window.gaps == 1
+    assert taken(window, [7, 8, 9]) == [[4, 5, 6, 7], [6, 7, 8, 9]]
+    window.put(range(10, 30))
+    assert window.take() == [8, 9, 10, 11]
+    window.restart()  # what is left of a block is older than the gap
+    assert window.take() is None and window.gaps == 2
+
+
+class Program:
+    """An app whose sense() returns these, one a call; it raises exceptions."""
+
+    def __init__(self, *returned, **attributes):
+        self.returned = list(returned)
+        vars(self).update(attributes)
+
+    def sense(self):
+        measured = self.returned.pop(0)
+        if isinstance(measured, Exception):
+            raise measured
+        return measured
+
+
+def test_a_program_that_reports_a_gap_or_fails_restarts_the_window():
+    program = Program([1, 2, 3], "gap", None, [4, 5], OSError("bus"), [6, 7, 8, 9] * 2, [1])
+    sensor = WindowedSensor(program, Window(4, 4, 1, ["values"]))
+    assert [sensor(), sensor(), sensor(), sensor()] == [PARTIAL, PARTIAL, None, PARTIAL]
+    with pytest.raises(OSError, match="bus"):
+        sensor()
+    assert sensor() == [6, 7, 8, 9] == sensor() and sensor.measured == [6, 7, 8, 9] * 2
+    assert sensor() is PARTIAL and sensor.window.gaps == 2 and not program.returned
+
+
+def test_time_says_that_a_buffer_has_overrun(monkeypatch):
+    """The measurements that come late are dropped: nobody knows whether the gap lies before or among them."""
+    ticks = iter([0, 100, 201, 202, 302])
+    set_clock(monkeypatch, lambda: next(ticks))
+    program = Program([1, 2], [3, 4], [5, 6], [7, 8], [9, 10], gap_ms=100)
+    sensor = WindowedSensor(program, Window(4, 2, 1, ["values"]))
+    assert [sensor() for _ in range(5)] == [PARTIAL, [1, 2, 3, 4], PARTIAL, PARTIAL, [7, 8, 9, 10]]
+    assert sensor.window.gaps == 1
+
+
+class Windows(App):
+    """An app over a program with windows of four measurements."""
+
+    def __init__(self, program):
+        scaling = {"columns": None, "multipliers": [1 << 14], "offsets": [0], "shifts": [14]}
+        window = {"size": 4, "hop": 4, "channels": 1, "features": ["mean"]}
+        measured = {"local": scaling, "remote": scaling, "window": window}
+        super().__init__(program, {"measured": measured, "arguments": {"bits": 4}, "deadline_ms": 1000})
+
+
+class Clock(Link):
+    """Notes how long the node waits for a message, and lets the clock pass as long."""
+
+    def __init__(self):
+        super().__init__()
+        self.waited = self.now = 0
+
+    def receive(self, wait_ms):
+        self.waited += wait_ms
+        self.now += wait_ms
+        return super().receive(0)
+
+
+def serve(monkeypatch, program, link, every_us=0):
+    """(service, what was logged) of a program with windows, until its sense() ends the node."""
+    logged = []
+    set_clock(monkeypatch, lambda: link.now)
+    app = Windows(program)
+    node = Node(paper(epsilon=32768), Ldl(), link, app.act, model_id=1, boot=9, log=logged.append)
+    sensing = Sensing(app.sense, every_us=every_us, complain=node.complain, missed=app.missed)
+    service = Service(node, sensing, Keeper(node.policy, None), shape=(1,), telemetry_s=0, log=logged.append, app=app)
+    service.run()
+    return service, logged
+
+
+@pytest.mark.parametrize("measured, samples", [([5] * 400, 100), ([[5] * 40] * 10, 100), ([[5] * 3] * 10, 7)])
+def test_a_window_that_is_not_full_waits_for_nothing(monkeypatch, measured, samples):
+    link = Clock()
+    service, _ = serve(monkeypatch, Program(*measured, StopIteration(), act=lambda decision: None), link)
+    assert service.node.samples == samples and link.waited == 0
+
+
+def test_skipped_slots_restart_the_window_and_the_log_counts_them(monkeypatch):
+    """A measurement every 10 ms; those after the 6th and the 7th take 25 ms."""
+
+    link, numbers = Clock(), iter(range(1, 20))
+
+    def sense():
+        n = next(numbers)
+        link.now += 25 if n in (6, 7) else 0
+        return n
+
+    service, logged = serve(monkeypatch, Program(sense=sense, act=lambda decision: None), link, 10000)
+    assert json.loads(link.reported[-1])["gaps"] == 2 and service.node.samples == 4 and service.sensing.skipped == 3
+    assert [line for line in logged if "missed" in line] == [
+        f"measurements were missed: the window begins anew ({n} times so far)" for n in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +216,10 @@ def test_a_window_slides():
 def test_what_is_no_window_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         Window(*arguments)
-    with pytest.raises(ValueError, match="a measurement of 3 numbers, want 2"):
-        Window(4, 1, 2, ("mean",))((1, 2, 3))
+    with pytest.raises(ValueError, match="measurements of 3 numbers in all, want 2 each"):
+        Window(4, 1, 2, ("mean",)).put((1, 2, 3))
+    with pytest.raises(ValueError, match="a measurement of 1 numbers, want 2"):
+        Window(4, 1, 2, ("mean",)).put([(1, 2), (3,)])
 
 
 SAME = """import json

@@ -6,6 +6,7 @@ from struct import pack
 from ..clock import ticks_diff, ticks_ms
 from ..link import wire
 from .measured import Measured
+from .sensing import PARTIAL
 from .service import SOURCES
 
 if 0:  # for type checkers
@@ -39,7 +40,8 @@ class App:
 
     The program is a module with sense() and act(decision), and perhaps setup(config) and remote(measured). sense() returns the
     numbers of a sample, or None for nothing now; StopIteration ends the node. If the pair has a window, sense() returns a
-    measurement, and the window's features are the sample; if it has a picture, sense() returns a picture's bytes. remote()
+    measurement or a block of them, or "gap" if it missed some, and the window's features are the sample; if it has a picture,
+    sense() returns a picture's bytes. remote()
     receives what sense() returned (of a window the features) and returns what an offload sends, numbers or bytes; without it an
     offload sends the same sample. With `patient = True` samples can wait (in a file) for an answer; otherwise the node decides
     them locally meanwhile.
@@ -70,11 +72,12 @@ class App:
         self.remote = Measured(**config["measured"]["remote"])
         self.names = config.get("class_names")
         self.node = None  # type: Any
-        self.window = self.picture = None
+        self.windowed = self.picture = None
         if config["measured"].get("window"):
             from .window import Window
+            from .windowed import WindowedSensor
 
-            self.window = Window(**config["measured"]["window"])
+            self.windowed = WindowedSensor(program, Window(**config["measured"]["window"]))
         if config["measured"].get("picture"):
             from .picture import Picture
 
@@ -89,20 +92,31 @@ class App:
 
     def report(self) -> "dict[str, Any]":
         """Return entries for the state."""
-        return {"saturated": self.saturated(), "program": self.digest}
+        entries = {"saturated": self.saturated(), "program": self.digest}  # type: dict[str, Any]
+        if self.windowed:
+            entries["gaps"] = self.gaps()
+        return entries
 
     def saturated(self) -> int:
         """Return the number of samples with a number far outside the calibration of a model."""
         return max(self.local.saturated, self.remote.saturated)
 
-    def sense(self) -> "tuple[Any, Any, tuple[int, Any, int]] | None":
-        """Return a sample, as the sensor of Sensing."""
-        measured = self.program.sense()
-        if measured is None:
-            return None
-        values = self.window(measured) if self.window else measured
-        if values is None:  # the window is not full yet
-            return None
+    def gaps(self) -> int:
+        """Return the number of windows that missed measurements have invalidated."""
+        return self.windowed.window.gaps if self.windowed else 0
+
+    def missed(self) -> None:
+        """Restart the window, as scheduled measurements were skipped."""
+        if self.windowed:
+            self.windowed.missed()
+
+    def sense(self) -> "Any":
+        """Return a sample, PARTIAL or None, as the sensor of Sensing."""
+        windowed = self.windowed
+        values = windowed() if windowed else self.program.sense()
+        if values is None or values is PARTIAL:
+            return values
+        measured = windowed.measured if windowed else values
         numbers = self.picture(values) if self.picture else values
         local = self.local(numbers)
         remote = self.program.remote(values) if hasattr(self.program, "remote") else numbers

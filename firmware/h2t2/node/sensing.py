@@ -6,18 +6,21 @@ if 0:  # for type checkers
     from typing import Any
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
+PARTIAL = "partial"  # what a sensor returns that has measured, and needs more measurements for a sample
+TURN_MS = 5  # longest time that measurements without a schedule keep the loop from everything else
 
 
 class Sensing:
     """Calls a sensor on schedule.
 
     Args:
-        sensor: Called without arguments; it returns (LDL input, remote tensor, tag), or None for nothing now, and raises
-            StopIteration at its end. After another exception it is called ever more rarely until it returns something.
+        sensor: Called without arguments; it returns (LDL input, remote tensor, tag), PARTIAL, or None for nothing now, and
+            raises StopIteration at its end. After another exception it is called ever more rarely until it returns something.
         every_us: Microseconds between two samples; 0: as often as the sensor returns one. A slot that nobody had time for is
             skipped, as a sample belongs to the moment of its reading.
         patient: Whether a full window stops the sensor (recorded streams without a schedule).
         complain: Called with a kind of trouble and its reason.
+        missed: Called when slots were skipped.
 
     Attributes:
         errors: Exceptions of the sensor.
@@ -32,6 +35,7 @@ class Sensing:
         every_us: int = 0,
         patient: bool = False,
         complain: "Callable[[str, Exception], object]" = print,
+        missed: "Callable[[], object]" = lambda: None,
     ):
         if every_us < 0 or every_us > 1000000000:
             raise ValueError("every_us %r is not in 0..10^9" % every_us)
@@ -39,6 +43,7 @@ class Sensing:
         self.every_us = every_us
         self.patient = patient and not every_us
         self.complain = complain
+        self.missed = missed
         self.errors = self.skipped = 0
         self.ended = False
         self.since = self.due = ticks_ms()
@@ -57,7 +62,9 @@ class Sensing:
         return max(wait, remaining(self.due, self.every_us // 1000 + 1)) if self.every_us else wait
 
     def take(self, slack_ms: int = FAR_MS) -> "Any":
-        """Return (LDL input, remote tensor, tag) of the next sample, or None. Its slot ends in any case.
+        """Return (LDL input, remote tensor, tag) of the next sample, PARTIAL, or None. Its slot ends in any case.
+
+        Without a schedule, the sensor is called until it returns a sample or None, for TURN_MS at most.
 
         slack_ms: Time until something else must be done; a sensor that would take longer is not called yet.
         """
@@ -68,6 +75,8 @@ class Sensing:
             self._slot(began)
         try:
             sample = self.sensor()
+            while sample is PARTIAL and not self.every_us and 0 <= ticks_diff(ticks_ms(), began) < TURN_MS:
+                sample = self.sensor()
             if sample is not None:
                 self.retry_ms = 0
         except StopIteration:
@@ -87,13 +96,16 @@ class Sensing:
     def _slot(self, ticks: int) -> None:
         """Begin the latest slot that is due, skip those before it, and set the next."""
         late = ticks_diff(ticks, self.due)
-        if not 0 <= late <= LONGEST_MS:  # asleep for long, or the clock has jumped
+        jumped = not 0 <= late <= LONGEST_MS  # asleep for long, or the clock has jumped
+        if jumped:
             self.due = ticks
             self.fraction_us = 0
             late = 0
-        missed = max(0, late * 1000 - self.fraction_us) // self.every_us
-        self.skipped += missed
-        self._advance(missed)
+        skipped = max(0, late * 1000 - self.fraction_us) // self.every_us
+        if jumped or skipped:
+            self.missed()
+        self.skipped += skipped
+        self._advance(skipped)
         self.since = self.due
         self._advance(1)
 

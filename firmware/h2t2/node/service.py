@@ -6,6 +6,7 @@ from ..clock import Stopwatch
 from .board import pause
 from .commands import Desk
 from .node import DOWN, STANDINGS, UP
+from .sensing import PARTIAL
 from .state import state
 
 if 0:  # for type checkers
@@ -87,7 +88,7 @@ class Service:
         self.class_names = class_names
         self.again = self.stopping = self.namesakes = False
         self.errors = 0
-        self.saturated = 0  # App.saturated() at the last sample
+        self.saturated = self.gaps = 0  # App.saturated() and App.gaps(), as far as they were logged
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
         self.reported_at = -telemetry_s  # seconds of `watch`; the first report is due at once
@@ -140,7 +141,10 @@ class Service:
                 node.poll(max(0, min(wait_ms, node.slack_ms())))
             return
         if self.app:
-            self._log_saturated(self.app.saturated())
+            self._log_measurements(self.app)
+        if sample is PARTIAL:
+            node.poll(0)
+            return
         x, remote, tag = sample
         node.step(x, self.shape, remote, tag, sensing.since)
         node.poll(0)
@@ -150,11 +154,16 @@ class Service:
             return
         self.keeper.save_if_due()
 
-    def _log_saturated(self, n: int) -> None:
-        """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration."""
+    def _log_measurements(self, app: "App") -> None:
+        """Log the 1st, 2nd, 4th, 8th ... sample with a number far outside the calibration, and gap."""
+        n = app.saturated()
         if n != self.saturated and not n & (n - 1):
             self.log("a number far outside what the models were calibrated with (%d samples so far)" % n)
         self.saturated = n
+        n = app.gaps()
+        if n != self.gaps and not n & (n - 1):
+            self.log("measurements were missed: the window begins anew (%d times so far)" % n)
+        self.gaps = n
 
     def _sleep(self, ms: int) -> bool:
         """Sleep until the next sample is due, if that is worth it. Deep sleep ends this start; the policy is saved before."""

@@ -96,7 +96,13 @@ def service(
         policy.set_beta(node.cost.expected)
     return Service(
         node,
-        Sensing(sensor, every_us=config.get("every_us", 0), patient=patient, complain=node.complain),
+        Sensing(
+            sensor,
+            every_us=config.get("every_us", 0),
+            patient=patient,
+            complain=node.complain,
+            missed=app.missed if app else lambda: None,
+        ),
         keeper,
         shape=shape,
         telemetry_s=entry(config, "telemetry_s"),

@@ -3,11 +3,12 @@
 # a model is trained on (`h2t2 pair --window`).
 
 if 0:  # for type checkers
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 FEATURES = ("values", "mean", "std", "min", "max", "fft")
 LONGEST = 256  # of a spectrum
+machine_code = True  # until this port turns out to have none
 # a quarter of a sine, Q14: 0 to pi / 2 in 64 steps
 _SINE = (
     0, 402, 804, 1205, 1606, 2006, 2404, 2801, 3196, 3590, 3981, 4370, 4756, 5139, 5520, 5897, 6270, 6639, 7005, 7366, 7723,
@@ -39,16 +40,33 @@ def square_root(x: int) -> int:
     return root
 
 
+def _machine_code() -> "Callable[..., list[int]] | None":
+    """Return the spectrum in machine code, or None where this interpreter has no viper emitter."""
+    global machine_code
+    try:
+        from .spectrum_viper import spectrum as compute
+
+        return compute
+    except (ImportError, SyntaxError, NotImplementedError, ValueError):
+        machine_code = False
+        return None
+
+
 def spectrum(values: "Sequence[Any]") -> "list[Any]":
     """Return the magnitudes of the frequencies 1 to n / 2, each |X| / n, of n = 2, 4 ... 256 numbers.
 
     Integers within 16 bits give integers.
 
-    A radix-2 transform, halved at every stage, so that integers stay below 2^31.
+    A radix-2 transform, halved at every stage, so that integers stay below 2^31. Boards with a viper emitter run it as machine
+    code if the numbers are integers within 16 bits; the results are the same integers.
     """
     n = len(values)
+    exact = isinstance(sum(values), int)  # one other number makes another sum
+    if machine_code and exact and min(values) >= -32768 and max(values) <= 32767:
+        compute = _machine_code()
+        if compute:
+            return compute(values, _SINE)
     real = list(values)
-    exact = all(isinstance(x, int) for x in real)
     j = 0
     for i in range(1, n):  # put the numbers into bit-reversed order
         bit = n >> 1
@@ -88,8 +106,8 @@ def spectrum(values: "Sequence[Any]") -> "list[Any]":
 def features(values: "Sequence[Any]", names: "Sequence[str]") -> "list[Any]":
     """Return the features of a channel's window, in the order of `names` (of FEATURES)."""
     n = len(values)
-    exact = all(isinstance(x, int) for x in values)
     total = sum(values)
+    exact = isinstance(total, int)
     numbers = []  # type: list[Any]
     for name in names:
         if name == "values":
@@ -111,7 +129,10 @@ def features(values: "Sequence[Any]", names: "Sequence[str]") -> "list[Any]":
 
 
 class Window:
-    """Keeps the last measurements; a call with one returns the features of all, or None between two hops.
+    """Keeps the last measurements, and computes the features of a full window.
+
+    put() takes measurements, one or a block of them; take() then returns the features of each window that they complete, one
+    after the other. The features do not depend on how the measurements are divided into blocks.
 
     Args:
         size: Number of measurements.
@@ -119,8 +140,11 @@ class Window:
         channels: Numbers of a measurement.
         features: Names of FEATURES. The sample has those of one channel after the other.
 
+    Attributes:
+        gaps: Counter of windows that a gap has invalidated.
+
     Raises:
-        ValueError: A name is unknown, the size of a spectrum is no power of two up to 256, or a measurement has another length.
+        ValueError: A name is unknown, or the size of a spectrum is no power of two up to 256.
     """
 
     def __init__(self, size: int, hop: int, channels: int, features: "Sequence[str]"):
@@ -135,22 +159,83 @@ class Window:
         self.hop = hop
         self.channels = channels
         self.features = features
-        self.rows = []  # type: list[Any]
+        self.numbers = []  # type: list[Any]
         self.missing = size  # measurements until the next sample
+        self.block = ()  # type: Any
+        self.position = 0  # in the block, of the first number that is not in `numbers`
+        self.gaps = 0
 
-    def __call__(self, measured: "Any") -> "list[Any] | None":
-        if isinstance(measured, (int, float)):
+    def put(self, measured: "Any") -> None:
+        """Take measurements. They must not change until take() has returned None.
+
+        Args:
+            measured: A number; or a sequence (list, tuple, array, bytes, NumPy array) of `channels` numbers, of several
+                measurements after one another, or of rows of `channels` numbers.
+
+        Raises:
+            ValueError: A measurement has another length.
+        """
+        if hasattr(measured, "ravel"):  # NumPy's
+            measured = measured.ravel().tolist()
+        elif isinstance(measured, (int, float)):
             measured = (measured,)
-        if len(measured) != self.channels:
-            raise ValueError("a measurement of %d numbers, want %d" % (len(measured), self.channels))
-        self.rows.append(measured)
-        if len(self.rows) > self.size:
-            self.rows.pop(0)
-        self.missing -= 1
-        if self.missing:
-            return None
+        elif len(measured) and _is_row(measured[0]):
+            for row in measured:
+                if len(row) != self.channels:
+                    raise ValueError("a measurement of %d numbers, want %d" % (len(row), self.channels))
+            measured = [x for row in measured for x in row]
+        if len(measured) % self.channels:
+            raise ValueError("measurements of %d numbers in all, want %d each" % (len(measured), self.channels))
+        self.block = measured
+        self.position = 0
+
+    def take(self) -> "list[Any] | None":
+        """Return the features of the next full window, or None if the measurements do not complete another one."""
+        channels = self.channels
+        while True:
+            block = self.block
+            start = self.position
+            count = (len(block) - start) // channels
+            if not count:
+                self.block = ()
+                self.position = 0
+                return None
+            unused = self.missing - self.size  # between two windows
+            count = min(count, unused if unused > 0 else self.missing)
+            self.missing -= count
+            self.position = start + count * channels
+            if unused > 0:
+                continue
+            self.numbers.extend(block if count * channels == len(block) else block[start : self.position])
+            if not self.missing:
+                return self._complete()
+
+    def _complete(self) -> "list[Any]":
+        """Return the features of the full window, and keep what the next one shares with it."""
         self.missing = self.hop
-        numbers = []
+        features_of_all = []  # type: list[Any]
         for channel in range(self.channels):
-            numbers += features([row[channel] for row in self.rows], self.features)
-        return numbers
+            values = self.numbers[channel :: self.channels] if self.channels > 1 else self.numbers
+            features_of_all += features(values, self.features)
+        if self.hop < self.size:
+            del self.numbers[: self.hop * self.channels]
+        else:
+            self.numbers = []
+        return features_of_all
+
+    def restart(self) -> None:
+        """Forget all measurements: one was missed, and the next window must not reach across the gap."""
+        if self.numbers or len(self.block):
+            self.gaps += 1
+            self.numbers = []
+            self.block = ()
+            self.position = 0
+        self.missing = self.size
+
+
+def _is_row(x: "Any") -> bool:
+    try:
+        len(x)
+    except TypeError:
+        return False
+    return True

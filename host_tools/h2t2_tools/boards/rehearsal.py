@@ -37,7 +37,7 @@ LEFT_OUT = (  # entries that this emulation does not support, or that would only
     "app", "measured",
 )  # fmt: skip
 APART = {  # entries whose modules the rehearsal imports without using them
-    "sleep": ["node.sleep"], "app": ["node.app", "node.measured", "node.window"],
+    "sleep": ["node.sleep"], "app": ["node.app", "node.measured", "node.window", "node.windowed"],
     "ca": ["link.tls"], "wifi_name": ["link.wifi"],
 }  # fmt: skip
 NO_ROOM = "memory allocation failed"  # text of a MemoryError

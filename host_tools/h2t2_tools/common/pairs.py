@@ -83,8 +83,8 @@ class WindowSpec(BaseModel):
     def features_of(self, rows: np.ndarray) -> list[float]:
         """The features of one whole window, rows (size, channels) as they were measured."""
         window = self.build()
-        for row in rows.tolist():
-            features = window(row)
+        window.put(rows.tolist())
+        features = window.take()
         assert features is not None
         return features
 
