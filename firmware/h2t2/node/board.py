@@ -108,15 +108,7 @@ class Log:
 
     def exception(self, error: BaseException) -> None:
         """Log a traceback."""
-        if hasattr(sys, "print_exception"):  # MicroPython
-            import io
+        from .tracebacks import text
 
-            buffer = io.StringIO()
-            sys.print_exception(error, buffer)
-            traceback = buffer.getvalue()
-        else:
-            from traceback import format_exception
-
-            traceback = "".join(format_exception(error))
-        for line in traceback.strip().split("\n"):
+        for line in text(error).strip().split("\n"):
             self(line)

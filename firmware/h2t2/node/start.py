@@ -79,11 +79,13 @@ def service(
         app = open_app(config, act)
         sensor, act = app.sense, app.act
     patient = config.get("patient", sensor is None or (app is not None and app.patient))  # whether samples can wait
+    by_user = sensor is not None
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
     node = _node(config, policy, ldl, link, act=act, log=log)
     if app:
         app.node = node
+    node.complain.locates = by_user
     sleep = None
     if config.get("sleep"):
         from .sleep import configured
