@@ -62,3 +62,16 @@ FLEET = {
     ],
     "alone": [{"workers": 4, "rate": 125.0, "workers_ms": 0.45, "turns": [EVEN] * 3}],
 }  # by `h2t2 bench fleet`
+# what `h2t2 bench signals` measured
+SIGNALS = [
+    {
+        "where": where, "how": how, "per_second": speed, "instructions": count, "cycles": None, "crc": 5, "loop": True,
+        "ratio": 1.0,
+    }
+    for where, how, speed, count in (
+        ("this machine, CPython, one core", "one by one", 30_000.0, None),
+        ("this machine, CPython, one core", "blocks of 64", 60_000.0, None),
+        ("emulated Raspberry Pi, CPython", "blocks of 64", None, 30_000.0),
+        ("pico", "blocks of 64", 5_000.0, None),
+    )
+]  # fmt: skip

@@ -67,14 +67,17 @@ def trained(tmp_path_factory):
     joblib = pytest.importorskip("joblib")
     from sklearn.linear_model import LogisticRegression
 
-    def make(n):
+    def make(n, window=()):
+        """window: options of windows of n measurements, of which the models read three numbers."""
         folder = tmp_path_factory.mktemp(f"of{n}")
         x = np.random.default_rng(n).normal(20, 5, (300, n))
         y = (x.mean(1) > 20).astype(int)
-        joblib.dump(LogisticRegression(max_iter=1000).fit(x, y), folder / "model.joblib")
+        numbers = np.stack([x.mean(1), x.std(1), x.max(1)], 1) if window else x
+        joblib.dump(LogisticRegression(max_iter=1000).fit(numbers, y), folder / "model.joblib")
         np.savez(folder / "test.npz", x=x, y=y)
         model = str(folder / "model.joblib")
-        assert main(["pair", model, model, "--test", str(folder / "test.npz"), "--out", str(folder / "pair")]) == 0
+        words = ["pair", model, model, "--test", str(folder / "test.npz"), *window, "--out", str(folder / "pair")]
+        assert main(words) == 0
         return folder / "pair"
 
     return make
@@ -107,32 +110,36 @@ class Timer:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, numbers", [("app_temperature", 8), ("app_microphone", 3)])
-def test_an_app_on_a_board(trained, tmp_path, name, numbers):
+@pytest.mark.parametrize(
+    "name, numbers, window",
+    [("app_temperature", 8, ()), ("app_microphone", 256, ("--window", "256", "--features", "mean", "std", "max"))],
+)
+def test_an_app_on_a_board(trained, tmp_path, name, numbers, window):
     """On the unix port, with a `machine` module of the test's: every decision reaches the pin."""
     if UNIX.missing():
         pytest.skip(UNIX.missing())
-    assert main(["new", str(tmp_path / "mine"), "--from", str(trained(numbers))]) == 0
+    assert main(["new", str(tmp_path / "mine"), "--from", str(trained(numbers, window))]) == 0
     program = (EXAMPLES / name / "app.py").read_text().replace("EVERY_MS = 2000", "EVERY_MS = 5")
     ends = """
-_sense, _count = sense, 0
+_sense, _calls, _measured = sense, 0, 0
 
 
 def sense():
-    global _count
-    if _count == 30:
+    global _calls, _measured
+    _calls += 1
+    if _measured == LAST:
         raise StopIteration
-    if "timer" in globals():
-        for _ in range(READINGS + 9):
+    if "timer" in globals():  # it interrupts between two calls; once the node is late, and readings are missed
+        for _ in range(3 * BLOCK if _calls == 50 else BLOCK):
             timer.callback(timer)
-    given = _sense()
-    _count += given is not None
-    return given
-"""
+    measured = _sense()
+    _measured += measured is not None and measured != "gap"
+    return measured
+""".replace("LAST", "121" if window else "30")  # of the 49 blocks before the gap one is lost; 30 windows of four remain
     (tmp_path / "mine/app.py").write_text(program + ends)
     (tmp_path / "mine/machine.py").write_text(MACHINE)
     (tmp_path / "mine/samples.csv").unlink()
-    (tmp_path / "mine/labels.csv").unlink()  # of the samples that are gone
+    (tmp_path / "mine/labels.csv").unlink(missing_ok=True)  # of the samples that are gone
     broken = name == "app_temperature"  # its sensor fails once, which ends a run with 1
     command = [sys.executable, "-m", "h2t2_tools", "run", tmp_path / "mine", "--json", tmp_path / "report.json"]
     out = run(*command, status=int(broken))
@@ -140,6 +147,7 @@ def sense():
     decided = [json.loads(line)["decision"] for line in out.splitlines()]
     assert len(decided) == report["summary"]["samples"] == 30 and sum(report["decisions"].values()) > 0
     assert report["summary"]["sensor_errors"] == broken == len(report["trouble"])
+    assert not window or report["summary"]["gaps"] == 1
 
 
 @pytest.mark.slow

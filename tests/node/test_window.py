@@ -245,6 +245,7 @@ def test_integers_are_the_same_on_every_interpreter_and_floats_nearly(emulator, 
         pytest.skip(emulator.missing())
     rng = np.random.default_rng(7)
     rows = [rng.integers(-32768, 32768, n).tolist() for n in SIZES]
+    rows += [[32767, -32768] * 128, [-32768] * 256, rng.integers(-(2**23), 2**23, 64).tolist()]  # the last in bytecode
     real = [(np.array(row) / 77).tolist() for row in rows]
     (tmp_path / "same.py").write_text(SAME.replace("ROWS", json.dumps(rows + real)))
     there = json.loads(emulator.run(tmp_path / "same.py", [], ROOT / "firmware"))

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from measured import DASHBOARD, FLEET, OVERLOAD
+from measured import DASHBOARD, FLEET, OVERLOAD, SIGNALS
 
 from h2t2_tools.boards.emulators import built
 from h2t2_tools.boards.emulators.catalogue import MICROBIT
@@ -98,6 +98,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "fidelity": [{**row, "bits": bits} for bits in (4, 6, 8, 10)],
         "policy": {"rows": steps, "ratios": ["dense takes 30.00 times as long"]},
         "device": {"microbit": [device], "boards": [on_pico]},
+        "signals": SIGNALS,
         "tls": {
             "rows": [
                 {"broker": "EC", "device": None, "seconds": 1.0, "longest_s": 0.5, "heap_peak": 30_000, "heap_kept": 26_000}

@@ -1,41 +1,52 @@
-# An app for a board with a microphone on an analogue pin and a lamp on another. A timer's interrupt takes a reading every
-# millisecond. 256 readings make a sample of three integers: mean level, loudness (mean distance from it) and peak.
+# An app for a board: a microphone on an analogue pin, a lamp on another. A timer's interrupt takes a reading every millisecond
+# into one half of a buffer, while the node reads the other. The pair's window makes a sample of the last readings.
 from array import array
 
 from machine import ADC, Pin, Timer
 
-READINGS = 256
+RATE = 1000  # readings per second
+BLOCK = 64  # readings of a block
 
 
 def setup(config):
-    """Prepare, once before the first sample."""
-    global microphone, lamp, readings, count, timer
+    """Once, before the first sample."""
+    global microphone, lamp, halves, count, written, read, held, missed, timer
     microphone = ADC(26)
     lamp = Pin(15, Pin.OUT)
-    readings = array("i", [0] * READINGS)
-    count = 0
+    halves = array("H", [0] * BLOCK), array("H", [0] * BLOCK)
+    count = written = read = 0  # readings in the half that fills; halves that are full, and that the node has used
+    held = missed = False  # whether the node uses a half now; whether a reading found both halves full
     timer = Timer(-1)
-    timer.init(freq=1000, mode=Timer.PERIODIC, callback=take)
+    timer.init(freq=RATE, mode=Timer.PERIODIC, callback=take)
 
 
 def take(_):
-    """Take a reading. An interrupt must not allocate memory."""
-    global count
-    if count < READINGS:
-        readings[count] = microphone.read_u16()
-        count += 1
+    """The interrupt: nothing is allocated here."""
+    global count, written, missed
+    if written - read == 2:
+        missed = True
+        return
+    halves[written & 1][count] = microphone.read_u16() >> 1  # within 16 bits, for machine code
+    count += 1
+    if count == BLOCK:
+        count = 0
+        written += 1
 
 
 def sense():
-    """Return three integers after 256 readings, else None."""
-    global count
-    if count < READINGS:
+    """A block of readings, None while none is full, or "gap" after readings were missed. The last block is free again."""
+    global read, held, missed
+    if missed:
+        read = written
+        held = missed = False
+        return "gap"
+    if held:
+        read += 1
+        held = False
+    if written == read:
         return None
-    mean = sum(readings) // READINGS
-    loudness = sum(abs(x - mean) for x in readings) // READINGS
-    loudest = max(abs(x - mean) for x in readings)
-    count = 0  # from here on the interrupt fills the array again
-    return [mean, loudness, loudest]
+    held = True
+    return halves[read & 1]
 
 
 def act(decision):

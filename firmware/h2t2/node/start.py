@@ -77,15 +77,15 @@ def service(
     app = None
     if sensor is None and config.get("app"):
         app = open_app(config, act)
-        sensor, act = app.sense, app.act
-    patient = config.get("patient", sensor is None or (app is not None and app.patient))  # whether samples can wait
-    by_user = sensor is not None
+        sensor = app.sense
+        act = app.act
+    node = _node(config, policy, ldl, link, act=act, log=log)
+    recorded = sensor is None
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
-    node = _node(config, policy, ldl, link, act=act, log=log)
     if app:
         app.node = node
-    node.complain.locates = by_user
+    node.complain.locates = not recorded
     sleep = None
     if config.get("sleep"):
         from .sleep import configured
@@ -98,13 +98,7 @@ def service(
         policy.set_beta(node.cost.expected)
     return Service(
         node,
-        Sensing(
-            sensor,
-            every_us=config.get("every_us", 0),
-            patient=patient,
-            complain=node.complain,
-            missed=app.missed if app else lambda: None,
-        ),
+        _sensing(config, sensor, node, app=app, recorded=recorded),
         keeper,
         shape=shape,
         telemetry_s=entry(config, "telemetry_s"),
@@ -176,6 +170,16 @@ def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: 
         dtype=config.get("remote_dtype", wire.INT8),
         media=config.get("remote_media", ""),
         data_limit=config.get("remote_limit", wire.MAX_DATA),
+    )
+
+
+def _sensing(config: "Config", sensor: "Callable[[], Any]", node: Node, *, app: "App | None", recorded: bool) -> Sensing:
+    return Sensing(
+        sensor,
+        every_us=config.get("every_us", 0),
+        patient=config.get("patient", recorded or (app is not None and app.patient)),  # whether samples can wait
+        complain=node.complain,
+        missed=app.missed if app else lambda: None,
     )
 
 

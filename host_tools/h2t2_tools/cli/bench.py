@@ -69,6 +69,10 @@ class Kernels(Benchmark):
     module = "kernels"
 
 
+class Signals(Benchmark):
+    module = "signals"
+
+
 class Tls(Benchmark):
     module = "tls"
 

@@ -221,6 +221,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Count scores and decisions that LiteRT's kernels change. The integer interpreter of boards is the reference; "
             "LiteRT runs on a Pi.",
         ),
+        "bench signals": (
+            "bench:Signals",
+            "Count measurements per second that a node takes. It takes them one by one and in blocks, on this machine and on an "
+            "emulated Pico, and counts instructions of a Raspberry Pi.",
+        ),
         "bench tls": (
             "bench:Tls",
             "Measure a TLS handshake on an emulated Pico. It shows chip time, the longest step and heap, with EC and with RSA "

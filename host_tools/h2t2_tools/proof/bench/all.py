@@ -19,7 +19,9 @@ from ..networks import NETWORKS
 from . import Progress, Row
 
 NAMES = tuple(
-    "saving fidelity policy device tls memory ldl kernels cuts offload overload dashboard fleet simulate install".split()
+    (
+        "saving fidelity policy device signals tls memory ldl kernels cuts offload overload dashboard fleet simulate install"
+    ).split()
 )
 BEGIN, END = "<!-- figures: h2t2 bench all -->", "<!-- end -->"
 BEGIN_HOOK = "<!-- hook: h2t2 bench all -->"

@@ -1,0 +1,202 @@
+"""`h2t2 bench signals`: measurements per second that a node takes, one by one and in blocks, here and on emulated boards."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from h2t2.ldl.bundle import Int8Model
+
+from ...boards.emulators import built, drive, instructions
+from ...boards.emulators.catalogue import UNIX
+from ...boards.emulators.pico import CLOCK_HZ
+from ...boards.emulators.qemu import MACHINES, SHIFT
+from ...common import pairs, places
+from ...common.errors import Failure
+from ...common.report import Report
+from ...fleet.config import NodeConfig
+from ...model.bundle import from_tflite
+from . import Progress, Row, cell, table, with_goals
+
+TITLE = "Signals"
+PAIR = "breast_cancer"  # whose local model reads the first frequencies
+WINDOW = {"size": 256, "hop": 256, "channels": 1, "features": ["fft"]}
+BLOCK = 64  # measurements of a block
+HERE_WINDOWS, BOARD_WINDOWS = 128, 4  # samples that are measured
+RUNS = 3  # of this machine, of which the fastest counts
+HERE, PI = "this machine, CPython, one core", "emulated Raspberry Pi, CPython"
+GOALS = {HERE: 16_000, built.PICO.name: 2_000}  # measurements per second, in blocks
+PI_HZ = {"Raspberry Pi Zero 2 W": 1.0e9, "Raspberry Pi 4": 1.8e9, "Raspberry Pi 5": 2.4e9}  # clocks, of their data sheets
+CYCLES_PER_INSTRUCTION = 2  # assumed for these; nobody measured it
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of taking measurements. block: measurements per call of sense(); machine_code: for the spectrum, on boards."""
+
+    name: str
+    block: int
+    machine_code: bool = True
+
+
+ONE_BY_ONE, BLOCKS = Way("one by one", 1), Way(f"blocks of {BLOCK}", BLOCK)
+BYTECODE = Way(f"blocks of {BLOCK}, spectrum in bytecode", BLOCK, machine_code=False)
+
+
+def measure(progress: Progress) -> list[Row]:
+    """Measure every place that exists here.
+
+    Returns:
+        Rows {where, how, per_second, instructions, cycles, crc, loop, ratio}. per_second: measurements; None where time is not
+        known. instructions, cycles: per measurement, or None. crc: of the bins, equal everywhere. loop: whether the loop
+        around the node is included. ratio: of the speed to that of single measurements at the same place.
+    """
+    rows: list[Row] = []
+
+    def add(where: str, ways: tuple[Way, ...], run: Callable[[Way], Row], loop: bool = True) -> None:
+        first: float | None = None
+        for way in ways:
+            progress(f"{where}, {way.name}")
+            row = {"per_second": None, "instructions": None, "cycles": None, **run(way)}
+            speed = row["per_second"] or 1 / row["instructions"]
+            first = first or speed
+            rows.append({"where": where, "how": way.name, **row, "loop": loop, "ratio": speed / first})
+
+    add(HERE, (ONE_BY_ONE, BLOCKS), _here)
+    ways = (ONE_BY_ONE, BLOCKS, BYTECODE)
+    if UNIX.missing() is None:
+        add("this machine, MicroPython unix", ways, _unix)
+    if instructions.missing() is None:
+        add(PI, (ONE_BY_ONE, BLOCKS), _pi)
+    for board in built.COUNTING:
+        if board.missing() is None:
+            add(board.name, ways, lambda way, board=board: _board(board, way), loop=board is built.PICO)  # type: ignore[misc]
+    return rows
+
+
+def _script(way: Way, windows: int, clock: str) -> str:
+    """The source of the script. clock: source that defines T(), or "" where the board defines it."""
+    pair = pairs.load(PAIR)
+    event, shape = pair.info.event_output("ldl"), pair.info.remote.shape
+    inputs = Int8Model(_bundle()["ldl.h2m"], event).input_size
+    config = {
+        **NodeConfig(remote_shape=shape, model_id=pair.info.model_id).content(),
+        "event": event,
+        "measured": {"local": _scaling(inputs), "remote": _scaling(shape[0]), "window": WINDOW},
+    }
+    names = {"CONFIG": config, "BLOCK": way.block, "WINDOWS": windows, "MACHINE_CODE": way.machine_code}
+    head = "".join(f"{name} = {value!r}\n" for name, value in names.items())
+    return head + clock + (places.on_device() / "signals_bench.py").read_text()
+
+
+def _scaling(count: int) -> dict[str, list[int]]:
+    """The arguments of Measured that make int8 of the first frequencies, x / 8 - 128."""
+    return {
+        "columns": list(range(count)),
+        "multipliers": [1 << 11] * count,
+        "offsets": [-128 << 14] * count,
+        "shifts": [14] * count,
+    }
+
+
+def _bundle() -> dict[str, bytes]:
+    return {"ldl.h2m": from_tflite(pairs.load(PAIR).ldl)}
+
+
+def _parsed(output: str, windows: int) -> tuple[float, int]:
+    """(ticks per measurement, CRC of the bins) of what the script printed."""
+    ticks, crc, _ = map(int, output.split())
+    return ticks / (windows * WINDOW["size"]), crc  # type: ignore[operator]
+
+
+CPYTHON_CLOCK = "from time import perf_counter_ns\ndef T():\n    return perf_counter_ns() // 1000 & 0x3FFFFFFF\n"
+
+
+def _in_folder(way: Way, windows: int, clock: str, run: Callable[[Path], Any]) -> Any:
+    """The result of run(script), of the script in a folder with the bundle."""
+    with tempfile.TemporaryDirectory(prefix="h2t2-bench-") as folder:
+        for name, content in _bundle().items():
+            (Path(folder) / name).write_bytes(content)
+        script = Path(folder) / "bench.py"
+        script.write_text(f"FOLDER = {folder + '/'!r}\n" + _script(way, windows, clock))
+        return run(script)
+
+
+def _here(way: Way) -> Row:
+    """The fastest of three processes."""
+
+    def run(script: Path) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(places.RUNTIME.parent)}
+        process = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+        if process.returncode:
+            raise Failure(f"{HERE}: {process.stderr[-500:]}")
+        return process.stdout
+
+    output = [_in_folder(way, HERE_WINDOWS, CPYTHON_CLOCK, run) for _ in range(RUNS)]
+    us, crc = min(_parsed(text, HERE_WINDOWS) for text in output)
+    return {"per_second": 1e6 / us, "crc": crc}
+
+
+def _unix(way: Way) -> Row:
+    source = _script(way, HERE_WINDOWS, "from time import ticks_us as T\n")
+    us, crc = min(_parsed(drive.run(UNIX, source, _bundle()), HERE_WINDOWS) for _ in range(RUNS))
+    return {"per_second": 1e6 / us, "crc": crc}
+
+
+def _pi(way: Way) -> Row:
+    """Instructions of so many windows more, so that the start of Python does not count."""
+    counts = []
+    for windows in (8, 40):
+        instruction_count, output = _in_folder(way, windows, CPYTHON_CLOCK, instructions.count)
+        counts.append(instruction_count)
+    crc = _parsed(output, windows)[1]
+    return {"instructions": (counts[1] - counts[0]) / (32 * WINDOW["size"]), "crc": crc}  # type: ignore[operator]
+
+
+def _board(board: built.Built, way: Way) -> Row:
+    output = drive.run(board, _script(way, BOARD_WINDOWS, ""), _bundle(), 1200, count=True)
+    ticks, crc = _parsed(output, BOARD_WINDOWS)
+    if board is built.PICO:
+        return {"per_second": 1e6 / ticks, "cycles": ticks * CLOCK_HZ / 1e6, "crc": crc}
+    return {"instructions": ticks * MACHINES[board.name].tick_ns / (1 << SHIFT), "crc": crc}
+
+
+def report(rows: list[Row]) -> Report:
+    """A line for each place and way; what the count means for a Pi; the goals."""
+    columns = {
+        "where": lambda row: row["where"] + ("" if row["loop"] else ", without the node's loop"),
+        "how": cell("how"),
+        "measurements per second": cell("per_second", ",.0f"),
+        "cycles each": cell("cycles", ",.0f"),
+        "instructions each": cell("instructions", ",.0f"),
+        "times as fast as one by one": cell("ratio", ".2f"),
+        "CRC of the bins": cell("crc", "08x"),
+    }
+    title = f"windows of {WINDOW['size']} measurements, features fft, {PAIR}'s local model, the broker away"
+    tables = [table(title, rows, columns, words=2)]
+    estimates = [
+        {"pi": name, "per_second": hertz / row["instructions"] / CYCLES_PER_INSTRUCTION}
+        for row in rows
+        if row["where"] == PI and row["how"] == BLOCKS.name
+        for name, hertz in PI_HZ.items()
+    ]
+    if estimates:
+        title = f"one core of a Pi, from these instructions: an estimate with {CYCLES_PER_INSTRUCTION} cycles per instruction"
+        tables.append(table(title, estimates, {"board": cell("pi"), "measurements per second": cell("per_second", ",.0f")}))
+    return with_goals(tables, broken(rows))
+
+
+def broken(rows: list[Row]) -> list[str]:
+    """The speeds in blocks must reach the goals, and the bins must be equal everywhere."""
+    missed = [
+        f"{row['where']}: {row['per_second']:,.0f} measurements per second, want {GOALS[row['where']]:,}"
+        for row in rows
+        if row["how"] == BLOCKS.name and row["where"] in GOALS and row["per_second"] < GOALS[row["where"]]
+    ]
+    return missed + (["the bins differ between places"] if len({row["crc"] for row in rows}) > 1 else [])
