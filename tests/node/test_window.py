@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scripted import Link, set_clock
 from support import ROOT, Ldl, paper
 
+from h2t2.node import window
 from h2t2.node.app import App
 from h2t2.node.keeper import Keeper
 from h2t2.node.node import Node
@@ -30,8 +31,14 @@ from h2t2_tools.proof import run
 SIZES = (2, 4, 16, 64, 256)
 
 
-@given(st.integers(0, 2**40))
-def test_the_square_root_of_an_integer(x):
+@given(st.integers(0, 2**40), st.sampled_from([window._isqrt, None]))
+def test_the_square_root_of_an_integer(x, isqrt):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(window, "_isqrt", isqrt)
+        check_square_root(x)
+
+
+def check_square_root(x):
     assert square_root(x) ** 2 <= x < (square_root(x) + 1) ** 2
 
 

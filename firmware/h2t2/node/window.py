@@ -2,12 +2,15 @@
 # integer features, the same on every interpreter; other numbers give the machine's floats. The same file makes the numbers that
 # a model is trained on (`h2t2 pair --window`).
 
+import math
+
 if 0:  # for type checkers
     from collections.abc import Callable, Sequence
     from typing import Any
 
 FEATURES = ("values", "mean", "std", "min", "max", "fft")
 LONGEST = 256  # of a spectrum
+_isqrt = getattr(math, "isqrt", None)  # MicroPython has none
 machine_code = True  # until this port turns out to have none
 # a quarter of a sine, Q14: 0 to pi / 2 in 64 steps
 _SINE = (
@@ -28,6 +31,8 @@ def _sine(step: int) -> int:
 
 def square_root(x: int) -> int:
     """Return the largest integer whose square is at most x >= 0, of any size; core/forecaster has one for small integers."""
+    if _isqrt:
+        return _isqrt(x)  # type: ignore[no-any-return]
     guess = 1
     while guess * guess <= x:
         guess *= 2
@@ -88,16 +93,24 @@ def spectrum(values: "Sequence[Any]") -> "list[Any]":
                 s /= 16384
             for a in range(k, n, size):
                 b = a + size // 2
-                x = real[b] * c - imaginary[b] * s
-                y = real[b] * s + imaginary[b] * c
+                u = real[a]
+                v = imaginary[a]
+                x = real[b]
+                y = imaginary[b]
                 if exact:
-                    x >>= 14
-                    y >>= 14
-                    real[a], real[b] = real[a] + x >> 1, real[a] - x >> 1
-                    imaginary[a], imaginary[b] = imaginary[a] + y >> 1, imaginary[a] - y >> 1
+                    z = x * c - y * s >> 14
+                    y = x * s + y * c >> 14
+                    real[a] = u + z >> 1
+                    real[b] = u - z >> 1
+                    imaginary[a] = v + y >> 1
+                    imaginary[b] = v - y >> 1
                 else:
-                    real[a], real[b] = (real[a] + x) / 2, (real[a] - x) / 2
-                    imaginary[a], imaginary[b] = (imaginary[a] + y) / 2, (imaginary[a] - y) / 2
+                    z = x * c - y * s
+                    y = x * s + y * c
+                    real[a] = (u + z) / 2
+                    real[b] = (u - z) / 2
+                    imaginary[a] = (v + y) / 2
+                    imaginary[b] = (v - y) / 2
         size *= 2
     powers = [real[k] * real[k] + imaginary[k] * imaginary[k] for k in range(1, n // 2 + 1)]
     return [square_root(p) if exact else p**0.5 for p in powers]

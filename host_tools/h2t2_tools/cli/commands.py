@@ -223,8 +223,8 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "bench signals": (
             "bench:Signals",
-            "Count measurements per second that a node takes. It takes them one by one and in blocks, on this machine and on an "
-            "emulated Pico, and counts instructions of a Raspberry Pi.",
+            "Count measurements per second that a node takes. It takes them one by one and in blocks, on this machine and on "
+            "an emulated Pico, and counts instructions of a Raspberry Pi.",
         ),
         "bench tls": (
             "bench:Tls",

@@ -172,13 +172,15 @@ def report(rows: list[Row]) -> Report:
     columns = {
         "where": lambda row: row["where"] + ("" if row["loop"] else ", without the node's loop"),
         "how": cell("how"),
-        "measurements per second": cell("per_second", ",.0f"),
-        "cycles each": cell("cycles", ",.0f"),
-        "instructions each": cell("instructions", ",.0f"),
-        "times as fast as one by one": cell("ratio", ".2f"),
+        "per second": cell("per_second", ",.0f"),
+        "cycles": cell("cycles", ",.0f"),
+        "instructions": cell("instructions", ",.0f"),
+        "speed to one by one": cell("ratio", ".2f"),
         "CRC of the bins": cell("crc", "08x"),
     }
-    title = f"windows of {WINDOW['size']} measurements, features fft, {PAIR}'s local model, the broker away"
+    title = (
+        f"measurements per second, cycles and instructions of each; windows of {WINDOW['size']}, features fft, {PAIR}'s model"
+    )
     tables = [table(title, rows, columns, words=2)]
     estimates = [
         {"pi": name, "per_second": hertz / row["instructions"] / CYCLES_PER_INSTRUCTION}
