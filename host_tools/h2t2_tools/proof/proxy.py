@@ -58,40 +58,40 @@ class Proxy:
         self.host, self.broker_port, self.faults = host, port, faults.check()
         self._random = random.Random(faults.seed)
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the thread, while it listens
+        self._stopping = asyncio.Event()
         self._listen = listen
         self._open: set[asyncio.StreamWriter] = set()
         self.port = 0
         self._trouble: OSError | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._thread.start()
         self._ready.wait(10)
         if self._trouble:
             raise UserError(f"port {listen}: {self._trouble.strerror}")
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    async def _run(self) -> None:
         try:
-            server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self._listen))
+            server = await asyncio.start_server(self._serve, "127.0.0.1", self._listen)
         except OSError as error:
             self._trouble = error
             self._ready.set()
             return
         self.port = server.sockets[0].getsockname()[1]
+        self._loop = asyncio.get_running_loop()
         self._ready.set()
-        self._loop.run_forever()
+        await self._stopping.wait()
+        self._loop = None
         server.close()
-
-    def stop(self) -> None:
-        """End every connection."""
-        if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._end)
-        self._thread.join(5)
-
-    def _end(self) -> None:
         for writer in self._open:
             writer.transport.abort()
-        self._loop.call_later(0.01, self._loop.stop)
+        # asyncio.run() then cancels the connections' tasks and awaits their end
+
+    def stop(self) -> None:
+        """End every connection, and the thread."""
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(5)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.faults.connections += 1
@@ -105,12 +105,14 @@ class Proxy:
             asyncio.ensure_future(self._pump(far_reader, writer, False)),
         ]
         self._open |= {writer, far_writer}
-        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        for pump in pumps:
-            pump.cancel()
-        self._open -= {writer, far_writer}
-        for end in (writer, far_writer):
-            end.close()
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            self._open -= {writer, far_writer}
+            for end in (writer, far_writer):
+                end.close()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, up: bool) -> None:
         try:
@@ -143,7 +145,7 @@ class Proxy:
                 f.delayed += 1
                 delay += chance() * f.late_ms / 1000
             if delay:
-                self._loop.call_later(delay, _write, writer, packet)
+                asyncio.get_running_loop().call_later(delay, _write, writer, packet)
             else:
                 _write(writer, packet)
 
