@@ -55,7 +55,7 @@ def decisions(folder, csv, arguments, event, sources=None):
     for line in csv.splitlines():
         values = [int(x) if x.lstrip("-").isdigit() else float(x) for x in line.split(",")]
         if window:
-            window.put(values)
+            window.add(values)
         values = window.take() if window else shaped(values)
         if values is None:
             continue

@@ -71,14 +71,16 @@ def test_twenty_requests_take_one_connection():
 
 
 def test_threads_share_connections():
-    def slow(handler):
-        time.sleep(0.02)
+    together = threading.Barrier(4)
+
+    def answer_four(handler):
+        together.wait(30)  # four requests are under way, so there are four connections
         reply(handler)
 
-    with serving(slow) as server, ThreadPoolExecutor(4) as threads:
+    with serving(answer_four) as server, ThreadPoolExecutor(4) as threads:
         one = Web()
         assert list(threads.map(lambda n: one.json(server.url, n), range(40))) == [{}] * 40
-        assert server.opened <= 4
+        assert server.opened == 4
 
 
 def test_a_server_that_closes_after_each_answer_is_asked_anew():

@@ -121,7 +121,6 @@ def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
         link = opened(url)
         for n in range(8):
             link.send(request(n))
-            time.sleep(0.02)
         sizes = [round(wire.decode_reply(link.receive(5000))[4] / 32768 * 100) for _ in range(8)]
         link.send(request(9))
         sizes.append(round(wire.decode_reply(link.receive(5000))[4] / 32768 * 100))

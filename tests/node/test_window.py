@@ -71,7 +71,7 @@ def test_a_window_slides():
 
 def taken(window, measured):
     """The samples that measurements complete."""
-    window.put(measured)
+    window.add(measured)
     return list(iter(window.take, None))
 
 
@@ -113,7 +113,7 @@ def test_a_window_does_not_reach_across_a_gap():
     window.restart()
     assert taken(window, [4, 5, 6]) == [] and window.gaps == 1
     assert taken(window, [7, 8, 9]) == [[4, 5, 6, 7], [6, 7, 8, 9]]
-    window.put(range(10, 30))
+    window.add(range(10, 30))
     assert window.take() == [8, 9, 10, 11]
     window.restart()  # what is left of a block is older than the gap
     assert window.take() is None and window.gaps == 2
@@ -233,9 +233,9 @@ def test_what_is_no_window_is_refused(arguments, words):
     with pytest.raises(ValueError, match=words):
         Window(*arguments)
     with pytest.raises(ValueError, match="measurements of 3 numbers in all, want 2 each"):
-        Window(4, 1, 2, ("mean",)).put((1, 2, 3))
+        Window(4, 1, 2, ("mean",)).add((1, 2, 3))
     with pytest.raises(ValueError, match="a measurement of 1 numbers, want 2"):
-        Window(4, 1, 2, ("mean",)).put([(1, 2), (3,)])
+        Window(4, 1, 2, ("mean",)).add([(1, 2), (3,)])
 
 
 SAME = """import json

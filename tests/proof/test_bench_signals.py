@@ -32,7 +32,7 @@ def test_a_missed_goal_is_reported(index, change, words):
 
 @pytest.mark.slow
 def test_every_way_gives_the_same_bins_on_this_machine():
-    rows = [signals._here(way) for way in (signals.ONE_BY_ONE, signals.BLOCKS)]
+    rows = [signals._on_this_machine(way) for way in (signals.ONE_BY_ONE, signals.BLOCKS)]
     if UNIX.missing() is None:
         rows += [signals._unix(way) for way in (signals.ONE_BY_ONE, signals.BLOCKS, signals.BYTECODE)]
     assert len({row["crc"] for row in rows}) == 1 and all(row["per_second"] > 0 for row in rows)
@@ -60,5 +60,5 @@ def test_a_cortex_m3_gives_the_same_bins_and_counts():
     if built.CORTEX_M3.missing():
         pytest.skip(built.CORTEX_M3.missing())
     row, again = (signals._board(built.CORTEX_M3, signals.BLOCKS) for _ in range(2))
-    assert row == again and row["crc"] == signals._here(signals.BLOCKS)["crc"]
+    assert row == again and row["crc"] == signals._on_this_machine(signals.BLOCKS)["crc"]
     assert row["instructions"] < signals._board(built.CORTEX_M3, signals.BYTECODE)["instructions"] / 3

@@ -144,7 +144,7 @@ def features(values: "Sequence[Any]", names: "Sequence[str]") -> "list[Any]":
 class Window:
     """Keeps the last measurements, and computes the features of a full window.
 
-    put() takes measurements, one or a block of them; take() then returns the features of each window that they complete, one
+    add() takes measurements, one or a block of them; take() then returns the features of each window that they complete, one
     after the other. The features do not depend on how the measurements are divided into blocks.
 
     Args:
@@ -178,7 +178,7 @@ class Window:
         self.position = 0  # in the block, of the first number that is not in `numbers`
         self.gaps = 0
 
-    def put(self, measured: "Any") -> None:
+    def add(self, measured: "Any") -> None:
         """Take measurements. They must not change until take() has returned None.
 
         Args:

@@ -43,7 +43,7 @@ class WindowedSensor:
             if self._is_late() or isinstance(measured, str) and measured == GAP:
                 window.restart()
                 return PARTIAL
-            window.put(measured)
+            window.add(measured)
         except StopIteration:
             raise
         except Exception:

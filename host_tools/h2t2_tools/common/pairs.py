@@ -83,7 +83,7 @@ class WindowSpec(BaseModel):
     def features_of(self, rows: np.ndarray) -> list[float]:
         """The features of one whole window, rows (size, channels) as they were measured."""
         window = self.build()
-        window.put(rows.tolist())
+        window.add(rows.tolist())
         features = window.take()
         assert features is not None
         return features

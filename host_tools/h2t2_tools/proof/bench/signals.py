@@ -28,10 +28,10 @@ TITLE = "Signals"
 PAIR = "breast_cancer"  # whose local model reads the first frequencies
 WINDOW = {"size": 256, "hop": 256, "channels": 1, "features": ["fft"]}
 BLOCK = 64  # measurements of a block
-HERE_WINDOWS, BOARD_WINDOWS = 128, 4  # samples that are measured
+DESKTOP_WINDOWS, BOARD_WINDOWS = 128, 4  # samples that are measured
 RUNS = 3  # of this machine, of which the fastest counts
-HERE, PI = "this machine, CPython, one core", "emulated Raspberry Pi, CPython"
-GOALS = {HERE: 16_000, built.PICO.name: 2_000}  # measurements per second, in blocks
+DESKTOP, PI = "this machine, CPython, one core", "emulated Raspberry Pi, CPython"
+GOALS = {DESKTOP: 16_000, built.PICO.name: 2_000}  # measurements per second, in blocks
 PI_HZ = {"Raspberry Pi Zero 2 W": 1.0e9, "Raspberry Pi 4": 1.8e9, "Raspberry Pi 5": 2.4e9}  # clocks, of their data sheets
 CYCLES_PER_INSTRUCTION = 2  # assumed for these; nobody measured it
 
@@ -68,7 +68,7 @@ def measure(progress: Progress) -> list[Row]:
             first = first or speed
             rows.append({"where": where, "how": way.name, **row, "loop": loop, "ratio": speed / first})
 
-    add(HERE, (ONE_BY_ONE, BLOCKS), _here)
+    add(DESKTOP, (ONE_BY_ONE, BLOCKS), _on_this_machine)
     ways = (ONE_BY_ONE, BLOCKS, BYTECODE)
     if UNIX.missing() is None:
         add("this machine, MicroPython unix", ways, _unix)
@@ -130,24 +130,24 @@ def _in_folder(way: Way, windows: int, clock: str, run: Callable[[Path], Any]) -
         return run(script)
 
 
-def _here(way: Way) -> Row:
+def _on_this_machine(way: Way) -> Row:
     """The fastest of three processes."""
 
     def run(script: Path) -> str:
         environment = {**os.environ, "PYTHONPATH": str(places.RUNTIME.parent)}
         process = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
         if process.returncode:
-            raise Failure(f"{HERE}: {process.stderr[-500:]}")
+            raise Failure(f"{DESKTOP}: {process.stderr[-500:]}")
         return process.stdout
 
-    output = [_in_folder(way, HERE_WINDOWS, CPYTHON_CLOCK, run) for _ in range(RUNS)]
-    us, crc = min(_parsed(text, HERE_WINDOWS) for text in output)
+    output = [_in_folder(way, DESKTOP_WINDOWS, CPYTHON_CLOCK, run) for _ in range(RUNS)]
+    us, crc = min(_parsed(text, DESKTOP_WINDOWS) for text in output)
     return {"per_second": 1e6 / us, "crc": crc}
 
 
 def _unix(way: Way) -> Row:
-    source = _script(way, HERE_WINDOWS, UNIX_CLOCK)
-    us, crc = min(_parsed(drive.run(UNIX, source, _bundle()), HERE_WINDOWS) for _ in range(RUNS))
+    source = _script(way, DESKTOP_WINDOWS, UNIX_CLOCK)
+    us, crc = min(_parsed(drive.run(UNIX, source, _bundle()), DESKTOP_WINDOWS) for _ in range(RUNS))
     return {"per_second": 1e6 / us, "crc": crc}
 
 

@@ -78,7 +78,7 @@ def parts(program):
 
     def run(count):
         while count:
-            samples.put(program.sense())
+            samples.add(program.sense())
             values = samples.take()
             if values:
                 score = ldl.bin(ldl.run(local(values)))
