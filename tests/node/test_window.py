@@ -189,6 +189,7 @@ def serve(monkeypatch, program, link, every_us=0):
     set_clock(monkeypatch, lambda: link.now)
     app = Windows(program)
     node = Node(paper(epsilon=32768), Model(), link, app.act, model_id=1, boot=9, log=logged.append)
+    app.node = node
     sensing = Sensing(app.sense, every_us=every_us, complain=node.complain, missed=app.missed)
     service = Service(node, sensing, Keeper(node.policy, None), shape=(1,), telemetry_s=0, log=logged.append, app=app)
     service.run()

@@ -21,7 +21,7 @@ def test_the_report_has_the_speeds_the_estimate_and_the_goals():
     [
         (1, {"per_second": 9_000.0}, "9,000 measurements per second, want 16,000"),
         (3, {"per_second": 900.0}, "pico: 900 measurements per second, want 2,000"),
-        (3, {"crc": 6}, "the bins differ"),
+        (3, {"crc": 6}, "the scores differ"),
     ],
 )
 def test_a_missed_goal_is_reported(index, change, words):
@@ -31,7 +31,7 @@ def test_a_missed_goal_is_reported(index, change, words):
 
 
 @pytest.mark.slow
-def test_every_way_gives_the_same_bins_on_this_machine():
+def test_every_way_gives_the_same_scores_on_this_machine():
     rows = [signals._on_this_machine(way) for way in (signals.ONE_BY_ONE, signals.BLOCKS)]
     if UNIX.missing() is None:
         rows += [signals._unix(way) for way in (signals.ONE_BY_ONE, signals.BLOCKS, signals.BYTECODE)]
@@ -56,7 +56,7 @@ def test_instructions_of_an_emulated_pi_are_counted(tmp_path):
 
 
 @pytest.mark.whole
-def test_a_cortex_m3_gives_the_same_bins_and_counts():
+def test_a_cortex_m3_gives_the_same_scores_and_counts():
     if built.CORTEX_M3.missing():
         pytest.skip(built.CORTEX_M3.missing())
     row, again = (signals._board(built.CORTEX_M3, signals.BLOCKS) for _ in range(2))

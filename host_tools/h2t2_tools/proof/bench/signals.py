@@ -54,7 +54,7 @@ def measure(progress: Progress) -> list[Row]:
 
     Returns:
         Rows {where, how, per_second, instructions, cycles, crc, loop, ratio}. per_second: measurements; None where time is not
-        known. instructions, cycles: per measurement, or None. crc: of the bins, equal everywhere. loop: whether the loop
+        known. instructions, cycles: per measurement, or None. crc: of the scores, equal everywhere. loop: whether the loop
         around the node is included. ratio: of the speed to that of single measurements at the same place.
     """
     rows: list[Row] = []
@@ -110,7 +110,7 @@ def _bundle() -> dict[str, bytes]:
 
 
 def _parsed(output: str, windows: int) -> tuple[float, int]:
-    """(ticks per measurement, CRC of the bins) of what the script printed."""
+    """(ticks per measurement, CRC of the scores) of what the script printed."""
     ticks, crc, _ = map(int, output.split())
     return ticks / (windows * WINDOW["size"]), crc  # type: ignore[operator]
 
@@ -178,7 +178,7 @@ def report(rows: list[Row]) -> Report:
         "cycles": cell("cycles", ",.0f"),
         "instructions": cell("instructions", ",.0f"),
         "speed to one by one": cell("ratio", ".2f"),
-        "CRC of the bins": cell("crc", "08x"),
+        "CRC of the scores": cell("crc", "08x"),
     }
     title = (
         f"measurements per second, cycles and instructions of each; windows of {WINDOW['size']}, features fft, {PAIR}'s model"
@@ -197,10 +197,10 @@ def report(rows: list[Row]) -> Report:
 
 
 def broken(rows: list[Row]) -> list[str]:
-    """The speeds in blocks must reach the goals, and the bins must be equal everywhere."""
+    """The speeds in blocks must reach the goals, and the scores must be equal everywhere."""
     missed = [
         f"{row['where']}: {row['per_second']:,.0f} measurements per second, want {GOALS[row['where']]:,}"
         for row in rows
         if row["how"] == BLOCKS.name and row["where"] in GOALS and row["per_second"] < GOALS[row["where"]]
     ]
-    return missed + (["the bins differ between places"] if len({row["crc"] for row in rows}) > 1 else [])
+    return missed + (["the scores differ between places"] if len({row["crc"] for row in rows}) > 1 else [])

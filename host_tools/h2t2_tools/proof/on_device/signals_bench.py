@@ -1,6 +1,6 @@
 # How fast a node takes measurements, windows of them and their spectrum. Before it stand FOLDER, beside which lies ldl.h2m;
 # CONFIG, a node's configuration; BLOCK, measurements of a call of sense(); WINDOWS, samples to measure; MACHINE_CODE, whether
-# the spectrum may use it; T(), the ticks of a clock that may wrap at 2^30. Prints "ticks CRC-32-of-the-bins machine-code".
+# the spectrum may use it; T(), the ticks of a clock that may wrap at 2^30. Prints "ticks CRC-32-of-the-scores machine-code".
 # Without a `time` module the loop around the node is left out.
 import gc
 import sys
@@ -37,10 +37,10 @@ class Program:
         return measured
 
     def act(self, decision):
-        self.note(int(decision.score * 32))
+        self.note(int(decision.score * 256))
 
-    def note(self, k):
-        self.crc = crc32(bytes([k & 255]), self.crc)
+    def note(self, level):
+        self.crc = crc32(bytes([level & 255]), self.crc)
 
 
 def whole_node(program):
@@ -81,9 +81,9 @@ def parts(program):
             samples.add(program.sense())
             values = samples.take()
             if values:
-                score = ldl.bin(ldl.run(local(values)))
-                policy.decide(score)
-                program.note(2 * policy.bin(score) + 1)
+                q = ldl.run(local(values))
+                policy.decide(ldl.bin(q))
+                program.note(ldl.level(q))
                 count -= 1
 
     return run
@@ -94,7 +94,7 @@ CONFIG["snapshot"] = ""  # noqa: F821  no time of the disk
 CONFIG["app"] = "program"  # noqa: F821
 program = Program(BLOCK)  # noqa: F821
 run = (whole_node if time else parts)(program)
-run(4)  # loads code; the numbers then begin anew, and give the same bins
+run(4)  # loads code; the numbers then begin anew, and give the same scores
 crc = program.crc
 gc.collect()
 ticks = 0
