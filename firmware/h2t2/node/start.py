@@ -86,11 +86,7 @@ def service(
     if app:
         app.node = node
     node.complain.locates = not recorded
-    sleep = None
-    if config.get("sleep"):
-        from .sleep import configured
-
-        sleep = configured(config, node, cause)
+    sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state)
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
@@ -111,6 +107,14 @@ def service(
         updates=updates,
         class_names=config.get("class_names"),
     )
+
+
+def _sleep(config: "Config", node: Node, cause: str) -> "Any":
+    if not config.get("sleep"):
+        return None
+    from .sleep import configured
+
+    return configured(config, node, cause)
 
 
 def _open_model(
