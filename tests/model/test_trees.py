@@ -361,7 +361,7 @@ BOARDS = ["unix", *(pytest.param(board, marks=pytest.mark.whole) for board in ("
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)  # an emulated Pico on a busy machine
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("of", ["cancer", "wine"])
