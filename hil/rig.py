@@ -285,7 +285,7 @@ def node_command(config: NodeConfig, samples: int) -> list[str]:
     c = config
     return [
         "node", "--pair", PAIR, "--broker", f"mqtt://{c.broker}:{c.port}", "--device", c.device, "--samples", str(samples),
-        "--bits", str(c.bits), "--beta", str(c.beta), "--seed", "5", "--deadline-ms", str(c.deadline_ms),
+        "--bits", str(c.bits), "--beta", str(c.beta), "--seed", "5", "--deadline", f"{c.deadline_ms}ms",
         "--resolver", "exact",
     ]  # fmt: skip
 

@@ -86,7 +86,7 @@ h2t2.node.run.main()
 @needs("node", "clock")
 def test_black_holed_link(board, make_material, rdl, proxy, figures):
     """A link that passes and refuses nothing: the node decides every sample within its deadline, without exceptions."""
-    material = make_material(40, port=proxy.port, deadline_ms=150, snapshot="")
+    material = make_material(40, port=proxy.port, deadline="150ms", snapshot="")
     board.prepare(material)
     process = board.start(material)
     time.sleep(0.4)
@@ -104,7 +104,7 @@ def test_late_doubled_reordered_and_corrupt_replies(board, make_material, rdl, p
     faults = proxy.faults
     faults.double, faults.drop, faults.corrupt, faults.delay_ms = 0.3, 0.1, 0.1, (0, 120)
     material = make_material(
-        200, port=proxy.port, deadline_ms=60, in_flight=4, snapshot="", every="10ms"
+        200, port=proxy.port, deadline="60ms", in_flight=4, snapshot="", every="10ms"
     )  # longer than connecting takes
     outcome = board.run(material)
     s = outcome.summary
@@ -164,7 +164,7 @@ def run_on_line(line_class, board, material, seconds):
 @needs("serial")
 def test_noise_on_the_serial_line(board, make_material, rdl, figures):
     """Noise inserts bytes both ways: it destroys frames, never forges one, and the node decides every sample in step."""
-    material = make_material(120, deadline_ms=400, device="noisy")
+    material = make_material(120, deadline="400ms", device="noisy")
     noisy, outcome = run_on_line(NoisyLine, board, material, 15)
     counters = outcome.summary
     figures.update({k: counters[k] for k in ("decisions", "noise", "requests", "replies")}, put_in=noisy.put_in)
@@ -180,7 +180,7 @@ def test_noise_on_the_serial_line(board, make_material, rdl, figures):
 @needs("serial")
 def test_ctrl_c_in_a_late_reply_does_not_stop_the_program(board, make_material, rdl, figures):
     """No reply comes in time; later bytes contain Ctrl-C, as a frame may. The node decides every sample."""
-    material = make_material(60, deadline_ms=50, device="late")
+    material = make_material(60, deadline="50ms", device="late")
     line, outcome = run_on_line(LateLine, board, material, 30)
     figures.update(put_in=line.put_in)
     assert line.put_in > 5 and exactly_once(outcome, 60), outcome.log

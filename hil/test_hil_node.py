@@ -105,7 +105,7 @@ def test_golden_vectors(board, request, figures):
 @needs("node", "clock")
 def test_heap_is_flat_over_10000_rounds(board, make_material, rdl, figures):
     """After a collection the heap in use has not grown between 2,000 and 10,000 rounds (64 bytes for a table that grew)."""
-    material = make_material(200, snapshot="", telemetry_s=0)
+    material = make_material(200, snapshot="", telemetry=0)
     board.prepare(material)
     (material.folder / "long.py").write_text(LONG)
     outcome = board.finish(board.start(material, "long.py"), 200)

@@ -1,16 +1,24 @@
 """Shared fixtures: real brokers, real interpreters. If one is missing, a test skips and names the command to install it."""
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from h2t2_tools.fleet import broker
+from h2t2_tools.fleet import broker, profile
 
 sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile("no clock", deadline=None)  # a busy machine may be slow, and no test measures time
 settings.load_profile("no clock")
+
+
+for variable in profile.VARIABLES.values():
+    os.environ.pop(variable, None)
+if profile.path().exists():  # a developer's broker is nothing to a test
+    os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "h2t2-tests-without-a-profile")
 
 
 def pytest_addoption(parser):

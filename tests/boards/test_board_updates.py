@@ -35,7 +35,7 @@ CONFIG = {
 class Running:
     def __init__(self):
         self.node = self.sensing = self
-        self.errors = self.every_us = self.retry_ms = self.offloads = self.fallbacks = self.standing = 0
+        self.errors = self.period_s = self.retry_ms = self.offloads = self.fallbacks = self.standing = 0
         self.account = Account(4)
         self.complain = Complaints(print)
         self.samples = self.account.scores[3] = 1000

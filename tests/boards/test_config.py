@@ -9,8 +9,9 @@ from support import ROOT, configuration, project_file
 
 from h2t2.link.cost import LinkCost
 from h2t2_tools.boards import kinds, kinds_page, packages
+from h2t2_tools.common import durations
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.common.fields import about
+from h2t2_tools.common.fields import about, domain
 from h2t2_tools.fleet import config as board_config
 from h2t2_tools.fleet import template
 
@@ -44,11 +45,12 @@ def test_a_line_that_shows_a_default_may_become_an_entry(tmp_path, name):
     assert len(shown) > 30
     examples = {entry for entry, field in board_config.NodeConfig.model_fields.items() if about(field, "example")}
     for entry in shown.keys() - examples:
-        assert shown[entry] == getattr(before, entry), entry
+        is_time = domain(board_config.NodeConfig.model_fields[entry]).duration
+        assert (durations.parse(shown[entry]) if is_time else shown[entry]) == getattr(before, entry), entry
 
 
 def test_empty_entries_are_left_out_of_config_json_and_zeros_are_not():
-    content = board_config.NodeConfig(remote_shape=[3], model_id=0, event=0, telemetry_s=0, user="", sleep="none").content()
+    content = board_config.NodeConfig(remote_shape=[3], model_id=0, event=0, telemetry=0, user="", sleep="none").content()
     assert (content["model_id"], content["event"], content["telemetry_s"], content["watchdog_ms"]) == (0, 0, 0, 0)
     assert not {"user", "password", "sleep", "stream", "wifi_name", "prior", "bits", "folder"} & content.keys()
 

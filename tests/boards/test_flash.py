@@ -270,14 +270,14 @@ def contents_of(model, board, **changes):
 def test_a_watchdog_beyond_the_boards_limit_is_refused(model, board, limit):
     """The board would refuse it too, at every start: it would never be a node."""
     name = {"wifi_name": "home"}
-    flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog_ms=limit or 60000, **name))
+    flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit or 60000) / 1000, **name))
     if limit:
-        with pytest.raises(UserError, match=f"watchdog_ms = {limit + 1}: the watchdog of a {board} takes at most 8,388 ms"):
-            flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog_ms=limit + 1, **name))
+        with pytest.raises(UserError, match=f'watchdog = "{limit + 1}ms": the watchdog of a {board} takes at most 8388 ms'):
+            flash.refuse(kinds.KINDS[board], contents_of(model, board, watchdog=(limit + 1) / 1000, **name))
 
 
 def test_sleep_that_cannot_work_is_refused(model, tmp_path):
-    recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every="10min")
+    recorded = contents_of(model, "esp32", wifi_name="home", sleep="deep", every=600)
     with pytest.raises(UserError, match="the recorded samples anew: set `app`"):
         flash.refuse(kinds.KINDS["esp32"], recorded)
     given = {"remote_shape": [30], "model_id": 1}
@@ -327,7 +327,7 @@ def test_the_memory_of_a_node_that_sleeps_is_known_too(model):
     """The emulation that measures it has no sleep."""
     need(ARM32)
     taken = []
-    for changes in ({}, {"sleep": "light", "every": "10s"}):
+    for changes in ({}, {"sleep": "light", "every": 10}):
         files = kinds.payload(kinds.KINDS["pico"], contents_of(model, "pico", **changes))
         taken.append(sum(flash.memory(files).values()))
     assert taken[0] + 3000 < taken[1] < taken[0] + 10_000

@@ -176,7 +176,7 @@ def test_what_it_has_learned_survives_restarts_and_damage(tmp_path):
     need(MICROBIT)
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         endpoint = Endpoint(broker.host, broker.port)
-        config = {"policy": "h2t2", "exploration": "epsilon", "deadline_ms": 20000, "device": "bit"}
+        config = {"policy": "h2t2", "exploration": "epsilon", "deadline": "20s", "device": "bit"}
         material = Material(tmp_path, 60, config)
         with Microbit() as board:
             board.close()

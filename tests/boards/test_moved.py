@@ -12,11 +12,11 @@ from interpreters import need
 from sklearn.linear_model import LogisticRegression
 
 from h2t2_tools.boards import project
-from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs
 from h2t2_tools.fleet import config
 from h2t2_tools.fleet.rdl import models
+from h2t2_tools.proof import run
 
 FUNCTION = """import joblib
 from pathlib import Path
@@ -96,12 +96,14 @@ def test_a_moved_project_is_flashed_for_two_boards(pair, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_moved_project_runs_with_its_own_remote_model(pair, tmp_path):
-    need(catalogue.UNIX)
-    door = moved(tmp_path, pair, "unix")
+@pytest.mark.parametrize("board", ["unix", "arm32"])
+def test_a_moved_project_runs_with_its_own_remote_model(pair, tmp_path, board):
+    """An emulated board without a section stands in for the one that has one."""
+    need(run.EMULATED[board])
+    door = moved(tmp_path, pair, "esp32")
     lines = (door / "samples.csv").read_text().splitlines(True)[:40]
     (door / "samples.csv").write_text("".join(lines))
-    assert main(["run", str(door), "--json", str(tmp_path / "report.json")]) == 0
+    assert main(["run", str(door), "--board", board, "--json", str(tmp_path / "report.json")]) == 0
     report = json.loads((tmp_path / "report.json").read_text())
     assert sum(report["decisions"].values()) == 40 and report["decisions"]["remote"] > 10 and report["accuracy"] > 0.8
 

@@ -173,8 +173,8 @@ def test_a_node_with_a_relay_whose_gateway_is_killed(tmp_path, request):
     assert "raise StopIteration" in app.read_text()
     app.write_text(app.read_text().replace("raise StopIteration", "return None") + RELAY)  # it runs on, and feeds its watchdog
     toml = folder / "h2t2.toml"
-    assert "watchdog_ms = 8000" in toml.read_text()
-    toml.write_text(re.sub(r"# deadline_ms = \d+", "deadline_ms = 400", toml.read_text()))
+    assert 'watchdog = "8s"' in toml.read_text()
+    toml.write_text(re.sub(r"# deadline = \S+", 'deadline = "400ms"', toml.read_text()))
     contents = project.load(folder).contents
     contents = type(contents)(contents.model, contents.config, None, contents.own)
     image = tmp_path / "flash.bin"

@@ -79,7 +79,7 @@ def test_every_entry_of_a_configuration_is_an_option_of_the_node_or_a_board_s():
 GIVEN = {
     "pair": "digits", "resolver": "optimised", "broker": "mqtts://h:1", "ca": "ca.crt", "cert": "c.crt", "key": "c.key",
     "user": "u", "password_file": "p", "remote": "m.onnx", "event": "3", "model_id": "7", "workers": "4", "batch": "5",
-    "wait_ms": "2.5", "queue": "9", "metrics": "9100", "json_file": "r.json", "no_verify": None, "no_watch": None,
+    "batch_wait": "2500us", "queue": "9", "metrics": "9100", "json_file": "r.json", "no_verify": None, "no_watch": None,
     "hang_after": "3.5", "keep_refused": "d", "remote_secret": "t", "then": "n.onnx", "then_beta": "0.5", "then_secret": "s",
     "classes": "no", "keep": "k", "keep_mb": "20", "log": "json", "verbose": None,
 }  # fmt: skip
@@ -104,9 +104,9 @@ def test_lists_and_defaults_come_back(line):
 
 def test_the_node_takes_entries_from_a_project_and_options_override_them(tmp_path):
     (tmp_path / "h2t2.toml").write_text(
-        'device = "kitchen"\ndeadline_ms = 700\nprior = "p.json"\nbroker = "10.0.0.9"\nport = 1999\n'
+        'device = "kitchen"\ndeadline = "700ms"\nprior = "p.json"\nbroker = "10.0.0.9"\nport = 1999\n'
     )
-    node = parsed(["node", str(tmp_path), "--deadline-ms", "300"])
+    node = parsed(["node", str(tmp_path), "--deadline", "300ms"])
     assert (node.device, node.deadline_ms, node.url) == ("kitchen", 300, "mqtt://10.0.0.9:1999")
     assert node.prior == str(tmp_path / "p.json") and node.beta == 0.2  # the pair's
     assert node.model_id and node.remote_shape == [30]

@@ -25,7 +25,7 @@ def test_a_node_without_a_broker_decides_locally():
     """Nobody listens, or somebody who never answers: every sample is decided, and it is said once why."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (broker.free_port(), silent.getsockname()[1]):
-            run = h2t2("node", "--samples", 40, "--beta", 0.1, "--deadline-ms", 300, "--broker", f"mqtt://127.0.0.1:{port}")
+            run = h2t2("node", "--samples", 40, "--beta", 0.1, "--deadline", "300ms", "--broker", f"mqtt://127.0.0.1:{port}")
             decisions = [json.loads(line) for line in run.stdout.splitlines() if '"n"' in line]
             assert run.returncode == 0 and run.stderr.count("deciding locally until it answers") == 1
             assert len(decisions) == 40 and {line["source"] for line in decisions} <= {"local", "fallback"}

@@ -18,7 +18,7 @@ SAMPLES, RATE, DEADLINE = 1200, 100, 1000
 
 
 def node(url, *options, **named):
-    command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", url, "--deadline-ms", str(DEADLINE), *options]
+    command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", url, "--deadline", f"{DEADLINE}ms", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **named)
 
 

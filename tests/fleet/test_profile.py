@@ -1,7 +1,9 @@
 """The profile: what ~/.config/h2t2.toml and the environment say of the broker, and what overrides them."""
 
 import pytest
+from interpreters import need
 
+from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
@@ -94,3 +96,17 @@ def test_a_wrong_variable_is_refused_by_its_name(home, monkeypatch):
     monkeypatch.setenv("H2T2_BROKER", "ftp://broker.lan")
     with pytest.raises(UserError, match=r"\$H2T2_BROKER: broker"):
         profile.read()
+
+
+@pytest.mark.slow
+def test_a_run_with_a_broker_of_its_own_takes_no_login_along(home, monkeypatch):
+    """Neither name nor password of the usual broker is on the emulated board."""
+    need(catalogue.UNIX)
+    monkeypatch.setenv("H2T2_PASSWORD", "hidden-word")
+    profile.path().write_text('broker = "mqtt://broker.lan"\nuser = "ann"\n')
+    assert main(["new", str(home / "shed")]) == 0
+    lines = (home / "shed/samples.csv").read_text().splitlines(True)[:5]
+    (home / "shed/samples.csv").write_text("".join(lines))
+    assert main(["run", str(home / "shed")]) == 0
+    written = (home / "shed/run-unix/config.json").read_text()
+    assert "hidden-word" not in written and "ann" not in written and "broker.lan" not in written

@@ -311,8 +311,8 @@ def test_h2t2_node_starts_again_with_it(tmp_path, key):
             broker.url,
             "--device",
             "d",
-            "--deadline-ms",
-            "20000",
+            "--deadline",
+            "20000ms",
         ]
         command += ["--snapshot", str(tmp_path / "st"), "--update-key", str(tmp_path / "fleet.pub"), "--samples", "1000000"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:

@@ -45,8 +45,8 @@ sys.exit(main(sys.argv[1:]))
         "20",
         "--beta",
         "0",
-        "--deadline-ms",
-        "200",
+        "--deadline",
+        "200ms",
     ]
     done = subprocess.run(
         [sys.executable, "-c", script, *words, *map(str, options(fleet, "dev-a"))], capture_output=True, text=True, timeout=280

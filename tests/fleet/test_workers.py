@@ -116,7 +116,7 @@ SLOW = "import time\ndef slow(x):\n    time.sleep(0.05 * len(x))\n    return [0.
 def test_a_batch_waits_for_others_as_long_as_it_is_told(url, tmp_path):
     """The score tells the size of the batch: 8 requests within the wait make one, a ninth alone waits no longer than that."""
     (tmp_path / "size.py").write_text("def size(x): return [len(x) / 100] * len(x)\n")
-    options = ("--remote", f"{tmp_path}/size.py:size", "--batch", "8", "--wait-ms", "1000")
+    options = ("--remote", f"{tmp_path}/size.py:size", "--batch", "8", "--batch-wait", "1s")
     with worker(url, "digits", *options):
         link = opened(url)
         for n in range(8):
@@ -301,8 +301,8 @@ def test_a_device_is_not_stuck_by_a_worker_that_is_gone(url):
         url,
         "--samples",
         "60",
-        "--deadline-ms",
-        "100",
+        "--deadline",
+        "100ms",
         "--beta",
         "0",
     ]

@@ -290,7 +290,7 @@ def update(data):
 class Running:
     """As much of a service as an update looks at."""
 
-    samples = errors = every_us = 0
+    samples = errors = period_s = 0
 
     def __init__(self):
         self.node = self.sensing = self

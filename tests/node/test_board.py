@@ -116,7 +116,7 @@ def test_a_board_tells_its_cause_feeds_its_watchdog_and_keeps_its_log(tmp_path):
     model.write_bytes(bundle.from_tflite(ROOT / "models/breast_cancer/ldl.tflite"))
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):
         (tmp_path / "h2t2.toml").write_text(
-            f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog_ms = 8000\n'
+            f'port = {one.port}\nremote_shape = [30]\nmodel_id = 1\ndevice = "b"\nwatchdog = "8s"\n'
         )
         config = board_config.load(tmp_path / "h2t2.toml")
         records = tmp_path / "records"

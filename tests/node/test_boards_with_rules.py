@@ -56,7 +56,7 @@ def play(tmp_path, broker, chip, count, options, **config):
     (folder / "app.py").write_text(APP.format(count=count))
     contents = project.load(folder).contents
     usual = {"broker": broker.host, "port": broker.port, "wifi_name": "home", "wifi_password": "secret", "ntp": ""}
-    usual.update(policy="h2t2", exploration="epsilon", epsilon=1.0, deadline_ms=8000, telemetry_s=1, prior=None)
+    usual.update(policy="h2t2", exploration="epsilon", epsilon=1.0, deadline=8, telemetry=1, prior=None)
     own = kinds.Contents(contents.model, contents.config.model_copy(update={**usual, **config}), own=contents.own)
     for path, content in kinds.payload(kinds.KINDS[CONFIGURATION[chip]], own).items():
         (device / path).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_come
     """The access point comes after a minute, and is away for half a minute later; the watchdog never ends the program."""
     options = {"up": ((60_000, 110_000), (140_000, LONG))}
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
-        lines, starts, summary, world = play(tmp_path, broker, chip, 100, options, every="2s", watchdog_ms=8000)
+        lines, starts, summary, world = play(tmp_path, broker, chip, 100, options, every=2, watchdog=8)
     assert len(lines) == 100 and starts == 1 and not world["resets"] and not any(line["late"] for line in lines)
     assert lines[0]["at"] < 3500 and {line["source"] for line in lines[:25]} == {"fallback"}
     remote = [line["at"] for line in lines if line["source"] == "remote"]
@@ -92,7 +92,7 @@ def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_come
 @pytest.mark.parametrize("chip", [RP2040, ESP32])
 def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
     """Two offloads an hour, a sample every ten minutes, a watchdog of eight seconds: five hours. It used to be one in all."""
-    config = {"every": "10min", "sleep": "deep", "budget": "2/hour", "watchdog_ms": 8000}
+    config = {"every": 600, "sleep": "deep", "budget": "2/hour", "watchdog": 8}
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         lines, starts, summary, world = play(tmp_path, broker, chip, 30, {"is_set": chip == ESP32}, **config)
     assert len(lines) == 30 and starts == 31 and summary["wakes"] == 30 and summary["start"] == "deepsleep"
@@ -105,7 +105,7 @@ def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
 @pytest.mark.parametrize("chip", [RP2040, ESP32])
 def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
     """A sample every minute: longer than half the keep-alive, and an ESP32's radio is off. It wakes in time to connect."""
-    config = {"every": "1min", "sleep": "light", "watchdog_ms": 8000}
+    config = {"every": 60, "sleep": "light", "watchdog": 8}
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         lines, starts, summary, world = play(tmp_path, broker, chip, 12, {}, **config)
     assert starts == 1 and not world["resets"] and len(lines) == 12
@@ -117,7 +117,7 @@ def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
 def test_a_board_that_wakes_alone_tries_ever_more_rarely(tmp_path):
     """Its network is away for six hours: 36 wakings, of which some ten try for it; then it is found within the next 32."""
     up = ((0, 3_600_000), (7 * 3_600_000, LONG))
-    config = {"every": "10min", "sleep": "deep", "watchdog_ms": 8000}
+    config = {"every": 600, "sleep": "deep", "watchdog": 8}
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         lines, starts, summary, world = play(tmp_path, broker, ESP32, 80, {"up": up, "is_set": True}, **config)
     attempts = [at for at, call in world["asked"] if call == "connect"]

@@ -92,7 +92,7 @@ def decided(outcome, samples):
 
 def test_a_stalled_network_delays_no_decision(board, make_material, broker):
     """Nothing comes and nothing is refused: each sample is decided within its deadline, and the link is there afterwards."""
-    material = make_material(300, every="20ms", deadline_ms=400, snapshot="")
+    material = make_material(300, every="20ms", deadline="400ms", snapshot="")
     with worker(broker.url, "breast_cancer"), running(board, material) as process:
         output = board.wait_for(process, '"remote"')
         network = Network(process)
@@ -115,7 +115,7 @@ def test_a_missing_broker_delays_no_decision(board, make_material, broker):
 def test_a_silent_name_server_delays_no_decision(board, make_material, broker):
     """It falls silent before the first sample, for as long as a Pico W's own look-up takes to give up on a server; then it
     answers, and the node is there. Each sample is decided when it is due."""
-    material = make_material(160, broker="broker.test", every="50ms", deadline_ms=400, snapshot="")
+    material = make_material(160, broker="broker.test", every="50ms", deadline="400ms", snapshot="")
     with worker(broker.url, "breast_cancer"), NameServer(lwip.HOST) as names:
         names.silent = True
         with running(board, material, names) as process:

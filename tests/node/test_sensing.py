@@ -175,3 +175,23 @@ def test_a_clock_that_jumps_makes_no_burst_of_samples(now):
             now[0] += 10
             taken += sensing.take() is not None
         assert 98 <= taken <= 102
+
+
+def test_a_schedule_of_hours_is_kept_without_drift(now):
+    """The clock wraps meanwhile. Nothing is due before its time, and a sample that comes late shifts no later one."""
+    hours = 2 * 3600 * 1000
+    sensing = Sensing(lambda: (5, b"x", 0), every_ms=hours)
+    assert sensing.take() and (sensing.period_s, sensing.patient) == (7200, False)
+    for late in (0, 7, 30000, 0):
+        at = sensing.due
+        wait = ticks_diff(at, now[0] % 2**30)
+        assert 0 < wait <= hours and sensing.wait_ms() == wait and sensing.take() is None
+        now[0] += wait + late
+        assert sensing.take() and sensing.since == at and sensing.skipped == 0
+        assert ticks_diff(sensing.due, at) == hours
+
+
+@pytest.mark.parametrize("every_ms", [-1, 86400001])
+def test_a_schedule_beyond_a_day_is_refused(every_ms):
+    with pytest.raises(ValueError, match="every_ms"):
+        Sensing(None, every_ms=every_ms)

@@ -269,8 +269,8 @@ def test_a_board_that_starts_anew_at_every_waking_decides_as_one_that_never_slep
         pytest.skip(catalogue.UNIX.missing())
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         awake, once, _, kept = play(tmp_path, "awake", broker)
-        deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every="2100ms")
-        light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every="1s")
+        deep, starts, summary, slept = play(tmp_path, "deep", broker, sleep="deep", every=2.1)
+        light, no_other, told, dozed = play(tmp_path, "light", broker, sleep="light", every=1)
     assert awake == deep == light and len(deep) == COUNT and {"local", "remote"} == {source for *_, source in deep}
     assert (once, no_other) == (1, 1) and starts == summary["wakes"] + 1 == COUNT + 1 and summary["start"] == "deepsleep"
     assert told["wakes"] >= COUNT - 1 and told["duty"] < 1000

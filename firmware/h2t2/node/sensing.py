@@ -7,6 +7,7 @@ if 0:  # for type checkers
 
 FIRST_MS, LONGEST_MS = 100, 30000  # between two tries of a sensor that fails
 PARTIAL = "partial"  # what a sensor returns that has measured, and needs more measurements for a sample
+DAY_MS = 86400000
 TURN_MS = 5  # longest time that measurements without a schedule keep the loop from everything else
 
 
@@ -16,8 +17,9 @@ class Sensing:
     Args:
         sensor: Called without arguments; it returns (LDL input, remote tensor, tag), PARTIAL, or None for nothing now, and
             raises StopIteration at its end. After another exception it is called ever more rarely until it returns something.
-        every_us: Microseconds between two samples; 0: as often as the sensor returns one. A slot that nobody had time for is
-            skipped, as a sample belongs to the moment of its reading.
+        every_us: Microseconds between two samples, up to 10^9. A slot that nobody had time for is skipped, as a sample belongs
+            to the moment of its reading.
+        every_ms: The same of longer schedules, milliseconds up to a day. Both 0: as often as the sensor returns a sample.
         patient: Whether a full window stops the sensor (recorded streams without a schedule).
         complain: Called with a kind of trouble and its reason.
         missed: Called when slots were skipped.
@@ -26,6 +28,7 @@ class Sensing:
         errors: Exceptions of the sensor.
         skipped: Slots.
         since, due: When the present sample was due, and when the next one is.
+        period_s: Whole seconds between two samples.
     """
 
     def __init__(
@@ -33,15 +36,21 @@ class Sensing:
         sensor: "Callable[[], Any]",
         *,
         every_us: int = 0,
+        every_ms: int = 0,
         patient: bool = False,
         complain: "Callable[[str, Exception], object]" = print,
         missed: "Callable[[], object]" = lambda: None,
     ):
         if every_us < 0 or every_us > 1000000000:
             raise ValueError("every_us %r is not in 0..10^9" % every_us)
+        if every_ms < 0 or every_ms > DAY_MS:
+            raise ValueError("every_ms %r is not in 0..%d" % (every_ms, DAY_MS))
         self.sensor = sensor
         self.every_us = every_us
-        self.patient = patient and not every_us
+        self.every_ms = every_ms
+        self.scheduled = every_us > 0 or every_ms > 0
+        self.period_s = (every_ms + every_us // 1000) // 1000
+        self.patient = patient and not self.scheduled
         self.complain = complain
         self.missed = missed
         self.errors = self.skipped = 0
@@ -59,7 +68,7 @@ class Sensing:
     def wait_ms(self) -> int:
         """Return the time until the sensor may be called; 0: now."""
         wait = remaining(self.retry_at, self.retry_ms)
-        return max(wait, remaining(self.due, self.every_us // 1000 + 1)) if self.every_us else wait
+        return max(wait, remaining(self.due, self.every_ms + self.every_us // 1000 + 1)) if self.scheduled else wait
 
     def take(self, slack_ms: int = FAR_MS) -> "Any":
         """Return (LDL input, remote tensor, tag) of the next sample, PARTIAL, or None. Its slot ends in any case.
@@ -71,11 +80,11 @@ class Sensing:
         if self.ended or self.wait_ms() or slack_ms <= self.call_ms:
             return None
         began = self.since = ticks_ms()
-        if self.every_us:
+        if self.scheduled:
             self._slot(began)
         try:
             sample = self.sensor()
-            while sample is PARTIAL and not self.every_us and 0 <= ticks_diff(ticks_ms(), began) < TURN_MS:
+            while sample is PARTIAL and not self.scheduled and 0 <= ticks_diff(ticks_ms(), began) < TURN_MS:
                 sample = self.sensor()
             if sample is not None:
                 self.retry_ms = 0
@@ -89,7 +98,7 @@ class Sensing:
             self.complain("sensor", error)
             return None
         self.call_ms = longest(self.call_ms, began)
-        if not self.every_us:
+        if not self.scheduled:
             self.since = ticks_ms()
         return sample
 
@@ -101,7 +110,7 @@ class Sensing:
             self.due = ticks
             self.fraction_us = 0
             late = 0
-        skipped = max(0, late * 1000 - self.fraction_us) // self.every_us
+        skipped = 0 if self.every_ms else max(0, late * 1000 - self.fraction_us) // self.every_us
         if jumped or skipped:
             self.missed()
         self.skipped += skipped
@@ -112,5 +121,5 @@ class Sensing:
     def _advance(self, slots: int) -> None:
         """Move `due` by so many slots."""
         self.fraction_us += slots * self.every_us
-        self.due = ticks_add(self.due, self.fraction_us // 1000)
+        self.due = ticks_add(self.due, self.fraction_us // 1000 + slots * self.every_ms)
         self.fraction_us %= 1000

@@ -14,6 +14,7 @@ if 0:  # for type checkers
     from .node import Node
 
 MIN_MS = {"light": 50, "deep": 1000}  # a shorter sleep is not worth it
+LONGEST_STRETCH_MS = 3600000  # an RP2 refuses a light sleep of more than 2^32 us
 CREDIBLE_MS = 1 << 31  # a longer sleep shows that the clock was set meanwhile
 _RECORD = "<4sQQQQQIII"  # magic, wakes, ms awake and asleep, offloads, wall clock; level and debt of the budget, alone
 _MAGIC = b"H2Z2"
@@ -82,7 +83,7 @@ class Sleep:
         self.port = ports.this_port()
         self.path = path
         self.power = power
-        self.stretch_ms = watchdog_ms >> 1
+        self.stretch_ms = watchdog_ms >> 1 or LONGEST_STRETCH_MS
         self.budget = budget
         self.wakes = self.awake_ms = self.asleep_ms = self.offloads = 0
         self.counted = 0  # offloads of this start that `offloads` contains
@@ -158,7 +159,7 @@ class Sleep:
         slept = 0
         wait = ms
         while wait:
-            stretch = min(wait, self.stretch_ms or wait)
+            stretch = min(wait, self.stretch_ms)
             began = ticks_ms()
             self.machine.lightsleep(stretch)
             passed = max(0, ticks_diff(ticks_ms(), began))

@@ -181,6 +181,7 @@ def _sensing(config: "Config", sensor: "Callable[[], Any]", node: Node, *, app: 
     return Sensing(
         sensor,
         every_us=config.get("every_us", 0),
+        every_ms=config.get("every_ms", 0),
         patient=config.get("patient", recorded or (app is not None and app.patient)),  # whether samples can wait
         complain=node.complain,
         missed=app.missed if app else lambda: None,

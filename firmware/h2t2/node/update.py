@@ -314,7 +314,7 @@ class TrialStats:
             answers=sum(node.account.answered),
             asked=self.offloads,
             missed=self.missed,
-            gap=max(self.gap, running.sensing.every_us // 1000000 + 1),
+            gap=max(self.gap, running.sensing.period_s + 1),
             opening=self.opening,
             sense=errors * 1000 // max(1, node.samples + errors),
             act=_act_errors(node) * 1000 // max(1, node.samples),
@@ -336,7 +336,7 @@ class TrialStats:
         if errors > _allowed(node.samples, old.get("act", 0)):
             return "act() failed %d times in %d, %d of 1000 before" % (errors, node.samples, old.get("act", 0))
         seconds = self.watch.seconds()
-        if seconds - self.sample_at > patience(record, running.sensing.every_us):
+        if seconds - self.sample_at > patience(record, running.sensing.period_s):
             return "no sample for %d s, after %d" % (seconds - self.sample_at, node.samples)
         longest = record["seconds"]
         for name, count in (("samples", record["trial"]), ("answers", MIN_ANSWERS)):
@@ -361,11 +361,11 @@ class TrialStats:
         return not record["old"] or record["old"]["cost"] < 0 or sum(node.account.answered) >= MIN_ANSWERS
 
 
-def patience(record: "dict[str, Any]", every_us: int) -> int:
-    """Return the seconds without a sample that a trial bears. every_us: between two samples; 0: no schedule."""
+def patience(record: "dict[str, Any]", period_s: int) -> int:
+    """Return the seconds without a sample that a trial bears. period_s: between two samples; 0: no schedule, or a short one."""
     old = record["old"] or {}
     usual = PATIENCE * old["gap"] if old.get("seconds", 0) >= QUIET_S else UNKNOWN_S
-    return max(QUIET_S, usual, PATIENCE * every_us // 1000000)
+    return max(QUIET_S, usual, PATIENCE * period_s)
 
 
 def _act_errors(node: "Node") -> int:

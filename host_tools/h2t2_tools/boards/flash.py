@@ -208,7 +208,7 @@ def refuse(kind: Kind, contents: Contents) -> None:
     port = PORTS.get(kind.chip)
     if port and config.watchdog_ms > port.watchdog_ms:
         raise UserError(
-            f"watchdog_ms = {config.watchdog_ms}: the watchdog of a {kind.name} takes at most {port.watchdog_ms:,} ms; "
+            f'watchdog = "{config.watchdog_ms}ms": the watchdog of a {kind.name} takes at most {port.watchdog_ms} ms; '
             "the board would not start"
         )
     if config.sleep == "deep" and not config.app:

@@ -11,7 +11,7 @@ from .kinds import KINDS, Kind
 
 BEGIN, END = "<!-- kinds: make pages -->", "<!-- end -->"
 LINKS = {"mqtt": "MQTT", "serial": "a line to `h2t2 gateway`", "wifi": "Wi-Fi"}
-COLUMNS = ("`--board`", "link", "heap it usually has free", "longest `watchdog_ms`", "machine code", "oldest MicroPython")
+COLUMNS = ("`--board`", "link", "heap it usually has free", "longest `watchdog`", "machine code", "oldest MicroPython")
 
 
 def table() -> str:
@@ -23,7 +23,7 @@ def table() -> str:
 def _row(kind: Kind) -> tuple[str, ...]:
     port = PORTS.get(kind.chip)
     links = " and ".join(LINKS[link] for link in reversed(kind.links)) or LINKS["serial"]
-    watchdog = f"{port.watchdog_ms:,}" if port else "-"
+    watchdog = f"{port.watchdog_ms}ms" if port else "-"
     oldest = ".".join(map(str, kind.oldest))
     return f"`{kind.name}`", links, f"{kind.heap >> 10:,} KB", watchdog, f"`{kind.arch}`" if kind.arch else "-", oldest
 

@@ -33,8 +33,8 @@ SPARE = 1024  # reserve, because fragments lie elsewhere in each run
 TLS = 32 << 10  # a handshake on an RP2040 at its peak, and what stays: `h2t2 bench tls`
 UPDATE = 9 << 10  # a package while it arrives in one piece and is verified: `h2t2 bench memory`
 LEFT_OUT = (  # entries that this emulation does not support, or that would only make it wait
-    "wifi_name", "wifi_password", "ntp", "ca", "cert", "key", "user", "password", "watchdog_ms", "every_us", "sleep",
-    "app", "measured",
+    "wifi_name", "wifi_password", "ntp", "ca", "cert", "key", "user", "password", "watchdog_ms", "every_us", "every_ms",
+    "sleep", "app", "measured",
 )  # fmt: skip
 APART = {  # entries whose modules the rehearsal imports without using them
     "sleep": ["node.sleep"], "app": ["node.app", "node.measured", "node.window", "node.windowed"],

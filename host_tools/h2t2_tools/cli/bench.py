@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from ..common.errors import Failure
-from ..common.fields import Count, file, option
+from ..common.fields import DAY_S, Count, Duration, file, option
 from .options import Reporting
 from .output import show, working
 
-Duration = Annotated[float, Field(gt=0, le=86400)]
+Time = Annotated[Duration, Field(gt=0, le=DAY_S)]
 
 
 class Benchmark(Reporting):
@@ -132,21 +132,21 @@ class Cuts(Benchmark):
 class Offload(Benchmark):
     module = "offload"
 
-    seconds: Duration = option(4.0, "seconds of each measurement")
+    seconds: Time = option(4.0, "time of each measurement")
     devices: Count = option(50, "simulated devices")
 
 
 class Overload(Benchmark):
     module = "overload"
 
-    seconds: Duration = option(8.0, "seconds of each measurement")
+    seconds: Time = option(8.0, "time of each measurement")
     devices: Count = option(50, "simulated devices")
 
 
 class Dashboard(Benchmark):
     module = "dashboard"
 
-    seconds: Duration = option(60.0, "seconds of each measurement")
+    seconds: Time = option(60.0, "time of each measurement")
     devices: Count = option(500, "simulated devices")
 
 
@@ -154,7 +154,7 @@ class Fleet(Benchmark):
     module = "fleet"
     examples = ("h2t2 bench fleet", "h2t2 bench fleet --nodes 10 2000 --workers 1 8 --seconds 10 --json fleet.json")
 
-    seconds: Duration = option(6.0, "seconds of each measurement")
+    seconds: Time = option(6.0, "time of each measurement")
     nodes: list[Count] = option([10, 100, 1000], "simulated nodes", metavar="N")
     workers: list[Count] = option([1, 2, 4], "worker processes", metavar="N")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -15,9 +16,9 @@ from pydantic import AfterValidator, Field
 
 from h2t2.units import q15
 
-from ..common import prior_file
+from ..common import durations, prior_file
 from ..common.errors import UserError
-from ..common.fields import Count, Device, ModelNumber, Share, file, option
+from ..common.fields import DAY_S, Count, Device, Duration, ModelNumber, Share, file, option
 from ..common.places import working_in
 from ..common.untrusted import parse_integer
 from ..fleet import profile
@@ -37,11 +38,12 @@ TfliteKernels = Literal["reference", "optimised"]
 class Node(PolicyChoice, NodeConfig, Connected, Daemon):
     examples = (
         "h2t2 node --pair breast_cancer --broker mqtt://localhost --device kitchen",
-        "h2t2 node porch --deadline-ms 300   # a project of h2t2 new: its entries are the defaults of these options",
+        "h2t2 node porch --deadline 300ms   # a project of h2t2 new: its entries are the defaults of these options",
         "h2t2 node --pair digits --ldl digits.h2m   # the bundle, by the integer interpreter",
         "h2t2 node --broker mqtts://broker.lan --ca ca.crt --user kitchen --password-file kitchen.secret --device kitchen",
     )
     renamed = {"--window": "--in-flight", "--cost": "--offload-cost", "--costs": "--class-costs", "--config": "PROJECT"}
+    renamed |= {"--deadline-ms": "--deadline", "--telemetry-s": "--telemetry"}
 
     project: str | None = option(
         None, "folder of a project; options override its h2t2.toml", unset="none", positional=True, metavar="PROJECT"
@@ -134,7 +136,7 @@ class Rdl(Connected, Reporting, Daemon):
         "h2t2 rdl --pair doorbell --remote human --classes nobody person --keep kept   # you answer by key",
         "h2t2 rdl --pair doorbell --remote small.onnx --then vision.toml --then-beta 0.3   # asked where the first is unsure",
     )
-    renamed = {"--model": "--remote", "--model-secret": "--remote-secret"}
+    renamed = {"--model": "--remote", "--model-secret": "--remote-secret", "--wait-ms": "--batch-wait"}
 
     pair: str = option("breast_cancer", "shipped pair or folder of one", metavar="PAIR")
     resolver: TfliteKernels = option("reference", "TFLite's kernels")
@@ -156,10 +158,10 @@ class Rdl(Connected, Reporting, Daemon):
     model_id: ModelNumber | None = option(None, "number of the requests that it answers", unset="the pair's", metavar="N")
     workers: Annotated[int, Field(ge=1, le=1024)] = option(1, "processes on this machine", metavar="N")
     batch: Annotated[int, Field(ge=1, le=65536)] = option(16, "largest number of requests in a micro-batch", metavar="N")
-    wait_ms: Annotated[float, Field(ge=0, le=60000)] = option(0.0, "how long a batch waits for more requests", metavar="MS")
+    batch_wait: Annotated[Duration, Field(ge=0, le=60)] = option(0.0, "how long a batch waits for more requests")
     queue: Count = option(256, "largest number of waiting requests; more get status busy", metavar="N")
-    hang_after: Annotated[float, Field(gt=0, le=86400)] = option(
-        10.0, "a worker is replaced when its model takes so many seconds longer than expected", metavar="S"
+    hang_after: Annotated[Duration, Field(gt=0, le=DAY_S)] = option(
+        10.0, "a worker is replaced when its model takes so much longer than expected"
     )
     keep_refused: str = option(
         "h2t2-refused", "where the data of a request go that hung the model twice and is then refused", metavar="DIR"
@@ -226,7 +228,7 @@ class Rdl(Connected, Reporting, Daemon):
         keep = Path(self.keep) if self.keep else None
         options = server.Options(
             self.batch,
-            self.wait_ms,
+            self.batch_wait * 1000,
             self.queue,
             metrics=metrics,
             watch=not self.no_watch,
@@ -249,7 +251,7 @@ class Tell(Connected, Reporting):
     examples = (
         "h2t2 command kitchen --beta 0.25",
         "h2t2 command sorter --class-cost 8 any 1 --class-cost 8 3 0.5   # many classes: a missed 8, and one taken for a 3",
-        "h2t2 command kitchen --pause 600 --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
+        "h2t2 command kitchen --pause 10min --broker mqtts://broker.lan:8884 --ca ca.crt --user operator --password-file pw",
     )
     renamed = {"--cost": "--class-cost"}
 
@@ -265,12 +267,10 @@ class Tell(Connected, Reporting):
         metavar="TRUE SAID C",
     )
     prior: str | None = file(None, "a table of `h2t2 prior --bits 4`, until the device starts again")
-    pause: Annotated[int, Field(ge=0, le=86400)] | None = option(None, "seconds without offloads; 0 ends it", metavar="S")
+    pause: Annotated[Duration, Field(ge=0, le=DAY_S)] | None = option(None, "time without offloads; 0 ends it")
     snapshot: bool = option(False, "save now what the policy has learned")
     reset: bool = option(False, "reset what the policy has learned")
-    wait: Annotated[float, Field(gt=0, le=86400)] = option(
-        10.0, "seconds to wait for the answer; then the command expires", metavar="S"
-    )
+    wait: Annotated[Duration, Field(gt=0, le=DAY_S)] = option(10.0, "time to wait for the answer; then the command expires")
 
     def run(self) -> None:
         from ..fleet import command as remote_command
@@ -279,7 +279,16 @@ class Tell(Connected, Reporting):
         note = remote_command.send(self.connection(), self.device, content, self.wait)
         self.report({"device": self.device, "command": content, "note": note})
         if not self.quiet:
-            print(f"done by {self.device}: {json.dumps(content)}{note and f'; it says: {note}'}")
+            print(f"done by {self.device}: {self._in_words()}{note and f'; it says: {note}'}")
+
+    def _in_words(self) -> str:
+        """The command as people write it."""
+        values = {name: getattr(self, name) for name in ("beta", "delta_fp", "delta_fn")}
+        parts = [f"{name} {value:g}" for name, value in values.items() if value is not None]
+        parts += [f"class cost {' '.join(cell)}" for cell in self.class_cost]
+        parts += [f"prior {self.prior}"] if self.prior else []
+        parts += [f"pause {durations.text(self.pause)}"] if self.pause is not None else []
+        return ", ".join([*parts, *(name for name in ("snapshot", "reset") if getattr(self, name))])
 
     def _content(self) -> dict[str, Any]:
         """The command as a device reads it. UserError unless it is exactly one."""
@@ -291,7 +300,7 @@ class Tell(Connected, Reporting):
         if costs:
             content["set"] = costs
         if self.pause is not None:
-            content["pause"] = self.pause
+            content["pause"] = math.ceil(self.pause)
         content.update({name: True for name in ("snapshot", "reset") if getattr(self, name)})
         if self.prior:
             content["prior"] = [q15(p, "prior") for p in prior_file.read(Path(self.prior))]

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from ..common import log
 from ..common.errors import UserError
-from ..common.fields import Options, about, domain, file, help_text, option, reason
+from ..common.fields import Options, about, domain, file, help_text, option, reason, stated
 from ..common.untrusted import parse_integer
 from ..fleet import endpoint, profile
 from .command_line import Argument, Declaration
@@ -53,7 +53,7 @@ def checked(model: type[Chosen], values: dict[str, Any]) -> Chosen:
         if not wrong["loc"]:
             raise UserError(reason(wrong, model)) from None
         name = str(wrong["loc"][0])
-        value = "" if name not in values or wrong["type"] == "missing" else f" {wrong['input']}"
+        value = "" if name not in values or wrong["type"] == "missing" else f" {stated(values[name], wrong)}"
         raise UserError(f"{flag(name, model.model_fields[name])}{value}: {reason(wrong, model)}") from None
 
 
@@ -114,7 +114,9 @@ def _value_count(field: FieldInfo) -> dict[str, Any]:
 def metavar(name: str, field: FieldInfo) -> Any:
     """The name of an option's value in help; for several values, a tuple of names."""
     accepted = domain(field)
-    text = about(field, "metavar") or ("{" + ",".join(map(str, accepted.choices)) + "}" if accepted.choices else name.upper())
+    text = about(field, "metavar") or (
+        "{" + ",".join(map(str, accepted.choices)) + "}" if accepted.choices else "TIME" if accepted.duration else name.upper()
+    )
     words = text.split()
     return tuple(words) if len(words) > 1 else text
 

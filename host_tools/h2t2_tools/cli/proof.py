@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from ..boards.kinds import KINDS
 from ..common.errors import Failure, UserError
-from ..common.fields import Count, NotNegative, OneOf, Seconds, Share, file, option
+from ..common.fields import Count, Duration, NotNegative, OneOf, Seconds, Share, file, option
 from ..common.report import Table
 from .options import Reporting
 from .output import progress, show, working
@@ -111,7 +111,8 @@ class Run(Reporting):
                 print(json.dumps(line), flush=True)
 
         heap = 0 if self.heap == UNLIMITED else KINDS[self.heap].heap
-        report = run.run(project.load(Path(self.project), self.board, stands_in=True), self.broker, self.fresh, show_line, heap)
+        loaded = project.load(Path(self.project), self.board, stands_in=True)
+        report = run.run(loaded, self.broker, self.fresh, show_line, heap)
         self.report(report)
         if not self.quiet:
             decisions = ", ".join(f"{n} {source}" for source, n in report["decisions"].items())
@@ -245,9 +246,11 @@ class Chaos(Reporting):
         "h2t2 chaos --hours 1 --figure soak.png --json soak.json   # a soak: memory, descriptors, threads, latency",
     )
 
+    renamed = {"--deadline-ms": "--deadline"}
+
     node: list[Literal["pi", "unix"]] = option(["pi", "unix"], "which nodes")
     samples: Count = option(10000, "samples through each node")
-    deadline_ms: Annotated[int, Field(ge=10, le=3600000)] = option(2000, "reply deadline of the nodes", metavar="MS")
+    deadline: Annotated[Duration, Field(ge=0.01, le=3600)] = option(2.0, "reply deadline of the nodes")
     seed: NotNegative = option(1, "seed of the faults")
     hours: Annotated[float, Field(ge=0, le=8760)] = option(
         0.0, "a soak: so long, instead of so many samples", unset="no soak", metavar="H"
@@ -265,7 +268,7 @@ class Chaos(Reporting):
                     tasks[name] = bar.add_task(name, total=total)
                 bar.update(tasks[name], completed=completed, description=f"{name}: {doing}")
 
-            report = chaos.unleash([*self.node], self.samples, self.deadline_ms, self.seed, advance, self.hours)
+            report = chaos.unleash([*self.node], self.samples, round(self.deadline * 1000), self.seed, advance, self.hours)
             report["field"] = [] if self.hours else chaos.field.go_through(lambda text: advance("field", 0, 1, text))
         self.report(report)
         if self.figure:

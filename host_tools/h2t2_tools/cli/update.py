@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import Field
 from h2t2.units import q15
 
 from ..common.errors import Failure, UserError
-from ..common.fields import Count, Seconds, Share, file, option
+from ..common.fields import DAY_S, Count, Duration, Seconds, Share, file, option
 from ..common.report import Table
 from ..common.untrusted import printable
 from .options import Connected, Reporting
@@ -50,7 +51,7 @@ class Sign(Reporting):
     trial: Annotated[int, Field(ge=1, lt=2**20)] = option(
         500, "samples after which a device keeps the update, or not", metavar="N"
     )
-    trial_time: Annotated[int, Field(ge=0, le=86400 * 7)] = option(600, "seconds that the trial lasts at least", metavar="S")
+    trial_time: Annotated[Duration, Field(ge=0, le=7 * DAY_S)] = option(600.0, "time that the trial lasts at least")
     tests: Count = option(4, "inputs of the self-test", metavar="N")
     samples: str | None = option(None, "kept samples: they show how scores are spread in the field", metavar="DIR")
     app: str | None = file(None, "a new app.py, for devices that allow it")
@@ -73,7 +74,7 @@ class Sign(Reporting):
         options = package.Options(
             self.counter or int(time.time()),
             self.trial,
-            self.trial_time,
+            math.ceil(self.trial_time),
             self.tests,
             costs,
             Path(self.app) if self.app else None,
@@ -107,9 +108,9 @@ class Update(Connected, Reporting):
     devices: list[str] = option(..., "names, or patterns such as 'sensor-*'", positional=True, metavar="DEVICE")
     package: str = option(..., "a package of `h2t2 sign`", positional=True, metavar="PACKAGE")
     at_once: bool = option(False, "to all of them, without the steps before")
-    patience: Seconds = option(60.0, "seconds to wait for a device that is away or silent", metavar="S")
-    wait: Seconds = option(86400.0, "seconds to wait for a device's trial", metavar="S")
-    soak: Seconds = option(300.0, "seconds that updated devices are watched after each step", metavar="S")
+    patience: Seconds = option(60.0, "time to wait for a device that is away or silent")
+    wait: Seconds = option(86400.0, "time to wait for a device's trial")
+    soak: Seconds = option(300.0, "time that updated devices are watched after each step")
 
     def run(self) -> None:
         from ..fleet.update import package, rollout

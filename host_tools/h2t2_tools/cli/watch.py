@@ -35,7 +35,7 @@ class Fleet(Connected, Reporting):
     device: Device | None = option(None, "one device, in full", unset="all", positional=True)
     remove: bool = option(False, "remove a device that is gone for good from the broker")
     once: bool = option(False, "print the table once, as without a terminal")
-    listen: Seconds = option(2.0, "seconds to listen before that", metavar="S")
+    listen: Seconds = option(2.0, "time to listen before that")
 
     def run(self) -> None:
         from ..fleet.monitoring import report

@@ -1,25 +1,36 @@
-"""Times as people write them: 2s, 500ms, 5min."""
+"""Durations as people write them: 2h, 5 min, 500ms. Inside they are seconds."""
 
 from __future__ import annotations
 
 import re
 
-UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000}
-MAX_US = 1_000_000_000  # what the runtime's clocks can schedule
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+EXAMPLES = "want a time such as 500ms, 2s, 5 min or 2h"
 
 
-def parse_microseconds(text: str) -> int:
-    """Microseconds of a time, 0 for "". ValueError, with an example, for anything else, and for one beyond 16 minutes."""
-    if not text:
-        return 0
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min)", text.strip())
-    duration_us = round(float(match[1]) * UNITS[match[2]]) if match else 0
-    if not 0 < duration_us <= MAX_US:
-        raise ValueError(f"{text!r}: want a time such as 2s, 500ms or 5min, at most 16min")
-    return duration_us
+def parse(value: object) -> float:
+    """Seconds of a duration.
+
+    Args:
+        value: a text such as 2h or 5 min, or a number of seconds. An empty text is 0.
+
+    Raises:
+        ValueError: the text is no duration. The message has examples.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if value == "":
+        return 0.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *(us|ms|s|min|h|d)?", value.strip()) if isinstance(value, str) else None
+    if not match:
+        raise ValueError(EXAMPLES)
+    return float(match[1]) * SECONDS[match[2] or "s"]
 
 
-def check_duration(text: str) -> str:
-    """The time as it stands. ValueError as microseconds()."""
-    parse_microseconds(text)
-    return text
+def text(seconds: float) -> str:
+    """A duration in the largest unit that makes its number whole, such as 2h or 1500ms; 0 for none."""
+    microseconds = round(seconds * 1e6)
+    for unit, size in reversed(SECONDS.items()):
+        if microseconds and microseconds % round(size * 1e6) == 0:
+            return f"{microseconds // round(size * 1e6)}{unit}"
+    return "0"

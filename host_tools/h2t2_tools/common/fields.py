@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticUndefined
 
 from h2t2.link import wire
+
+from . import durations
 
 UNBOUNDED = 10**9  # an upper bound that only keeps a number representable: texts leave it out
 
@@ -72,7 +74,9 @@ Count = Annotated[int, Field(ge=1, le=UNBOUNDED)]
 NotNegative = Annotated[int, Field(ge=0, le=UNBOUNDED)]
 Bits = Annotated[int, Field(ge=1, le=8)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Seconds = Annotated[float, Field(ge=0, le=UNBOUNDED)]
+Duration = Annotated[float, BeforeValidator(durations.parse)]  # seconds; people write 2h, 5 min, 500ms
+Seconds = Annotated[Duration, Field(ge=0, le=UNBOUNDED)]
+DAY_S = 86400
 Seed = Annotated[int, Field(ge=0, lt=2**28)]
 ModelNumber = Annotated[int, Field(ge=0, le=65535)]
 Device = Annotated[str, AfterValidator(wire.checked_device)]
@@ -90,6 +94,7 @@ class Domain:
         open_low: the lower bound itself is refused.
         open_high: the upper bound itself is refused.
         count: number of values; "+" for one or more.
+        duration: it is a time, in seconds.
     """
 
     kind: type
@@ -99,6 +104,12 @@ class Domain:
     open_low: bool = False
     open_high: bool = False
     count: int | str = 1
+    _: KW_ONLY
+    duration: bool = False
+
+    def show(self, value: float) -> str:
+        """A value as people write it."""
+        return durations.text(value) if self.duration else f"{value:g}" if isinstance(value, float) else str(value)
 
     @property
     def text(self) -> str:
@@ -107,7 +118,8 @@ class Domain:
             return "one of " + ", ".join(map(str, self.choices))
         if self.kind not in (int, float) or self.low is None:
             return ""
-        low, high = _number(self.low), "" if self.high is None or self.high >= UNBOUNDED else _number(self.high)
+        number = durations.text if self.duration else _number
+        low, high = number(self.low), "" if self.high is None or self.high >= UNBOUNDED else number(self.high)
         if self.open_low:
             return f"above {low}, at most {high}" if high else f"above {low}"
         if not high:
@@ -143,9 +155,10 @@ def _domain(annotation: Any, metadata: list[Any]) -> Domain:
             if (bound := getattr(mark, name, None)) is not None:
                 side = "low" if name[0] == "g" else "high"
                 bounds |= {side: bound, f"open_{side}": name[1] == "t"}
-        names = getattr(mark, "func", None)
-        if isinstance(names, OneOf):
-            bounds["choices"] = names.names
+        function = getattr(mark, "func", None)
+        if isinstance(function, OneOf):
+            bounds["choices"] = function.names
+        bounds |= {"duration": True} if function is durations.parse else {}
     return Domain(annotation if isinstance(annotation, type) else str, **bounds)
 
 
@@ -165,7 +178,8 @@ def default_text(field: FieldInfo) -> str:
     if value in (None, "", [], ()) or isinstance(value, bool) or value is PydanticUndefined:
         return ""
     values = value if isinstance(value, (list, tuple)) else [value]
-    return "default " + " ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in values)
+    accepted = domain(field)
+    return "default " + " ".join(map(accepted.show, values))
 
 
 def help_text(field: FieldInfo, choices: bool = False) -> str:
@@ -180,12 +194,18 @@ def help_text(field: FieldInfo, choices: bool = False) -> str:
     return f"{field.description} ({notes})" if notes else str(field.description)
 
 
+def stated(value: object, error: ErrorDetails) -> object:
+    """What an error refuses, as it was stated: a single value before its conversion, of several values the wrong one."""
+    return error["input"] if isinstance(value, (list, tuple, dict)) else value
+
+
 def reason(error: ErrorDetails, model: type[BaseModel]) -> str:
     """Why pydantic refuses a value, in the words that `--help` uses for the range."""
     field = model.model_fields.get(str(error["loc"][0])) if error["loc"] else None
     if field is not None and error["type"].startswith(("greater", "less", "int_", "float_", "finite", "literal")):
         accepted = domain(field)
         kind = "a whole number, " if accepted.kind is int else "a number, " if accepted.kind is float else ""
+        kind = "a time, " if accepted.duration else kind
         if accepted.text:
             return f"want {kind}{accepted.text}"
         if kind:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from .errors import UserError
+from .fields import reason, stated
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,7 +59,7 @@ def validate(entries: dict[str, Any], path: Path, model: type[Checked], secrets:
         wrong = error.errors()[0]
         name = ".".join(map(str, wrong["loc"]))
         silent = not name or wrong["type"] in ("missing", "extra_forbidden") or name in secrets
-        value = "" if silent else f" {wrong['input']!r}"
+        value = "" if silent else f" {stated(entries.get(name, []), wrong)!r}"
         where = f"{name}{value}: " if name else ""
-        reason = wrong["msg"].removeprefix("Value error, ") if wrong["type"] == "value_error" else wrong["msg"].lower()
-        raise UserError(f"{path}: {where}{reason}") from None
+        text = reason(wrong, model)
+        raise UserError(f"{path}: {where}{text[:1].lower()}{text[1:]}") from None

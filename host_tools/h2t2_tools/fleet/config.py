@@ -6,6 +6,7 @@ makes the integers that the runtime starts from; on a board they are config.json
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +25,11 @@ from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
 from ..common.fields import (
+    DAY_S,
     Bits,
     Count,
     Device,
+    Duration,
     ModelNumber,
     NotNegative,
     OneOf,
@@ -52,7 +55,14 @@ SECRETS = ("password", "wifi_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
 FILES = ("ca", "cert", "key")
 PATHS = (*FILES, "prior", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
+TIMES = {
+    "deadline_ms": ("deadline", "ms"),
+    "telemetry_s": ("telemetry", "s"),
+    "watchdog_ms": ("watchdog", "ms"),
+}  # former units
 RENAMED = {"window": "in_flight", "cost": "offload_cost", "costs": "class_costs", "log": "log_file"}
+RENAMED |= {former: name for former, (name, _) in TIMES.items()}
+LONGEST_US = 10**9  # a longer schedule is counted in milliseconds
 DEFAULTS = policies.DEFAULTS
 
 Matrix = Annotated[list[list[Share]], Field(min_length=3, max_length=16)]
@@ -139,8 +149,8 @@ class NodeConfig(PolicyConfig):
         group=NETWORK,
         hidden=True,
     )
-    keep_alive: int = option(
-        RUNTIME_DEFAULTS["keep_alive"], "seconds of MQTT's keep-alive", group=NETWORK, hidden=True, ge=5, le=3600
+    keep_alive: Duration = option(
+        RUNTIME_DEFAULTS["keep_alive"], "MQTT's keep-alive", group=NETWORK, hidden=True, ge=5, le=3600
     )
     ca: str = file("", "certificate of the authority that signed the broker's (PEM or DER): TLS", group=NETWORK)
     cert: str = file("", "this device's certificate, where the broker wants one", group=NETWORK)
@@ -197,16 +207,17 @@ class NodeConfig(PolicyConfig):
         ge=1,
         le=4096,
     )
-    deadline_ms: int = option(
-        2000,
-        "reply deadline, from when a sample is due: the node decides by then",
-        group=OPERATION,
-        metavar="MS",
-        ge=10,
-        le=3600000,
+    deadline: Duration = option(
+        2.0, "reply deadline, from when a sample is due: the node decides by then", group=OPERATION, ge=0.01, le=3600
     )
-    every: Annotated[str, AfterValidator(durations.check_duration)] = option(
-        "", "a sample every 2s, 500ms, 5min", unset="as often as the sensor gives one", group=OPERATION, metavar="TIME"
+    every: Duration = option(
+        0.0,
+        "time between two samples",
+        unset="as often as the sensor gives one",
+        group=OPERATION,
+        example="10s",
+        ge=0,
+        le=DAY_S,
     )
     sleep: Literal["none", "light", "deep"] = option(
         "none", "between two samples: light keeps RAM, deep starts anew at each waking", group=OPERATION, hidden=True
@@ -238,13 +249,8 @@ class NodeConfig(PolicyConfig):
         "a snapshot of another policy or version: fresh keeps it under another name, stop does not start",
         group=OPERATION,
     )
-    telemetry_s: int = option(
-        RUNTIME_DEFAULTS["telemetry_s"],
-        "seconds between two reports of the state",
-        group=OPERATION,
-        metavar="S",
-        ge=0,
-        le=86400,
+    telemetry: Duration = option(
+        RUNTIME_DEFAULTS["telemetry_s"], "time between two reports of the state; 0: none", group=OPERATION, ge=0, le=DAY_S
     )
     report_decisions: bool = option(
         False, "publish the state within a second after a changed decision, for `h2t2 home-assistant`", group=OPERATION
@@ -257,9 +263,9 @@ class NodeConfig(PolicyConfig):
     )
     update_most: int = option(262144, "bytes a package may have", group=OPERATION, metavar="BYTES", ge=1, le=1 << 24)
     update_app: bool = option(False, "a package may bring a new app.py", group=OPERATION)
-    watchdog_ms: int = option(
-        0, "hardware watchdog: restarts the board when its program hangs for so long; 0: none", group=OPERATION, hidden=True,
-        ge=0, le=60000,
+    watchdog: Duration = option(
+        0.0, "hardware watchdog: restarts the board when its program hangs for so long; 0: none", group=OPERATION, hidden=True,
+        ge=0, le=60,
     )  # fmt: skip
     log_file: str = option(
         "h2t2.log", "errors, over resets: 8 KB here and 8 KB in FILE.old; empty: only printed", group=OPERATION, hidden=True
@@ -318,19 +324,37 @@ class NodeConfig(PolicyConfig):
         entries = {name: value for name, value in self if name in RUNTIME and value is not False and value not in ("", "none")}
         entries = {name: value for name, value in entries.items() if value != RUNTIME_DEFAULTS.get(name)}
         host, port = self.address
-        entries |= {"arguments": self.arguments(), "broker": host, "port": port}
+        entries |= {"arguments": self.arguments(), "broker": host, "port": port} | self._times()
         entries |= {name: f"{name}.der" for name in FILES if getattr(self, name)}
         if self.remote_dtype != wire.DTYPES[0]:
             entries["remote_dtype"] = wire.DTYPES.index(self.remote_dtype)
         if self.remote_limit < wire.MAX_DATA:
             entries["remote_limit"] = self.remote_limit
-        if self.every:
-            entries["every_us"] = durations.parse_microseconds(self.every)
         if self.offload_cost:
             entries["offload_cost"] = self.offload_cost.arguments()
         if self.budget:
             entries["budget"] = budget.budget_arguments(self.budget, self.request_size, self.deadline_ms, self.offload_cost)
         return entries | self._update() | self._sleep() | self._app()
+
+    def _times(self) -> dict[str, int]:
+        """The durations, in the runtime's units."""
+        times = {"keep_alive": math.ceil(self.keep_alive), "telemetry_s": math.ceil(self.telemetry)}
+        times = {name: value for name, value in times.items() if value != RUNTIME_DEFAULTS[name]}
+        times |= {"deadline_ms": self.deadline_ms, "watchdog_ms": self.watchdog_ms}
+        every_us = round(self.every * 1e6)
+        if every_us > LONGEST_US:
+            return {**times, "every_ms": every_us // 1000}
+        return {**times, "every_us": every_us} if every_us else times
+
+    @property
+    def deadline_ms(self) -> int:
+        """The reply deadline in milliseconds."""
+        return round(self.deadline * 1000)
+
+    @property
+    def watchdog_ms(self) -> int:
+        """The watchdog's time in milliseconds; 0: none."""
+        return round(self.watchdog * 1000)
 
     def _update(self) -> dict[str, Any]:
         if not self.update_key:
@@ -349,8 +373,10 @@ class NodeConfig(PolicyConfig):
         if not self.every:
             raise UserError(f'sleep = {self.sleep!r}: also say when a sample is due: every = "10s"')
         shortest = MIN_MS[self.sleep]
-        if durations.parse_microseconds(self.every) // 1000 < shortest:
-            raise UserError(f'sleep = {self.sleep!r}: it is of use from {shortest} ms on, and every = "{self.every}"')
+        if self.every * 1000 < shortest:
+            raise UserError(
+                f'sleep = {self.sleep!r}: it is of use from {shortest} ms on, and every = "{durations.text(self.every)}"'
+            )
         if self.sleep == "deep" and not self.snapshot:
             raise UserError('sleep = "deep": also give `snapshot`: without that file each waking begins with nothing learned')
         table = self.offload_cost
@@ -390,7 +416,8 @@ class NodeConfig(PolicyConfig):
         return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
 
 
-DERIVED = {*PATHS, "every", "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
+TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
+DERIVED = {*PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 
@@ -487,7 +514,8 @@ def _tables(path: Path, entries: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def _check_names(path: Path, entries: dict[str, Any]) -> None:
     for name in entries:
         if name in RENAMED:
-            raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now")
+            example = f': {RENAMED[name]} = "{entries[name]}{TIMES[name][1]}"' if name in TIMES else ""
+            raise UserError(f"{path}: {name}: this entry is called {RENAMED[name]} now{example}")
         if name not in {*NodeConfig.model_fields, "home_assistant"} - {"folder"}:
             raise UserError(f"{path}: {name}: there is no such entry")
 

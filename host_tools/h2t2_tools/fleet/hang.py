@@ -21,16 +21,16 @@ class HangGuard:
 
     Args:
         updates: the node's, or None.
-        every_us: between two samples.
+        period_s: between two samples.
         say: is called with a line of text before a restart.
     """
 
-    def __init__(self, updates: Updates | None, every_us: int, say: Callable[[str], None]) -> None:
+    def __init__(self, updates: Updates | None, period_s: int, say: Callable[[str], None]) -> None:
         self._updates, self._say = updates, say
         self._fed = time.monotonic()
         self._stopped = threading.Event()
         if updates and updates.trying:
-            self._seconds = patience(updates.record, every_us) + SPARE_S
+            self._seconds = patience(updates.record, period_s) + SPARE_S
             threading.Thread(target=self._watch, name="hang guard", daemon=True).start()
 
     def feed(self) -> None:

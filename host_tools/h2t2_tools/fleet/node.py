@@ -106,7 +106,7 @@ class Runner:
         content, updates = start.active_config(self._content, _say)
         boot = start.boot_number()
         link = PahoLink(to.host, to.port, self.config.device, self.config.model_id, boot, seed=boot >> 2, **to.login)
-        guard = HangGuard(updates, content.get("every_us", 0), _say)
+        guard = HangGuard(updates, content.get("every_ms", 0) // 1000 + content.get("every_us", 0) // 10**6, _say)
         try:
             try:
                 running = start.service(

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from ..common import places
+from ..common import durations, places
 from ..common.cost_table import CostTable
 from ..common.fields import about, default_text, domain
 from .config import FILE, FORMAT, NETWORK_ENTRIES, NodeConfig
@@ -25,7 +25,7 @@ WIFI = {"wifi_name", "wifi_password", "wifi_power_save"}
 PAIR = {"event", "model_id", "remote_shape", "remote_dtype", "remote_media", "remote_limit"}  # what a pair describes
 OF_BOARDS = {name for name, field in NodeConfig.model_fields.items() if about(field, "hidden")} - PAIR - {"password", "folder"}
 SECTION = (*(name for name in NodeConfig.model_fields if name in OF_BOARDS), "ldl")
-MICROBIT = ("app", "records", "prior", "policy", "exploration", "deadline_ms", "snapshot")
+MICROBIT = ("app", "records", "prior", "policy", "exploration", "deadline", "snapshot")
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,19 @@ class Section:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-NETWORKED = {"wifi_name": "network", "watchdog_ms": 8000}
+NETWORKED = {"wifi_name": "network", "watchdog": "8s"}
 WITHOUT_NETWORK = tuple(name for name in SECTION if name not in NETWORK_ENTRIES)
 SECTIONS = {
     "unix": Section("MicroPython's unix port", {}, tuple(name for name in SECTION if name not in WIFI)),
     "esp32": Section("ESP32", NETWORKED, SECTION),
     "pico_w": Section(
-        "Raspberry Pi Pico W and Pico 2 W", NETWORKED, SECTION, {"watchdog_ms": "at most 8388, on a Pico 2 W 16777"}
+        "Raspberry Pi Pico W and Pico 2 W", NETWORKED, SECTION, {"watchdog": "at most 8388ms, on a Pico 2 W 16777ms"}
     ),
     "pico": Section(
         "Raspberry Pi Pico, and any other board with MicroPython's rp2 port, at a USB line: `h2t2 gateway` knows the broker",
-        {"watchdog_ms": 8000},
+        {"watchdog": "8s"},
         WITHOUT_NETWORK,
-        {"watchdog_ms": "at most 8388, on a Pico 2 16777"},
+        {"watchdog": "at most 8388ms, on a Pico 2 16777ms"},
     ),
     "microbit": Section(
         "BBC micro:bit: it has no room for an app and replays recorded samples; `h2t2 gateway` knows the broker",
@@ -118,6 +118,8 @@ def _line(name: str, field: FieldInfo, values: dict[str, Any], notes: dict[str, 
         return "# offload_cost: the table at the end of these entries"
     example, unset = about(field, "example"), about(field, "unset")
     default = field.get_default() if not field.is_required() else None
+    if domain(field).duration and default is not None:
+        default = durations.text(default) if default or not example else ""
     if name in values:
         entry = f"{name} = {json.dumps(values[name])}"
     else:

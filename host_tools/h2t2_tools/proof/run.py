@@ -70,14 +70,10 @@ def run(project: Project, url: str, fresh: bool, show: Show, heap: int = KINDS["
     if fresh:
         shutil.rmtree(device, ignore_errors=True)
     with ExitStack() as stack:
-        if not url:
-            if not config.pair:
-                raise UserError(f"{project.folder}: its configuration names no `pair` with a remote model: give --broker")
-            pair = pairs.load(located(config.folder, config.pair))
-            url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
-            stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
+        login = {} if url else {"user": "", "password": ""}  # those of another broker stay off the board
+        url = url or _serve(project, stack)
         host, port = broker.parse(url)
-        near = {"broker": host, "port": port, "ca": "", "cert": "", "key": "", "wifi_name": "", "ldl": "ldl.h2m"}
+        near = {"broker": host, "port": port, "ca": "", "cert": "", "key": "", "wifi_name": "", "ldl": "ldl.h2m", **login}
         near_config = config.model_copy(update=near)
         contents = replace(project.contents, config=near_config)
         if board == "microbit":
@@ -96,6 +92,17 @@ def run(project: Project, url: str, fresh: bool, show: Show, heap: int = KINDS["
         **verdict.report(),
         "trouble": verdict.trouble(summary),
     }
+
+
+def _serve(project: Project, stack: ExitStack) -> str:
+    """Start a broker and the remote model of a project's pair. Return the broker's URL."""
+    config = project.contents.config
+    if not config.pair:
+        raise UserError(f"{project.folder}: its configuration names no `pair` with a remote model: give --broker")
+    pair = pairs.load(located(config.folder, config.pair))
+    url = stack.enter_context(broker.running("mosquitto" if broker.mosquitto() else "amqtt"))
+    stack.enter_context(serving(["--pair", str(pair.folder), "--broker", url]))
+    return url
 
 
 def _unix(contents: Contents, board: str, device: Path, show: Show, verdict: Verdict, heap: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def of_device(
         quiet = unix_s - max(device.last_message, listening)
         if quiet > (ASLEEP_S if asleep else SILENT_S):
             since = unix_s - (device.last_message or listening)
-            texts["silent"] = f"no message for {since:.0f} s; a telemetry_s above ten seconds explains this"
+            texts["silent"] = f"no message for {since:.0f} s; a `telemetry` above ten seconds explains this"
     if state is not None:
         texts["sensor"], texts["actuator"] = _sensor(rates), _actuator(device, rates)
         if not any(texts.values()):

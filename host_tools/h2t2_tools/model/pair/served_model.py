@@ -110,14 +110,14 @@ def _place(rdl: str, folder: Path) -> tuple[str, str]:
 def _copy(path: Path, folder: Path, stem: str) -> str:
     """The name of a copy of the file in the folder. What a Python file reads is copied along."""
     name = f"{stem}{path.suffix}"
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
     if path.suffix == ".py":
         own = [str(file) for file in needed_files(path) if str(file.relative_to(path.parent)) in RESERVED]
         if own:
             raise UserError(f"{path}: reads {own[0]}, whose name is that of a pair's own file: give that file another name")
         copy_program(path, folder, name)
         return name
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
     return shutil.copyfile(path, folder / name).name
 
 

@@ -117,9 +117,7 @@ def _on_pico(progress: Progress, cuts: int) -> list[Row]:
         folder = Path(name)
         model, records, image = folder / "ldl.h2m", folder / "samples.bin", folder / "flash.bin"
         model.write_bytes(from_tflite(pair.ldl))
-        config = NodeConfig(
-            device="cut", remote_shape=list(pair.info.remote.shape), model_id=pair.info.model_id, deadline_ms=50
-        )
+        config = NodeConfig(device="cut", remote_shape=list(pair.info.remote.shape), model_id=pair.info.model_id, deadline=0.05)
         records.write_bytes(bytes(3 * Contents(model, config).record_size))
         contents = Contents(model, config, records)
         drive.runtime_on_a_pico(image)

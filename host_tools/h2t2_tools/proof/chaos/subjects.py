@@ -204,7 +204,7 @@ class PiNode(Subject):
             "--in-flight", "8",
             "--policy", "h2t2", "--exploration", "epsilon", "--epsilon", str(EPSILON), "--order", str(path),
             "--every", PERIOD,
-            "--deadline-ms", str(self.deadline_ms), "--hold", "256",
+            "--deadline", f"{self.deadline_ms}ms", "--hold", "256",
             "--snapshot", str(self.folder / "state"), "--snapshot-every", str(EVERY),
         ], None  # fmt: skip
 
@@ -231,7 +231,7 @@ class UnixNode(Subject):
         config = NodeConfig(
             device="chaos-unix", broker=broker[0], port=broker[1], event=1, remote_shape=list(rdl.input_shape[1:]),
             model_id=pair.info.model_id, policy="h2t2", exploration="epsilon", epsilon=EPSILON, in_flight=8,
-            deadline_ms=deadline_ms, snapshot_every=EVERY, every=PERIOD, telemetry_s=1,
+            deadline=deadline_ms / 1000, snapshot_every=EVERY, every=PERIOD, telemetry=1,
         )  # fmt: skip
         target = Folder(folder)
         for path, content in kinds.payload(kinds.KINDS["unix"], kinds.Contents(model, config)).items():

@@ -24,7 +24,7 @@ class Running:
 
     def __init__(self):
         self.node = self.sensing = self
-        self.samples = self.errors = self.every_us = 0
+        self.samples = self.errors = self.period_s = 0
         self.account = Account(4)
         self.complain = Complaints(print)
 
