@@ -29,6 +29,9 @@ CORE = (
     "forecaster",
     "adaptive",
     "miss_rate",
+    "head",
+    "head_forecaster",
+    "adaptive_head",
     "class_forecaster",
     "adaptive_classes",
     "budget",
@@ -139,6 +142,36 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
     seen.derive()
     for n in range(40):
         if policy.decide(n % 16) < 0:
+            policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(
+    beta=q15, features=st.sampled_from([1, 3, 40]), weight=st.sampled_from([-8388607, 0, 8388607]),
+    root=st.sampled_from([262144, 536870911]), labels=st.sampled_from([0, 4, 31996]), surprise=st.sampled_from([512, 32767]),
+    sign=st.sampled_from([-1, 1]), taught=st.sampled_from([0, 63, 127]), age=st.sampled_from([0, 3999]),
+)  # fmt: skip
+def test_heads_keep_to_small_ints(watched, beta, features, weight, root, labels, surprise, sign, taught, age):
+    """From the largest weights, roots and counts, with the largest features."""
+    policy = watched.adaptive_head.AdaptiveHead(features, beta=beta, window=4)
+    seen = policy.forecaster
+    heads = seen.heads
+    for n in range(len(heads.weights)):
+        heads.weights[n], heads.roots[n] = weight * (sign if n % 2 else 1), root
+    for n in range(64 * heads.width):
+        heads.rows[n] = (0, 2**24 - 1)[n % 2]
+    for n in range(64):
+        heads.answers[n] = (0, 511, 1)[n % 3]
+    for r in range(3):
+        for n in range(len(seen.head_labels[r])):
+            seen.head_labels[r][n], seen.head_events[r][n] = labels, labels * (n % 3) // 2
+    for n in range(0, len(seen.loss), 2):
+        seen.loss[n] = 6500000
+    heads.taught, seen.surprise, seen.age = taught, surprise, age
+    seen.derive()
+    for n in range(24):
+        if policy.decide([(0, 255, 128)[n % 3]] + [127 if (n + i) % 2 else -128 for i in range(features)]) < 0:
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 

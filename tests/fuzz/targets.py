@@ -20,6 +20,7 @@ from snapshots import restored, saved
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
+from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_rate import MissLimited
 from h2t2.cpython import tflite_check, worker_wire
@@ -114,12 +115,13 @@ def work(p):
     return size
 
 
-KINDS = (1, 3, 4, 5)  # of POLICIES, in order
+KINDS = (1, 3, 4, 5, 6)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: MissLimited(32768, bits=1, window=1),
+    lambda: AdaptiveHead(1, 1, window=1),
 )
 
 
@@ -142,7 +144,8 @@ def state(data):
 
 
 def _round(policy, n):
-    action = policy.decide([10000, 10000, 12768] if policy.classes > 2 else n % 2)
+    sample = [255 * (n % 2), 127 - 255 * (n % 3 > 1)] if policy.kind == AdaptiveHead.kind else n % 2
+    action = policy.decide([10000, 10000, 12768] if policy.classes > 2 else sample)
     assert -1 <= action <= 2
     if action == OFFLOAD:
         policy.learn(policy.ticket, n & 1)

@@ -5,6 +5,7 @@ import json
 
 from h2t2.core.adaptive import FEE, FN, FP, Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
+from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_rate import MissLimited
@@ -42,6 +43,9 @@ RUNS = [
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
     ("adaptive-classes", 400, 0, {"beta": 6554, "label_costs": LABEL_COSTS}),
     ("budget", 300, 0, {"capacity": 100000, "fixed": 900, "per_kb": 3000, "amount": 1023, "period": 7000, "per_sample": 50}),
+    ("adaptive-head", 900, 503, {"beta": 6554, "features": 16}),
+    ("adaptive-head", 300, 0, {"beta": 16384, "features": 1, "bits": 8}),
+    ("adaptive-head", 400, 0, {"beta": 9830, "features": 40, "bits": 1, "rdl_fp": 2000, "rdl_fn": 3000}),
 ]
 
 
@@ -81,6 +85,8 @@ def make(kind, rounds, options):
         return Adaptive(seed=rounds, **options)
     if kind == "miss-limited":
         return MissLimited(seed=rounds, **options)
+    if kind == "adaptive-head":
+        return AdaptiveHead(seed=rounds, **options)
     if kind == "adaptive-classes":
         return AdaptiveClasses(COSTS, seed=rounds, **options)
     given = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1, unless a run says otherwise
@@ -118,6 +124,9 @@ def replay(kind, rounds, restore, options):
         draw = stream.draw()
         x = scores(stream, 4) if many else draw << options.get("bits", 4) >> 15
         label = stream.draw() % 4 if many else 1 if stream.draw() < draw else 0
+        if kind == "adaptive-head":  # features from the generator; the first tells of the label
+            x = [draw >> 7] + [(stream.draw() >> 7) - 128 for _ in range(options["features"])]
+            x[1] = 90 * label - 45
         action = policy.decide(x)
         actions += "0123-"[action]
         check.add((policy.ticket, policy.local))
@@ -126,10 +135,13 @@ def replay(kind, rounds, restore, options):
             check.add(policy.forecaster.belief)
         else:
             check.add((policy.experts.offload, policy.experts.positive))
-        if kind == "adaptive":
+        if kind in ("adaptive", "adaptive-head"):
             check.add((policy.chance,))
             check.add(policy.forecaster.belief[:3])
             check.add((policy.lead & 65535,))
+        if kind == "adaptive-head":
+            check.add(policy.forecaster.heads.g)
+            check.add(policy.report().values())
         if kind == "miss-limited":
             effective = policy.effective
             check.add((policy.chance, effective[FP], effective[FN], effective[FEE]))

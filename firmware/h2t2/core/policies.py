@@ -13,14 +13,25 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
     Args:
         name: One of NAMES.
         arguments: Names of its arguments. With `miss_rate` the policy limits missed events; with `costs` it decides between
-            more than two classes.
+            more than two classes; with `features` it learns from features of the local model as well.
 
     Raises:
         ValueError: No policy has this name, or the policy does not take these arguments.
     """
-    for argument, reason in (("miss_rate", "keeps no such limit"), ("costs", "decides between two classes")):
+    for argument, reason in (
+        ("miss_rate", "keeps no such limit"),
+        ("costs", "decides between two classes"),
+        ("features", "learns from the score alone"),
+    ):
         if argument in arguments and name in NAMES and name != "adaptive":
             raise ValueError("%s: policy %s %s; adaptive does more" % (argument, name, reason))
+    if "features" in arguments:
+        for argument in ("costs", "miss_rate"):
+            if argument in arguments:
+                raise ValueError("features: not together with %s" % argument)
+        from .adaptive_head import AdaptiveHead
+
+        return AdaptiveHead
     if "costs" in arguments:
         if "miss_rate" in arguments:
             raise ValueError("miss_rate: of two classes only; with more, `costs` say what each mistake costs")
@@ -43,5 +54,7 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
 
 
 def make(name: str, arguments: "dict[str, Any]") -> "Policy":
-    """Return the policy of that name, made with those arguments."""
+    """Return the policy of that name, made with those arguments. features: 0 is as good as none."""
+    if not arguments.get("features", 1):
+        arguments = {key: value for key, value in arguments.items() if key != "features"}
     return kind(name, arguments)(**arguments)

@@ -141,7 +141,8 @@ class Validate(Reporting):
     rounds: Count = option(10000, "rounds of each row")
     seed: NotNegative = option(1, "seed of the draws and the stream")
     mode: list[Annotated[str, AfterValidator(_mode)]] = option(
-        ["paper"], "policy options; one-page: H2T2 on one page, whose b is 4; every: all of them"
+        ["paper"],
+        "policy options; head: with features, b up to 8; one-page: H2T2 on one page, whose b is 4; every: all of them",
     )
 
     def run(self) -> None:
@@ -150,7 +151,7 @@ class Validate(Reporting):
         rows = []
         with progress() as bar:
             for mode in validate.chosen(self.mode):
-                for bits in [4] if mode in validate.ONE_PAGE else self.bits:
+                for bits in [4] if mode in validate.ONE_PAGE else [b for b in self.bits if b <= 8 or mode not in validate.HEAD]:
                     task = bar.add_task(f"b = {bits}, {mode}", total=self.rounds)
                     rows.append(validate.compare(bits, self.rounds, self.seed, mode, partial(bar.advance, task)))
         self.report(rows)

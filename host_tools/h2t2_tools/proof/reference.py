@@ -1,12 +1,13 @@
 """Float64 references, which share only the random draws with the core.
 
 They are Algorithm 1 as printed, on the dense matrix of experts; the same with factorised weights, for matrices that are too
-large to sum in every round; and the adaptive policy.
+large to sum in every round; and the adaptive policy, without and with heads.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -253,3 +254,119 @@ class FloatAdaptive(FactoredH2T2):
             self.counts[:, 1, node] += label
             full = self.counts[:, 0, node] >= 8000
             self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
+
+
+class FloatAdaptiveHead(FloatAdaptive):
+    """The reference of h2t2.core.adaptive_head.AdaptiveHead: FloatAdaptive with a view for each head.
+
+    It rounds the inputs of the heads as the device does. `counts` holds the nodes of the heads' cells behind those of the bins.
+    """
+
+    RATES = (1.0, 0.5, 12 / 64)
+    CELLS, CELL_BITS = 16, 4
+    WORTH_OF_CELLS, BEHIND_CELLS, BEHIND_OWN = (4, 128), (2, 64, 0.5, 4), 16
+    STORED, REPEATS, STRIDE = 64, 2, 27
+
+    def __init__(self, *, features: int, **options: Any) -> None:
+        super().__init__(**options)
+        heads = len(self.RATES)
+        self.first = self.counts.shape[2]  # of the heads' nodes
+        self.counts = np.zeros((*self.counts.shape[:2], self.first + heads * 2 * self.CELLS))
+        self.head_losses = np.zeros((heads, 4 * len(self.HALF_LIVES) + 1))
+        self.weights, self.roots = np.zeros((heads, features + 2)), np.ones((heads, features + 2))
+        self.stored: list[tuple[np.ndarray, float, int]] = [(np.zeros(features + 2), 0.0, 0)] * self.STORED
+        self.taught = self.turn = 0
+        self.surprise = 1.0
+
+    def see(self, sample: list[int]) -> None:
+        """Take a sample: its score, 0..255, and its features in 1/32."""
+        self.logit = math.log((sample[0] + 0.5) / (255.5 - sample[0]))
+        self.x = np.array([*(x / 32 for x in sample[1:]), 1.0, math.floor(self.logit * 16) / 32])
+        self.g = self.predict(self.x, self.logit)
+
+    def predict(self, x: np.ndarray, logit: float) -> np.ndarray:
+        """(heads,): P(event)."""
+        result: np.ndarray = 1 / (1 + np.exp(-np.clip(logit + self.weights @ x, -7, 7)))
+        return result
+
+    def descend(self, x: np.ndarray, g: np.ndarray, label: int) -> None:
+        """A step of each head."""
+        gradient = np.outer(g - label, x)
+        self.weights = np.clip(self.weights - np.array(self.RATES)[:, None] * gradient / self.roots, -8, 8)
+        self.roots = self.roots + gradient**2 / (2 * self.roots + abs(gradient))
+
+    def head_forecasts(self) -> np.ndarray:
+        """(heads, memories x 4 + 1): the probabilities by each head's cells, and its own."""
+        table = np.zeros_like(self.head_losses)
+        for r, g in enumerate(self.g):
+            for m, (labels, events) in enumerate(self.counts[:, :, self.nodes(r)]):
+                leaf = self.CELLS + int(g * self.CELLS)
+                for i, worth in enumerate(self.WORTH_OF_CELLS):
+                    table[r, 4 * m + i] = (events[leaf] + worth * g) / (labels[leaf] + worth)
+                for i, worth in enumerate(self.PARENT):
+                    p = 0.5
+                    for shift in range(self.CELL_BITS, -1, -1):
+                        p = (events[leaf >> shift] + worth * p) / (labels[leaf >> shift] + worth)
+                    table[r, 4 * m + 2 + i] = p
+            table[r, -1] = g
+        return table
+
+    def nodes(self, r: int) -> slice:
+        """The nodes of a head's cells."""
+        return slice(self.first + 2 * self.CELLS * r, self.first + 2 * self.CELLS * (r + 1))
+
+    def labels_behind(self, k: int) -> np.ndarray:
+        """(forecasts,): the labels that count for each in the interval, first of the bin, then of the heads."""
+        bins = self.counts[:, 0, len(self.prior) + k][:, None] + np.array(self.BEHIND)
+        rows = [bins.ravel()]
+        for r, g in enumerate(self.g):
+            labels = self.counts[:, 0, self.nodes(r)][:, self.CELLS + int(g * self.CELLS)]
+            rows.append((labels[:, None] + np.array(self.BEHIND_CELLS)).ravel())
+            rows.append(labels[1:2] + self.BEHIND_OWN)
+        return np.concatenate(rows)
+
+    def mixture(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """(weights, probabilities) of all forecasts."""
+        losses = np.concatenate([self.losses.ravel(), self.head_losses.ravel()])
+        w = np.exp2(-6 * (losses - losses.min()))
+        return w / w.sum(), np.concatenate([self.forecasts(k).ravel(), self.head_forecasts().ravel()])
+
+    def believe(self, k: int) -> tuple[float, float, float, float]:
+        w, each = self.mixture(k)
+        p = float(w @ each)
+        behind = float(w @ self.labels_behind(k)) + 1
+        width = math.sqrt(p * (1 - p) / behind + float(w @ (each - p) ** 2)) + 0.5 / behind
+        return p, max(0.0, p - width), min(1.0, p + width), behind / 4
+
+    def learn(self, k: int, chance: float, label: int) -> None:
+        w, each = self.mixture(k)
+        p = float(w @ each)
+        self.surprise = max(1.0, self.surprise / 2 / max(p if label else 1 - p, 64 / 32768))
+        drift = self.surprise >= 64
+        audits = self.audits
+        if drift:
+            self.surprise = 1.0
+            self.counts = np.floor(self.counts) / 4
+            self.slow, self.quiet = self.fast.copy(), 0
+            self.losses, self.head_losses = self.losses / 4, self.head_losses / 4
+            self.roots = np.maximum(1.0, self.roots / 2)
+        table = self.head_forecasts()
+        super().learn(k, chance, label)
+        if drift:  # the device counts the audit at the offload, before the label
+            self.audits = min(1, audits + self.sure)
+        self.head_losses += (label - table) ** 2 - self.head_losses * 5 / 1024
+        for r, g in enumerate(self.g):
+            leaf = self.CELLS + int(g * self.CELLS)
+            for shift in range(self.CELL_BITS + 1):
+                node = self.first + 2 * self.CELLS * r + (leaf >> shift)
+                self.counts[:, 0, node] += 1
+                self.counts[:, 1, node] += label
+                full = self.counts[:, 0, node] >= 8000
+                self.counts[full, :, node] = np.floor(self.counts[full, :, node] * 2) / 4
+        self.descend(self.x, self.g, label)
+        self.stored[self.taught % self.STORED] = (self.x, self.logit, label)
+        self.taught += 1
+        for _ in range(self.REPEATS):
+            self.turn = (self.turn + self.STRIDE) % self.STORED
+            x, logit, answer = self.stored[self.turn % min(self.taught, self.STORED)]
+            self.descend(x, self.predict(x, logit), answer)

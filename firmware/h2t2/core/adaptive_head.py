@@ -1,0 +1,69 @@
+# The adaptive policy for samples with features: the same decisions, by a forecaster that has heads.
+from array import array
+
+from . import defaults
+from .adaptive import Adaptive
+from .head import MAX_FEATURES, Heads
+from .head_forecaster import HeadForecaster
+from .policy import OFFLOAD, checked_integer
+
+if 0:  # for type checkers
+    from typing import Any
+
+
+class AdaptiveHead(Adaptive):
+    """Adaptive with heads: decide() takes a sample of 1 + features integers.
+
+    sample[0] is the score of class 1 in 1/256, 0..255; its first bits are the bin. The others are features in 1/32, -128..127.
+    Whitened features (mean 0, variance 1, uncorrelated) are learned fastest.
+    """
+
+    kind = 6
+    if 0:  # for type checkers
+        forecaster: HeadForecaster
+
+    def __init__(
+        self,
+        features: int,
+        bits: int = defaults.BITS,
+        *,
+        prior: "list[int] | None" = None,
+        window: int = defaults.WINDOW,
+        **options: "Any",
+    ):
+        """features: their number, 1..40. bits: 1..8. Other arguments as for Adaptive."""
+        checked_integer("features", features, 1, MAX_FEATURES)
+        checked_integer("bits", bits, 1, 8)
+        Adaptive.__init__(self, bits, window=window, prior=prior, **options)
+        self.features = features
+        self.forecaster = HeadForecaster(bits, Heads(features, window), prior)
+
+    def bin(self, sample: "array[int]") -> int:
+        """As Policy.bin."""
+        return sample[0] >> 8 - self.bits
+
+    def decide(self, sample: "array[int]") -> int:  # type: ignore[override]
+        """Play a round for a sample and return 0 or 1 (act on it), or OFFLOAD (then `ticket` is set)."""
+        self.forecaster.see(sample)
+        action = Adaptive.decide(self, sample[0] >> 8 - self.bits)
+        if action == OFFLOAD:
+            self.forecaster.heads.keep(self.ticket % self.tickets.window)
+        return action
+
+    def likely(self, sample: "array[int]") -> int:  # type: ignore[override]
+        """As Policy.likely."""
+        self.forecaster.see(sample)
+        return Adaptive.likely(self, sample[0] >> 8 - self.bits)
+
+    def learn(self, ticket: int, label: int, beta: int = -1) -> bool:
+        """As Policy.learn."""
+        self.forecaster.recall(ticket % self.tickets.window)
+        return Adaptive.learn(self, ticket, label, beta)
+
+    def settings(self) -> "tuple[int, ...]":
+        """As Policy.settings."""
+        return Adaptive.settings(self) + (self.features,)
+
+    def report(self) -> "dict[str, int]":
+        """Return the share of the forecasts' weight that the heads have, Q15."""
+        return {"head_share": self.forecaster.head_share()}

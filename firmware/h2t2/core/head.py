@@ -1,0 +1,225 @@
+# The head: a logistic model on features of the local model, which learns on the device from the labels of offloads.
+#
+# It begins as the local model itself: logit = logit of the score + w . x with w = 0. Heads of several learning rates stand side
+# by side. No head acts: head_forecaster makes each of them a view of the sample.
+#
+# Functions of arrays, not methods, do the arithmetic, so that the simulator can compile them.
+from array import array
+
+from .adaptive import logistic
+
+if 0:  # for type checkers
+    from collections.abc import Iterator
+
+RATES = (64, 32, 12)  # learning rates of the heads, in 64ths
+MAX_FEATURES = 40  # 32 of the local model and 8 of the application
+CONSTANT = 32  # the input 1, Q5
+LIMIT = 8388607  # of a weight: 8 in Q20
+FURTHEST = 114688  # of a logit: 7 in Q14
+FRESH_ROOT = 262144  # 1 in Q18
+LAST_ROOT = 536870911
+STORED = 64  # labelled samples that the heads learn again
+REPEATS = 2  # of stored samples that each label repeats
+STRIDE = 27  # from one repeated sample to the next: coprime to STORED
+
+
+def log2(x: int) -> int:
+    """Return the logarithm of x, 1..2^14, to base 2, rounded down, in Q12."""
+    y = -1
+    shift = x
+    while shift:
+        y += 1
+        shift >>= 1
+    x <<= 14 - y
+    for _ in range(12):
+        x = x * x >> 14
+        y <<= 1
+        if x >= 32768:
+            x >>= 1
+            y += 1
+    return y
+
+
+def logit_table() -> "array[int]":
+    """Return the logits of the scores (128.5 + i) / 256 for i of 0..127, Q12."""
+    return array("h", [(log2(257 + 2 * i) - log2(255 - 2 * i)) * 11357 + 8192 >> 14 for i in range(128)])
+
+
+def outputs(weights: "array[int]", x: "array[int]", logit: int, g: "array[int]") -> None:
+    """Compute the probabilities that the heads give to an event.
+
+    Args:
+        weights: (heads, inputs), Q20, at most LIMIT either way.
+        x: (inputs,), Q5, -128..127.
+        logit: Of the score, Q14.
+        g: (heads,), becomes P(event), Q15, between .0009 and .9991.
+    """
+    i = 0
+    for r in range(len(g)):
+        z = 0
+        for n in range(len(x)):
+            z += (weights[i] >> 6) * x[n]
+            i += 1
+        z = min(max(logit + (z >> 5), -FURTHEST), FURTHEST)
+        g[r] = logistic(z + (z * 7253 >> 14), 0)
+
+
+def descend(weights: "array[int]", roots: "array[int]", x: "array[int]", g: "array[int]", label: int) -> None:
+    """Take a step of AdaGrad (Duchi, Hazan and Singer, JMLR 2011) on the log loss of each head.
+
+    A root grows by gradient^2 / (2 root + |gradient|), which costs one division and is the growth of the square root of the sum
+    of squares within 12 %.
+
+    Args:
+        weights, x, g: As for outputs().
+        roots: (heads, inputs), Q18: square roots of 1 + the sum of all squared gradients.
+        label: 0 or 1.
+    """
+    i = 0
+    for r in range(len(g)):
+        error = g[r] - (label << 15)
+        for n in range(len(x)):
+            gradient = error * x[n]  # Q20
+            root = roots[i] >> 10
+            step = ((gradient << 8) + (root >> 1)) // root
+            weights[i] = min(max(weights[i] - (step * RATES[r] + 32 >> 6), -LIMIT), LIMIT)
+            gradient = abs(gradient) >> 8
+            roots[i] = min(roots[i] + (gradient * gradient << 2) // ((root << 1) + (gradient >> 4)), LAST_ROOT)
+            i += 1
+
+
+def pack(x: "array[int]", features: int, rows: "array[int]", at: int) -> None:
+    """Store features in rows[at], rows[at + 1] ..., three in a word."""
+    word = shift = 0
+    for n in range(features):
+        word |= x[n] + 128 << shift
+        shift += 8
+        if shift == 24 or n == features - 1:
+            rows[at] = word
+            at += 1
+            word = shift = 0
+
+
+def unpack(rows: "array[int]", at: int, x: "array[int]", features: int) -> None:
+    """Read the features that pack() stored."""
+    shift = 0
+    for n in range(features):
+        x[n] = (rows[at] >> shift & 255) - 128
+        shift += 8
+        if shift == 24:
+            at += 1
+            shift = 0
+
+
+class Heads:
+    """Logistic models of one event, one for each learning rate, on the same inputs.
+
+    The inputs are the features, a constant, and the logit of the score. A label teaches them its sample, and REPEATS of the
+    last STORED labelled samples once more.
+
+    Attributes:
+        features: Number of features, 1..MAX_FEATURES.
+        score: Of the current sample, 0..255.
+        x: Inputs of the current sample, Q5.
+        g: P(event) of each head for the current sample, Q15, after predict().
+        rows, answers: Features and score << 1 | label of the stored samples, then of the outstanding tickets.
+        taught: Labels so far; from 2 STORED it goes back to STORED.
+        turn: The next sample to be repeated.
+    """
+
+    def __init__(self, features: int, window: int):
+        self.features = features
+        self.width = (features + 2) // 3
+        self.score = self.logit = 0
+        self.x = array("b", [0] * (features + 2))
+        self.g = array("i", [0] * len(RATES))
+        self.weights = array("i", [0] * (len(RATES) * (features + 2)))
+        self.roots = array("i", self.weights)
+        self.rows = array("i", [0] * ((STORED + window) * self.width))
+        self.answers = array("H", [0] * (STORED + window))
+        self.repeated = array("b", self.x)  # scratch of repeat()
+        self.repeated_g = array("i", self.g)
+        self.logits = logit_table()
+        self.taught = self.turn = 0
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all labels."""
+        self.taught = self.turn = 0
+        for i in range(len(self.weights)):
+            self.weights[i] = 0
+            self.roots[i] = FRESH_ROOT
+        for i in range(STORED * self.width):
+            self.rows[i] = 0
+        for i in range(STORED):
+            self.answers[i] = 0
+
+    def enter(self, score: int, x: "array[int]") -> int:
+        """Set the inputs that a score, 0..255, gives; return its logit, Q14."""
+        logit = self.logits[score - 128] if score >= 128 else -self.logits[127 - score]
+        x[self.features] = CONSTANT
+        x[self.features + 1] = logit >> 8  # half the logit, Q5
+        return logit << 2
+
+    def see(self, sample: "array[int]") -> None:
+        """Make a sample the current one: its score, 0..255, then its features, Q5, -128..127."""
+        self.score = sample[0]
+        self.logit = self.enter(self.score, self.x)
+        for n in range(self.features):
+            self.x[n] = sample[n + 1]
+
+    def keep(self, at: int) -> None:
+        """Store the current sample for the ticket in slot `at`."""
+        at += STORED
+        self.answers[at] = self.score << 1
+        pack(self.x, self.features, self.rows, at * self.width)
+
+    def recall(self, at: int) -> None:
+        """Make the sample of the ticket in slot `at` the current one."""
+        at += STORED
+        self.score = self.answers[at] >> 1
+        self.logit = self.enter(self.score, self.x)
+        unpack(self.rows, at * self.width, self.x, self.features)
+
+    def predict(self) -> None:
+        """Set `g` for the current sample."""
+        outputs(self.weights, self.x, self.logit, self.g)
+
+    def learn(self, label: int) -> None:
+        """Learn the label, 0 or 1, of the current sample, for which `g` is set."""
+        descend(self.weights, self.roots, self.x, self.g, label)
+        at = self.taught % STORED
+        self.answers[at] = self.score << 1 | label
+        pack(self.x, self.features, self.rows, at * self.width)
+        self.taught += 1
+        if self.taught == 2 * STORED:
+            self.taught = STORED
+        for _ in range(REPEATS):
+            self.repeat()
+
+    def repeat(self) -> None:
+        """Learn a stored sample once more."""
+        self.turn = (self.turn + STRIDE) % STORED
+        at = self.turn % min(max(self.taught, 1), STORED)
+        answer = self.answers[at]
+        logit = self.enter(answer >> 1, self.repeated)
+        unpack(self.rows, at * self.width, self.repeated, self.features)
+        outputs(self.weights, self.repeated, logit, self.repeated_g)
+        descend(self.weights, self.roots, self.repeated, self.repeated_g, answer & 1)
+
+    def quicken(self) -> None:
+        """Halve the roots, as far as 1, so that the next steps are up to twice as long."""
+        for i in range(len(self.roots)):
+            self.roots[i] = max(FRESH_ROOT, self.roots[i] >> 1)
+
+    def number_rows(self) -> "Iterator[tuple[object, str, int, int]]":
+        """Yield the rows of Policy.number_rows()."""
+        yield self, "taught", 0, 2 * STORED - 1
+        yield self, "turn", 0, STORED - 1
+
+    def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
+        """Yield the rows of Policy.array_rows()."""
+        yield self.weights, 0, len(self.weights), -LIMIT, LIMIT, 0
+        yield self.roots, 0, len(self.roots), FRESH_ROOT, LAST_ROOT, 0
+        yield self.rows, 0, STORED * self.width, 0, (1 << 24) - 1, 0
+        yield self.answers, 0, STORED, 0, 511, 0

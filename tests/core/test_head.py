@@ -1,0 +1,180 @@
+"""The head: a local model that learns on the device, and the forecaster that weighs it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from snapshots import restored, saved
+
+from h2t2.core import head, policies
+from h2t2.core.adaptive import Adaptive
+from h2t2.core.adaptive_head import AdaptiveHead
+from h2t2.core.head import Heads, log2, logit_table
+from h2t2.core.numbers import ONE
+from h2t2.core.policy import OFFLOAD
+from h2t2_tools.proof.validate import compare
+
+BETA = 6554  # .2
+
+
+def stream(rounds, seed=3):
+    """(samples, labels): scores that tell nothing, and the second of three features, which tells the label."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, rounds)
+    features = rng.normal(0, 1, (rounds, 3))
+    features[:, 1] = 2 * labels - 1 + rng.normal(0, 0.3, rounds)
+    samples = np.column_stack([rng.integers(100, 156, rounds), np.clip(features * 32, -127, 127).astype(int)])
+    return samples.tolist(), labels.tolist()
+
+
+def live(policy, samples, labels):
+    """(T,) cost of every round."""
+    paid = np.zeros(len(labels))
+    for n, (sample, label) in enumerate(zip(samples, labels)):
+        action = policy.decide(sample)
+        if action == OFFLOAD:
+            paid[n] = BETA / ONE
+            policy.learn(policy.ticket, label)
+        elif action != label:
+            paid[n] = 1.0 if label else 0.7
+    return paid
+
+
+@given(st.integers(1, 2**14))
+def test_logarithm(x):
+    assert math.log2(x) - 0.005 <= log2(x) / 4096 <= math.log2(x) + 1e-9
+
+
+def test_logits_of_the_scores():
+    exact = [math.log((i + 128.5) / (127.5 - i)) for i in range(128)]
+    assert np.abs(np.array(logit_table()) / 4096 - exact).max() < 0.004
+
+
+def test_heads_begin_as_the_local_model():
+    heads = Heads(2, 1)
+    for score in range(256):
+        heads.see([score, 100, -100])
+        heads.predict()
+        assert heads.g[0] / ONE == pytest.approx((score + 0.5) / 256, abs=2e-3) and len(set(heads.g)) == 1
+
+
+@given(st.lists(st.integers(-128, 127), min_size=1, max_size=40), st.integers(0, 255))
+def test_a_ticket_keeps_its_sample(features, score):
+    heads = Heads(len(features), 2)
+    heads.see([score, *features])
+    x, logit = heads.x.tolist(), heads.logit
+    heads.keep(1)
+    heads.see([7] + [1] * len(features))
+    heads.keep(0)
+    heads.recall(1)
+    assert (heads.x.tolist(), heads.logit, heads.score) == (x, logit, score)
+
+
+def test_a_root_is_that_of_the_sum_of_squares():
+    """Within 12 %, whatever the gradients."""
+    rng = np.random.default_rng(5)
+    heads = Heads(1, 1)
+    total = 1.0
+    for _ in range(300):
+        sample = [128, int(rng.integers(-127, 128))]
+        label = int(rng.integers(0, 2))
+        heads.see(sample)
+        heads.predict()
+        total += ((heads.g[0] / ONE - label) * sample[1] / 32) ** 2
+        head.descend(heads.weights, heads.roots, heads.x, heads.g, label)
+        assert heads.roots[0] / 2**18 == pytest.approx(math.sqrt(total), rel=0.12)
+
+
+def test_it_learns_what_the_score_does_not_tell():
+    samples, labels = stream(3000)
+    paid = live(AdaptiveHead(3, beta=BETA), samples, labels)
+    without = live(Adaptive(beta=BETA), [sample[0] >> 4 for sample in samples], labels)
+    assert paid[500:].mean() < 0.03 and without[500:].mean() > 0.15
+
+
+@pytest.mark.slow
+def test_features_without_information_cost_little():
+    rng = np.random.default_rng(6)
+    labels = rng.integers(0, 2, 4000)
+    scores = np.clip(rng.normal(128 + 50 * (2 * labels - 1), 45), 0, 255).astype(int)
+    samples = np.column_stack([scores, rng.integers(-64, 64, (4000, 8))]).tolist()
+    paid, without = [], []
+    for seed in range(3):
+        paid.append(live(AdaptiveHead(8, beta=BETA, seed=seed), samples, labels.tolist()).mean())
+        without.append(live(Adaptive(beta=BETA, seed=seed), (scores >> 4).tolist(), labels.tolist()).mean())
+    assert np.mean(paid) < 1.04 * np.mean(without)
+
+
+def test_labels_turned_over_show_a_drift():
+    """The scores do not move; after some surprising labels the forecaster forgets and audits again."""
+    samples, labels = stream(2000)
+    policy = AdaptiveHead(3, beta=BETA)
+    live(policy, samples, labels)
+    paid = live(policy, samples, [1 - label for label in labels])
+    assert paid[1000:].mean() < 0.1
+
+
+def test_its_share_of_the_weight():
+    policy = AdaptiveHead(3, beta=BETA)
+    assert policy.report()["head_share"] == pytest.approx(ONE * 51 / 67, abs=100)  # 51 of 67 forecasts
+    live(policy, *stream(800))
+    assert policy.report()["head_share"] > 0.95 * ONE
+
+
+def test_it_continues_from_a_snapshot_bit_for_bit():
+    samples, labels = stream(700)
+    policy = AdaptiveHead(3, beta=BETA)
+    live(policy, samples, labels)
+    other = AdaptiveHead(3, beta=BETA)
+    restored(other, saved(policy, policy.cost_list()), policy.cost_list())
+    assert live(other, samples, labels).tolist() == live(policy, samples, labels).tolist()
+    assert saved(other, other.cost_list()) == saved(policy, policy.cost_list())
+
+
+def test_a_snapshot_of_other_features_is_refused():
+    policy = AdaptiveHead(3)
+    with pytest.raises(ValueError):
+        restored(AdaptiveHead(4), saved(policy, policy.cost_list()), policy.cost_list())
+
+
+def test_a_reset_forgets_the_head():
+    policy = AdaptiveHead(3, beta=BETA)
+    live(policy, *stream(300))
+    policy.reset()
+    heads = policy.forecaster.heads
+    assert not any(heads.weights) and set(heads.roots) == {head.FRESH_ROOT} and not heads.taught
+
+
+def test_a_late_label_teaches_its_own_sample():
+    """Two offloads are out; the label of the first comes last."""
+    policy = AdaptiveHead(1, beta=0, window=2)
+    tickets = []
+    for x in (100, -100):
+        assert policy.decide([128, x]) == OFFLOAD
+        tickets.append(policy.ticket)
+    policy.learn(tickets[1], 0)
+    policy.learn(tickets[0], 1)
+    assert min(policy.forecaster.heads.weights[0::3]) > 0  # the feature's, in each head
+
+
+def test_policies_make_it():
+    arguments = {"beta": BETA, "features": 4}
+    assert type(policies.make("adaptive", arguments)) is AdaptiveHead
+    assert type(policies.make("adaptive", {**arguments, "features": 0})) is Adaptive
+    for name, wrong, why in (
+        ("h2t2", {}, "learns from the score alone"),
+        ("adaptive", {"miss_rate": 655}, "not together with miss_rate"),
+        ("adaptive", {"features": 41}, "41 is not in 1..40"),
+        ("adaptive", {"bits": 9}, "9 is not in 1..8"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            policies.make(name, {**arguments, **wrong})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [1, 4, 8])
+def test_the_integers_follow_float64(bits):
+    row = compare(bits, 1500, 1, "head")
+    assert row["within"], row
