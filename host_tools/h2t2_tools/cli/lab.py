@@ -305,6 +305,9 @@ class Experiment(Reporting):
         self.report(rows)
         if not self.quiet:
             for row in rows:
+                if "rows" in row:
+                    columns = {name: "right" if n else "left" for n, name in enumerate(row["rows"][0])}
+                    show([Table(row["name"], columns, [list(cells.values()) for cells in row["rows"]])])
                 print(f"{row['name']}: {row['seconds']:.1f} s, {', '.join(row['files'])}")
 
 

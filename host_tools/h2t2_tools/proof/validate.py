@@ -92,8 +92,8 @@ def compare(bits: int, rounds: int, seed: int, mode: str, progress: Any = None) 
     Returns:
         A row. differ: differing decisions. margin: the largest distance of a differing draw (adaptive: of a quantity that the
         forecaster compares) from its boundary. within: for H2T2, probabilities agree within 2e-4 and margins are at most 1e-4.
-        For the adaptive policy, whose comparisons and quotients enlarge rounding errors, at most one decision in 500 differs, or
-        with heads one in 250. For H2T2 on one page, which sums losses in Q12, also probabilities agree within 1e-2.
+        For the adaptive policy, whose comparisons and quotients enlarge rounding errors, at most one decision in 500 differs,
+        or with heads one in 250. For H2T2 on one page, which sums losses in Q12, also probabilities agree within 1e-2.
     """
     adapts = mode in ADAPTIVE or mode in HEAD
     run = _head if mode in HEAD else _adaptive if adapts else _one_page if mode in ONE_PAGE else _h2t2

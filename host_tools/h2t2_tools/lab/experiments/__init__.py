@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import time
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,7 @@ def perform(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, A
         data: Folder whose traces replace the shipped ones; None: only the shipped ones.
 
     Returns:
-        `seconds` that it took and the `files` that it wrote.
+        `seconds` that it took, the `files` that it wrote, and `rows` if it has a table to print.
 
     Raises:
         ValueError: No experiment has this name.
@@ -31,5 +32,10 @@ def perform(name: str, out: Path, quick: bool, data: Path | None) -> dict[str, A
         raise ValueError(f"experiment {name}: not one of {', '.join(ALL)}")
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    files = import_module(f".{name.replace('-', '_')}", __package__).perform(Setting(out, quick, data))
-    return {"seconds": time.perf_counter() - started, "files": [str(file) for file in files]}
+    module = import_module(f".{name.replace('-', '_')}", __package__)
+    files = module.perform(Setting(out, quick, data))
+    report: dict[str, Any] = {"seconds": time.perf_counter() - started, "files": [str(file) for file in files]}
+    if hasattr(module, "TABLE"):
+        with (out / module.TABLE).open(newline="", encoding="utf-8") as file:
+            report["rows"] = list(csv.DictReader(file))
+    return report

@@ -17,4 +17,5 @@ NAMES = (
     "budget",
     "misses",
     "flywheel",
+    "head",
 )

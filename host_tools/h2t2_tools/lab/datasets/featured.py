@@ -1,0 +1,132 @@
+"""Streams of scores, labels and features, in order: a small local model is trained on the first samples and meets the others.
+
+They need the data sets weather, chest_xray and chest_ct, whose loaders say where these come from, and scikit-learn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...common.errors import UserError
+from . import in_order, scikit
+from .data import arrays, find
+
+CALIBRATION = 300  # samples whose features are whitened to variance 1; no label is used
+SIZE = 16  # whitened features
+SMOOTHING = 1e-2  # added to the variances
+LARGEST = 127 / 32
+
+
+@dataclass(frozen=True)
+class Featured:
+    """score: (n,) of class 1; label: (n,), 0 or 1; features: (n, d), about variance 1."""
+
+    score: np.ndarray
+    label: np.ndarray
+    features: np.ndarray
+
+    def samples(self) -> np.ndarray:
+        """(n, 1 + d) integers as AdaptiveHead takes them: scores in 1/256, features in 1/32."""
+        score = np.minimum((self.score * 256).astype(np.int64), 255)
+        return np.column_stack([score, np.round(np.clip(self.features, -LARGEST, LARGEST) * 32).astype(np.int64)])
+
+    def with_noise(self, seed: int) -> Featured:
+        """The same scores and labels, with features that tell nothing."""
+        noise = np.random.default_rng(seed).normal(size=(len(self.label), SIZE))
+        return Featured(self.score, self.label, noise)
+
+    def inverted(self) -> Featured:
+        """The labels of the second half turned over."""
+        label = self.label.copy()
+        label[len(label) // 2 :] = 1 - label[len(label) // 2 :]
+        return Featured(self.score, label, self.features)
+
+
+def whitened(features: np.ndarray) -> np.ndarray:
+    """(n, d) features as at most SIZE uncorrelated ones, by the covariance of the first CALIBRATION rows."""
+    first = features[:CALIBRATION]
+    mean = first.mean(0)
+    values, vectors = np.linalg.eigh(np.cov((first - mean).T) + SMOOTHING * np.eye(features.shape[1]))
+    order = np.argsort(-values)[:SIZE]
+    result: np.ndarray = (features - mean) @ vectors[:, order] / np.sqrt(values[order])
+    return result
+
+
+def weather() -> Featured:
+    """A logistic regression on the first 1,000 days; features: its eight inputs."""
+    from sklearn.linear_model import LogisticRegression
+
+    data = in_order.weather()
+    train, test = np.clip(data.x_train, -4, 4), np.clip(data.x_test, -4, 4)
+    model = LogisticRegression(max_iter=2000).fit(train, data.y_train)
+    return Featured(model.predict_proba(test)[:, 1], data.y_test.astype(np.int64), whitened(test.astype(float)))
+
+
+def pneumonia() -> Featured:
+    """A network of 16 hidden units that knows 300 X-rays meets the others; features: its hidden units."""
+    x, y = _x_rays()
+    order = np.random.default_rng(0).permutation(4708)
+    later = np.r_[order[300:], 4708 : len(y)]
+    return _network(x[order[:300]], y[order[:300]], x[later], y[later], 16)
+
+
+def x_ract() -> Featured:
+    """A network of 16 hidden units that knows CT scans meets X-rays; features: its hidden units."""
+    images, labels = arrays(find(None, "chest_ct*.npz"), "images", "labels")
+    scans = images.astype(float) / 255
+    scans = scans.reshape(len(scans), 16, 4, 16, 4).mean((2, 4))[:, 1:15, 1:15].reshape(len(scans), -1)
+    x, y = _x_rays()
+    order = np.random.default_rng(1).permutation(len(y))
+    return _network(scans, labels.reshape(-1).astype(int), x[order], y[order], 16)
+
+
+def digits() -> Featured:
+    """A network of 8 hidden units that knows 100 digits tells the 8 from the others; features: its hidden units."""
+    data = scikit.digits()
+    x = np.concatenate([data.x_train, data.x_test]).reshape(-1, 64) / 16
+    y = (np.concatenate([data.y_train, data.y_test]) == 8).astype(int)
+    order = np.random.default_rng(0).permutation(len(y))
+    return _network(x[order[:100]], y[order[:100]], x[order[100:]], y[order[100:]], 8)
+
+
+STREAMS: dict[str, Callable[[], Featured]] = {"weather": weather, "x_ract": x_ract, "pneumonia": pneumonia, "digits": digits}
+
+
+def load(name: str) -> Featured:
+    """One of STREAMS. UserError, which says what is missing."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError:
+        raise UserError("streams with features need scikit-learn: pip install scikit-learn") from None
+    return STREAMS[name]()
+
+
+def _x_rays() -> tuple[np.ndarray, np.ndarray]:
+    """All X-rays as (n, 196) grey levels of 0..1, and their labels, in the order of the file."""
+    path = find(None, "pneumoniamnist*.npz")
+    columns = [arrays(path, *(f"{subset}_{kind}" for subset in ("train", "val", "test"))) for kind in ("images", "labels")]
+    images, labels = (np.concatenate(column) for column in columns)
+    x = images.astype(float) / 255
+    return x.reshape(len(x), 14, 2, 14, 2).mean((2, 4)).reshape(len(x), -1), labels.reshape(-1).astype(int)
+
+
+def _network(x_train: Any, y_train: Any, x: Any, y: Any, hidden: int) -> Featured:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 500 steps are the model, converged or not
+        model = MLPClassifier((hidden,), alpha=1.0, max_iter=500, random_state=0).fit(x_train, y_train)
+
+    def units(rows: np.ndarray) -> np.ndarray:
+        active: np.ndarray = np.maximum(0, rows @ model.coefs_[0] + model.intercepts_[0])
+        return active
+
+    first = units(x_train)
+    scaled = np.clip((units(x) - first.mean(0)) / (first.std(0) + 1e-6), -4, 4)
+    return Featured(model.predict_proba(x)[:, 1], y.astype(np.int64), whitened(scaled))
