@@ -26,9 +26,8 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
         if argument in arguments and name in NAMES and name != "adaptive":
             raise ValueError("%s: policy %s %s; adaptive does more" % (argument, name, reason))
     if "features" in arguments:
-        for argument in ("costs", "miss_rate"):
-            if argument in arguments:
-                raise ValueError("features: not together with %s" % argument)
+        if "costs" in arguments or "miss_rate" in arguments:
+            raise ValueError("features: not with costs or miss_rate")
         from .adaptive_head import AdaptiveHead
 
         return AdaptiveHead
@@ -54,7 +53,5 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
 
 
 def make(name: str, arguments: "dict[str, Any]") -> "Policy":
-    """Return the policy of that name, made with those arguments. features: 0 is as good as none."""
-    if not arguments.get("features", 1):
-        arguments = {key: value for key, value in arguments.items() if key != "features"}
+    """Return the policy of that name, made with those arguments."""
     return kind(name, arguments)(**arguments)

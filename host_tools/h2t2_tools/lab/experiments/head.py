@@ -67,8 +67,10 @@ def _mean_cost(source: Featured, features: int, runs: int) -> float:
         costs = Costs.binary(beta, DELTA_FP, DELTA_FN)
         stream = Stream(source.score, source.label, np.full(len(source.label), beta))
         numbers = units.policy(beta=beta, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS)
+        if features:
+            numbers["features"] = features
         for run in range(runs):
-            policy = policies.make("adaptive", {**numbers, "features": features, "seed": device_seed(run, beta)})
+            policy = policies.make("adaptive", {**numbers, "seed": device_seed(run, beta)})
             actions = play(policy, samples if features else samples[:, 0] >> 8 - BITS, stream)
             paid.append(charged(actions, stream, costs)[0].mean())
     return float(np.mean(paid))
