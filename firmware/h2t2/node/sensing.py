@@ -22,7 +22,7 @@ class Sensing:
         every_ms: The same of longer schedules, milliseconds up to a day. Both 0: as often as the sensor returns a sample.
         patient: Whether a full window stops the sensor (recorded streams without a schedule).
         complain: Called with a kind of trouble and its reason.
-        missed: Called when slots were skipped.
+        missed: Called when slots were skipped, or None.
 
     Attributes:
         errors: Exceptions of the sensor.
@@ -39,7 +39,7 @@ class Sensing:
         every_ms: int = 0,
         patient: bool = False,
         complain: "Callable[[str, Exception], object]" = print,
-        missed: "Callable[[], object]" = lambda: None,
+        missed: "Callable[[], object] | None" = None,
     ):
         if every_us < 0 or every_us > 1000000000:
             raise ValueError("every_us %r is not in 0..10^9" % every_us)
@@ -111,7 +111,7 @@ class Sensing:
             self.fraction_us = 0
             late = 0
         skipped = 0 if self.every_ms else max(0, late * 1000 - self.fraction_us) // self.every_us
-        if jumped or skipped:
+        if (jumped or skipped) and self.missed:
             self.missed()
         self.skipped += skipped
         self._advance(skipped)

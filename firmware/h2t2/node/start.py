@@ -184,7 +184,7 @@ def _sensing(config: "Config", sensor: "Callable[[], Any]", node: Node, *, app: 
         every_ms=config.get("every_ms", 0),
         patient=config.get("patient", recorded or (app is not None and app.patient)),  # whether samples can wait
         complain=node.complain,
-        missed=app.missed if app else lambda: None,
+        missed=app.missed if app else None,  # a lambda of this module would keep it in memory
     )
 
 
