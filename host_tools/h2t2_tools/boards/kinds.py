@@ -90,7 +90,7 @@ ROM = "/rom/"  # boards mount a read-only file system here; its files stay in fl
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
 # entries of a configuration that need further modules; `names`: a broker that is not an IP address
 PARTS = (
-    "budget", "class_costs", "miss_rate", "app", "sleep", "stream", "snapshot_ldl", "update_key", "names", "features",
+    "budget", "class_costs", "miss_rate", "app", "window", "picture", "sleep", "stream", "snapshot_ldl", "update_key", "names", "features",
     *OWN_MODULES,
 )  # fmt: skip
 
@@ -172,6 +172,8 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += {step.__name__ for step, _, _ in bundle.steps}.intersection(OWN_MODULES)
+    measured = config.content().get("measured", {})  # of an app: how it turns measurements into samples
+    parts += [name for name in ("window", "picture") if measured.get(name)]
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
     parts += ["names"] if any(host > ":" for host in hosts) else []  # an IP address begins with a digit, as start.py assumes
     for path in modules(kind, parts):
