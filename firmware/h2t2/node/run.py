@@ -1,6 +1,7 @@
 # Runs the node of a board from its start to the end of its samples, and starts it again after an exception.
 import gc
 import json
+import sys
 
 from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..ldl import buffers
@@ -98,13 +99,13 @@ def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
 def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
     """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
     config, updates, link = _open(config, feed, log, cause)
-    show_decision, show_summary = show, _print_summary
-    if config.get("link") == "serial":
-        show_decision, show_summary = link.send_decision, link.send_summary
+    serial = config.get("link") == "serial"
     running = None
     try:
         try:
-            running = _assemble(config, link, show_decision, watchdog=feed, log=log, cause=cause, updates=updates)
+            running = _assemble(
+                config, link, link.send_decision if serial else show, watchdog=feed, log=log, cause=cause, updates=updates
+            )
         except Exception as error:
             if updates and updates.failed(error):
                 return True
@@ -119,7 +120,10 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
         if not running.again:
             gc.collect()
             try:
-                show_summary(json.dumps(summary(running)))
+                if serial:
+                    link.send_summary(json.dumps(summary(running)))
+                else:
+                    _print_summary(summary(running))
             except MemoryError as error:  # the decisions are made
                 log("no room for the summary: %s" % error)
         return running.again
@@ -131,5 +135,8 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
         link.close()
 
 
-def _print_summary(message: str) -> None:
-    print('{"summary": %s}' % message)
+def _print_summary(entries: "dict[str, Any]") -> None:
+    """Print the summary as a line of JSON, piece by piece: a heap in pieces has no room for the whole line."""
+    sys.stdout.write('{"summary": ')
+    json.dump(entries, sys.stdout)
+    print("}")
