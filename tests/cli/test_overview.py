@@ -9,7 +9,7 @@ from h2t2_tools.cli import overview
 from h2t2_tools.cli.commands import COMMANDS, FIRST_PAGE, GROUPS
 from h2t2_tools.cli.main import main
 
-HEAVY = {"argparse", "numpy", "pydantic", "rich", "h2t2", "h2t2_tools.cli.options", "h2t2_tools.cli.execute"}
+HEAVY = {"argparse", "numpy", "pydantic", "rich", "h2t2.core", "h2t2_tools.cli.options", "h2t2_tools.cli.execute"}
 MODELS = {f"h2t2_tools.cli.{place.partition(':')[0]}" for place, _ in COMMANDS.values()}
 IMPORTED = """import sys
 from h2t2_tools.cli.main import main

@@ -7,7 +7,6 @@ from ..core import policies
 from ..ldl.open import open_ldl
 from ..ldl.steps import in_bytecode
 from ..link import wire
-from ..link.cost import LinkCost
 from . import board
 from .keeper import Keeper
 from .node import Node
@@ -158,6 +157,11 @@ def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: 
         from ..core.budget import Budget
 
         budget = Budget(**config["budget"])
+    cost = None
+    if config.get("offload_cost"):
+        from ..link.cost import LinkCost
+
+        cost = LinkCost(**config["offload_cost"])
     return Node(
         policy,
         ldl,
@@ -168,7 +172,7 @@ def _node(config: "Config", policy: "Policy", ldl: "Any", link: "Link", *, act: 
         window=config["in_flight"],
         deadline_ms=config["deadline_ms"],
         when_down=entry(config, "when_down"),
-        cost=LinkCost(**config["offload_cost"]) if config.get("offload_cost") else None,
+        cost=cost,
         log=log,
         budget=budget,
         dtype=config.get("remote_dtype", wire.INT8),
