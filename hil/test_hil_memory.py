@@ -36,7 +36,7 @@ import json
 gc.collect()
 free = gc.mem_free()
 from h2t2.modules import forget
-from h2t2.node.run import ONLY_AT_START
+from h2t2.node.run import ONLY_AT_START, ONLY_TO_OPEN
 from h2t2.node.start import service
 from h2t2.link.serial import SerialLink
 import h2t2.link.stdio
@@ -48,7 +48,7 @@ with open("config.json") as file:
 file = None  # even closed it takes 1,168 bytes on littlefs
 running = service(config, SerialLink(Line(), "d"), sensor=lambda: None, watchdog=lambda: None)
 service = None
-for name in ONLY_AT_START:
+for name in ONLY_TO_OPEN + ONLY_AT_START:
     forget(name)
 gc.collect()
 print(free, gc.mem_free())

@@ -26,12 +26,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
 CONNECT_MS = 1000  # longest wait for a broker before the loop begins
 PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
 STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
-ONLY_AT_START = (
-    "node.start",
-    "core.policies",
-    "ldl.open",
-    "ldl.steps",
-)  # modules whose memory a board needs for its samples afterwards
+# modules whose memory a board needs for its samples afterwards
+ONLY_TO_OPEN = "ldl.open", "ldl.steps"
+ONLY_AT_START = "node.start", "core.policies"
 
 
 def main(path: str = "config.json") -> None:
@@ -73,12 +70,26 @@ def main(path: str = "config.json") -> None:
         gc.collect()
 
 
-def _open(config: "Config", feed: "Feed", log: "Log", cause: str) -> "tuple[Config, Any, Any]":
-    """Return the configuration with its active update, the Updates or None, and the link."""
-    from .start import active_config, open_link
+def _active(config: "Config", log: "Log") -> "tuple[Config, Any]":
+    from .start import active_config
 
-    config, updates = active_config(config, log)
-    return config, updates, open_link(config, feed, log, cause)
+    return active_config(config, log)
+
+
+def _local_model(config: "Config", log: "Log") -> "Any":
+    from .start import local_model
+
+    ldl = local_model(config, log)
+    if IS_BOARD:
+        for name in ONLY_TO_OPEN:
+            forget(name)
+    return ldl
+
+
+def _open_link(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Any":
+    from .start import open_link
+
+    return open_link(config, feed, log, cause)
 
 
 def _assemble(config: "Config", link: "Any", show_decision: "Act", **options: "Any") -> "Service":
@@ -103,13 +114,22 @@ def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
 
 def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
     """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
-    config, updates, link = _open(config, feed, log, cause)
-    serial = config.get("link") == "serial"
-    running = None
+    config, updates = _active(config, log)
+    running = link = None
     try:
         try:
+            ldl = _local_model(config, log)  # before the link's code is in memory, because its checks take the most
+            link = _open_link(config, feed, log, cause)
+            serial = config.get("link") == "serial"
             running = _assemble(
-                config, link, link.send_decision if serial else show, watchdog=feed, log=log, cause=cause, updates=updates
+                config,
+                link,
+                link.send_decision if serial else show,
+                watchdog=feed,
+                log=log,
+                cause=cause,
+                updates=updates,
+                opener=lambda *_: ldl,
             )
         except Exception as error:
             if updates and updates.failed(error):
@@ -137,7 +157,8 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
             running.end()
         raise
     finally:
-        link.close()
+        if link:
+            link.close()
 
 
 def _print_summary(entries: "dict[str, Any]") -> None:

@@ -3,6 +3,7 @@
 import json
 
 from ..clock import Stopwatch
+from ..modules import IS_BOARD
 from .board import pause
 from .commands import Desk
 from .node import DOWN, STANDINGS, UP
@@ -24,6 +25,7 @@ if 0:  # for type checkers
 SOURCES = ("local", "remote", "fallback")  # names of node.LOCAL, REMOTE, FALLBACK in reports
 COMMANDS_PER_TURN = 4  # an update comes in many commands
 DECISION_S = 1  # between two reports of changed decisions
+ROOM = 2048  # bytes of a report as text, and as it is sent
 FAILED_MS = 10  # pause after a turn that failed
 IDLE_MS, BUSY_MS = 50, 5  # longest wait between two looks at sensor and commands: with a schedule, and without
 
@@ -89,6 +91,8 @@ class Service:
         self.again = self.stopping = self.namesakes = False
         self.errors = 0
         self.saturated = self.gaps = 0  # App.saturated() and App.gaps(), as far as they were logged
+        self.room: "bytearray | None" = None
+        self._reserve()
         self.desk = Desk(self._carry_out, log)
         self.watch = Stopwatch()
         self.reported_at = -telemetry_s  # seconds of `watch`; the first report is due at once
@@ -249,7 +253,17 @@ class Service:
         last = self.node.last
         self.reported_decision = last[1] if last else -1
         self.reported_at = self.watch.seconds()
+        self.room = None
         self.node.link.report(json.dumps(state(self)))
+        self._reserve()
+
+    def _reserve(self) -> None:
+        """Keep an unbroken block free for the next report: later the heap of a board is in pieces."""
+        if IS_BOARD:
+            try:
+                self.room = bytearray(ROOM)
+            except MemoryError:
+                pass
 
     def _carry_out(self, command: "Command") -> "str | None":
         """Carry out a command; return a note for its sender, or None."""

@@ -4,8 +4,6 @@
 import os
 
 from ..core import policies
-from ..ldl.open import open_ldl
-from ..ldl.steps import in_bytecode
 from ..link import wire
 from . import board
 from .keeper import Keeper
@@ -51,7 +49,7 @@ def entry(config: "Config", name: str) -> "Any":
 def service(
     config: "Config", link: "Link", act: "Act" = show, *, sensor: "Callable[[], Any] | None" = None,
     watchdog: "Feed" = lambda: None, log: "Log" = print, cause: str = "", updates: "Updates | None" = None,
-    opener: "Opener" = open_ldl,
+    opener: "Opener | None" = None,
 ) -> Service:  # fmt: skip
     """The service of a configuration on an open or opening link.
 
@@ -61,14 +59,12 @@ def service(
             number of the sample.
         sensor: as Sensing's; None: the app or the recorded samples that the configuration names.
         cause, updates: why the node starts; of active_config().
-        opener: opens the local model, as open_ldl() does.
+        opener: opens the local model, as open_ldl() does; None: open_ldl.
 
     Raises:
         ValueError: an entry is missing, or does not fit the model.
     """
-    for name in REQUIRED:
-        if name not in config:
-            raise ValueError("config.json: no entry %s" % name)
+    _check_entries(config)
     policy = policies.make(config["policy"], config["arguments"])
     ldl, model_state = _open_model(config, policy.classes, opener, log=log, updates=updates)
     dtype = config.get("remote_dtype", wire.INT8)
@@ -108,6 +104,31 @@ def service(
     )
 
 
+def _check_entries(config: "Config") -> None:
+    for name in REQUIRED:
+        if name not in config:
+            raise ValueError("config.json: no entry %s" % name)
+
+
+def local_model(config: "Config", log: "Log", opener: "Opener | None" = None) -> "Any":
+    """Return the local model of a configuration, as its file holds it; log slow operators. opener: as of service()."""
+    _check_entries(config)
+    if opener:
+        return _opened(config, opener)
+    from ..ldl.open import open_ldl
+    from ..ldl.steps import in_bytecode
+
+    ldl = _opened(config, open_ldl)
+    for name in in_bytecode:
+        log("%s in bytecode, which is slow: %s" % (name, in_bytecode[name]))
+    return ldl
+
+
+def _opened(config: "Config", opener: "Opener") -> "Any":
+    resolver = config.get("resolver", "reference")
+    return opener(config["ldl"], config["event"], config["arguments"]["bits"], resolver, config.get("stream", False))
+
+
 def _sleep(config: "Config", node: Node, cause: str) -> "Any":
     if not config.get("sleep"):
         return None
@@ -117,14 +138,10 @@ def _sleep(config: "Config", node: Node, cause: str) -> "Any":
 
 
 def _open_model(
-    config: "Config", classes: int, opener: "Opener", *, log: "Log", updates: "Updates | None"
+    config: "Config", classes: int, opener: "Opener | None", *, log: "Log", updates: "Updates | None"
 ) -> "tuple[Any, ModelState | None]":
     """Return the local model as the policy reads it, and the ModelState of a streaming model or None."""
-    arguments = config["arguments"]
-    resolver = config.get("resolver", "reference")
-    ldl = opener(config["ldl"], config["event"], arguments["bits"], resolver, config.get("stream", False))
-    for name in in_bytecode:
-        log("%s in bytecode, which is slow: %s" % (name, in_bytecode[name]))
+    ldl = local_model(config, log, opener)
     if updates:
         updates.test(ldl)
     model_state = None
@@ -138,7 +155,7 @@ def _open_model(
         from ..ldl.class_scores import ClassScores
 
         ldl = ClassScores(ldl, classes)
-    elif "costs" in arguments:
+    elif "costs" in config["arguments"]:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
     return ldl, model_state
 

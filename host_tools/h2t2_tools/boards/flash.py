@@ -125,7 +125,7 @@ def used():
     return gc.mem_alloc()
 before = used()
 from h2t2.modules import forget
-from h2t2.node.run import ONLY_AT_START
+from h2t2.node.run import ONLY_AT_START, ONLY_TO_OPEN
 from h2t2.node.start import service
 try:
     from h2t2.link.mqtt import MqttLink
@@ -156,7 +156,7 @@ else:
     link = MqttLink("localhost", 1, "d", config["model_id"], 5)
 running = service(config, link, sensor=lambda: None, watchdog=lambda: None)
 service = open_ldl = None
-for name in ONLY_AT_START:
+for name in ONLY_TO_OPEN + ONLY_AT_START:
     forget(name)
 runtime = used() - before - model
 program = None

@@ -37,8 +37,8 @@ LEFT_OUT = (  # entries that this emulation does not support, or that would only
     "sleep", "app", "measured",
 )  # fmt: skip
 APART = {  # entries whose modules the rehearsal imports without using them
-    "sleep": ["node.sleep"], "app": ["node.app", "node.measured", "node.window", "node.windowed"],
     "ca": ["link.tls"], "wifi_name": ["link.wifi"],
+    "app": ["node.app", "node.measured", "node.window", "node.windowed"], "sleep": ["node.sleep"],
 }  # fmt: skip
 NO_ROOM = "memory allocation failed"  # text of a MemoryError
 MAIN = """import gc, os, sys
@@ -47,15 +47,20 @@ sys.path[:] = [""]
 from h2t2.ldl.buffers import reserve_for_node
 reserve_for_node()
 sys.modules["network"] = sys  # what is imported here and not used needs a module of that name
-for name in {modules}:
-    __import__("h2t2." + name)
-program = None
-if {app}:
-    with open("app.py") as file:
-        program = compile(file.read(), "app", "exec")
 from h2t2.node import board
 from h2t2.node.run import main
 from h2t2.ldl import buffers
+program = None
+release = buffers.release
+def import_others():  # a board does so once the model is open
+    global program
+    release()
+    for name in {modules}:
+        __import__("h2t2." + name)
+    if {app}:
+        with open("app.py") as file:
+            program = compile(file.read(), "app", "exec")
+buffers.release = import_others
 collect_rarely = buffers.collect_rarely
 def import_late():  # on a board, once the network is there
     collect_rarely()
@@ -126,9 +131,15 @@ def trouble(files: dict[str, bytes], record: int, heap: int, samples: int = SAMP
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
         script = folder / "rehearsal.py"
-        modules = sorted(_apart(files, config))
-        late = ["link.ntp"] if config.get("wifi_name") and config.get("ntp") else []
-        script.write_text(MAIN.format(folder=name, modules=modules, late=late, app=(folder / "app.py").exists(), again=AGAIN))
+        script.write_text(
+            MAIN.format(
+                folder=name,
+                modules=_apart(files, config),
+                late=["link.ntp"] if config.get("wifi_name") and config.get("ntp") else [],
+                app=(folder / "app.py").exists(),
+                again=AGAIN,
+            )
+        )
         with peer or Peer(SAMPLES // 3) as other_end:
             for _ in range(STARTS):
                 status, why = _play(folder, script, heap, samples, other_end)
@@ -146,10 +157,10 @@ def _as_rehearsed(files: dict[str, bytes], config: dict[str, Any], record: int, 
     return {**program, "config.json": json.dumps(entries).encode()}
 
 
-def _apart(files: dict[str, bytes], config: dict[str, Any]) -> set[str]:
+def _apart(files: dict[str, bytes], config: dict[str, Any]) -> list[str]:
     """Return the modules of a node that the rehearsal imports without using them."""
     names = [name for entry, imported in APART.items() if config.get(entry) for name in imported]
-    return {name for name in names if any(path.startswith(f"h2t2/{name.replace('.', '/')}.") for path in files)}
+    return [name for name in names if any(path.startswith(f"h2t2/{name.replace('.', '/')}.") for path in files)]
 
 
 def _play(folder: Path, script: Path, heap: int, samples: int, peer: Peer) -> tuple[int, str]:
