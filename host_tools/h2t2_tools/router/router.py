@@ -56,7 +56,7 @@ class Router:
             that `h2t2 rdl` serves.
         beta: Cost of asking the remote model, 0..1.
         delta_fp, delta_fn: Costs of a false alarm and of a missed event, 0..1, of two classes.
-        costs: (K, K), of more than two classes: costs[i][j] of saying j where i is true, 0..1; None: each mistake costs 1.
+        costs: (K, K), of more than two classes: `costs[i][j]` of saying j where i is true, 0..1; None: each mistake costs 1.
         classes: Names of the classes in the order of the local model's scores; None: its classes_, or numbers from 0.
         local_columns, remote_columns: Which numbers of a sample the models read; None: all.
         policy: "adaptive" or "h2t2".
