@@ -51,7 +51,8 @@ def arrivals_of(actions, labels):
     return tuple(np.array(values, np.int64) for values in (starts, rounds, costs))
 
 
-@pytest.mark.parametrize("n", [n for n, (kind, *_) in enumerate(vectors.RUNS) if kind != "budget"])  # no learner
+# a budget is no learner; numba compiles no head, which `h2t2 experiment head` plays as the device's own code
+@pytest.mark.parametrize("n", [n for n, (kind, *_) in enumerate(vectors.RUNS) if kind not in ("budget", "adaptive-head")])
 def test_compiled_policies_are_the_devices_own_on_every_vector(n):
     kind, rounds, _, options = vectors.RUNS[n]
     want = LINES[n]
