@@ -8,7 +8,7 @@ from ports.world import RP2040
 from scripted import running, set_clock
 
 from h2t2.link import mqtt
-from h2t2.link.mqtt import MqttLink
+from h2t2.link.mqtt import UP, MqttLink
 from h2t2.link.serial import SerialLink
 from h2t2.node.sleep import Sleep
 
@@ -121,3 +121,21 @@ def test_every_link_has_every_member_of_the_interface():
     line = SerialLink(Line(), "tiny")
     assert not line.is_connecting()
     assert (line.workers(), line.is_connected(), line.trouble) == (1, True, "")
+
+
+class BrokenSocket:
+    """A socket whose connection has ended, which only a write notices."""
+
+    def send(self, data):
+        raise OSError("the connection was reset")
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("size", [10, 5000])
+def test_a_connection_that_ends_while_a_message_is_written_raises_nothing(size):
+    link = MqttLink("b", 1, "dev", 1, 9)
+    link.state, link.sock = UP, BrokenSocket()
+    link.report("x" * size)
+    assert not link.is_connected() and not link.pending and link.trouble == "the connection was reset"

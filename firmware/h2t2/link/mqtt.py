@@ -24,15 +24,14 @@ READS = 16  # fillings of the buffer that one turn reads
 UNACKNOWLEDGED = 16  # requests the broker has not acknowledged; one more is refused
 FAREWELL_MS = 1000
 MEET_MS = 300  # within this time a reachable broker has named its workers
-LONG = 512  # bytes of a payload that is sent apart from its header
 AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says for it
 NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP has another number (64) and names it; the unix port names none
 
 
-def packet(kind: int, body: bytes, rest: int = 0) -> bytes:
-    """An MQTT control packet: its fixed header with the length in base 128, then the body, which `rest` more bytes follow."""
+def packet(kind: int, body: bytes) -> bytes:
+    """An MQTT control packet: its fixed header with the length in base 128, then the body."""
     head = bytearray([kind])
-    n = len(body) + rest
+    n = len(body)
     while True:
         n, digit = n >> 7, n & 127
         head.append(digit | (128 if n else 0))
@@ -180,12 +179,7 @@ class MqttLink(Link):
         if qos:
             body += self._new_id()
             self.unacknowledged += 1
-        kind = 0x30 | qos << 1 | retain
-        if len(payload) < LONG:
-            self._write(packet(kind, body + payload))
-        else:  # one packet would take memory for two copies
-            self._write(packet(kind, body, len(payload)))
-            self._write(payload)
+        self._write(packet(0x30 | qos << 1 | retain, body + payload))
 
     def _new_id(self) -> bytes:
         self.packet_id = self.packet_id % 65535 + 1
