@@ -7,23 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from h2t2 import units
 from h2t2.cpython.quantise import quantised
 from h2t2.node.app import App
 from h2t2.node.measured import Measured
-from h2t2_tools.common.pairs import InputScaling, PairInfo
-from h2t2_tools.fleet.app import fixed
-
-ABOUT = {
-    "name": "p", "model_id": 1, "event": "e", "event_index": {"ldl": 0, "rdl": 0}, "beta": 0.2,
-    "columns": {"ldl": [2, 0], "rdl": None}, "remote": {"shape": [3], "scale": 0.1, "zero_point": 0},
-}  # fmt: skip
 
 
 def measured_by(factor, offset, scale, zero_point, columns=None):
-    about = PairInfo(
-        **{**ABOUT, "columns": {"ldl": columns, "rdl": None}, "prepared": {"ldl": InputScaling(factor=factor, offset=offset)}}
-    )
-    return Measured(**fixed(about, "ldl", len(factor), scale, zero_point))
+    return Measured(columns, **units.measured(factor, offset, scale, zero_point))
 
 
 @given(

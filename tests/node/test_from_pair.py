@@ -14,7 +14,7 @@ from h2t2_tools.fleet.config import NodeConfig, described
 @pytest.mark.parametrize("name", ["breast_cancer", "digits", "ten_digits"])
 def test_a_folder_gives_the_entries_of_a_flashed_board(name):
     pair = pairs.load(name)
-    config = pair_node.configuration(pair.folder)
+    config, _ = pair_node.configuration(pair.folder)
     entries = described(pair.info)
     flashed = NodeConfig(**{key: value for key, value in entries.items() if value != ""}).content()
     assert config["measured"] == app.measured(pair)

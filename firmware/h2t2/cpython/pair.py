@@ -13,19 +13,16 @@ from ..ldl.open import open_ldl
 from ..link import wire
 from ..node import start
 from ..node.service import Service
-from .paho import PahoLink
-from .threaded_sensor import ThreadedSensor
 
 LATE_LABELS = 256  # labels that may be outstanding
 
 
-def configuration(folder: str | os.PathLike[str], beta: float | None = None, bits: int = BITS) -> dict[str, Any]:
-    """Return the entries of a configuration that a pair describes.
+def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> tuple[dict[str, Any], Any]:
+    """Return the entries of a configuration that a pair describes, and its local model.
 
     Args:
         folder: Of the pair.
         beta: Cost of an offload, 0..1; None: the pair's.
-        bits: The score is cut into 2^bits bins.
 
     Raises:
         ValueError: The folder holds no pair.
@@ -34,12 +31,8 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None, bit
     try:
         pair = json.loads((path / "pair.json").read_text())
         remote, events, costs = pair["remote"], pair.get("event_index", {}), pair.get("costs")
-        policy: dict[str, Any] = {"bits": bits, "beta": pair["beta"] if beta is None else beta, "window": LATE_LABELS}
+        policy: dict[str, Any] = {"bits": BITS, "beta": pair["beta"] if beta is None else beta, "window": LATE_LABELS}
         event = events.get("ldl", 0)
-        size = 1
-        for n in remote["shape"]:
-            size *= n
-        scaling = {"rdl": (size, remote["scale"], remote["zero_point"])}
         config = {
             "policy": "adaptive",
             "arguments": units.policy(**policy, **({"costs": costs} if costs else {})),
@@ -54,22 +47,36 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None, bit
             "in_flight": 1,
             "deadline_ms": 2000,
         }
-        ldl = open_ldl(config["ldl"], event, bits)
-        scaling["ldl"] = (ldl.input_size, *ldl.input_quantisation())
-        config["measured"] = {
-            name: {"columns": pair["columns"][model], **_integers(pair["prepared"].get(model), *scaling[model])}
-            for name, model in (("local", "ldl"), ("remote", "rdl"))
-        }
+        ldl = open_ldl(config["ldl"], event, BITS)
+        config["measured"] = measured(pair, ldl)
     except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError("%s: no pair: %s: %s; h2t2 pair makes one" % (folder, type(error).__name__, error)) from None
-    config["measured"].update({name: pair[name] for name in ("window", "picture") if pair.get(name)})
-    return config
+    return config, ldl
 
 
-def _integers(prepared: dict[str, list[float]] | None, size: int, scale: float, zero_point: int) -> dict[str, list[int]]:
-    if prepared is None:
-        prepared = {"factor": [1.0] * size, "offset": [0.0] * size}
-    return units.measured(prepared["factor"], prepared["offset"], scale, zero_point)
+def measured(pair: dict[str, Any], ldl: Any) -> dict[str, Any]:
+    """Return how an app's numbers become the inputs of both models: the entry `measured` of config.json.
+
+    Args:
+        pair: Content of pair.json.
+        ldl: The open local model.
+
+    Raises:
+        ValueError: A scaling is not that of as many numbers as the model takes.
+    """
+    remote = pair["remote"]
+    entries = {}
+    for name, model, size, scale, zero_point in (
+        ("local", "ldl", ldl.input_size, *ldl.input_quantisation()),
+        ("remote", "rdl", start.size_of(remote["shape"]), remote["scale"], remote["zero_point"]),
+    ):
+        prepared = pair["prepared"].get(model) or {"factor": [1.0] * size, "offset": [0.0] * size}
+        factor = prepared["factor"]
+        if len(factor) != size:
+            raise ValueError("pair.json: prepared.%s: %d numbers, the model takes %d" % (model, len(factor), size))
+        integers = units.measured(factor, prepared["offset"], scale, zero_point)
+        entries[name] = {"columns": pair["columns"][model], **integers}
+    return {**entries, **{name: pair[name] for name in ("window", "picture") if pair.get(name)}}
 
 
 def service(
@@ -106,12 +113,16 @@ def service(
     Raises:
         ValueError: The folder holds no pair, or an entry is wrong.
     """
+    from .paho import PahoLink
+    from .threaded_sensor import ThreadedSensor
+
     program = SimpleNamespace(sense=sense, act=act, **({"remote": remote} if remote else {}))
-    config = {**configuration(folder, beta), "device": device or socket.gethostname(), **entries, "app": program}
+    described, ldl = configuration(folder, beta)
+    config = {**described, "device": device or socket.gethostname(), **entries, "app": program}
     boot = start.boot_number()
     link = PahoLink(broker, port, config["device"], config["model_id"], boot, seed=boot >> 2, **(login or {}))
     try:
-        running = start.service(config, link, _ignore, log=log)
+        running = start.service(config, link, _ignore, log=log, opener=lambda *_: ldl)
     except Exception:
         link.close()
         raise

@@ -15,7 +15,7 @@ class Measured:
     Args:
         columns: Indices of the numbers that the model reads; None: all.
         multipliers, offsets, shifts: Integers for each of these numbers: the input is (x * multiplier + offset) / 2^shift,
-            rounded to nearest, halves up. h2t2_tools.fleet.app makes them.
+            rounded to nearest, halves up. units.measured() makes them.
 
     Attributes:
         saturated: Counter of samples with a number far outside int8.
