@@ -36,8 +36,8 @@ import json
 gc.collect()
 free = gc.mem_free()
 from h2t2.modules import forget
-from h2t2.node.run import ONLY_AT_START, ONLY_TO_OPEN
-from h2t2.node.start import service
+from h2t2.node.run import ONLY_AT_START
+from h2t2.node.start import ONLY_TO_OPEN, service
 from h2t2.link.serial import SerialLink
 import h2t2.link.stdio
 class Line:

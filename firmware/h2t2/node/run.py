@@ -7,7 +7,6 @@ from ..clock import Stopwatch, remaining, ticks_add, ticks_ms
 from ..ldl import buffers
 from ..modules import IS_BOARD, forget
 from . import board
-from .service import show
 from .state import summary
 
 if 0:  # for type checkers
@@ -26,9 +25,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 1, 60  # between two starts after an exception
 CONNECT_MS = 1000  # longest wait for a broker before the loop begins
 PATIENT_MS = 25000  # the same where no sample is missed meanwhile: recorded samples, and a board that has just woken
 STABLE_S = 600  # after a start that lasted so long, the waits between starts begin anew
-# modules whose memory a board needs for its samples afterwards
-ONLY_TO_OPEN = "ldl.open", "ldl.steps"
-ONLY_AT_START = "node.start", "core.policies"
+ONLY_AT_START = "node.start", "core.policies"  # modules whose memory a board needs for its samples afterwards
 
 
 def main(path: str = "config.json") -> None:
@@ -70,32 +67,16 @@ def main(path: str = "config.json") -> None:
         gc.collect()
 
 
-def _active(config: "Config", log: "Log") -> "tuple[Config, Any]":
-    from .start import active_config
+def _assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service | None":
+    """Return start.assemble(); a board then forgets what only that needs."""
+    from .start import assemble
 
-    return active_config(config, log)
-
-
-def _local_model(config: "Config", log: "Log") -> "Any":
-    from .start import local_model
-
-    ldl = local_model(config, log)
+    running = assemble(config, feed, log, cause)
+    del assemble
     if IS_BOARD:
-        for name in ONLY_TO_OPEN:
+        for name in ONLY_AT_START:
             forget(name)
-    return ldl
-
-
-def _open_link(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Any":
-    from .start import open_link
-
-    return open_link(config, feed, log, cause)
-
-
-def _assemble(config: "Config", link: "Any", show_decision: "Act", **options: "Any") -> "Service":
-    from .start import service
-
-    return service(config, link, show_decision, **options)
+    return running
 
 
 def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
@@ -114,30 +95,11 @@ def _connect(link: "Link", wait_ms: int, feed: "Feed", log: "Log") -> None:
 
 def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
     """Run the node to the end of its samples or an exception, and save what it learned. True: an update wants a restart."""
-    config, updates = _active(config, log)
-    running = link = None
+    running = _assemble(config, feed, log, cause)
+    if not running:
+        return True
+    link: "Any" = running.node.link
     try:
-        try:
-            ldl = _local_model(config, log)  # before the link's code is in memory, because its checks take the most
-            link = _open_link(config, feed, log, cause)
-            serial = config.get("link") == "serial"
-            running = _assemble(
-                config,
-                link,
-                link.send_decision if serial else show,
-                watchdog=feed,
-                log=log,
-                cause=cause,
-                updates=updates,
-                opener=lambda *_: ldl,
-            )
-        except Exception as error:
-            if updates and updates.failed(error):
-                return True
-            raise
-        if IS_BOARD:
-            for name in ONLY_AT_START:
-                forget(name)
         _connect(link, PATIENT_MS if running.sensing.patient or cause == board.WOKEN else CONNECT_MS, feed, log)
         log("ready, device %s" % config["device"])
         buffers.collect_rarely()
@@ -145,7 +107,7 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
         if not running.again:
             gc.collect()
             try:
-                if serial:
+                if config.get("link") == "serial":
                     link.send_summary(json.dumps(summary(running)))
                 else:
                     _print_summary(summary(running))
@@ -153,12 +115,10 @@ def _run(config: "Config", feed: "Feed", log: "Log", cause: str) -> bool:
                 log("no room for the summary: %s" % error)
         return running.again
     except BaseException:  # Ctrl-C too
-        if running:
-            running.end()
+        running.end()
         raise
     finally:
-        if link:
-            link.close()
+        link.close()
 
 
 def _print_summary(entries: "dict[str, Any]") -> None:

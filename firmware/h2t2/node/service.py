@@ -254,8 +254,10 @@ class Service:
         self.reported_decision = last[1] if last else -1
         self.reported_at = self.watch.seconds()
         self.room = None
-        self.node.link.report(json.dumps(state(self)))
-        self._reserve()
+        try:
+            self.node.link.report(json.dumps(state(self)))
+        finally:
+            self._reserve()
 
     def _reserve(self) -> None:
         """Keep an unbroken block free for the next report: later the heap of a board is in pieces."""

@@ -5,6 +5,7 @@ import os
 
 from ..core import policies
 from ..link import wire
+from ..modules import IS_BOARD, forget
 from . import board
 from .keeper import Keeper
 from .node import Node
@@ -29,6 +30,7 @@ if 0:  # for type checkers
     Opener = Callable[..., Any]
 
 REQUIRED = ("policy", "arguments", "ldl", "event", "remote_shape", "model_id", "in_flight", "deadline_ms")
+ONLY_TO_OPEN = "ldl.open", "ldl.steps"  # modules that a board needs until its model is open
 # entries that config.json may leave out, and their values then
 DEFAULTS = {"keep_alive": 30, "when_down": "ask", "snapshot_every": 250, "snapshot_mismatch": "fresh", "telemetry_s": 10}
 
@@ -44,6 +46,44 @@ def size_of(shape: "Sequence[int]") -> int:
 def entry(config: "Config", name: str) -> "Any":
     """An entry of a configuration, or its default."""
     return config.get(name, DEFAULTS[name])
+
+
+def assemble(config: "Config", feed: "Feed", log: "Log", cause: str) -> "Service | None":
+    """Return the service of a configuration with its active update, on its link; None: the update failed, start again.
+
+    The model opens before the link's code is in memory, because its checks take the most. Arguments: as of mqtt_link().
+
+    Raises:
+        ValueError, ImportError: as of service().
+    """
+    config, updates = active_config(config, log)
+    ldl: "Any" = None
+    link: "Any" = None
+    running: "Service | None" = None
+    try:
+        ldl = local_model(config, log)
+        if IS_BOARD:
+            for name in ONLY_TO_OPEN:
+                forget(name)
+        link = open_link(config, feed, log, cause)
+        running = service(
+            config,
+            link,
+            link.send_decision if config.get("link") == "serial" else show,
+            watchdog=feed,
+            log=log,
+            cause=cause,
+            updates=updates,
+            opener=lambda *_: ldl,
+        )
+    except Exception as error:
+        without_link = ldl and not link  # an update cannot cause that
+        if not updates or without_link or not updates.failed(error):
+            raise
+    finally:
+        if link and not running:
+            link.close()
+    return running
 
 
 def service(

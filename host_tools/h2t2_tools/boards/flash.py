@@ -125,8 +125,8 @@ def used():
     return gc.mem_alloc()
 before = used()
 from h2t2.modules import forget
-from h2t2.node.run import ONLY_AT_START, ONLY_TO_OPEN
-from h2t2.node.start import service
+from h2t2.node.run import ONLY_AT_START
+from h2t2.node.start import ONLY_TO_OPEN, service
 try:
     from h2t2.link.mqtt import MqttLink
 except ImportError:
