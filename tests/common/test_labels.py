@@ -49,6 +49,12 @@ def written(path, text):
     return path
 
 
+def test_numbers_of_known_classes_stay_as_they_are():
+    """A test set of three classes without one sample of class 0; 1 to 3 of three classes are numbered from 0."""
+    assert labels.class_numbers("y", np.array([1, 2, 1]), classes=3)[0].tolist() == [1, 2, 1]
+    assert labels.class_numbers("y", np.array([1, 2, 3]), classes=3)[0].tolist() == [0, 1, 2]
+
+
 def test_a_csv_with_a_header_is_read(tmp_path):
     rows = "".join(f"{n},{['ham', 'spam'][n % 2]},{n / 2}\n" for n in range(12))
     samples = calibration.load(written(tmp_path / "a.csv", "length,kind,links\n" + rows), None, None)

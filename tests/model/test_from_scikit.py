@@ -121,3 +121,11 @@ def test_what_cannot_be_converted_is_named(reason):
     model, _, _ = trained(*REFUSED[reason])
     with pytest.raises(UserError, match=f"model.joblib: .*{reason}"):
         from_scikit.from_object(model)
+
+
+@pytest.mark.parametrize("first", ["passthrough", None])
+def test_a_first_step_that_passes_through_is_none(first):
+    x = np.random.default_rng(1).normal(size=(40, 3))
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, x[:, 0] > 0)
+    model.steps.insert(0, ("first", first))
+    assert np.allclose(from_scikit.from_object(model).scores(x).ravel(), model.predict_proba(x)[:, 1], atol=1e-6)

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from array import array
 from dataclasses import replace
 
 import joblib
@@ -25,6 +26,7 @@ from support import ROOT
 
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.open import open_ldl
+from h2t2.ldl.trees_bounds import check_trees
 from h2t2_tools.boards.emulators.catalogue import ARM32, UNIX
 from h2t2_tools.cli.main import main
 from h2t2_tools.common.errors import UserError
@@ -245,7 +247,42 @@ def test_a_strangers_trees_cannot_reach_outside_their_memory(tmp_path):
     assert refused > 200 and ran > 200
 
 
+def test_trees_of_no_outputs_are_refused(tmp_path):
+    good = bundle.from_tflite(next(iter(models_for_boards(tmp_path))))
+    (_, p, _), *_ = Int8Model(good, 0).steps
+    p = array("i", p)
+    p[8] = 0
+    p[12] = 1  # a table of leaves
+    with pytest.raises(ValueError, match="bundle: trees of 0 outputs"):
+        check_trees(good, p[6], p[7:])
+
+
+SPLIT = {
+    "num_leaves": 2,
+    "tree_structure": {
+        "split_feature": 0, "threshold": 0.5, "decision_type": "<=", "default_left": True, "missing_type": "None",
+        "split_index": 0,
+        "left_child": {"leaf_index": 0, "leaf_value": 0.1}, "right_child": {"leaf_index": 1, "leaf_value": 0.2},
+    },
+}  # fmt: skip
+
+
+def lightgbm(**entries):
+    return {"tree_info": [SPLIT], "num_tree_per_iteration": 1, "max_feature_idx": 3, "objective": "binary", **entries}
+
+
+def split(**entries):
+    return {**SPLIT, "tree_structure": {**SPLIT["tree_structure"], **entries}}
+
+
 REFUSED = {
+    "no outputs": (lightgbm(num_tree_per_iteration=0), "not a model that XGBoost or LightGBM saved"),
+    "many outputs": (lightgbm(num_tree_per_iteration=10**14), "not a model that XGBoost or LightGBM saved"),
+    "not finite": (
+        lightgbm(tree_info=[split(left_child={"leaf_index": 0, "leaf_value": float("inf")})]),
+        "adds no finite number",
+    ),
+    "feature": (lightgbm(tree_info=[split(split_feature=7)]), "reads number 7 of 4"),
     "regression": ({"learner": {"gradient_booster": {}, "objective": {"name": "reg:squarederror"}}}, "reg:squarederror"),
     "another": ({"layers": []}, "neither XGBoost's"),
     "damaged": ({"learner": {}}, "not a model that XGBoost or LightGBM saved"),

@@ -92,6 +92,12 @@ class NamesOnly:
         return np.array(["cat", "dog", "fox"])[x[:, 1].astype(int)]
 
 
+def test_a_report_before_the_first_decision_settles_nothing():
+    three = Router(lambda x: np.full((len(x), 3), 1 / 3), lambda x: np.eye(3)[[0] * len(x)])
+    assert str(three.report()) == "no decision yet" == str(three.report(labels=[]))
+    assert three.decide(np.zeros(2)).number in (0, 1, 2)
+
+
 @pytest.mark.parametrize("big", [Estimator((2, 0, 1)), NamesOnly(), NamesOnly().predict], ids=["scores", "predict", "function"])
 def test_classes_have_the_names_that_the_models_give_them(big):
     router = Router(Estimator(), big, beta=0.1)

@@ -166,8 +166,8 @@ def work(name: str, p: "array[int]") -> int:
     if name not in WINDOWED:
         if name == "concatenate":
             sizes = sizes[:2]
-        elif name == "trees":  # each node at most once
-            sizes = sizes[3:]
+        elif name == "trees":  # each node at most once, and a row of the table for each tree
+            sizes = (own[3] + own[1] * own[2],)
         elif name in ("pad", "resize_bilinear"):  # of the output
             sizes = sizes[2:]
         product = 1

@@ -9,6 +9,8 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 def check_trees(blob: "Any", nodes: int, own: "array[int]") -> None:
     """ValueError unless the trees at `nodes` stay inside their bytes and come to an end; own: the step's p[7:]."""
     inputs, outputs, count, size, record, leaves, _ = own
+    if outputs < 1:
+        raise ValueError("bundle: trees of %d outputs" % outputs)
     rows = (size - leaves) // outputs if leaves else 32768
     if record not in (6, 7) or leaves > size or rows > 32768:
         raise ValueError("bundle: trees of %d bytes, records of %d" % (size, record))

@@ -17,7 +17,7 @@ LONGEST_NAME = 40  # characters of a class's name
 ClassName = Annotated[str, Field(pattern=rf"^[\w .+-]{{1,{LONGEST_NAME}}}$")]  # no character of a template, a topic or HTML
 
 
-def class_numbers(where: object, y: np.ndarray) -> tuple[np.ndarray, list[str] | None]:
+def class_numbers(where: object, y: np.ndarray, classes: int = 0) -> tuple[np.ndarray, list[str] | None]:
     """Return labels as class numbers, int64 (n,), and the names of the classes.
 
     Names are numbered in alphabetical order, as scikit-learn and Keras do. Numbers from 0 stay as they are and have no names.
@@ -26,6 +26,7 @@ def class_numbers(where: object, y: np.ndarray) -> tuple[np.ndarray, list[str] |
     Args:
         where: What the labels come from, for messages.
         y: (n,) texts or whole numbers, or (n, K) of 0 and 1 with a single 1 in each row.
+        classes: Number of classes of a model; numbers below it stay as they are, also without a 0. 0: unknown.
 
     Raises:
         UserError: The labels are something else.
@@ -39,12 +40,12 @@ def class_numbers(where: object, y: np.ndarray) -> tuple[np.ndarray, list[str] |
     if y.dtype.kind in "USO":
         names, numbers = np.unique(y.astype(str), return_inverse=True)
         if all(re.fullmatch(r"-?\d+", name) for name in names):
-            return class_numbers(where, y.astype(np.int64))
+            return class_numbers(where, y.astype(np.int64), classes)
         return numbers.astype(np.int64), [plain_name(name) for name in names]
     if y.dtype.kind not in "fiub" or not np.isfinite(y.astype(float)).all() or (y != np.round(y)).any():
         raise UserError(f"{where}: labels are class names or whole numbers; it holds {y[:5].tolist()}")
     y = y.astype(np.int64)
-    if not len(y) or y.min() == 0 or y.min() == y.max():
+    if not len(y) or y.min() == 0 or y.min() == y.max() or (y.min() > 0 and y.max() < classes):
         return y, None
     values, numbers = np.unique(y, return_inverse=True)
     return numbers.astype(np.int64), [str(value) for value in values.tolist()]

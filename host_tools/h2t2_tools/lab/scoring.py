@@ -45,7 +45,7 @@ def score(
         raise UserError(f"--scale {scale:g}: want a number above 0")
     if data.endswith(".npz"):
         x, y = arrays(Path(data), "x", "y")
-        y, _ = class_numbers(data, y)
+        y, _ = class_numbers(data, y, classes=max(ldl.classes, 2))
         name = Path(data).stem
     else:
         loaded = datasets.load(data, folder)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.ldl import kernels, kernels_rare, log_softmax, lstm, trees
+from h2t2.ldl import kernels, log_softmax, lstm, trees
 from h2t2.ldl.steps import name_of
 
 from ..common.jit import njit
+from .operators.step import MODULES
 
 Kernel = Callable[..., None]
-MODULES = kernels, kernels_rare, lstm, log_softmax, trees
 
 
 class _ForNumba(ast.NodeTransformer):

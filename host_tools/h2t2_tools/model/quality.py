@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..common.errors import Failure
 from ..common.quality_limits import FEWEST_SAMPLES
+from ..lab.scoring import confusion
 
 REMEDY = (
     "a Normalization or Rescaling inside the model is quantised with it: take it out and scale the samples before, or "
@@ -78,11 +78,7 @@ def pair_warnings(local: np.ndarray, remote: np.ndarray, y: np.ndarray, identica
         return ["both models are the same file: asking can never pay"]
     if local.shape == remote.shape and np.array_equal(local, remote):
         return ["both models give the same scores on each sample: asking can never pay"]
-    correct = [float(np.mean(_labels(scores) == y)) for scores in (local, remote)]
+    correct = [confusion(scores, y)["accuracy"] for scores in (local, remote)]
     if correct[1] <= correct[0]:
         return [f"the remote model is right on {correct[1]:.1%}, the local one on {correct[0]:.1%}: asking does not pay"]
     return []
-
-
-def _labels(scores: np.ndarray) -> Any:
-    return scores.argmax(1) if scores.ndim == 2 else (scores >= 0.5).astype(int)

@@ -166,3 +166,9 @@ def _compared(cost: float, reference: float) -> str:
         return "as cheap" if not cost else "dearer"
     share = round(100 * (1 - cost / reference))
     return f"{share} % cheaper" if share >= 0 else f"{-share} % dearer"
+
+
+NOTHING_DECIDED = Report(
+    samples=0, offloads=0, fallbacks=0, always=0.0, own=None, never=None, error=0.0, measured=False, accuracy=None, paid=None,
+    unasked=None,
+)  # fmt: skip

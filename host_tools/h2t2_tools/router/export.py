@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 import shutil
 import tempfile
 import warnings
@@ -21,7 +22,7 @@ from ..model.convert.open import READERS
 from ..model.pair.build import build_pair
 from ..model.pair.samples import load_samples
 from ..model.pair.served_model import keeps_form
-from .models import RouterModel
+from .models import PICKLES, RouterModel
 
 SERVED = '''"""The remote model of a router: h2t2_tools.router.export wrote it."""
 
@@ -77,7 +78,7 @@ def export(
         raise UserError(f"{folder}: there is something in it; name a new folder")
     with tempfile.TemporaryDirectory(prefix="h2t2-export-") as temporary:
         place = Path(temporary)
-        np.savez(place / "test.npz", x=x, y=y)
+        np.savez(place / "test.npz", x=x, y=np.eye(number or 2, dtype=np.uint8)[y])  # one-hot: no class is renumbered
         local = _local_file(models[0].model, place)
         remote = _remote_name(models[1], place, _order(models[1], classes, number))
         pair = place / "pair" / folder.resolve().name
@@ -99,7 +100,7 @@ def export(
         files = project.write(folder, opened, bundle=_bundle(opened, board), board=board)
         shutil.copyfile(pair / "trace.npz", folder / "pair/trace.npz")
         readme = folder / "pair/README.md"  # its commands name the folder of the pair
-        readme.write_text(readme.read_text().replace(str(pair), str(folder / "pair")))
+        readme.write_text(readme.read_text().replace(str(pair), shlex.quote(str(folder / "pair"))))
         return files
 
 
@@ -142,14 +143,11 @@ def _remote_name(remote: RouterModel, place: Path, order: int | list[int]) -> st
         text = str(model)
         if keeps_form(text) or Path(text).suffix.lower() in (".tflite", ".keras", ".h5"):
             return text
-        if Path(text).suffix.lower() == ".joblib":
-            import joblib
-
-            model = joblib.load(text)
-        else:
+        if Path(text).suffix.lower() not in PICKLES:
             raise UserError(
                 f"remote model {text}: `h2t2 pair` takes no such file; want .tflite, .onnx, .keras, FILE.py:FUNCTION or a URL"
             )
+        model = remote.opened
     file = _saved(model, place, "remote")
     if file is not None and file.suffix == ".joblib":
         (place / "served.py").write_text(SERVED.format(file=file.name, order=order))

@@ -12,7 +12,8 @@ from ..common.errors import UserError
 from ..fleet.rdl import models as served
 
 Scores = Callable[[np.ndarray], Any]  # samples (n, ...) -> (n,) of the event, (n, K) of all classes, or (n,) names
-FILES = (".keras", ".h5", ".joblib", ".pkl", ".pickle", ".tflite", ".onnx", ".toml")
+PICKLES = ".joblib", ".pkl", ".pickle"
+FILES = (".keras", ".h5", *PICKLES, ".tflite", ".onnx", ".toml")
 ACCEPTED = "an object with predict_proba, a Keras model, a function of a batch, a path, FILE.py:FUNCTION, or a URL"
 
 
@@ -26,6 +27,7 @@ class RouterModel:
 
     Attributes:
         model: As it was given.
+        opened: What a file held; otherwise `model`.
         name: What it is, in words.
         classes: Its class names in the order of its outputs, or None.
     """
@@ -33,10 +35,11 @@ class RouterModel:
     def __init__(self, model: Any, role: str, columns: Sequence[int] | None = None) -> None:
         self.role = role
         self.model: Any = model
+        self.opened: Any = model
         self.columns = None if columns is None else list(columns)
         if isinstance(model, (str, Path)):
             self.name = str(model)
-            model = _opened(str(model))
+            model = self.opened = _opened(str(model))
             scores = model
             if hasattr(model, "predict_proba") or hasattr(model, "predict"):
                 scores = _of_object(model, role)
@@ -92,8 +95,10 @@ def _opened(path: str) -> Any:
     suffix = Path(path.partition(":")[0] if ".py:" in path else path).suffix.lower()
     if not served.is_url(path) and suffix not in (*FILES, ".py") and not Path(path).is_dir():
         raise UserError(f"{path}: no model that is known by its name; want {', '.join(FILES)}, FILE.py:FUNCTION, or a URL")
-    if suffix == ".joblib" or suffix in (".pkl", ".pickle"):
-        return _unpickled(path)
+    if suffix in PICKLES:
+        from ..model.convert.from_scikit import unpickled
+
+        return unpickled(Path(path))
     if suffix in (".keras", ".h5") or Path(path).is_dir():
         from ..model.convert.open import open_source
 
@@ -102,15 +107,6 @@ def _opened(path: str) -> Any:
         return _tflite(Path(path))
     model = served.load(served.Source(path, None, floats=True))
     return lambda x: model.scores(np.asarray(x, np.float32))
-
-
-def _unpickled(path: str) -> Any:
-    import joblib
-
-    try:
-        return joblib.load(path)
-    except Exception as error:  # a pickle raises any error
-        raise UserError(f"{path}: not a model saved by joblib: {type(error).__name__}: {error}") from None
 
 
 def _tflite(path: Path) -> Scores:

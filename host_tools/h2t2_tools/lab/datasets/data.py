@@ -100,3 +100,10 @@ def checked(data: Data) -> Data:
         if len(np.unique(y)) < 2:
             raise UserError(f"{data.source}: {subset} part holds one class only")
     return data
+
+
+def pooled(x: np.ndarray, size: int) -> np.ndarray:
+    """Return the means of the squares of size x size in pictures (n, h, w), as rows (n, h w / size^2)."""
+    n, high, wide = x.shape
+    means: np.ndarray = x.reshape(n, high // size, size, wide // size, size).mean((2, 4))
+    return means.reshape(n, -1)

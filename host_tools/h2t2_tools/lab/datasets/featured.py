@@ -14,7 +14,7 @@ import numpy as np
 
 from ...common.errors import UserError
 from . import in_order, scikit
-from .data import arrays, find
+from .data import arrays, find, pooled
 
 CALIBRATION = 300  # samples whose features are whitened to variance 1; no label is used
 SIZE = 16  # whitened features
@@ -79,7 +79,7 @@ def x_ract() -> Featured:
     """A network of 16 hidden units that knows CT scans meets X-rays; features: its hidden units."""
     images, labels = arrays(find(None, "chest_ct*.npz"), "images", "labels")
     scans = images.astype(float) / 255
-    scans = scans.reshape(len(scans), 16, 4, 16, 4).mean((2, 4))[:, 1:15, 1:15].reshape(len(scans), -1)
+    scans = pooled(scans, 4).reshape(-1, 16, 16)[:, 1:15, 1:15].reshape(len(scans), -1)
     x, y = _x_rays()
     order = np.random.default_rng(1).permutation(len(y))
     return _network(scans, labels.reshape(-1).astype(int), x[order], y[order], 16)
@@ -112,7 +112,7 @@ def _x_rays() -> tuple[np.ndarray, np.ndarray]:
     columns = [arrays(path, *(f"{subset}_{kind}" for subset in ("train", "val", "test"))) for kind in ("images", "labels")]
     images, labels = (np.concatenate(column) for column in columns)
     x = images.astype(float) / 255
-    return x.reshape(len(x), 14, 2, 14, 2).mean((2, 4)).reshape(len(x), -1), labels.reshape(-1).astype(int)
+    return pooled(x, 2), labels.reshape(-1).astype(int)
 
 
 def _network(x_train: Any, y_train: Any, x: Any, y: Any, hidden: int) -> Featured:

@@ -27,6 +27,7 @@ from ...common import plots
 from ...common.errors import UserError
 from ...common.matrices import equal_costs
 from .. import datasets
+from ..datasets.data import pooled
 from ..replay import write_csv
 from ..simulation.policies.adaptive import Adaptive
 from ..simulation.policies.adaptive_classes import AdaptiveClasses
@@ -66,13 +67,6 @@ class Field:
         if self.y.max() < 2:
             return Costs.binary(BETA, DELTA_FP, DELTA_FN)
         return Costs.of(BETA, equal_costs(int(self.y.max()) + 1))
-
-
-def pooled(x: np.ndarray, size: int) -> np.ndarray:
-    """Return the means of the squares of size x size in pictures (n, h, w), as rows (n, h w / size^2)."""
-    n, high, wide = x.shape
-    means: np.ndarray = x.reshape(n, high // size, size, wide // size, size).mean((2, 4))
-    return means.reshape(n, -1)
 
 
 def fields(data: Path | None) -> list[Field]:

@@ -18,6 +18,7 @@ from .source import Source
 MISSING_IS_ZERO = 1  # LightGBM's missing type, bits 2 and 3 of a decision
 XGBOOST_LINKS: dict[str, Link] = {"binary:logistic": "logistic", "multi:softprob": "softmax", "multi:softmax": "softmax"}
 LIGHTGBM_LINKS: dict[str, Link] = {"binary": "logistic", "multiclass": "softmax"}
+WRONG_CONTENT = ValueError, KeyError, IndexError, TypeError, ArithmeticError, MemoryError  # what reading another file raises
 OBJECTIVES = "binary:logistic, multi:softprob, multi:softmax (XGBoost), binary, multiclass (LightGBM)"
 
 
@@ -29,7 +30,7 @@ def json_file(path: Path) -> Source:
             return _source(_xgboost(content["learner"], path), path)
         if "tree_info" in content:
             return _source(_lightgbm_json(content, path), path)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (*WRONG_CONTENT, AttributeError, RecursionError) as error:
         raise UserError(f"{path}: not a model that XGBoost or LightGBM saved: {type(error).__name__}: {error}") from None
     raise UserError(f"{path}: neither XGBoost's save_model('model.json') nor LightGBM's dump_model()")
 
@@ -40,7 +41,7 @@ def text_file(path: Path) -> Source:
         text = path.read_text()
         if text.startswith("tree\n"):
             return _source(_lightgbm_text(text, path), path)
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except WRONG_CONTENT as error:
         raise UserError(f"{path}: not a model that LightGBM saved: {type(error).__name__}: {error}") from None
     raise UserError(f"{path}: not LightGBM's save_model('model.txt')")
 

@@ -64,6 +64,11 @@ class Network:
 
 def joblib_file(path: Path) -> Source:
     """Open a model that joblib or pickle saved. Loading runs code from the file: load only files that you trust."""
+    return from_object(unpickled(path), path)
+
+
+def unpickled(path: Path) -> Any:
+    """Return what joblib or pickle saved in a file, as joblib_file() does."""
     try:
         import joblib
         import sklearn  # noqa: F401
@@ -71,10 +76,9 @@ def joblib_file(path: Path) -> Source:
         raise UserError("scikit-learn sources need the extra `convert`: pip install 'h2t2-edge[convert]'") from None
     try:
         with quiet():
-            model = joblib.load(path)
+            return joblib.load(path)
     except Exception as error:  # a pickle raises any error
         raise UserError(f"{path}: not a model saved by joblib: {type(error).__name__}: {error}") from None
-    return from_object(model, path)
 
 
 def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
@@ -113,7 +117,7 @@ def _trees(model: Any, before: list[Any], last: Any, path: Path) -> Source:
 
 def _columns(before: list[Any], last: Any, path: Path) -> Columns:
     """The columns that the classifier behind these steps reads."""
-    columns = identity((before[0] if before else last).n_features_in_)
+    columns = identity(next(step.n_features_in_ for step in (*before, last) if hasattr(step, "n_features_in_")))
     for step in before:
         columns = behind(columns, step, path)
     return columns

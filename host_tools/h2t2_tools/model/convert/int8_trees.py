@@ -36,6 +36,7 @@ def source(forest: Forest, path: Path, file_bytes: int) -> Source:
     """The source of a forest; path: its file, of that size. UserError for a forest that the operator cannot hold."""
     if not any((tree.feature >= 0).any() for tree in forest.trees):
         raise UserError(f"{path}: no tree of it asks for anything: train it on more data, or with a smaller minimum for a leaf")
+    _check_trees(forest, path)
     if forest.inputs > MOST_INPUTS:
         raise UserError(f"{path}: {forest.inputs} numbers in a sample: {MOST_INPUTS} at most")
     factor, offset = scaling(forest)
@@ -43,6 +44,20 @@ def source(forest: Forest, path: Path, file_bytes: int) -> Source:
         forest.kind, path, (forest.inputs,), file_bytes, forest.scores,
         lambda calibration: tflite(forest, factor, offset, calibration, path), factor=factor, offset=offset,
     )  # fmt: skip
+
+
+def _check_trees(forest: Forest, path: Path) -> None:
+    """Raise a UserError where a file's trees do not fit together."""
+    outputs = len(forest.base)
+    if forest.output is not None and (
+        len(forest.output) != len(forest.trees) or not all(0 <= output < outputs for output in forest.output)
+    ):
+        raise UserError(f"{path}: its trees are for other outputs than its {outputs}")
+    for tree in forest.trees:
+        if tree.feature.max() >= forest.inputs:
+            raise UserError(f"{path}: a tree reads number {tree.feature.max()} of {forest.inputs}")
+        if not np.isfinite(tree.value).all():
+            raise UserError(f"{path}: a leaf adds no finite number")
 
 
 def scaling(forest: Forest) -> tuple[np.ndarray, np.ndarray]:

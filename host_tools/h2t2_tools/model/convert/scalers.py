@@ -80,7 +80,7 @@ def behind(columns: Columns, step: Any, path: Path) -> Columns:
     if name == "RobustScaler":
         factor = 1 / step.scale_ if step.scale_ is not None else 1.0
         return columns.scaled(factor, -(step.center_ if step.center_ is not None else 0.0) * factor)
-    if step == "passthrough" or (name == "FunctionTransformer" and step.func is None):
+    if step is None or step == "passthrough" or (name == "FunctionTransformer" and step.func is None):
         return columns
     raise UserError(f"{path}: the pipeline's {name} is not a scaler of one number each; {SCALERS} can be converted")
 

@@ -17,10 +17,13 @@ from .fixed_point import rounded
 INPUT, OUTPUT, X_ZERO, Y_ZERO, LOW, HIGH, SEVENTH, FIRST_OWN = range(8)
 
 
+MODULES = kernels, kernels_rare, lstm, log_softmax, trees  # of the integer interpreter's kernels
+
+
 def _layouts() -> dict[str, list[str]]:
     """Kernel -> the names of its parameters in their order, as the kernel unpacks them from p."""
     layouts = {}
-    for module in (kernels, kernels_rare, lstm, log_softmax, trees):
+    for module in MODULES:
         for function in ast.parse(inspect.getsource(module)).body:
             for line in getattr(function, "body", []):
                 if isinstance(line, ast.Assign) and ast.unparse(line.value) == "p" and isinstance(line.targets[0], ast.Tuple):
