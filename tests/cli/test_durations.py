@@ -6,7 +6,7 @@ from support import configuration
 from h2t2_tools.cli.commands import COMMANDS
 from h2t2_tools.cli.execute import command, parsed
 from h2t2_tools.cli.main import main
-from h2t2_tools.cli.options import visible
+from h2t2_tools.cli.options import visible, words
 from h2t2_tools.common import durations
 from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.fields import domain
@@ -51,6 +51,11 @@ def test_every_duration_of_a_command_takes_a_unit_and_shows_one():
             assert not key.endswith(("_ms", "_s", "_us")), f"{name} {key}"
             count += domain(field).duration
     assert count > 15
+
+
+def test_a_worker_of_several_gets_the_shortest_duration():
+    chosen = parsed(["rdl", "--workers", "2", "--batch-wait", "50us"])
+    assert parsed(["rdl", *words(chosen)]).batch_wait == pytest.approx(50e-6)
 
 
 def test_entries_are_what_the_runtime_counts_in(tmp_path):

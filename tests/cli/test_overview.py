@@ -58,6 +58,13 @@ def test_the_pages_of_the_groups_list_every_command_once(capsys):
     assert sorted(names) == sorted(COMMANDS)
 
 
+@pytest.mark.parametrize("line", ["--help", "--version", "help use", "bench --help"])
+def test_debug_before_an_overview_changes_nothing(line, capsys):
+    assert main(line.split()) == 0
+    page = capsys.readouterr().out
+    assert main(["--debug", *line.split()]) == 0 and capsys.readouterr().out == page
+
+
 def test_overviews_fit_80_columns():
     pages = [overview.first_page(), *map(overview.group_page, GROUPS)]
     assert max(len(line) for page in pages for line in page.splitlines()) <= 80

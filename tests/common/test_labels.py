@@ -71,6 +71,7 @@ def test_a_csv_with_a_header_is_read(tmp_path):
         ("1,2\n3,4\n", "the first line names the columns"),
         ("a,label\n1,0\n2\n", "line 3: 1 fields, the header has 2"),
         ("a,label\n1,x\nz,y\n", "line 3: a is 'z', want a number"),
+        ("\na,label\n\n1,x\nz,y\n", "line 5: a is 'z'"),
         ("", "the first line names the columns"),
     ],
 )

@@ -3,6 +3,7 @@
 import pytest
 from interpreters import need
 
+from h2t2_tools.boards import project
 from h2t2_tools.boards.emulators import catalogue
 from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
@@ -96,6 +97,23 @@ def test_a_wrong_variable_is_refused_by_its_name(home, monkeypatch):
     monkeypatch.setenv("H2T2_BROKER", "ftp://broker.lan")
     with pytest.raises(UserError, match=r"\$H2T2_BROKER: broker"):
         profile.read()
+
+
+def test_a_path_in_a_variable_is_one_of_the_working_directory(home, monkeypatch):
+    """As the same option is, and not one of the project's folder."""
+    monkeypatch.setenv("H2T2_CA", "mine.crt")
+    (home / "mine.crt").touch()
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(config.NodeConfig, "certificates", lambda _: {})
+    assert config.load(home / "porch/h2t2.toml", network=True).ca == str(home / "mine.crt")
+
+
+def test_a_run_with_a_broker_of_its_own_reads_no_profile(home):
+    """Its certificate is missing, and the run does not need it."""
+    assert main(["new", str(home / "shed")]) == 0
+    with pytest.raises(UserError, match=r"ca\.crt: no such file"):
+        project.load(home / "shed", "unix", stands_in=True)
+    assert project.load(home / "shed", "unix", stands_in=True, usual_broker=False).contents.config.ca == ""
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ import json
 import pytest
 from command_line import h2t2
 
+from h2t2_tools.cli.main import main
+
 
 @pytest.mark.slow
 def test_validate_reports_a_row_for_each_b(tmp_path):
@@ -13,3 +15,8 @@ def test_validate_reports_a_row_for_each_b(tmp_path):
     rows = json.loads((tmp_path / "rows.json").read_text())
     assert [(row["bits"], row["rounds"], row["differ"]) for row in rows] == [(2, 500, 0), (4, 500, 0)]
     assert all(row["worst_error"] <= 2e-4 for row in rows)
+
+
+def test_bits_that_no_mode_has_are_refused(capsys):
+    assert main(["validate", "--mode", "head", "--bits", "10"]) == 2
+    assert "head takes 8 at most" in capsys.readouterr().err

@@ -172,7 +172,8 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
     parts += {step.__name__ for step, _, _ in bundle.steps}.intersection(OWN_MODULES)
-    measured = config.content().get("measured", {})  # of an app: how it turns measurements into samples
+    entries = content(kind, config)
+    measured = entries.get("measured", {})  # of an app: how it turns measurements into samples
     parts += [name for name in ("window", "picture") if measured.get(name)]
     hosts = [config.broker, config.ntp if "wifi" in kind.links else ""]
     parts += ["names"] if any(host > ":" for host in hosts) else []  # an IP address begins with a digit, as start.py assumes
@@ -190,7 +191,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
     if config.app:
         files.update({"app.py": config.program(), **contents.own})
     files.update(config.certificates())
-    files["config.json"] = json.dumps(content(kind, config), indent=1).encode()
+    files["config.json"] = json.dumps(entries, indent=1).encode()
     files["finish.py"] = (places.boards() / "finish.py").read_bytes()
     files["main.py"] = (kind.folder / "main.py").read_bytes()
     return files

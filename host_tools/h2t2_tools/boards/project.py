@@ -6,8 +6,9 @@ everything that it needs, and its paths are relative, so it can be moved.
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,14 @@ class Project:
     labels: list[int] | None = None
 
 
-def load(folder: Path, board: str = "", *, stands_in: bool = False) -> Project:
+def load(folder: Path, board: str = "", *, stands_in: bool = False, usual_broker: bool = True) -> Project:
     """Load a project for one board.
 
     Args:
         folder: Folder of the project.
         board: A name of KINDS; "": the only board that has a section.
         stands_in: An emulated board without a section stands in for the first board that has one.
+        usual_broker: As of config.load().
 
     Raises:
         UserError: The folder is not a project, or not one for this board; the message says what is missing and how to make it.
@@ -68,7 +70,7 @@ def load(folder: Path, board: str = "", *, stands_in: bool = False) -> Project:
         if not stands_in or not kind.app:
             raise UserError(f"{path}: no section [boards.{board}]; this adds one: h2t2 new {folder} --board {board}")
         section = boards[0]
-    config = node_config.load(path, section, network="mqtt" in kind.links)
+    config = node_config.load(path, section, network="mqtt" in kind.links, usual_broker=usual_broker)
     model = (pairs.folder_of(node_config.located(folder, config.pair)) if config.pair else folder) / MODEL
     if not model.is_file():
         raise UserError(f"{model}: no such file; this makes it: h2t2 bundle {model.with_name('ldl.tflite')} --out {model}")
@@ -160,15 +162,25 @@ def write(
         files[LABELS] = "".join(f"{label}\n" for label in pair.y[: data.count("\n")].tolist())
     for name, text in files.items():
         (folder / name).write_text(text)
-    return [*files, f"{PAIR}/", *(add_board(folder, board) if board else ())]
+    return [*files, f"{PAIR}/", *(add_board(folder, board, replace(pair, folder=place)) if board else ())]
 
 
-def add_board(folder: Path, board: str, bundle: bytes | None = None) -> list[str]:
+def pair_of(folder: Path) -> pairs.Pair:
+    """Return the pair that a project names. UserError where there is none."""
+    path = node_config.project_path(folder)
+    name = node_config.entries_of(path).get("pair")
+    if not name:
+        raise UserError(f'{path}: it names no pair: add the entry `pair = "FOLDER"`')
+    return pairs.load(node_config.located(folder, name))
+
+
+def add_board(folder: Path, board: str, pair: pairs.Pair, bundle: bytes | None = None) -> list[str]:
     """Add the section of a board to a project's h2t2.toml. Everything else stays unchanged.
 
     Args:
         folder: Folder of the project.
         board: A name of SECTIONS.
+        pair: The project's, as of pair_of().
         bundle: The local model of its pair for boards; None: the project has it, or the board does not need it.
 
     Returns:
@@ -182,16 +194,13 @@ def add_board(folder: Path, board: str, bundle: bytes | None = None) -> list[str
     if board in sections:
         raise UserError(f"{path}: it already has a section [boards.{board}]")
     entries = node_config.entries_of(path)
-    if not entries.get("pair"):
-        raise UserError(f'{path}: it names no pair: add the entry `pair = "FOLDER"`')
-    pair = pairs.load(node_config.located(folder, entries["pair"]))
     model = pair.folder / MODEL
     bundle = model.read_bytes() if model.is_file() else bundle
     _check_board(pair, bundle, board)
     written = []
     if bundle is not None and not model.is_file():
         model.write_bytes(bundle)
-        written.append(f"{PAIR}/{MODEL}")
+        written.append(os.path.relpath(model, folder))
     if board != PI and not KINDS[board].app and not (folder / RECORDS).exists():
         assert bundle is not None
         (folder / RECORDS).write_bytes(_records(pair, bundle))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 from dataclasses import replace
@@ -141,46 +142,40 @@ class New(Reporting):
     def run(self) -> None:
         from ..boards import project
         from ..fleet import config
+        from ..model import bundle
 
         folder = Path(self.folder)
         if (folder / config.FILE).is_file() or (folder / config.FORMER).is_file():
             files, pair = self._add(folder)
+            for_boards = (pair.folder / project.MODEL).is_file()
         else:
             pair = pairs.load(self.pair or DEFAULT_PAIR)
-            files = project.write(folder, pair, bundle=_bundle(pair, self.board), board=self.board or "")
+            model = bundle.for_board(pair, self.board or "")
+            files = project.write(folder, pair, bundle=model, board=self.board or "")
+            for_boards = model is not None
         self.report({"folder": str(folder), "files": files, "pair": str(pair.folder), "board": self.board})
         if self.quiet:
             return
         print(f"{folder}: {', '.join(files)}")
         if pair.info.remote.dtype == "raw":
             print(project.unsent(pair))
-        board = [] if self.board in (None, PI) or KINDS[self.board].app else ["--board", str(self.board)]
+        if self.board == PI or not for_boards:
+            show_next({"run it on this machine": ["h2t2", "node", str(folder)]})
+            return
+        board = [] if self.board is None or KINDS[self.board].app else ["--board", self.board]
         show_next({"run it on an emulated board": ["h2t2", "run", str(folder), *board]})
 
     def _add(self, folder: Path) -> tuple[list[str], pairs.Pair]:
         """Add a board to a project: the files that were written, and the project's pair."""
         from ..boards import project
-        from ..fleet import config
+        from ..model import bundle
 
-        entries = config.entries_of(config.project_path(folder))
         if not self.board:
             raise UserError(f"{folder}: there is a project in it; --board KIND adds a board to it")
+        pair = project.pair_of(folder)
         if self.pair:
-            raise UserError(f"--from: {folder} has its pair, {entries.get('pair')}: leave this option out")
-        pair = pairs.load(config.located(folder, str(entries.get("pair", folder))))
-        return project.add_board(folder, self.board, _bundle(pair, self.board)), pair
-
-
-def _bundle(pair: pairs.Pair, board: str | None) -> bytes | None:
-    """The local model of a pair for boards. UserError, with the reason, where there is none and the board needs one."""
-    from ..model import bundle
-
-    try:
-        return bundle.from_tflite(pair.ldl)
-    except UserError:
-        if board in (None, PI):
-            return None
-        raise
+            raise UserError(f"--from: {folder} has its pair, {os.path.relpath(pair.folder, folder)}: leave this option out")
+        return project.add_board(folder, self.board, pair, bundle.for_board(pair, self.board)), pair
 
 
 class Flash(Reporting):

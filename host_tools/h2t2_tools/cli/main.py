@@ -17,10 +17,11 @@ def main(argv: list[str] | None = None) -> int:
         The exit status: 0, 1 for a failure, 2 for wrong use, 70 for a defect, 130 after Ctrl-C.
     """
     words = sys.argv[1:] if argv is None else argv
-    if not [word for word in words if word != "--debug"]:
+    asked = [word for word in words if word != "--debug"]
+    if not asked:
         print(overview.BARE, file=sys.stderr)
         return 2
-    page = overview.page(words)
+    page = overview.page(asked)
     if page is not None:
         print(page, end="")
         return 0

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from ..common import log
+from ..common import durations, log
 from ..common.errors import UserError
 from ..common.fields import Options, about, domain, file, help_text, option, reason, stated
 from ..common.untrusted import parse_integer
@@ -130,6 +130,8 @@ def words(command: Command, *without: str) -> list[str]:
             continue
         if value == field.get_default() and name not in command.model_fields_set:
             continue
+        if domain(field).duration:
+            value = durations.text(value)
         if value is True:
             line.append(flag(name, field))
         elif isinstance(value, (list, tuple)):

@@ -32,7 +32,7 @@ def page(words: list[str]) -> str | None:
     """The overview that a command line asks for; None where it asks for something else."""
     if words[0] in HELP or words == ["help"]:
         return first_page()
-    if words == ["--version"]:
+    if words[0] == "--version":
         return f"h2t2 {__version__}\n"
     if words[0] == BENCH and words[1:2] and words[1] in HELP:
         return group_page(BENCH)

@@ -111,7 +111,7 @@ class Run(Reporting):
                 print(json.dumps(line), flush=True)
 
         heap = 0 if self.heap == UNLIMITED else KINDS[self.heap].heap
-        loaded = project.load(Path(self.project), self.board, stands_in=True)
+        loaded = project.load(Path(self.project), self.board, stands_in=True, usual_broker=bool(self.broker))
         report = run.run(loaded, self.broker, self.fresh, show_line, heap)
         self.report(report)
         if not self.quiet:
@@ -151,9 +151,11 @@ class Validate(Reporting):
         rows = []
         with progress() as bar:
             for mode in validate.chosen(self.mode):
-                for bits in [4] if mode in validate.ONE_PAGE else [b for b in self.bits if b <= 8 or mode not in validate.HEAD]:
+                for bits in validate.bits_of(mode, self.bits):
                     task = bar.add_task(f"b = {bits}, {mode}", total=self.rounds)
                     rows.append(validate.compare(bits, self.rounds, self.seed, mode, partial(bar.advance, task)))
+        if not rows:
+            raise UserError("--bits: mode head takes 8 at most")
         self.report(rows)
         if not self.quiet:
             names = ("b", "mode", "rounds", "decisions that differ", "worst probability error", "farthest margin")

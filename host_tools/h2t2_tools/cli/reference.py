@@ -64,8 +64,8 @@ def declared() -> str:
     for name in COMMANDS:
         content = declaration(command(name))
         arguments = ",\n  ".join(json.dumps(argument) for argument in content["arguments"])
-        others = "".join(f', "{key}": {json.dumps(content[key])}' for key in ("renamed", "examples"))
-        commands.append(f'{json.dumps(name)}: {{"arguments": [\n  {arguments}]\n {others[2:]}}}'.replace("]\n ", "],\n "))
+        others = ", ".join(f'"{key}": {json.dumps(content[key])}' for key in ("renamed", "examples"))
+        commands.append(f'{json.dumps(name)}: {{"arguments": [\n  {arguments}],\n {others}}}')
     return "{\n" + ",\n".join(commands) + "\n}\n"
 
 

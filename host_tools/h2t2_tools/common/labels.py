@@ -89,24 +89,24 @@ def table(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            header, *rows = [row for row in csv.reader(file) if row] or [[]]
+            (_, header), *rows = [(n, row) for n, row in enumerate(csv.reader(file), 1) if row] or [(1, [])]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not a .csv file: {error}") from None
     if not rows or all(_is_number(field) for field in header):
         raise UserError(f"{path}: the first line names the columns, and the others hold a sample each")
-    for n, row in enumerate(rows, 2):
+    for n, row in rows:
         if len(row) != len(header):
             raise UserError(f"{path}, line {n}: {len(row)} fields, the header has {len(header)}")
     named = [n for n, name in enumerate(header) if name.strip().lower() in LABEL_COLUMNS]
-    words = [n for n in range(len(header)) if not _is_number(rows[0][n])]
+    words = [n for n in range(len(header)) if not _is_number(rows[0][1][n])]
     label = named[0] if named else words[0] if len(words) == 1 else None
     numbers = [n for n in range(len(header)) if n != label]
-    for n, row in enumerate(rows, 2):
+    for n, row in rows:
         for column in numbers:
             if not _is_number(row[column]):
                 raise UserError(f"{path}, line {n}: {header[column]} is {row[column][:20]!r}, want a number")
-    x = np.array([[float(row[column]) for column in numbers] for row in rows])
-    return x, None if label is None else np.array([row[label].strip() for row in rows])
+    x = np.array([[float(row[column]) for column in numbers] for _, row in rows])
+    return x, None if label is None else np.array([row[label].strip() for _, row in rows])
 
 
 def _is_number(text: str) -> bool:

@@ -23,7 +23,7 @@ from .errors import UserError, describe_error
 from .finite import check_finite
 from .functions import copy_program, is_user_function, load_user_function
 from .labels import ClassName
-from .untrusted import parse_json
+from .untrusted import check_format, parse_json
 
 FORMAT = 1  # of pair.json, in its entry `format`; files of the time before this entry are of format 1 too
 
@@ -254,9 +254,7 @@ def load(name: str) -> Pair:
 def _check_format(description: Any, path: Path) -> None:
     """Raise UserError for a description that names a format other than FORMAT."""
     number = description.get("format", 1) if isinstance(description, dict) else 1
-    if number != FORMAT:
-        remedy = "use the version of h2t2-edge that wrote it, or make the pair again: h2t2 pair"
-        raise UserError(f"{path}: format {number!r}, this version reads {FORMAT}; {remedy}")
+    check_format(number, FORMAT, path, "the pair again: h2t2 pair")
 
 
 def copy_pair(pair: Pair, folder: Path) -> None:

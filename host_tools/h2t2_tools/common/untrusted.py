@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+from .errors import UserError
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -42,3 +45,10 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("JSON that is nested too deeply") from None
+
+
+def check_format(number: object, known: int, path: Path, remedy: str) -> None:
+    """Raise a UserError for a file of another format than the known one. remedy: what makes the file again, in words."""
+    if number != known:
+        other = f"use the version of h2t2-edge that wrote it, or make {remedy}"
+        raise UserError(f"{path}: format {number!r}, this version reads {known}; {other}")

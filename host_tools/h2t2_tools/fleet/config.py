@@ -42,6 +42,7 @@ from ..common.fields import (
     option,
 )
 from ..common.labels import ClassName
+from ..common.untrusted import check_format
 from . import profile
 from .endpoint import PASSWORD, secret
 
@@ -53,8 +54,7 @@ FORMAT = 1  # of an h2t2.toml, in its entry `format`; a file without this entry 
 PI = "pi"  # the section of a project that `h2t2 node` reads, on a Pi or another computer
 SECRETS = ("password", "wifi_password")
 ENVIRONMENT = {"password": PASSWORD, "wifi_password": "H2T2_WIFI_PASSWORD"}
-FILES = ("ca", "cert", "key")
-PATHS = (*FILES, "prior", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
+PATHS = (*profile.TLS, "prior", "class_costs", "rdl_confusion", "offload_cost", "update_key", "app", "pair")
 TIMES = {
     "deadline_ms": ("deadline", "ms"),
     "telemetry_s": ("telemetry", "s"),
@@ -325,7 +325,7 @@ class NodeConfig(PolicyConfig):
         entries = {name: value for name, value in entries.items() if value != RUNTIME_DEFAULTS.get(name)}
         host, port = self.address
         entries |= {"arguments": self.arguments(), "broker": host, "port": port} | self._times()
-        entries |= {name: f"{name}.der" for name in FILES if getattr(self, name)}
+        entries |= {name: f"{name}.der" for name in profile.TLS if getattr(self, name)}
         if self.remote_dtype != wire.DTYPES[0]:
             entries["remote_dtype"] = wire.DTYPES.index(self.remote_dtype)
         if self.remote_limit < wire.MAX_DATA:
@@ -412,7 +412,7 @@ class NodeConfig(PolicyConfig):
 
     def certificates(self) -> dict[str, bytes]:
         """The files beside config.json that a TLS link reads."""
-        names = [name for name in FILES if getattr(self, name)]
+        names = [name for name in profile.TLS if getattr(self, name)]
         return {f"{name}.der": certificate(self.folder / getattr(self, name), name == "key") for name in names}
 
 
@@ -496,10 +496,7 @@ def entries_of(path: Path, board: str = "", network: bool = True) -> dict[str, A
 def _read(path: Path) -> dict[str, Any]:
     """The entries of an h2t2.toml without `format`. UserError for a format other than FORMAT."""
     entries = toml.read_entries(path)
-    number = entries.pop("format", 1)
-    if number != FORMAT:
-        remedy = "use the version of h2t2-edge that wrote it, or make the project again: h2t2 new"
-        raise UserError(f"{path}: format {number!r}, this version reads {FORMAT}; {remedy}")
+    check_format(entries.pop("format", 1), FORMAT, path, "the project again: h2t2 new")
     return entries
 
 
@@ -529,17 +526,18 @@ def files_of(path: Path) -> Iterator[Path]:
                 yield path.parent / table[name]
 
 
-def load(path: Path, board: str = "", network: bool = True) -> NodeConfig:
+def load(path: Path, board: str = "", network: bool = True, usual_broker: bool = True) -> NodeConfig:
     """The configuration in an h2t2.toml; what it leaves out of the broker, the profile says.
 
     Args:
         path, board, network: as entries_of().
+        usual_broker: whether the broker may be the profile's; otherwise the profile is not read.
 
     Raises:
         UserError: an entry is wrong. The message names it, and never a secret's value.
     """
     entries = entries_of(path, board, network)
-    if network:
+    if network and usual_broker:
         usual = profile.defaults(entries)
         password_file = usual.pop("password_file", "")
         if password_file and not entries.get("password"):

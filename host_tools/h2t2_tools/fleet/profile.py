@@ -65,6 +65,7 @@ def read() -> dict[str, str]:
             entries[name] = str(source.parent / Path(entries[name]).expanduser())
     for name, variable in VARIABLES.items():
         if value := os.environ.get(variable):
+            value = os.path.abspath(value) if name in PATHS else value  # as of the same option, from the working directory
             entries |= toml_file.validate({name: value}, Path(f"${variable}"), Profile).model_dump(exclude_unset=True)
     return {name: value for name, value in entries.items() if value}
 

@@ -12,6 +12,8 @@ from h2t2.ldl.buffers import HEADER_SIZE, STEP, STEP_SIZE
 from h2t2.ldl.bundle import ENDS, Int8Model
 
 from ..common.errors import UserError
+from ..common.pairs import Pair
+from ..fleet.config import PI
 from .operators.step import SEVENTH
 from .plan import CODES, Plan, place
 from .plan import plan as plan_steps
@@ -70,3 +72,16 @@ def write(plan: Plan) -> bytes:
     body += table + bytes(constants)
     size = CHECKED + len(body)
     return pack("<4sHHII", MAGIC, VERSION, len(lengths), size, crc32(body)) + body
+
+
+def for_board(pair: Pair, board: str) -> bytes | None:
+    """Return the bundle of a pair's local model, or None where only a Pi runs it. UserError if the board needs it.
+
+    board: A section of h2t2.toml, "" for none.
+    """
+    try:
+        return from_tflite(pair.ldl)
+    except UserError:
+        if board in ("", PI):
+            return None
+        raise

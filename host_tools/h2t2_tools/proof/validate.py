@@ -44,6 +44,13 @@ def chosen(modes: list[str]) -> list[str]:
     return EVERY if "every" in modes else [mode for mode in EVERY if mode in names]
 
 
+def bits_of(mode: str, bits: list[int]) -> list[int]:
+    """Return those of the bits that a mode has."""
+    if mode in ONE_PAGE:
+        return [4]
+    return [b for b in bits if b <= 8] if mode in HEAD else bits
+
+
 NEAR = 2e-2  # if the sides of a comparison are closer than this, integers may decide either way
 
 

@@ -97,21 +97,11 @@ def export(
         for warning in report["warnings"]:
             warnings.warn(f"{folder}: {warning}", stacklevel=4)
         opened = pairs.load(str(pair))
-        files = project.write(folder, opened, bundle=_bundle(opened, board), board=board)
+        files = project.write(folder, opened, bundle=bundle.for_board(opened, board), board=board)
         shutil.copyfile(pair / "trace.npz", folder / "pair/trace.npz")
         readme = folder / "pair/README.md"  # its commands name the folder of the pair
         readme.write_text(readme.read_text().replace(str(pair), shlex.quote(str(folder / "pair"))))
         return files
-
-
-def _bundle(pair: pairs.Pair, board: str) -> bytes | None:
-    """Return the local model for boards, or None where only a Pi runs it. UserError if the board needs it."""
-    try:
-        return bundle.from_tflite(pair.ldl)
-    except UserError:
-        if board in ("", "pi"):
-            return None
-        raise
 
 
 def _local_file(model: Any, place: Path) -> Path:
