@@ -1,10 +1,12 @@
 """Processes of a run's own: what they say is heard to its end."""
 
+import signal
 import subprocess
 import sys
 
 import pytest
 
+from h2t2_tools.proof import children
 from h2t2_tools.proof.children import remaining_output
 
 
@@ -28,3 +30,23 @@ def test_one_that_does_not_end_is_killed_and_said():
 def test_a_pipe_that_is_not_there_says_nothing():
     process = subprocess.Popen([sys.executable, "-c", "print('a')"], stdout=subprocess.PIPE, text=True)
     assert remaining_output(process, 60) == ("a\n", "")
+
+
+def test_ctrl_c_while_a_process_starts_leaves_none(monkeypatch):
+    processes = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            processes.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(children.subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt), children.child(["0"], module="http.server", stderr=subprocess.DEVNULL):
+        pytest.fail("it began")
+    (process,) = processes
+    try:
+        assert process.poll() is not None
+    finally:
+        process.kill()
+        process.wait()

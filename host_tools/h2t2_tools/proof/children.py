@@ -27,17 +27,35 @@ def child(arguments: list[str], *, module: str = "h2t2_tools", **streams: Any) -
     """
     command = [sys.executable, "-m", module, *arguments]
     # its own session: Ctrl-C reaches only this process, which then ends its children in order
-    process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.child_environment(), **streams)
+    process: subprocess.Popen[str] | None = None
     try:
+        with _interrupt_deferred():
+            process = subprocess.Popen(command, text=True, start_new_session=True, env=parent.child_environment(), **streams)
         yield process
     finally:
-        if process.poll() is None:
+        if process and process.poll() is None:
             process.send_signal(signal.SIGTERM)
             try:
                 process.wait(5)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+@contextmanager
+def _interrupt_deferred() -> Iterator[None]:
+    """Let Ctrl-C take effect at the end of the context: in the middle of Popen() it would leave a process that nobody ends."""
+    if threading.current_thread() is not threading.main_thread():  # Ctrl-C interrupts the main thread alone
+        yield
+        return
+    interrupts: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 def remaining_output(process: subprocess.Popen[str], seconds: float) -> tuple[str, str]:
