@@ -28,15 +28,15 @@ AGAIN = errno.EAGAIN, 2, 3  # nothing to do now; 2, 3: what CPython's TLS says f
 NODELAY = getattr(socket, "TCP_NODELAY", 1)  # lwIP has another number (64) and names it; the unix port names none
 
 
-def packet(kind: int, body: bytes) -> bytes:
-    """An MQTT control packet: its fixed header with the length in base 128, then the body."""
+def packet(kind: int, body: bytes, payload: bytes = b"") -> bytes:
+    """An MQTT control packet: its fixed header with the length in base 128, then body and payload. It copies them once."""
     head = bytearray([kind])
-    n = len(body)
+    n = len(body) + len(payload)
     while True:
         n, digit = n >> 7, n & 127
         head.append(digit | (128 if n else 0))
         if not n:
-            return bytes(head) + body
+            return b"".join((bytes(head), body, payload))
 
 
 def text(s: str | bytes) -> bytes:
@@ -179,7 +179,7 @@ class MqttLink(Link):
         if qos:
             body += self._new_id()
             self.unacknowledged += 1
-        self._write(packet(0x30 | qos << 1 | retain, body + payload))
+        self._write(packet(0x30 | qos << 1 | retain, body, payload))
 
     def _new_id(self) -> bytes:
         self.packet_id = self.packet_id % 65535 + 1
