@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from h2t2.ldl.open import open_ldl
 from h2t2_tools.cli.main import main
 from h2t2_tools.model.tflite import load
-from h2t2_tools.model.tflite_write import _pack, _schema
+from h2t2_tools.model.tflite_write import pack, schema_of_tflite
 
 MUTATIONS = 2000
 FILES = sorted((ROOT / "tests/material/networks").glob("*.tflite"))
@@ -83,10 +83,10 @@ def _constants(path):
 
 def _meaning(content, rng):
     """Change one to three fields and write the model again with a valid structure. Return it and a description."""
-    model = _schema().ModelT.InitFromPackedBuf(content, 0)
+    model = schema_of_tflite().ModelT.InitFromPackedBuf(content, 0)
     words = ", ".join([_change(model, rng) for _ in range(int(rng.choice([1, 1, 1, 2, 3])))])
     try:
-        return _pack(model), words
+        return pack(model), words
     except (TypeError, ValueError, AttributeError, OverflowError, struct.error) as error:  # a value the field cannot hold
         return content[: len(content) // 2], f"cut, since {words} cannot be written ({error})"
 

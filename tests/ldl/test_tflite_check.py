@@ -14,7 +14,7 @@ from h2t2.cpython.tflite_check import check
 from h2t2.cpython.tflite_flat import FlatFile
 
 pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the extra convert: pip install 'h2t2-edge[convert]'")
-from h2t2_tools.model.tflite_write import _pack, _schema  # noqa: E402
+from h2t2_tools.model.tflite_write import pack, schema_of_tflite  # noqa: E402
 
 LSTM = ROOT / "tests/material/networks/lstm.tflite"
 CNN = ROOT / "tests/material/convolutions.tflite"
@@ -22,9 +22,9 @@ CNN = ROOT / "tests/material/convolutions.tflite"
 
 def changed(path, change):
     """The file with one thing changed by `change(model)`, its structure whole."""
-    model = _schema().ModelT.InitFromPackedBuf(path.read_bytes(), 0)
+    model = schema_of_tflite().ModelT.InitFromPackedBuf(path.read_bytes(), 0)
     change(model)
-    return _pack(model)
+    return pack(model)
 
 
 @pytest.mark.parametrize("path", [*TEST_MODELS, *SHIPPED], ids=lambda path: f"{path.parent.name}-{path.stem}")

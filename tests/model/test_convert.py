@@ -292,7 +292,7 @@ def test_a_float_model_without_a_signature_or_names(tmp_path, capsys):
     for tensor in model.subgraphs[0].tensors:
         tensor.name = b""
     bare = tmp_path / "bare.tflite"
-    bare.write_bytes(tflite_write._pack(model))
+    bare.write_bytes(tflite_write.pack(model))
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
     np.savez(tmp_path / "images.npz", x=images)
     for path in (bare, CNN):
@@ -310,7 +310,7 @@ def test_a_file_of_an_older_converter(tmp_path, capsys):
         assert 0 < code.builtinCode < 127
         code.deprecatedBuiltinCode, code.builtinCode = code.builtinCode, 0
     older = tmp_path / "cnn.tflite"
-    older.write_bytes(tflite_write._pack(model))
+    older.write_bytes(tflite_write.pack(model))
     images = np.random.default_rng(1).random((20, *load(CNN).tensors[load(CNN).inputs[0]].shape[1:])).astype(np.float32)
     np.savez(tmp_path / "images.npz", x=images)
     for name, path in (("older", older), ("newer", CNN)):

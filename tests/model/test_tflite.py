@@ -5,7 +5,7 @@ import pytest
 from support import ROOT
 
 from h2t2_tools.common.errors import UserError
-from h2t2_tools.model import tflite, tflite_write
+from h2t2_tools.model import tflite, tflite_edit, tflite_write
 
 schema = pytest.importorskip("ai_edge_litert.schema_py_generated", reason="the extra convert: pip install 'h2t2-edge[convert]'")
 CNN = ROOT / "models/digits/ldl.tflite"
@@ -14,7 +14,7 @@ CNN = ROOT / "models/digits/ldl.tflite"
 def changed(content, change):
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     change(model)
-    return tflite_write._pack(model)
+    return tflite_write.pack(model)
 
 
 def constants_behind(content):
@@ -46,7 +46,7 @@ def test_constants_behind_the_flatbuffer_are_read_and_brought_in(tmp_path):
     path, original = tmp_path / "m.tflite", CNN.read_bytes()
     path.write_bytes(content := constants_behind(original))
     assert same(tflite.load(path), tflite.load(CNN))
-    path.write_bytes(tflite_write.normalise(content))
+    path.write_bytes(tflite_edit.normalise(content))
     assert same(tflite.load(path), tflite.load(CNN))
     assert not [b for b in schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0).buffers if b.offset or b.size]
     path.write_bytes(content[:-5])
@@ -58,7 +58,7 @@ def test_constants_are_changed_where_others_lie_behind_the_flatbuffer(tmp_path):
     graph = tflite.load(CNN)
     weights = next(tensor for tensor in graph.tensors if tensor.data is not None and tensor.dtype == "int8")
     changes = {weights.index: (np.zeros_like(weights.data), 2 * weights.scale)}
-    model = tflite.read(tflite_write.with_constants(constants_behind(CNN.read_bytes()), changes))
+    model = tflite.read(tflite_edit.with_constants(constants_behind(CNN.read_bytes()), changes))
     assert not model.tensors[weights.index].data.any()
     assert np.allclose(model.tensors[weights.index].scale, 2 * weights.scale)
     unchanged = [tensor for tensor in graph.tensors if tensor.data is not None and tensor is not weights]
@@ -71,10 +71,10 @@ def test_a_signature_and_names_are_added_where_they_lack(tmp_path):
         for tensor in model.subgraphs[0].tensors:
             tensor.name = b"same"
 
-    model = schema.ModelT.InitFromPackedBuf(tflite_write.normalise(changed(CNN.read_bytes(), strip)), 0)
+    model = schema.ModelT.InitFromPackedBuf(tflite_edit.normalise(changed(CNN.read_bytes(), strip)), 0)
     names = [tensor.name for tensor in model.subgraphs[0].tensors]
     assert len(set(names)) == len(names)
     (signature,) = model.signatureDefs
     assert [end.name for end in signature.inputs] == [names[model.subgraphs[0].inputs[0]]]
-    content = tflite_write.normalise(changed(CNN.read_bytes(), strip))
-    assert tflite_write.normalise(content) is content
+    content = tflite_edit.normalise(changed(CNN.read_bytes(), strip))
+    assert tflite_edit.normalise(content) is content

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
-from ..common.errors import Failure, UserError
+from ..common.errors import Failure, UserError, first_few
 from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.quality_limits import MAX_LOSS
@@ -95,7 +95,7 @@ class Convert(Reporting):
             print("\n".join(report["files"].values()))
         if not self.no_bundle and "bundle" not in report["files"]:
             raise Failure(
-                f"{self.model}: no bundle, since no board can run it: {'; '.join(report['not_for_a_board'])}. The int8 "
+                f"{self.model}: no bundle, since no board can run it: {first_few(report['not_for_a_board'])}. The int8 "
                 f"model and its report are in {self.out}: a Pi runs it; --no-bundle asks for no bundle"
             )
 
@@ -281,6 +281,7 @@ class Pick(Reporting):
     examples = (
         "h2t2 pick detector.tflite --output scores --out ldl.tflite",
         "h2t2 pick fused.tflite --input audio --fix temperature=21.5 --output 0",
+        "h2t2 pick face_detection_front.tflite --output classificators --logits",
     )
 
     model: str = option(..., "a .tflite, float or int8 (h2t2 inspect names its ends)", positional=True)
@@ -289,12 +290,13 @@ class Pick(Reporting):
     fix: list[str] = option(
         [], "fix another input at a number; may be given again", unset="0", repeat=True, metavar="NAME=NUMBER"
     )
+    logits: bool = option(False, "the output has logits: end the model with a sigmoid")
     out: str | None = file(None, "the model", unset="the name with _picked.tflite, here")
 
     def run(self) -> None:
         from ..model.pick import pick
 
-        content, picked = pick(Path(self.model), self.input, self.output, dict(map(_fixed, self.fix)))
+        content, picked = pick(Path(self.model), self.input, self.output, dict(map(_fixed, self.fix)), logits=self.logits)
         out = Path(self.out or Path(self.model).with_suffix("").name + "_picked.tflite")
         out.write_bytes(content)
         report = {"file": str(out), "bytes": len(content), **picked}

@@ -43,3 +43,9 @@ def describe_error(error: Exception) -> str:
     where = ".".join(map(str, first["loc"]))
     why = str(first["msg"]).removeprefix("Value error, ")
     return f"{where}: {why}" if where else why
+
+
+def first_few(reasons: list[str], limit: int = 3) -> str:
+    """The first reasons in one line, and how many more there are."""
+    more = len(reasons) - limit
+    return "; ".join(reasons[:limit]) + (f"; and {more} more, which h2t2 inspect lists" if more > 0 else "")

@@ -9,10 +9,12 @@ import numpy as np
 
 from ..common.errors import UserError
 from .tflite import Graph, Tensor, load
-from .tflite_write import with_ends
+from .tflite_edit import with_ends
 
 
-def pick(path: Path, source: str | None, output: str | None, fixed: dict[str, float]) -> tuple[bytes, dict[str, Any]]:
+def pick(
+    path: Path, source: str | None, output: str | None, fixed: dict[str, float], *, logits: bool = False
+) -> tuple[bytes, dict[str, Any]]:
     """Reduce a model to one input and one output.
 
     Args:
@@ -20,6 +22,7 @@ def pick(path: Path, source: str | None, output: str | None, fixed: dict[str, fl
         source: The input's name, or its number among the inputs; None where there is one.
         output: The same of the output.
         fixed: Constants for the other inputs in the model's own units, by name or number (0).
+        logits: The output has logits, of which a sigmoid makes scores.
 
     Returns:
         (the reduced model, the report).
@@ -37,6 +40,8 @@ def pick(path: Path, source: str | None, output: str | None, fixed: dict[str, fl
     used = {t for n in operators for t in graph.operators[n].inputs}
     if x.index not in used:
         raise UserError(f"{path}: output {y.name} does not depend on input {x.name}")
+    if logits and y.dtype != "float32":
+        raise UserError(f"{path}: output {y.name} is {y.dtype}: --logits is for float models")
     constants = {n: _constant(graph.tensors[n], values.get(n, 0.0)) for n in graph.inputs if n != x.index and n in used}
     report = {
         "model": str(path),
@@ -46,7 +51,7 @@ def pick(path: Path, source: str | None, output: str | None, fixed: dict[str, fl
         "operators": len(operators),
         "operators_left_out": len(graph.operators) - len(operators),
     }
-    return with_ends(path.read_bytes(), x.index, y.index, constants, operators), report
+    return with_ends(path.read_bytes(), x.index, y.index, constants, operators, logits), report
 
 
 def ends(graph: Graph, tensors: tuple[int, ...]) -> str:

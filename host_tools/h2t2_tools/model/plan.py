@@ -10,7 +10,7 @@ import numpy as np
 from h2t2.ldl import bounds
 from h2t2.ldl import steps as ldl_steps
 
-from ..common.errors import UserError
+from ..common.errors import UserError, first_few
 from .dilated import merge_dilated
 from .operators import INSTEAD, SAME_BYTES, SUPPORTED
 from .operators.fixed_point import multiplier, multiply
@@ -166,7 +166,7 @@ def _plan(graph: Graph) -> Plan:
     graph, states = with_state(merge_dilated(graph))
     reasons = unsupported(graph)
     if reasons:
-        raise UserError(f"{graph.path}: " + "; ".join(reasons))
+        raise UserError(f"{graph.path}: {first_few(reasons)}")
     graph = _signed(graph)
     steps = _steps(graph)
     root = _roots({o.outputs[0]: o.inputs[0] for o in graph.operators if o.name in SAME_BYTES})
@@ -195,7 +195,7 @@ def _steps(graph: Graph) -> list[Step]:
         except UserError as error:
             reasons.append(f"operator {n}, " + str(error).removeprefix(f"{graph.path}: "))
     if reasons:
-        raise UserError(f"{graph.path}: " + "; ".join(reasons))
+        raise UserError(f"{graph.path}: {first_few(reasons)}")
     for step in steps:
         if not all(-(2**30) <= value < 2**30 for value in step.p):
             raise ValueError(f"{step.kernel}: a parameter of {max(step.p, key=abs)}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..plan import WEIGHTED
 from ..tflite import Graph, Operator, read
-from ..tflite_write import with_constants
+from ..tflite_edit import with_constants
 
 GREATEST_BIAS = 2**27  # with the products of a layer it stays within a board's accumulator, plan.LIMIT
 

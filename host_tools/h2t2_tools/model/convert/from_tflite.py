@@ -11,7 +11,7 @@ from h2t2.cpython.tflite_trial import open_interpreter, try_first
 
 from ...common.errors import UserError
 from ..tflite import load
-from ..tflite_write import normalise
+from ..tflite_edit import normalise, widen, with_integer_prelus
 from .biases import bound_biases
 from .quiet import quiet
 from .source import Source
@@ -36,6 +36,7 @@ def tflite_file(path: Path) -> Source:
 
 def from_bytes(kind: str, path: Path, content: bytes, file_bytes: int) -> Source:
     """Open a float .tflite in memory; path: the file that it comes from, of that size."""
+    content = widen(content)
     with quiet():
         try:
             try_first(content, "AUTO")
@@ -88,4 +89,4 @@ def quantise(content: bytes, calibration: np.ndarray, path: Path) -> bytes:
             result = quantizer.Quantizer(content, method).quantize(ranges.get_model_qsvs())
         except (ValueError, RuntimeError, KeyError, NotImplementedError) as error:
             raise UserError(f"{path}: ai-edge-quantizer cannot quantise it: {str(error).splitlines()[0]}") from None
-    return normalise(bound_biases(bytes(result.quantized_model), content))
+    return normalise(bound_biases(with_integer_prelus(bytes(result.quantized_model)), content))
