@@ -16,7 +16,7 @@ from h2t2_tools.common import toml_file
 PAGE = (ROOT / "docs/first-change.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_first_change_works_as_its_page_says(tmp_path):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)

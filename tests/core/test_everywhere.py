@@ -26,7 +26,7 @@ def expected():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("emulator", [UNIX, ARM32, WASM], ids=lambda e: e.name)
+@pytest.mark.parametrize("emulator", [UNIX, pytest.param(ARM32, marks=pytest.mark.whole), WASM], ids=lambda e: e.name)
 def test_vectors_on_micropython(emulator):
     out = need(emulator).run(REPLAY, CORE, ROOT / "firmware")
     assert [json.loads(line) for line in out.splitlines()] == expected()

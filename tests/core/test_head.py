@@ -94,7 +94,7 @@ def test_it_learns_what_the_score_does_not_tell():
     assert paid[500:].mean() < 0.03 and without[500:].mean() > 0.15
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_features_without_information_cost_little():
     rng = np.random.default_rng(6)
     labels = rng.integers(0, 2, 4000)

@@ -145,7 +145,7 @@ def test_the_adaptive_policy_keeps_to_small_ints(watched, beta, fp, fn, rates, l
             policy.learn(policy.ticket, n & 1, (-1, 0, 32768)[n % 3])
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @settings(max_examples=20)
 @given(
     beta=q15, features=st.sampled_from([1, 3, 40]), weight=st.sampled_from([-8388607, 0, 8388607]),

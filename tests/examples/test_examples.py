@@ -46,7 +46,7 @@ def test_the_policy_alone_beats_asking_always_and_never():
     assert policy < always < never
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_sensor_on_a_pi(tmp_path):
     pair = pairs.load("breast_cancer")
     rows = "\n".join(",".join(str(float(number)) for number in row) for row in pair.x[:60])
@@ -115,7 +115,10 @@ class Timer:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name, numbers, window",
-    [("app_temperature", 8, ()), ("app_microphone", 256, ("--window", "256", "--features", "mean", "std", "max"))],
+    [
+        ("app_temperature", 8, ()),
+        pytest.param("app_microphone", 256, ("--window", "256", "--features", "mean", "std", "max"), marks=pytest.mark.whole),
+    ],
 )
 def test_an_app_on_a_board(trained, tmp_path, name, numbers, window):
     """On the unix port, with a `machine` module of the test's: every decision reaches the pin."""
@@ -153,7 +156,7 @@ def sense():
     assert not window or report["summary"]["gaps"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_an_app_with_pictures_and_a_message(tmp_path):
     pair = pairs.load("digits")
     (tmp_path / "pictures").mkdir()

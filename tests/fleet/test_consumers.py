@@ -90,7 +90,7 @@ def numbers_in(text):
     return [sample.value for family in text_string_to_metric_families(text) for sample in family.samples]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @settings(deadline=None, max_examples=100, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 @given(NAMES, st.lists(entries(), min_size=1, max_size=4), st.lists(workers(), max_size=2), st.integers(1, 600))
 def test_what_passes_the_schema_passes_every_consumer(name, states, workers, seconds):

@@ -60,7 +60,7 @@ def test_a_node_tells_what_it_misses(tmp_path):
     assert run.returncode == 2 and "--miss-rate is an option of --policy adaptive" in run.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     """The same decisions from the .h2m as from its .tflite with `--resolver exact`, offloading to a real broker and worker."""
     h2t2("bundle", ROOT / "models/digits/ldl.tflite", "--out", tmp_path / "digits.h2m")
@@ -73,7 +73,7 @@ def test_a_node_takes_a_bundle_in_place_of_its_tflite(tmp_path):
     assert seen[0] == seen[1] and {source for _, _, source in seen[0]} == {"local", "remote"}
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_node_needs_no_remote_models_file(tmp_path):
     """The pair's description says what an offload looks like: the model itself may be anywhere."""
     folder = tmp_path / "pair"

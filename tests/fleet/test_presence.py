@@ -56,7 +56,7 @@ def test_a_hundred_a_second_whatever_became_of_the_remote_model(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.whole)])
 def test_a_node_that_is_told_to_stop_saves_and_says_its_summary(tmp_path, how):
     """In mid-stream, with offloads in flight: all that was handed over is decided, every lesson is there at the next start."""
     with mosquitto(tmp_path) as one, worker(one.url, "breast_cancer"):

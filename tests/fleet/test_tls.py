@@ -234,7 +234,7 @@ def time_server():
         yield server.getsockname()[1]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.skipif(FAKETIME is None, reason="no libfaketime; run: sudo apt-get install faketime")
 def test_a_board_that_starts_in_2021_sets_its_clock_before_it_looks_at_a_certificate(tmp_path):
     """Under libfaketime: without a time server every certificate is one of the future; with one the board connects."""

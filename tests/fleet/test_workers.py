@@ -232,7 +232,7 @@ def test_metrics_and_health(tmp_path):
         assert until(lambda: get(port, "/healthz")[0] == 200)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_workers_share_the_load_and_one_killed_costs_its_own_requests_only(url, tmp_path):
     """Three workers; one is killed with requests in flight, and started again by the parent."""
     (tmp_path / "slow.py").write_text(SLOW.replace("0.05", "0.01"))

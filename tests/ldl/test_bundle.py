@@ -136,7 +136,11 @@ def test_wrong_inputs_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("emulator, fast", [(UNIX, True), (UNIX, False), (ARM32, True)], ids=["unix", "unix-bytecode", "arm32"])
+@pytest.mark.parametrize(
+    "emulator, fast",
+    [(UNIX, True), pytest.param(UNIX, False, marks=pytest.mark.whole), pytest.param(ARM32, True, marks=pytest.mark.whole)],
+    ids=["unix", "unix-bytecode", "arm32"],
+)
 def test_the_same_bytes_on_micropython(emulator, fast, tmp_path):
     """Every made model, some inputs each in a row, all outputs, the heap locked while one runs: as machine code on x86-64 and
     32-bit ARM, as bytecode."""

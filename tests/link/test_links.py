@@ -73,7 +73,7 @@ def test_offloads(kind, broker_url):
         assert not link.send(b"x") and link.refused == 1
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @both
 def test_it_comes_back_and_resubscribes(kind, mosquitto, publish):
     link = kind(mosquitto.host, mosquitto.port, "dev", MODEL, BOOT)
@@ -243,7 +243,7 @@ def test_what_is_too_large_is_acknowledged(kind, mosquitto, publish):
     link.close()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @both
 def test_workers_come_and_go(kind, mosquitto):
     """A worker is there when its first request could be answered, and gone with its connection, however that ends."""

@@ -280,6 +280,7 @@ def test_the_broker_is_reached_once_the_network_is(monkeypatch, tmp_path, chip):
     assert len(server.asked) == 1
 
 
+@pytest.mark.whole
 def test_the_time_servers_module_is_in_memory_only_while_it_is_asked(monkeypatch, tmp_path):
     """It comes back after six hours; what looked its name up goes too, where the broker has none."""
     world, broker, server, link = radio(monkeypatch, tmp_path)

@@ -195,7 +195,9 @@ CSV = ROOT / "firmware/examples/app_csv/app.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["pi", *BOARDS])
+@pytest.mark.parametrize(
+    "where", [pytest.param("pi", marks=pytest.mark.whole), "unix", pytest.param("arm32", marks=pytest.mark.whole)]
+)
 def test_an_app_measures_and_acts_wherever_it_runs(trained, tmp_path, where):
     """One app.py with a CSV of samples as they were measured: every decision is that of the host's own integers and policy."""
     emulator = emulated(where)

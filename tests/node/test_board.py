@@ -70,6 +70,7 @@ def test_the_log_is_bounded_and_outlives_a_start(tmp_path, capsys):
     assert capsys.readouterr().out.count("the log is not kept") == 1
 
 
+@pytest.mark.whole
 def test_a_start_that_fails_is_tried_again_and_tells_why(tmp_path, monkeypatch, machine):
     """Twice an exception in main, then a run: waits of 1 and 2 s with the watchdog fed, the cause in what it says of itself."""
     (tmp_path / "config.json").write_text(json.dumps({"log_file": str(tmp_path / "log"), "watchdog_ms": 5000}))

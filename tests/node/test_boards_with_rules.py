@@ -75,7 +75,7 @@ def play(tmp_path, broker, chip, count, options, **config):
             return lines, starts, said[-1]["summary"], json.loads((device / "world.json").read_text())
 
 
-@pytest.mark.parametrize("chip", [RP2040, ESP32])
+@pytest.mark.parametrize("chip", [RP2040, pytest.param(ESP32, marks=pytest.mark.whole)])
 def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_comes(tmp_path, chip):
     """The access point comes after a minute, and is away for half a minute later; the watchdog never ends the program."""
     options = {"up": ((60_000, 110_000), (140_000, LONG))}
@@ -89,7 +89,7 @@ def test_a_node_decides_from_its_first_second_and_offloads_once_its_network_come
     assert summary["trouble"].startswith("Wi-Fi home: ")
 
 
-@pytest.mark.parametrize("chip", [RP2040, ESP32])
+@pytest.mark.parametrize("chip", [RP2040, pytest.param(ESP32, marks=pytest.mark.whole)])
 def test_deep_sleep_with_a_budget_spends_it(tmp_path, chip):
     """Two offloads an hour, a sample every ten minutes, a watchdog of eight seconds: five hours. It used to be one in all."""
     config = {"every": 600, "sleep": "deep", "budget": "2/hour", "watchdog": 8}
@@ -114,6 +114,7 @@ def test_light_sleep_leaves_a_connection_for_every_sample(tmp_path, chip):
     assert summary["asleep_s"] == pytest.approx(world["slept"] / 1000, abs=2) and summary["asleep_s"] > 11 * 50
 
 
+@pytest.mark.whole
 def test_a_board_that_wakes_alone_tries_ever_more_rarely(tmp_path):
     """Its network is away for six hours: 36 wakings, of which some ten try for it; then it is found within the next 32."""
     up = ((0, 3_600_000), (7 * 3_600_000, LONG))

@@ -20,7 +20,7 @@ from h2t2_tools.fleet import broker
 @pytest.mark.parametrize(
     "kind, model, policy",
     [
-        ("amqtt", "breast_cancer", "h2t2"),
+        pytest.param("amqtt", "breast_cancer", "h2t2", marks=pytest.mark.whole),
         pytest.param("mosquitto", "digits", "h2t2", marks=pytest.mark.whole),
         ("mosquitto", "digits", "adaptive"),
         pytest.param("mosquitto", "ten_digits", "adaptive", marks=pytest.mark.whole),
@@ -52,7 +52,7 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_corollary_sets_the_papers_parameters(tmp_path):
     options = ("--policy", "h2t2", "--corollary", 10000, "--beta", 0.5, "--samples", 50, "--out", tmp_path)
     run = h2t2("demo", *options, "--json", tmp_path / "report.json")

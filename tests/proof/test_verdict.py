@@ -97,7 +97,7 @@ def test_an_actuator_that_fails_is_exit_status_1(mine, tmp_path, capsys):
     assert json.loads((tmp_path / "bad.json").read_text())["trouble"] == ["228 failures of act()"]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_heap_of_another_board_is_an_option(mine, capsys):
     app = mine / "app.py"
     app.write_text(app.read_text() + "\nlarge = bytearray(600 << 10)\n")

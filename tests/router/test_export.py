@@ -65,7 +65,7 @@ def test_a_router_becomes_a_project_that_can_be_moved(make, tmp_path):
         router.export(folder)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_h2t2_run_starts_it(tmp_path, capsys, monkeypatch):
     pytest.importorskip("ai_edge_quantizer")
     if UNIX.missing():

@@ -20,7 +20,7 @@ def test_the_page_shows_the_cells_of_the_notebook():
     assert [cell.strip() for cell in shown] == [cell.strip() for cell in CELLS]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_notebook_runs(tmp_path):
     """Each cell in order in one process; the value of a cell's last line is shown as a notebook shows it."""
     pytest.importorskip("sklearn")
