@@ -16,7 +16,7 @@ import pytest
 from interpreters import need
 from support import ROOT
 
-from h2t2_tools.boards.emulators.catalogue import EMULATORS
+from h2t2_tools.boards.emulators.catalogue import EMULATORS, UNIX
 from h2t2_tools.cli.command_line import stored
 from h2t2_tools.common import pairs, places
 from h2t2_tools.lab import catalogue
@@ -231,10 +231,29 @@ def scores(x):
 """
 
 
+def paired(installed, folder, board, local, remote, samples, *options):
+    """The report of `h2t2 run` of a new project with a pair of these models; samples: (x, y), half of them for calibration."""
+    need(next(emulator for emulator in EMULATORS if emulator.name == board))
+    x, y = samples
+    half = len(x) // 2
+    np.savez(folder / "train.npz", x=x[:half], y=y[:half])
+    np.savez(folder / "test.npz", x=x[half:], y=y[half:])
+    options = ("--test", "test.npz", "--calibration", "train.npz", "--out", "pair", *options)
+    for words in (
+        ("pair", local, remote, *options, "--json", "pair.json"),
+        ("new", "porch", "--from", "pair"),
+        ("run", "porch", "--board", board, "--json", "report.json"),
+    ):
+        done = h2t2(installed, folder, *words)
+        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
+    report = json.loads((folder / "report.json").read_text())
+    assert report["board"] == board and report["labelled"] == len(x) - half and not report["trouble"]
+    return report
+
+
 @pytest.mark.parametrize("board", ["unix", "arm32", "pico"])
 def test_a_network_of_pytorch_becomes_a_pair_and_a_node(installed, tmp_path, board):
     """A convolutional network along time, which PyTorch exported, decides on a board; a remote model helps where it pays."""
-    need(next(emulator for emulator in EMULATORS if emulator.name == board))
     onnxruntime = pytest.importorskip("onnxruntime", reason="no onnxruntime; run: pip install onnxruntime")
     model = ROOT / "tests/material/onnx/wave.onnx"
     network = onnxruntime.InferenceSession(str(model))
@@ -242,22 +261,80 @@ def test_a_network_of_pytorch_becomes_a_pair_and_a_node(installed, tmp_path, boa
     x = (rng.normal(size=(600, 3, 64)) + 2 * rng.normal(size=(600, 3, 1))).astype(np.float32)
     scores = np.array([network.run(None, {network.get_inputs()[0].name: sample[None]})[0].item() for sample in x])
     flat = x.reshape(600, -1)
-    weights = np.linalg.lstsq(flat, scores - np.median(scores), rcond=None)[
-        0
-    ]  # the remote model's rule, which the network is near
+    weights = np.linalg.lstsq(flat, scores - np.median(scores), rcond=None)[0]  # the remote model's rule: the network is near
     y = (flat @ weights > 0).astype(int)
-    np.savez(tmp_path / "train.npz", x=x[:300], y=y[:300])
-    np.savez(tmp_path / "test.npz", x=x[300:], y=y[300:])
     (tmp_path / "remote.py").write_text(REMOTE.format(weights=weights.round(5).tolist()))
-    options = ("--test", "test.npz", "--calibration", "train.npz", "--out", "pair")
-    for words in (
-        ("pair", model, "remote.py:scores", *options),
-        ("new", "porch", "--from", "pair"),
-        ("run", "porch", "--board", board, "--json", "report.json"),
-    ):
-        done = h2t2(installed, tmp_path, *words)
-        assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-2000:]
-    report = json.loads((tmp_path / "report.json").read_text())
-    assert report["board"] == board and report["labelled"] == 300 and not report["trouble"]
+    report = paired(installed, tmp_path, board, model, "remote.py:scores", (x, y))
     assert 0 < report["decisions"]["remote"] < 200
     assert report["accuracy"] > np.mean((scores[300:] > 0.5) == y[300:])
+
+
+FOREST = """import joblib
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+x, y = load_breast_cancer(return_X_y=True)
+joblib.dump(RandomForestClassifier(50, random_state=0).fit(x, y), "big.joblib")
+"""
+
+
+@pytest.mark.parametrize("board", ["unix", "arm32", "pico"])
+def test_trees_of_lightgbm_become_a_pair_and_a_node(installed, tmp_path, board):
+    """From LightGBM's saved text, in an environment without LightGBM."""
+    from sklearn.datasets import load_breast_cancer
+
+    x, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(1).permutation(len(y))[:400]
+    subprocess.run([installed / "python", "-c", FOREST], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""})
+    model = ROOT / "tests/material/trees/cancer_lightgbm_gbdt.txt"
+    report = paired(installed, tmp_path, board, model, "big.joblib", (x[order].astype(np.float32), y[order]))
+    assert report["accuracy"] > 0.93
+
+
+THREE = """import joblib
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+x, y = np.load("all.npz")["x"], np.load("all.npz")["y"]
+joblib.dump(make_pipeline(StandardScaler(), LogisticRegression()).fit(x[:30], y[:30]), "small.joblib")
+joblib.dump(RandomForestClassifier(50, random_state=0).fit(x, y), "big.joblib")
+"""
+
+
+def test_a_project_of_three_classes(installed, tmp_path):
+    """Its decisions name the classes, and it is right more often than its local model."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(600, 4)).astype(np.float32)
+    y = np.array(["ant", "bee", "cat"])[(x[:, :3] + 0.4 * x[:, 3:]).argmax(1)]
+    np.savez(tmp_path / "all.npz", x=x, y=y)
+    subprocess.run([installed / "python", "-c", THREE], check=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""})
+    report = paired(installed, tmp_path, "unix", "small.joblib", "big.joblib", (x, y), "--classes", "3", "--beta", "0.1")
+    accuracy = json.loads((tmp_path / "pair.json").read_text())["ldl"]["int8"]["accuracy"]
+    assert report["accuracy"] > accuracy + 0.02 and report["decisions"]["remote"] > 30
+
+
+TEN_LINES = """from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+from h2t2_tools import Router
+x, y = load_digits(return_X_y=True)
+clf, big = LogisticRegression(C=0.1, max_iter=500).fit(x[:40], y[:40] == 8), SVC().fit(x[:900], y[:900] == 8)
+router = Router(local=clf, remote=big, beta=0.1)
+decisions = [router.decide(sample) for sample in x[900:]]
+print(router.report())
+router.export("porch", board="pico_w")
+"""
+
+
+def test_ten_lines_of_python(installed, tmp_path):
+    """Two models of scikit-learn, a router, a report, and a project that an emulated board runs."""
+    (tmp_path / "ten.py").write_text(TEN_LINES)
+    command = [installed / "python", "ten.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""})
+    assert done.returncode == 0 and "cheaper than" in done.stdout, done.stdout + done.stderr[-2000:]
+    need(UNIX)
+    done = h2t2(installed, tmp_path, "run", "porch", "--board", "unix", "--json", "report.json")
+    assert done.returncode == 0, done.stderr[-2000:]
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["labelled"] == 500 and report["accuracy"] > 0.9 and not report["trouble"]

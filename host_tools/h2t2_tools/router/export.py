@@ -18,30 +18,12 @@ from ..common import pairs
 from ..common.errors import UserError
 from ..common.labels import plain_name
 from ..model import bundle
-from ..model.convert.open import READERS
+from ..model.convert.open import PICKLES, READERS
 from ..model.pair.build import build_pair
+from ..model.pair.estimator import write_program
 from ..model.pair.samples import load_samples
 from ..model.pair.served_model import keeps_form
-from .models import PICKLES, RouterModel
-
-SERVED = '''"""The remote model of a router: h2t2_tools.router.export wrote it."""
-
-from pathlib import Path
-
-import joblib
-
-MODEL = joblib.load(Path(__file__).parent / "{file}")
-ORDER = {order}  # columns of its scores: class 1, or all classes in the local model's order
-
-
-def scores(x):
-    """Samples (n, numbers) to the scores of class 1 (n,), or of all classes (n, K)."""
-    if hasattr(MODEL, "predict_proba"):
-        rows = MODEL.predict_proba(x)
-    else:
-        rows = (MODEL.predict(x)[:, None] == MODEL.classes_).astype(float)
-    return rows[:, ORDER]
-'''
+from .models import RouterModel
 
 
 def export(
@@ -140,8 +122,7 @@ def _remote_name(remote: RouterModel, place: Path, order: int | list[int]) -> st
         model = remote.opened
     file = _saved(model, place, "remote")
     if file is not None and file.suffix == ".joblib":
-        (place / "served.py").write_text(SERVED.format(file=file.name, order=order))
-        return f"{place}/served.py:scores"
+        return write_program(place, file.name, order)
     if file is not None:
         return str(file)
     source = inspect.getsourcefile(model) if inspect.isfunction(model) else None

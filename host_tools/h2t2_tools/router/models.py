@@ -10,9 +10,9 @@ import numpy as np
 
 from ..common.errors import UserError
 from ..fleet.rdl import models as served
+from ..model.convert.open import PICKLES
 
 Scores = Callable[[np.ndarray], Any]  # samples (n, ...) -> (n,) of the event, (n, K) of all classes, or (n,) names
-PICKLES = ".joblib", ".pkl", ".pickle"
 FILES = (".keras", ".h5", *PICKLES, ".tflite", ".onnx", ".toml")
 ACCEPTED = "an object with predict_proba, a Keras model, a function of a batch, a path, FILE.py:FUNCTION, or a URL"
 

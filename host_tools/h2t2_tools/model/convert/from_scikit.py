@@ -81,6 +81,14 @@ def unpickled(path: Path) -> Any:
         raise UserError(f"{path}: not a model saved by joblib: {type(error).__name__}: {error}") from None
 
 
+def has_layers(model: Any) -> bool:
+    """Whether an estimator's scores are those of layers, which a .tflite can express."""
+    try:
+        return type(_steps(model)[-1]).__name__ not in TREES and bool(_network(model, Path("model.joblib")).layers)
+    except UserError:
+        return False
+
+
 def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
     """The source of a fitted estimator; path: what messages call it."""
     *before, last = _steps(model)

@@ -8,10 +8,12 @@ from pathlib import Path
 from ...common.errors import UserError
 from .source import Source
 
+PICKLES = ".joblib", ".pkl", ".pickle"
+
 # kind of file -> (module, function); a module is imported when it is needed, for its libraries are optional
 READERS = {
     **dict.fromkeys((".keras", ".h5"), ("from_keras", "keras_file")),
-    **dict.fromkeys((".joblib", ".pkl", ".pickle"), ("from_scikit", "joblib_file")),
+    **dict.fromkeys(PICKLES, ("from_scikit", "joblib_file")),
     ".json": ("from_boosters", "json_file"),
     ".txt": ("from_boosters", "text_file"),
     ".ubj": ("from_boosters", "binary_file"),

@@ -19,6 +19,7 @@ from ...common.quality_limits import MAX_LOSS
 from ...lab.scoring import confusion
 from .. import quality
 from ..exact import open_local
+from .estimator import served_estimator
 from .int8_model import PairModel, int8_model
 from .samples import PairSamples
 from .served_model import Payload, keeps_form, served_model
@@ -144,6 +145,11 @@ def event_index(ldl: PairModel, rdl: PairModel) -> dict[str, int]:
 def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload) -> PairModel:
     if keeps_form(rdl):
         return served_model(rdl, folder, samples, payload)
+    with tempfile.TemporaryDirectory() as place:
+        order = list(range(samples.classes)) if samples.event is None else samples.event
+        program = served_estimator(Path(rdl), Path(place), order)
+        if program:
+            return served_model(program, folder, samples, payload)
     if payload.raw:
         raise UserError(f"{rdl}: takes numbers; --payload raw is for FILE.py:FUNCTION or a URL")
 

@@ -1,0 +1,60 @@
+"""A remote model of scikit-learn that becomes no .tflite, such as a forest: a worker runs the estimator itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ...common.errors import UserError
+from ..convert.open import PICKLES
+
+PROGRAM = '''"""A remote model of scikit-learn, which h2t2 wrote: a worker asks the estimator in the file beside it."""
+
+from pathlib import Path
+
+import joblib
+
+MODEL = joblib.load(Path(__file__).parent / "{file}")
+ORDER = {order}  # columns of its scores: class 1, or all classes in the local model's order
+
+
+def scores(x):
+    """Samples (n, numbers) to the scores of class 1 (n,), or of all classes (n, K)."""
+    if hasattr(MODEL, "predict_proba"):
+        rows = MODEL.predict_proba(x)
+    else:
+        rows = (MODEL.predict(x)[:, None] == MODEL.classes_).astype(float)
+    return rows[:, ORDER]
+'''
+
+
+def write_program(place: Path, file: str, order: int | list[int]) -> str:
+    """Write a program beside a saved estimator. Return its function as FILE.py:FUNCTION.
+
+    Args:
+        place: The folder of both.
+        file: Name of the estimator's file.
+        order: The column of its scores that is class 1, or the columns of all classes in the local model's order.
+    """
+    (place / "served.py").write_text(PROGRAM.format(file=file, order=order))
+    return f"{place}/served.py:scores"
+
+
+def served_estimator(path: Path, place: Path, order: int | list[int]) -> str | None:
+    """FILE.py:FUNCTION of an estimator in a file that no .tflite can express; None of any other file.
+
+    Args:
+        path: The remote model's file. Loading it runs code from it.
+        place: An empty folder for the program and a copy of the file.
+        order: As write_program() takes it.
+    """
+    if path.suffix.lower() not in PICKLES or not path.is_file():
+        return None
+    from ..convert.from_scikit import has_layers, unpickled
+
+    model = unpickled(path)
+    if has_layers(model):
+        return None
+    if not hasattr(model, "predict_proba") and not (hasattr(model, "predict") and hasattr(model, "classes_")):
+        raise UserError(f"{path}: holds no classifier of scikit-learn: it has neither predict_proba nor classes_")
+    return write_program(place, shutil.copyfile(path, place / f"remote{path.suffix}").name, order)
