@@ -119,14 +119,14 @@ GOOD = [seen_row(0, REMOTE, 1, 0, lesson=1), seen_row(1, LOCAL, 1, 1), seen_row(
         ([*GOOD, {"late": 2, "label": 0}], {"summary": 2}, "1 not the remote model's label"),
         ([seen_row(0, REMOTE, 0, 0, lesson=1), *GOOD[1:]], {"summary": 1}, "1 not the remote model's label"),
         ([*GOOD[:2], seen_row(2, FALLBACK, 0, 1)], {"summary": 1}, "1 not the policy's class"),
-        ([*GOOD[:2], seen_row(2, FALLBACK, 0, 0, 2000.5)], {"summary": 1}, "after 2000.5 ms"),
+        ([*GOOD[:2], seen_row(2, FALLBACK, 0, 0, 2000.9)], {"summary": 1}, "after 2000.9 ms"),
         (GOOD, {"summary": 2}, "1 lessons miscounted"),
         (GOOD, {"summary": 4, "lives": 2, "saved": 3, "taught": 3}, "3 lessons miscounted"),
         (GOOD, {"summary": 1, "lives": 2, "saved": 2, "taught": 0}, "2 lessons lost by an orderly end"),
     ],
 )
 def test_the_account_notices(rows, extra, word):
-    trouble = broken({"nodes": [account(rows, **extra)], "deadline_ms": 2000, "stall_ms": 0.2})
+    trouble = broken({"nodes": [account(rows, **extra)], "deadline_ms": 2000, "stall_ms": 0.2, "sync_ms": 0.3})
     assert (trouble == []) if word is None else any(word in text for text in trouble), trouble
 
 
@@ -144,8 +144,8 @@ def test_what_a_node_says_is_heard(line, figure):
 @pytest.mark.parametrize("figure", ["saves that failed", "sensor errors", "ended in order", "labels that came late and taught"])
 def test_what_never_happened_in_a_long_run_is_noticed(figure):
     row = {**account(GOOD, summary=1), "samples in": LONG, "decisions out": LONG}
-    assert not broken({"nodes": [row], "deadline_ms": 2000, "stall_ms": 0.2})
-    assert broken({"nodes": [{**row, figure: 0}], "deadline_ms": 2000, "stall_ms": 0.2}) == [
+    assert not broken({"nodes": [row], "deadline_ms": 2000, "stall_ms": 0.2, "sync_ms": 0.3})
+    assert broken({"nodes": [{**row, figure: 0}], "deadline_ms": 2000, "stall_ms": 0.2, "sync_ms": 0.3}) == [
         f": no {figure}, although the run should cause some"
     ]
 
@@ -166,5 +166,7 @@ WATCHED = {
 )  # fmt: skip
 def test_what_a_dashboard_must_not_do_is_noticed(figure, value, word):
     row = account(GOOD, summary=1)
-    trouble = broken({"nodes": [row], "deadline_ms": 2000, "stall_ms": 0.2, "watch": {**WATCHED, figure: value}})
+    trouble = broken(
+        {"nodes": [row], "deadline_ms": 2000, "stall_ms": 0.2, "sync_ms": 0.3, "watch": {**WATCHED, figure: value}}
+    )
     assert (trouble == []) if word is None else any(word in text for text in trouble), trouble

@@ -50,8 +50,9 @@ def broken(report: dict[str, Any]) -> list[str]:
         if row["decisions out"] != row["samples in"]:
             trouble.append(f"{name}: {row['samples in']} samples in, {row['decisions out']} decisions out")
         trouble += [f"{name}: {row[figure]} {figure}" for figure in NEVER if row[figure]]
-        if row["worst latency ms"] > report["deadline_ms"] + report["stall_ms"]:
-            allowed = f"deadline {report['deadline_ms']}, the machine's own stalls {report['stall_ms']} at most"
+        if row["worst latency ms"] > report["deadline_ms"] + report["stall_ms"] + report["sync_ms"]:
+            stalls = f"{report['stall_ms']} at most, of its disk {report['sync_ms']}"
+            allowed = f"deadline {report['deadline_ms']}, the machine's own stalls {stalls}"
             trouble.append(f"{name}: a decision after {row['worst latency ms']} ms, {allowed}")
         for figure in (
             "saves that failed", "snapshot recoveries", "sensor errors", "ended in order", "labels that came late and taught"

@@ -167,7 +167,7 @@ def unleash(
     pair = pairs.load("breast_cancer")
     labels = _labels(pair)
     samples = round(hours * 3600 * RATE) or samples  # for a soak, more than fit into the time
-    with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name, Stalls() as stalls:
+    with tempfile.TemporaryDirectory(prefix="h2t2-chaos-") as name, Stalls(Path(name)) as stalls:
         folder = Path(name)
         storm = Storm(folder, pair, seed)
         subjects: list[Subject] = []
@@ -198,6 +198,7 @@ def unleash(
         "faults": storm.counts(),
         "deadline_ms": deadline_ms,
         "stall_ms": round(stalls.worst_ms, 1),
+        "sync_ms": round(stalls.worst_sync_ms, 1),
         "seed": seed,
         "seconds": time.monotonic() - began,
         "soak": soak.rows if soak else [],
