@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from states import EPOCH, Clock, say, state
 
 from h2t2.link import wire
+from h2t2_tools.fleet.dashboard import pictures
 from h2t2_tools.fleet.monitoring import alarms, report
 from h2t2_tools.fleet.monitoring.costs import LEAN
 from h2t2_tools.fleet.monitoring.fleet import MAX_DEVICES, Fleet
@@ -198,6 +199,15 @@ def test_devices_with_alarms_come_first(world):
     assert [row[0] for row in table.rows] == ["c", "b", "a"] and "3 devices, 2 with alarms" in table.title
     assert any("rename one" in line for line in lines)
     assert ["last", "(2, 1, 1)"] in report.details(made["devices"][2], clock.time)[0].rows
+
+
+def test_decisions_are_shown_by_the_names_of_their_classes(world):
+    fleet, clock = world
+    say(fleet, class_names=["calm", "storm"], last=(2, 1, 1), answered=[4] * 4, events=[1] * 4)
+    made = report.of_fleet(fleet, clock.time)
+    assert "storm remote" in report.table(made, clock.time)[0].rows[0]
+    assert ["class_names", "calm, storm"] in report.details(made["devices"][0], clock.time)[0].rows
+    assert pictures.forecast(made["devices"][0]["state"])["series"][0]["name"] == "answered storm"
 
 
 def test_a_state_of_an_older_runtime_is_shown(world):

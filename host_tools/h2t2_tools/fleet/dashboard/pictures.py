@@ -88,9 +88,11 @@ def forecast(state: dict[str, Any]) -> dict[str, Any]:
         low, high = 100 * min(1.0, beta / fn), 100 * max(0.0, 1 - beta / fp)
         if low < high:
             marks = [{"yAxis": low}, {"yAxis": high}]
+    names = state["class_names"] or []
+    event = names[1] if len(names) == 2 else "class 1"
     line = {"symbol": "none", "data": marks, "lineStyle": {"color": NEVER}, "label": {"show": False}}
     series = [
-        {"name": "answered class 1", "type": "bar", "data": share, "color": OWN, "markLine": line},
+        {"name": f"answered {event}", "type": "bar", "data": share, "color": OWN, "markLine": line},
         {"name": "asked", "type": "line", "data": offloaded, "color": ALWAYS, "showSymbol": True, "connectNulls": False},
     ]
     axes = {"xAxis": {"type": "category", "data": _places(len(scores)), "axisLabel": {"color": GREY}}}

@@ -151,7 +151,7 @@ def row(device: dict[str, Any], unix_s: float) -> list[str]:
         f"{rates['offloads']:.0%}" if rates else "-",
         f"{rates['fallbacks']:.0%}" if rates else "-",
         *(f"{costs[name]:.3f}" if costs else "-" for name in ("own", "never")),
-        _last(state["last"]),
+        last_decision(state),
         f"{state['energy_mj'] / 1000:.1f} J" if state["energy_mj"] is not None else "-",
         alarm,
     ]
@@ -178,11 +178,14 @@ def worker_row(worker: dict[str, Any]) -> list[str]:
     ]
 
 
-def _last(last: tuple[int, int, int] | None) -> str:
-    if last is None:
+def last_decision(state: dict[str, Any]) -> str:
+    """A device's last decision, by the name of its class if classes have names, and where it came from."""
+    if state["last"] is None:
         return "-"
-    _, decision, source = last
-    return f"{decision} {SOURCES[source] if 0 <= source < len(SOURCES) else '?'}"
+    _, decision, source = state["last"]
+    names = state["class_names"] or []
+    label = names[decision] if 0 <= decision < len(names) else decision
+    return f"{label} {SOURCES[source] if 0 <= source < len(SOURCES) else '?'}"
 
 
 def _cost(q15: int | None) -> str:
@@ -202,6 +205,8 @@ def details(device: dict[str, Any], unix_s: float) -> Report:
     rows = [["online", row(device, unix_s)[1]], ["starts within an hour", str(device["restarts"])]]
     for group, unit in (("costs", "a sample"), ("rates", "recently")):
         rows += [[f"{name}, {unit}", f"{value:.4g}"] for name, value in (device[group] or {}).items()]
-    rows += [[name, str(value)] for name, value in (device["state"] or {}).items() if value is not None]
+    for name, value in (device["state"] or {}).items():
+        if value is not None:
+            rows.append([name, ", ".join(value) if name == "class_names" else str(value)])
     report: Report = [Table(device["device"], {"what": "left", "value": "left"}, rows)]
     return report + [f"{alarm['kind']}: {alarm['text']}" for alarm in device["alarms"]]
