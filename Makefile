@@ -70,8 +70,7 @@ coverage: setup
 	COVERAGE_FILE=$(COVERAGE)/data $(BIN)/coverage report --skip-covered --sort=cover --include='*/h2t2_tools/*' --fail-under=$(HOST)
 	COVERAGE_FILE=$(COVERAGE)/data $(BIN)/coverage report --skip-covered --sort=cover --include='*/firmware/h2t2/*' --fail-under=$(RUNTIME)
 
-# The other Pythons of this machine. The newest runs the quick suite, the others the tests of less than a second;
-# make pythons OTHERS="not whole": all of them run the quick suite
+# The other Pythons of this machine run the tests of less than a second; make pythons OTHERS="not whole": the quick suite
 OTHERS := not whole and not slow
 pythons:
 	sh host_tools/pythons.sh $(BIN)/python $(LOCKS)/dev.txt "$(OTHERS)"

@@ -13,6 +13,8 @@ from h2t2_tools.fleet import broker
 
 ROOT = Path(__file__).parents[1]
 QUICK = ("unix", "arm32", "wasm")  # the emulated boards of `make test`
+NEWER = "-forky"  # a board with a newer MicroPython; with --quick it runs these tests alone, for the board itself runs all
+ON_NEWER = ("test_golden_vectors", "test_decisions_equal_the_hosts")
 sys.path.insert(0, str(ROOT / "tests"))
 
 
@@ -24,7 +26,7 @@ def pytest_addoption(parser):
     group.addoption("--no-flash", dest="flash", action="store_false", help="test the files that are already on the board")
     group.addoption("--broker", help="mqtt://host:port of a running broker; without it the tests start a Mosquitto")
     group.addoption("--repeat", type=int, default=1, metavar="N", help="run every test N times")
-    group.addoption("--quick", action="store_true", help="test less on slow boards, as `make test` does")
+    group.addoption("--quick", action="store_true", help="test less on slow boards and newer MicroPythons, as make does")
     group.addoption("--hil-report", default="results/hil.jsonl", metavar="FILE", help="one JSON line a test")
 
 
@@ -56,6 +58,8 @@ def pytest_collection_modifyitems(config, items):
     """
     params_of = [(item, item.callspec.params if hasattr(item, "callspec") else {}) for item in items]
     empty = [item for item, params in params_of if "board" in params and not isinstance(params["board"], dict)]
+    if config.getoption("--quick"):
+        empty += [item for item, params in params_of if _is_repeated(item, params)]
     if empty:
         config.hook.pytest_deselected(items=empty)
         items[:] = [item for item in items if item not in empty]
@@ -64,6 +68,12 @@ def pytest_collection_modifyitems(config, items):
         if emulator not in QUICK or (item.get_closest_marker("long") and emulator != "unix"):
             item.add_marker("whole")
             item.add_marker("slow")
+
+
+def _is_repeated(item, params):
+    """Whether a test runs on a board with a newer MicroPython, and the board with the older one is enough."""
+    board = params.get("board")
+    return isinstance(board, dict) and board["id"].endswith(NEWER) and item.originalname not in ON_NEWER
 
 
 @pytest.fixture
