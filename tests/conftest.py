@@ -1,6 +1,7 @@
 """Shared fixtures: real brokers, real interpreters. If one is missing, a test skips and names the command to install it."""
 
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +39,15 @@ def pytest_collection_modifyitems(items):
             item.add_marker("whole")
         if item.get_closest_marker("whole"):
             item.add_marker("slow")
+
+
+@pytest.fixture(autouse=True)
+def _restored_signals():
+    """A command that a test runs in its own process sets handlers for good; the next test begins with the usual ones."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(params=["amqtt", "mosquitto"])
