@@ -8,6 +8,7 @@ from h2t2.core.class_forecaster import likeliest
 from h2t2.core.policy import OFFLOAD
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.class_scores import ClassScores
+from h2t2.ldl.head_sample import HeadSample
 from h2t2.node.measured import Measured
 from h2t2.node.picture import Picture
 from h2t2.node.window import Window
@@ -36,11 +37,11 @@ def patient(app):
     return SETTLED + app.replace("    line = lines", "    if not settled():\n        return None\n    line = lines")
 
 
-def decisions(folder, csv, arguments, event, sources=None):
+def decisions(folder, csv, arguments, event, sources=None, context=None):
     """Return [(label, source, score)] of a CSV of measured samples, with labels at once, and [the local model's label].
 
     folder: of the pair, with its bundle; arguments: of the adaptive policy. sources: the node's source for each sample;
-    "fallback" means that the offload had no answer.
+    "fallback" means that the offload had no answer. context: of an app whose policy has a head.
     """
     pair = pairs.load(str(folder))
     ends = app.measured(pair)
@@ -49,7 +50,11 @@ def decisions(folder, csv, arguments, event, sources=None):
     shaped = Picture(**ends["picture"]) if "picture" in ends else list
     ldl = Int8Model((folder / "ldl.h2m").read_bytes(), event, 4)
     classes = len(arguments.get("costs", ()))
+    whole_samples = classes or "features" in arguments  # the policy makes its own bin
     ldl = ClassScores(ldl, classes) if classes else ldl
+    if "features" in arguments:
+        ldl = HeadSample(ldl, arguments["features"])
+        ldl.context = context
     policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
     rows, local_labels = [], []
     for line in csv.splitlines():
@@ -62,7 +67,7 @@ def decisions(folder, csv, arguments, event, sources=None):
         output = ldl.run(local(values))
         level = ldl.level(output)
         cells = ldl.bin(output)
-        k = policy.bin(cells) if classes else cells
+        k = policy.bin(cells) if whole_samples else cells
         action = policy.decide(cells)
         tensor = np.array([remote(values)], np.int8).reshape(1, *pair.info.remote.shape)
         label = int(models.labels(rdl.scores(tensor))[0])

@@ -70,3 +70,5 @@ def test_a_refusal_names_a_few_reasons_and_counts_the_rest(tmp_path, capsys):
     assert main(["bundle", str(tmp_path / "detector.tflite")]) == 2
     message = capsys.readouterr().err
     assert message.count("operator") == 3 and "more, which h2t2 inspect lists" in message
+    assert main(["inspect", str(tmp_path / "detector.tflite")]) in (0, 1)
+    assert capsys.readouterr().out.count("not for a board:") > 3

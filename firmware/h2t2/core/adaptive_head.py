@@ -60,6 +60,14 @@ class AdaptiveHead(Adaptive):
         self.forecaster.recall(ticket % self.tickets.window)
         return Adaptive.learn(self, ticket, label, beta)
 
+    def adopt(self, model: int) -> None:
+        """Continue with the features of a local model, by its number, 0..2^28 - 1. The heads of another model begin anew."""
+        heads = self.forecaster.heads
+        if heads.model != model:
+            if heads.model:
+                self.forecaster.clear_heads()
+            heads.model = model
+
     def settings(self) -> "tuple[int, ...]":
         """As Policy.settings."""
         return Adaptive.settings(self) + (self.features,)

@@ -125,6 +125,7 @@ class Heads:
         rows, answers: Features and score << 1 | label of the stored samples, then of the outstanding tickets.
         taught: Labels so far; from 2 STORED it goes back to STORED.
         turn: The next sample to be repeated.
+        model: Number of the local model that gives the features, 0..2^28 - 1; 0: unknown.
     """
 
     def __init__(self, features: int, window: int):
@@ -140,7 +141,7 @@ class Heads:
         self.repeated = array("b", self.x)  # scratch of repeat()
         self.repeated_g = array("i", self.g)
         self.logits = logit_table()
-        self.taught = self.turn = 0
+        self.taught = self.turn = self.model = 0
         self.clear()
 
     def clear(self) -> None:
@@ -216,6 +217,7 @@ class Heads:
         """Yield the rows of Policy.number_rows()."""
         yield self, "taught", 0, 2 * STORED - 1
         yield self, "turn", 0, STORED - 1
+        yield self, "model", 0, (1 << 28) - 1
 
     def array_rows(self) -> "Iterator[tuple[array[int], int, int, int, int, int]]":
         """Yield the rows of Policy.array_rows()."""

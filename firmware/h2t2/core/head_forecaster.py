@@ -172,12 +172,18 @@ class HeadForecaster(Forecaster):
 
     def clear(self) -> None:
         """As Forecaster.clear."""
+        self.clear_heads()
+        Forecaster.clear(self)
+
+    def clear_heads(self) -> None:
+        """Forget what the heads have learned, and what their forecasts lost."""
         for r in range(len(self.head_labels)):
             fade(self.head_labels[r], 0, MEMORIES * SIZE, 30)
             fade(self.head_events[r], 0, MEMORIES * SIZE, 30)
         self.heads.clear()
         self.surprise = DOUBT
-        Forecaster.clear(self)
+        fade(self.loss, 0, len(self.loss), 30)
+        self.derive()
 
     def _forecast(self, k: int) -> None:
         """As Forecaster._forecast, for the current sample."""

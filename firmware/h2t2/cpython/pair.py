@@ -49,6 +49,8 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
         }
         ldl = open_ldl(config["ldl"], event, BITS)
         config["measured"] = measured(pair, ldl)
+        if pair.get("features"):
+            config["arguments"]["features"] = pair["features"]
     except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError("%s: no pair: %s: %s; h2t2 pair makes one" % (folder, type(error).__name__, error)) from None
     return config, ldl

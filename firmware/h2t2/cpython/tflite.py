@@ -1,6 +1,7 @@
 # LDL back end for a Pi or a desktop: a full-int8 .tflite through LiteRT (ai-edge-litert), or tflite-runtime where that is.
 # Set-up may use floats (scales); from sample to bin at run time everything is integers.
 import os
+from binascii import crc32
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["Interpreter", "OpResolverType", "TFLiteModel"]
 RESOLVERS = {"reference": "BUILTIN_REF", "optimised": "AUTO"}
 
 
+FEATURES = "h2t2_features"  # name of the output that a head learns from, int8 in steps of 1/32 (h2t2 pair --features)
 TREES = b"H2T2_TREES"  # the operator for decision trees, which h2t2's integer interpreter runs alone
 
 
@@ -67,10 +69,14 @@ class TFLiteModel(Ldl):
         except (ValueError, RuntimeError) as error:
             raise ValueError("%s: the interpreter refuses it: %s" % (path, str(error).split("\n")[0])) from None
         inputs, outputs = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        if len(inputs) != 1 or len(outputs) != 1:
+        self._features_index = -1
+        if len(outputs) == 2 and outputs[1]["name"].split(";")[0] == FEATURES:
+            self._features_index, self.features = outputs[1]["index"], int(np.prod(outputs[1]["shape"]))
+        elif len(inputs) != 1 or len(outputs) != 1:
             raise ValueError(
                 "%s: %d inputs and %d outputs, want one of each: h2t2 pick makes it so" % (path, len(inputs), len(outputs))
             )
+        self._number = crc32(content) & 0xFFFFFFF
         self._take_ends(path, inputs[0], outputs[0])
         self.event = 0 if self.classes == 1 else event
         if not 0 <= self.event < self.classes:
@@ -115,6 +121,12 @@ class TFLiteModel(Ldl):
     def score_of(self, n: int) -> int:
         return self._scores[int(self._last_outputs[n]) + 128]
 
+    def feature(self, n: int) -> int:
+        return self._last_features[n]
+
+    def model_number(self) -> int:
+        return self._number
+
     def scores(self, x: ArrayLike) -> NDArray[np.float64]:
         """int8 input tensor to all outputs' scores in [0, 1], (classes,): host use."""
         return scores_of(self.outputs(x), self.output_scale, self.output_zero_point)
@@ -129,6 +141,8 @@ class TFLiteModel(Ldl):
         self._interpreter.set_tensor(self._input, x.reshape(self.input_shape))
         self._interpreter.reset_all_variables()  # an LSTM begins anew, as the integer interpreter's does; others are kept
         self._interpreter.invoke()
+        if self._features_index >= 0:
+            self._last_features: list[int] = self._interpreter.get_tensor(self._features_index).ravel().tolist()
         outputs: NDArray[np.int8] = self._interpreter.get_tensor(self._output).reshape(-1)
         return (outputs.astype(np.int16) - 128).astype(np.int8) if self._output_is_unsigned else outputs
 

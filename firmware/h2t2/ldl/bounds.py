@@ -5,7 +5,7 @@ from binascii import crc32
 from struct import unpack_from
 
 from .buffers import ARENA_MAX, HEADER_SIZE, STEP, STEP_SIZE
-from .steps import VARIABLE, function, in_machine_code, name_of
+from .steps import FEATURES, VARIABLE, function, in_machine_code, name_of
 
 if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
@@ -23,7 +23,7 @@ PARAMETERS = {
     "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
     "view": 18, "extreme": 12, "prelu": 10, "resize_bilinear": 15, "batch_matmul": 14,
-    "variable": 9, "lstm": 13, "log_softmax": 9, "trees": 14,
+    "variable": 9, "lstm": 13, "log_softmax": 9, "trees": 14, "features": 8,
 }  # fmt: skip
 
 
@@ -57,12 +57,12 @@ def read_step(blob: "Any", at: int, arena: int) -> "tuple[Any, ...]":
 
     Returns:
         (kernel, p, k, bytes of the bundle that it reads at p[6], its work(), the place of the next step); kernel: None for a
-        variable, which only says where the arena keeps numbers.
+        variable and for features, which only say where the arena has numbers.
     """
     check_inside(at, STEP_SIZE, len(blob))
     code, count, bias, limbs, shifts, channels = unpack_from(STEP, blob[at : at + STEP_SIZE], 0)
     at += STEP_SIZE
-    kernel = None if code == VARIABLE else function(code)
+    kernel = None if code in (VARIABLE, FEATURES) else function(code)
     name = name_of(code)
     check_inside(at, 4 * count, len(blob))
     if bias:
@@ -129,6 +129,8 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
         return times * inputs, times * cells, 4 * cells * (inputs + cells), 9
     if name == "trees":
         return own[0], own[1], own[3], 1
+    if name == "features":
+        return 0, own[0], 0, 0
     if name == "variable":
         return 0, own[0] * own[1], own[0], 0
     if name == "concatenate":

@@ -9,6 +9,7 @@ if 0:  # for type checkers: MicroPython compiles nothing here
     from array import array
     from typing import Any
 
+FEATURES_SIZE = 8  # parameters of the entry that says where the features are
 ENDS = "<fi"  # the header's last fields: scale and zero point of the input
 
 
@@ -56,6 +57,8 @@ class Int8Model(Ldl):
             bounds.check_work(total, len(blob))
             if kernel:
                 self._add_step((kernel, p, k), weights_size)
+            elif len(p) == FEATURES_SIZE:
+                self.features_at, self.features = p[1], p[7]
             else:
                 self.variables.append(p)
                 self.state_size = max(self.state_size, p[1] + p[7] * p[8])
@@ -104,6 +107,12 @@ class Int8Model(Ldl):
         """Run every step on the content of the arena."""
         for kernel, p, k in self.steps:
             kernel(self.arena, self.blob, p, k)
+
+    def feature(self, n: int) -> int:
+        return int(self.arena[self.features_at + n]) - 128
+
+    def model_number(self) -> int:
+        return self.checksum & 0xFFFFFFF
 
     def score_of(self, n: int) -> int:
         score: int = self.table[self.arena[self.output + n]]

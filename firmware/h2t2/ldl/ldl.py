@@ -14,10 +14,11 @@ class Ldl:
         input_size: numbers in a sample; 0: any.
         classes: outputs of the model; a policy for more classes than two reads all of them (ClassScores).
         state_size: bytes that the model keeps from one sample to the next; 0: none.
+        features: numbers for a head that it gives beside the scores (HeadSample); 0: none.
     """
 
     classes = 1
-    input_size = state_size = 0
+    input_size = state_size = features = 0
 
     def __init__(self, bits: int = 4) -> None:
         if not 1 <= bits <= 8:
@@ -41,6 +42,14 @@ class Ldl:
     def score_of(self, n: int) -> int:
         """The score of output n in the last run, in 256ths, 0..255."""
         raise NotImplementedError
+
+    def feature(self, n: int) -> int:
+        """Feature n of the last run, in 1/32, -128..127."""
+        raise NotImplementedError
+
+    def model_number(self) -> int:
+        """A number of this model's content, 0..2^28 - 1; 0: it has none. A head belongs to one model."""
+        return 0
 
     def input_quantisation(self) -> tuple[float, int]:
         """(scale, zero point) of the input: q = round(real / scale) + zero point. The scale is a float: for hosts."""

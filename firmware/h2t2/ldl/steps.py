@@ -10,16 +10,17 @@ if 0:  # for type checkers: MicroPython compiles nothing here
 # on each in a module of its own name. One text, since a board would keep an object for each word
 NAMES = (
     "- fully_connected conv_2d depthwise_conv_2d pool_2d mean arithmetic rescale pad concatenate look_up softmax view extreme "
-    "prelu resize_bilinear batch_matmul variable lstm log_softmax trees"
+    "prelu resize_bilinear batch_matmul variable lstm log_softmax trees features"
 )
 # the module with the machine code of each, in the same order
 FAST = (
     "- dense_viper conv conv windows_viper windows_viper numbers_viper numbers_viper windows_viper numbers_viper numbers_viper "
     "softmax_viper rare_viper rare_viper rare_viper rare_viper rare_viper - - - "
-    "trees_viper"
+    "trees_viper -"
 )
 RARE, ALONE = 12, 18
 VARIABLE = 17  # no step, but a place in the arena whose numbers persist between inferences, and their initial values
+FEATURES = 21  # no step, but the place in the arena of the features that a head learns from
 machine_code = True  # until this port turns out to have none
 in_bytecode: "dict[str, Exception]" = {}  # operators whose machine code this board's compiler cannot make: name -> why
 

@@ -114,6 +114,8 @@ def service(
         app = open_app(config, act)
         sensor = app.sense
         act = app.act
+        if "features" in config["arguments"]:
+            ldl.context = getattr(app.program, "context", None)
     node = _node(config, policy, ldl, link, act=act, log=log)
     recorded = sensor is None
     if sensor is None:
@@ -123,6 +125,8 @@ def service(
     node.complain.locates = not recorded
     sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state)
+    if "features" in config["arguments"]:
+        policy.adopt(ldl.ldl.model_number())  # type: ignore[attr-defined]
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
     if node.cost:  # measurements of this start replace the snapshot's
@@ -197,6 +201,10 @@ def _open_model(
         ldl = ClassScores(ldl, classes)
     elif "costs" in config["arguments"]:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
+    elif "features" in config["arguments"]:
+        from ..ldl.head_sample import HeadSample
+
+        ldl = HeadSample(ldl, config["arguments"]["features"])
     return ldl, model_state
 
 

@@ -171,6 +171,7 @@ def payload(kind: Kind, contents: Contents) -> dict[str, bytes]:
             )
         return files
     parts = [name for name in PARTS if getattr(config, name, None) not in (None, "", 0, "none")]
+    parts += ["features"] if config.context else []
     parts += {step.__name__ for step, _, _ in bundle.steps}.intersection(OWN_MODULES)
     entries = content(kind, config)
     measured = entries.get("measured", {})  # of an app: how it turns measurements into samples

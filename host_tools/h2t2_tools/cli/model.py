@@ -51,6 +51,8 @@ class Inspect(Reporting):
             print(f"not for a board: {problem}")
         for line in report["policy"]:
             print(f"feeds the policy: {line}")
+        if report["features"]:
+            print(f"feeds a head: {report['features']} features")
 
 
 class Convert(Reporting):
@@ -100,8 +102,16 @@ class Convert(Reporting):
             )
 
 
+def _feature(word: str) -> str:
+    """A feature of a window, or a number of features for a head. ValueError for anything else."""
+    if word.isdigit() and 1 <= int(word) <= 32:
+        return word
+    return OneOf((*FEATURES, "a number from 1 to 32"))(word)
+
+
 class MakePair(Reporting):
     examples = (
+        "h2t2 pair small.joblib big.joblib --test test.npz --features 16 --out mypair   # the device's head learns from 16",
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
@@ -144,8 +154,14 @@ class MakePair(Reporting):
     window: Count | None = option(None, "a sample is made of N measurements: x is (n, N) or (n, N, channels)", metavar="N")
     hop: Count | None = option(None, "measurements from one sample to the next", unset="those of the window", metavar="N")
     channels: Count = option(1, "numbers of a measurement", metavar="N")
-    features: list[Annotated[str, AfterValidator(OneOf(tuple(FEATURES)))]] | None = option(
-        None, "what the models read of a window, in this order", unset="values"
+    features: list[Annotated[str, AfterValidator(_feature)]] | None = option(
+        None,
+        "of a window, what the models read, in this order; a number (1 to 32): so many features of the local model for a head, "
+        "which learns on the device",
+        unset="values",
+    )
+    features_from: str | None = option(
+        None, "the tensor that features are made of", unset="the input of the local model's last layer", metavar="TENSOR"
     )
     picture: str | None = option(None, "a sample is a camera's picture: x is (n, H, W, C), 0 to 255", metavar="WxHxC")
     to: str | None = option(None, "size of the picture on the device and for the models", unset="as it is", metavar="WxH")
@@ -167,7 +183,8 @@ class MakePair(Reporting):
         from ..model.pair.readme import Card, next_commands, text
         from ..model.pair.samples import load_samples
 
-        costs, window, picture = self._costs(), self._window(), self._picture()
+        head, of_window = self._features()
+        costs, window, picture = self._costs(), self._window(of_window), self._picture()
         with working("reading the samples") as bar:
             samples = load_samples(
                 Path(self.test),
@@ -191,6 +208,8 @@ class MakePair(Reporting):
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
                 force=self.force,
                 max_loss=self.max_loss,
+                features=head,
+                features_from=self.features_from,
                 progress=bar.describe,
             )
         self.report(report)
@@ -238,16 +257,25 @@ class MakePair(Reporting):
         names = ("width", "height", "channels", "wide", "high")
         return PictureSpec(**dict(zip(names, sizes[0] + sizes[1])), square=self.square, grey=self.grey)
 
-    def _window(self) -> Any:
+    def _features(self) -> tuple[int, list[str]]:
+        """(features for a head, what the models read of a window)."""
+        numbers = [int(word) for word in self.features or [] if word.isdigit()]
+        if len(numbers) > 1:
+            raise UserError(f"--features {' '.join(self.features or [])}: want one number, of features for a head")
+        if numbers and self.classes:
+            raise UserError("--features N: a head learns one event; not with --classes")
+        return sum(numbers), [word for word in self.features or [] if not word.isdigit()]
+
+    def _window(self, features: list[str]) -> Any:
         """How measurements become a sample; None if one measurement is a sample."""
         from ..common.pairs import WindowSpec
 
         if self.window is None:
-            if self.hop or self.features:
+            if self.hop or features:
                 raise UserError("--hop and --features are of --window N, the measurements that make a sample")
             return None
-        features = self.features or ["values"]
-        return WindowSpec(size=self.window, hop=self.hop or self.window, channels=self.channels, features=features)
+        read = features or ["values"]
+        return WindowSpec(size=self.window, hop=self.hop or self.window, channels=self.channels, features=read)
 
 
 def _sizes(name: str, text: str, count: int) -> list[int]:

@@ -116,7 +116,8 @@ class PictureSpec(BaseModel):
 
 
 class PairInfo(BaseModel):
-    """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first."""
+    """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first.
+    features: how many numbers the local model gives to a head."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     model_id: int = Field(ge=0, le=65535)
@@ -125,6 +126,7 @@ class PairInfo(BaseModel):
     costs: list[list[Annotated[float, Field(ge=0, le=1)]]] | None = Field(None, min_length=3, max_length=16)
     class_names: list[ClassName] | None = Field(None, min_length=2, max_length=16)
     beta: float = Field(ge=0, le=1)
+    features: int = Field(0, ge=0, le=32)
     columns: dict[str, list[int] | None]
     prepared: dict[str, InputScaling | None] = {}
     remote: RemoteModel

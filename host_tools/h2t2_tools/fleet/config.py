@@ -179,6 +179,12 @@ class NodeConfig(PolicyConfig):
     class_names: list[ClassName] | None = option(
         None, "names of the classes, in their order", unset="the pair's", group=MODELS, example=["cat", "dog"], metavar="NAME"
     )
+    features: Annotated[int, Field(ge=0, le=32)] = option(
+        0, "numbers of the local model that a head learns from; 0: no head", group=MODELS, unset="the pair's", metavar="N"
+    )
+    context: Annotated[int, Field(ge=0, le=8)] = option(
+        0, "numbers that the app's context() adds to the features", group=MODELS, metavar="N"
+    )
     model_id: ModelNumber = option(..., "number of the remote model in requests", unset="the pair's", group=MODELS, metavar="N")
     remote_shape: Annotated[list[int], Field(min_length=1, max_length=6)] = option(
         ...,
@@ -315,9 +321,19 @@ class NodeConfig(PolicyConfig):
         if prior is not None and len(prior) != 2**self.bits:
             raise UserError(f"prior: {len(prior)} numbers; bits = {self.bits} wants {2**self.bits}")
         arguments = policies.policy_arguments(self.policy, {**numbers, "window": max(self.hold, self.in_flight)})
+        if self.features or self.context:
+            arguments |= self._head(classes)
         if costs is not None:
             core_policies.make(self.policy, arguments)  # refuses an impossible matrix
         return arguments
+
+    def _head(self, classes: int) -> dict[str, int]:
+        """The argument of a policy with a head; none for a policy that has no head. UserError for a context without a head."""
+        if classes == 2 and self.policy == policies.NAMES[0] and not self.miss_rate:
+            return {"features": self.features + self.context}
+        if self.context:
+            raise UserError("context: a head learns from it; want policy = adaptive, two classes, and no miss_rate")
+        return {}
 
     def content(self) -> dict[str, Any]:
         """What the runtime starts from; on a board config.json. Entries that are empty, false or the default are left out."""
@@ -418,6 +434,7 @@ class NodeConfig(PolicyConfig):
 
 TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
 DERIVED = {*PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
+DERIVED |= {"features", "context"}
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 
@@ -434,6 +451,8 @@ def described(info: pairs.PairInfo) -> dict[str, Any]:
     }
     if info.class_names:
         entries["class_names"] = info.class_names
+    if info.features:
+        entries["features"] = info.features
     return {**entries, "class_costs": info.costs} if info.costs else entries
 
 

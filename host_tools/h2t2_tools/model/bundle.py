@@ -35,6 +35,7 @@ def write(plan: Plan) -> bytes:
     graph = plan.graph
     x, y = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     lengths = [len(step.p) for step in plan.steps] + [PARAMETERS["variable"]] * len(plan.states)
+    lengths += [PARAMETERS["features"]] * (plan.features >= 0)
     start = HEADER_SIZE + sum(STEP_SIZE + 4 * length for length in lengths)
     constants = bytearray(score_table(float(y.scale[0]), int(y.zero[0])))
 
@@ -67,6 +68,9 @@ def write(plan: Plan) -> bytes:
         p = [0, plan.offsets[tensor], 0, 0, 0, 255, append(first[:size]), size, len(first) // size]
         table += pack(STEP, CODES["variable"], len(p), 0, 0, 0, 0) + pack(f"<{len(p)}i", *p)
     offsets = plan.offsets
+    if plan.features >= 0:
+        p = [0, offsets[plan.features], 0, 0, 0, 255, 0, graph.tensors[plan.features].size]
+        table += pack(STEP, CODES["features"], len(p), 0, 0, 0, 0) + pack(f"<{len(p)}i", *p)
     body = pack("<IIIIII", plan.arena, offsets[x.index], x.size, offsets[y.index], y.size, start)
     body += pack(ENDS, float(x.scale[0]), int(x.zero[0]))
     body += table + bytes(constants)

@@ -13,7 +13,7 @@ from h2t2.cpython.quantise import LOG_QUANTISATION
 from ..common.errors import UserError
 from .bundle import write
 from .footprint import on_a_board
-from .plan import WEIGHTED, plan, trimmed
+from .plan import WEIGHTED, NotForBoards, features_tensor, plan, trimmed
 from .tflite import Graph, Operator, Tensor, load
 
 RECURRENT = ("UNIDIRECTIONAL_SEQUENCE_LSTM",)
@@ -26,8 +26,11 @@ def inspect(path: Path) -> dict[str, Any]:
     board = None
     try:
         board = on_a_board(write(plan(graph)))
+    except NotForBoards as error:
+        problems = error.reasons
     except UserError as error:
-        problems = str(error).removeprefix(f"{path}: ").split("; ")
+        problems = [str(error).removeprefix(f"{path}: ")]
+    features = features_tensor(graph)
     constants = [tensor for tensor in graph.tensors if tensor.data is not None]
     return {
         "model": str(path),
@@ -44,7 +47,8 @@ def inspect(path: Path) -> dict[str, Any]:
         "outputs": [_end(graph.tensors[n]) for n in graph.outputs],
         "board": board,
         "problems": problems,
-        "policy": [_feeds(graph.tensors[n]) for n in trimmed(graph).outputs],
+        "policy": [_feeds(graph.tensors[n]) for n in trimmed(graph).outputs if n != features],
+        "features": graph.tensors[features].size if features >= 0 else 0,
     }
 
 

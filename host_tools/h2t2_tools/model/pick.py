@@ -36,7 +36,7 @@ def pick(
     values = {_select(graph, graph.inputs, name, "input").index: value for name, value in fixed.items()}
     if x.index in values:
         raise UserError(f"{path}: input {x.name} is the sample: it cannot be fixed as well")
-    operators = _needed(graph, y.index)
+    operators = needed_operators(graph, y.index)
     used = {t for n in operators for t in graph.operators[n].inputs}
     if x.index not in used:
         raise UserError(f"{path}: output {y.name} does not depend on input {x.name}")
@@ -79,7 +79,7 @@ def _constant(tensor: Tensor, value: float) -> np.ndarray:
     return np.full(tensor.shape, value, dtype)
 
 
-def _needed(graph: Graph, output: int) -> list[int]:
+def needed_operators(graph: Graph, output: int) -> list[int]:
     """Numbers of the operators that the output needs, and of those that assign a variable."""
     needed: set[int] = {n for n, o in enumerate(graph.operators) if not o.outputs}
     tensors = {output} | {t for n in needed for t in graph.operators[n].inputs}

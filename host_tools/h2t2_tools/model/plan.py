@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from h2t2.cpython.tflite import FEATURES
 from h2t2.ldl import bounds
 from h2t2.ldl import steps as ldl_steps
 
@@ -25,6 +26,18 @@ WEIGHTED = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")
 CODES = {name: code for code, name in enumerate(ldl_steps.NAMES.split()) if code}
 
 
+class NotForBoards(UserError):
+    """No board can run a model.
+
+    Attributes:
+        reasons: All of them; the text has a few.
+    """
+
+    def __init__(self, path: str, reasons: list[str]) -> None:
+        super().__init__(f"{path}: {first_few(reasons)}")
+        self.reasons = reasons
+
+
 @dataclass
 class Plan:
     """The steps that a board takes, and where its tensors lie.
@@ -35,6 +48,7 @@ class Plan:
         arena: Bytes of the arena.
         graph: The graph that the steps compute.
         states: Tensor that is kept from one inference to the next -> its bytes at first.
+        features: The tensor of features for a head, or -1.
     """
 
     steps: list[Step]
@@ -42,6 +56,7 @@ class Plan:
     arena: int
     graph: Graph
     states: dict[int, bytes]
+    features: int = -1
 
 
 def _reason(graph: Graph, operator: Operator) -> str | None:
@@ -115,9 +130,15 @@ def unsupported(graph: Graph) -> list[str]:
         reason = None if n in shapes else _reason(graph, operator)
         if reason:
             reasons.append(f"operator {n}, {operator.label}: {reason}")
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+    if len(graph.inputs) != 1 or len(graph.outputs) != (1 if features_tensor(graph) < 0 else 2):
         reasons.append(f"{len(graph.inputs)} inputs and {len(graph.outputs)} outputs: want one of each (h2t2 pick makes it so)")
     return reasons
+
+
+def features_tensor(graph: Graph) -> int:
+    """The tensor of features for a head, which `h2t2 pair --features` adds as the second output; -1: there is none."""
+    features = len(graph.outputs) == 2 and graph.tensors[graph.outputs[1]].name == FEATURES
+    return graph.outputs[1] if features else -1
 
 
 def trimmed(graph: Graph) -> Graph:
@@ -127,6 +148,8 @@ def trimmed(graph: Graph) -> Graph:
     """
     operators = list(graph.operators)
     inputs, outputs = graph.inputs, graph.outputs
+    features = outputs[1:] if features_tensor(graph) >= 0 else ()
+    outputs = outputs[:1] if features else outputs
     first = [o for o in operators if inputs and inputs[0] in o.inputs]
     if len(inputs) == len(first) == 1 and first[0].name == "QUANTIZE" and graph.tensors[inputs[0]].dtype == "float32":
         operators.remove(first[0])
@@ -136,7 +159,7 @@ def trimmed(graph: Graph) -> Graph:
         operators.remove(last)
         outputs = last.inputs[:1]
         last = _last(operators, outputs)
-    return replace(graph, operators=tuple(operators), inputs=inputs, outputs=outputs)
+    return replace(graph, operators=tuple(operators), inputs=inputs, outputs=(*outputs, *features))
 
 
 def _last(operators: list[Operator], outputs: tuple[int, ...]) -> Operator | None:
@@ -166,17 +189,17 @@ def _plan(graph: Graph) -> Plan:
     graph, states = with_state(merge_dilated(graph))
     reasons = unsupported(graph)
     if reasons:
-        raise UserError(f"{graph.path}: {first_few(reasons)}")
+        raise NotForBoards(graph.path, reasons)
     graph = _signed(graph)
     steps = _steps(graph)
     root = _roots({o.outputs[0]: o.inputs[0] for o in graph.operators if o.name in SAME_BYTES})
     offsets, arena = _place(graph, steps, root, list(states))
     computed = {root(graph.inputs[0]), *(root(step.tensor) for step in steps), *states}
     read = {tensor for step in steps for tensor in step.reads}
-    for tensor in {*read, graph.inputs[0], graph.outputs[0]}:
+    for tensor in {*read, graph.inputs[0], *graph.outputs}:
         if root(tensor) not in computed or tensor not in offsets:
             raise ValueError(f"tensor {tensor} is never computed")
-    return Plan(steps, offsets, arena, graph, states)
+    return Plan(steps, offsets, arena, graph, states, features_tensor(graph))
 
 
 def _steps(graph: Graph) -> list[Step]:
@@ -195,7 +218,7 @@ def _steps(graph: Graph) -> list[Step]:
         except UserError as error:
             reasons.append(f"operator {n}, " + str(error).removeprefix(f"{graph.path}: "))
     if reasons:
-        raise UserError(f"{graph.path}: {first_few(reasons)}")
+        raise NotForBoards(graph.path, reasons)
     for step in steps:
         if not all(-(2**30) <= value < 2**30 for value in step.p):
             raise ValueError(f"{step.kernel}: a parameter of {max(step.p, key=abs)}")
@@ -218,7 +241,7 @@ def _place(graph: Graph, steps: list[Step], root: Callable[[int], int], states: 
     all the time it lives.
     """
     first: dict[int, int] = {root(graph.inputs[0]): -1, **dict.fromkeys(states, -1)}
-    last: dict[int, int] = {root(graph.outputs[0]): len(steps), **dict.fromkeys(states, len(steps))}
+    last: dict[int, int] = {**{root(output): len(steps) for output in graph.outputs}, **dict.fromkeys(states, len(steps))}
     for n, step in enumerate(steps):
         for tensor in step.holds:
             last[root(tensor)] = max(n, last.get(root(tensor), n))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from h2t2.cpython.tflite import FEATURES
+
 from .operator_names import NAMES
 from .tflite_write import TYPE_CODES, append_buffer, fill, operator_code, pack, schema_of_tflite, sign
 
@@ -135,6 +137,50 @@ def with_ends(
         output = len(graph.tensors) - 1
     graph.inputs, graph.outputs = [source], [output]
     _drop_unused(model, graph)
+    sign(schema, model)
+    return pack(model)
+
+
+def with_features(
+    content: bytes, source: int, weights: np.ndarray, scales: np.ndarray, bias: np.ndarray, input_scale: float, step: float
+) -> bytes:
+    """The same .tflite with a second output, FEATURES: a FULLY_CONNECTED on a tensor of its first graph.
+
+    Args:
+        content: An int8 .tflite.
+        source: The tensor.
+        weights: int8 (features, size).
+        scales: Of each row of weights.
+        bias: int32 (features,).
+        input_scale: Of the tensor.
+        step: Scale of the features; their zero point is 0.
+    """
+    schema = schema_of_tflite()
+    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
+    graph = model.subgraphs[0]
+    number = len(weights)
+    quantisation = schema.QuantizationParametersT
+    added = (
+        (FEATURES + "/weights", [*weights.shape], "int8", weights, scales),
+        (FEATURES + "/bias", [number], "int32", bias, scales * input_scale),
+        (FEATURES, [1, number], "int8", None, [step]),
+    )
+    first = len(graph.tensors)
+    for name, shape, kind, data, steps in added:
+        rows = fill(quantisation(), scale=[float(s) for s in steps], zeroPoint=[0] * len(steps), quantizedDimension=0)
+        buffer = 0 if data is None else append_buffer(schema, model, data)
+        tensor = fill(
+            schema.TensorT(), name=name.encode(), shape=shape, type=TYPE_CODES[kind], buffer=buffer, quantization=rows
+        )
+        graph.tensors.append(tensor)
+    options = fill(schema.FullyConnectedOptionsT(), keepNumDims=False)
+    model.operatorCodes.append(operator_code(schema, "FULLY_CONNECTED", 4, ""))
+    layer = fill(
+        schema.OperatorT(), opcodeIndex=len(model.operatorCodes) - 1, inputs=[source, first, first + 1], outputs=[first + 2],
+        builtinOptionsType=schema.BuiltinOptions.FullyConnectedOptions, builtinOptions=options,
+    )  # fmt: skip
+    graph.operators.append(layer)
+    graph.outputs = [*graph.outputs, first + 2]
     sign(schema, model)
     return pack(model)
 

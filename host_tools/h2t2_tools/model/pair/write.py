@@ -67,6 +67,7 @@ def write_pair(
         "beta": info.beta,
         **figures,
         "class_names": info.class_names,
+        "features": info.features,
         "card": {"event": info.event, **card},
         "agreement": float((ldl.labels == rdl.labels).mean()),
         "rates": rates,
@@ -119,6 +120,7 @@ def _description(
         "format": pairs.FORMAT,
         **{key: entries[key] for key in ("name", "model_id", "event", "costs" if info.costs else "event_index", "beta")},
         **({"class_names": info.class_names} if info.class_names else {}),
+        **({"features": info.features} if info.features else {}),
         "card": card,
         **{key: entries[key] for key in ("columns", "prepared")},
         "remote": {

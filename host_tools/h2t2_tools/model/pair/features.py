@@ -1,0 +1,93 @@
+"""Features for a head on the device: the input of a local model's last layer, whitened, as a second output of the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from h2t2.core.head import MAX_FEATURES
+
+from ...common.errors import UserError
+from .. import tflite
+from ..exact import ExactModel
+from ..pick import needed_operators
+from ..plan import WEIGHTED, plan
+from ..tflite import Graph, Tensor
+from ..tflite_edit import with_ends, with_features
+
+MOST = 32  # of a model's features; the rest of MAX_FEATURES is for an app's context()
+CONTEXT = MAX_FEATURES - MOST
+STEP = 1 / 32  # of a feature
+LEAST_VARIANCE = 1e-6  # of a direction, as a share of the largest one's
+
+
+def add_features(path: Path, inputs: np.ndarray, number: int, tensor: str | None = None) -> int:
+    """Add features to an int8 .tflite, which is written anew: one FULLY_CONNECTED on a tensor that the model computes.
+
+    The features are the principal components of that tensor with the largest variance, each with mean 0 and variance 1, so a
+    head of first order learns from them as fast as one of second order (docs/head.md). No label is used.
+
+    Args:
+        path: The .tflite.
+        inputs: Its int8 inputs for the calibration samples, (n, ...).
+        number: Features to add at most, 1..MOST.
+        tensor: Name of the tensor; None: the input of the last layer with weights.
+
+    Returns:
+        The number of features; fewer than asked for where the tensor has fewer directions.
+
+    Raises:
+        UserError: The model has no such tensor, or there are too few samples.
+    """
+    graph = tflite.load(path)
+    source = _source(graph, tensor)
+    values = _values(path, graph, source, inputs)
+    if len(values) < 2 * number:
+        raise UserError(f"--features {number}: {len(values)} calibration samples, want {2 * number} or more (--calibration)")
+    scale, zero = source.quantisation
+    weights, offsets = _whitening(scale * (values.astype(float) - zero), number)
+    scales = np.abs(weights).max(1) / 127
+    layer = np.round(weights / scales[:, None]).astype(np.int8)
+    bias = np.round(offsets / (scale * scales)).astype(np.int32)
+    path.write_bytes(with_features(path.read_bytes(), source.index, layer, scales, bias, scale, STEP))
+    return len(layer)
+
+
+def _source(graph: Graph, name: str | None) -> Tensor:
+    """The tensor that features are made of."""
+    if name is not None:
+        found = [t for t in graph.tensors if t.name == name and t.data is None]
+        if not found:
+            raise UserError(f"{graph.path}: computes no tensor {name}; h2t2 ldl-check --layers names them")
+        source = found[0]
+    else:
+        layers = [o for o in graph.operators if o.name in WEIGHTED]
+        if not layers:
+            raise UserError(f"{graph.path}: --features: the model has no layer with weights; --features-from names a tensor")
+        source = graph.tensors[layers[-1].inputs[0]]
+    if source.dtype != "int8" or not len(source.scale):
+        raise UserError(f"{graph.path}: --features: tensor {source.name} is {source.dtype}, want int8")
+    return source
+
+
+def _values(path: Path, graph: Graph, source: Tensor, inputs: np.ndarray) -> np.ndarray:
+    """The int8 numbers of a tensor for each input, (n, size)."""
+    flat = inputs.reshape(len(inputs), -1)
+    if source.index == graph.inputs[0]:
+        return flat
+    operators = needed_operators(graph, source.index)
+    model = ExactModel(plan(tflite.read(with_ends(path.read_bytes(), graph.inputs[0], source.index, {}, operators))))
+    return np.stack([model.outputs(row) for row in flat])
+
+
+def _whitening(values: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """(weights (k, size), offsets (k,)) that make whitened features of real values (n, size); k: at most `number`."""
+    mean = values.mean(0)
+    variances, directions = np.linalg.eigh(np.cov(values, rowvar=False).reshape(values.shape[1], -1))
+    chosen = np.argsort(-variances)[:number]
+    chosen = chosen[variances[chosen] > LEAST_VARIANCE * max(variances.max(), 1e-12)]
+    if not len(chosen):
+        raise UserError("--features: the tensor has the same numbers for every calibration sample")
+    weights = (directions[:, chosen] / np.sqrt(variances[chosen])).T
+    return weights, -weights @ mean
