@@ -180,6 +180,7 @@ class MakePair(Reporting):
     def run(self) -> None:
         from ..common import toml_file
         from ..model.pair.build import build_pair
+        from ..model.pair.features import Features
         from ..model.pair.readme import Card, next_commands, text
         from ..model.pair.samples import load_samples
 
@@ -208,8 +209,7 @@ class MakePair(Reporting):
                 card=toml_file.load(Path(self.card), Card).model_extra if self.card else None,
                 force=self.force,
                 max_loss=self.max_loss,
-                features=head,
-                features_from=self.features_from,
+                features=Features(head, self.features_from) if head else None,
                 progress=bar.describe,
             )
         self.report(report)

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
@@ -22,7 +20,7 @@ from ...lab.scoring import confusion
 from .. import quality
 from ..exact import open_local
 from .estimator import served_estimator
-from .features import add_features
+from .features import Features, add_features
 from .int8_model import PairModel, int8_model
 from .samples import PairSamples
 from .served_model import Payload, keeps_form, served_model
@@ -44,8 +42,7 @@ def build_pair(
     card: dict[str, str] | None = None,
     force: bool = False,
     max_loss: float = MAX_LOSS,
-    features: int = 0,
-    features_from: str | None = None,
+    features: Features | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Any]:
     """Build the folder of a pair. A run that fails leaves nothing there.
@@ -63,8 +60,7 @@ def build_pair(
         model_id: Number on the wire, 0 to 65535 (a hash of the folder's name).
         card: Further lines of the README, such as data and licence.
         force: Replace files of the same names in `out`.
-        features: Numbers that the local model gives to a head, at most; 0: none.
-        features_from: Name of the tensor that they are made of; None: the input of the last layer with weights.
+        features: What the local model gives to a head; None: nothing.
         max_loss: Percentage points of accuracy that int8 may lose.
         progress: Receives the name of each step.
 
@@ -78,25 +74,18 @@ def build_pair(
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
-        if features:
-            progress("the features")
-            inputs = local.input.quantise(_shaped_fit(samples.columns(columns["ldl"], "--ldl-columns"), local, str(ldl)))
-            features = add_features(folder / "ldl.tflite", inputs, features, features_from)
+        fit = samples.columns(columns["ldl"], "--ldl-columns").shaped(local.input.shape, str(ldl)).fit
+        number = add_features(folder / "ldl.tflite", local.input.quantise(fit), features) if features else 0
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder),
             model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
-            event=title,
-            event_index=event_index(local, remote),
-            costs=costs,
-            beta=beta,
-            features=features,
-            columns=columns,
+            event=title, event_index=event_index(local, remote), costs=costs, beta=beta, features=number, columns=columns,
             prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
             remote=_remote(remote, sent),
             **samples.description,
-        )
+        )  # fmt: skip
         return write_pair(folder, out, info, samples, local, remote, card or {})
 
 
@@ -115,11 +104,6 @@ def _open_models(
     local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
-
-
-def _shaped_fit(samples: PairSamples, model: PairModel, name: str) -> np.ndarray:
-    """The calibration samples in the shape of a model's input."""
-    return samples.shaped(model.input.shape, name).fit
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:

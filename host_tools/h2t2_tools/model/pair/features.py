@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,20 @@ STEP = 1 / 32  # of a feature
 LEAST_VARIANCE = 1e-6  # of a direction, as a share of the largest one's
 
 
-def add_features(path: Path, inputs: np.ndarray, number: int, tensor: str | None = None) -> int:
+@dataclass(frozen=True)
+class Features:
+    """Features to add to a model.
+
+    Attributes:
+        number: Features at most, 1..MOST.
+        tensor: Name of the tensor that they are made of; None: the input of the last layer with weights.
+    """
+
+    number: int
+    tensor: str | None = None
+
+
+def add_features(path: Path, inputs: np.ndarray, features: Features) -> int:
     """Add features to an int8 .tflite, which is written anew: one FULLY_CONNECTED on a tensor that the model computes.
 
     The features are the principal components of that tensor with the largest variance, each with mean 0 and variance 1, so a
@@ -31,8 +45,7 @@ def add_features(path: Path, inputs: np.ndarray, number: int, tensor: str | None
     Args:
         path: The .tflite.
         inputs: Its int8 inputs for the calibration samples, (n, ...).
-        number: Features to add at most, 1..MOST.
-        tensor: Name of the tensor; None: the input of the last layer with weights.
+        features: How many, and what of.
 
     Returns:
         The number of features; fewer than asked for where the tensor has fewer directions.
@@ -40,8 +53,9 @@ def add_features(path: Path, inputs: np.ndarray, number: int, tensor: str | None
     Raises:
         UserError: The model has no such tensor, or there are too few samples.
     """
+    number = features.number
     graph = tflite.load(path)
-    source = _source(graph, tensor)
+    source = _source(graph, features.tensor)
     values = _values(path, graph, source, inputs)
     if len(values) < 2 * number:
         raise UserError(f"--features {number}: {len(values)} calibration samples, want {2 * number} or more (--calibration)")
