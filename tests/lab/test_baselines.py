@@ -8,8 +8,8 @@ from streams import COSTS
 
 from h2t2_tools.lab.simulation.hedge import single_threshold
 from h2t2_tools.lab.simulation.policies.confidence import local
+from h2t2_tools.lab.simulation.policies.confidence_bounds import HiLcb, TwoSidedBound
 from h2t2_tools.lab.simulation.policies.fixed import Filter, FixedPair
-from h2t2_tools.lab.simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from h2t2_tools.lab.simulation.policies.offline_bin import OfflineBin
 from h2t2_tools.lab.simulation.policies.offline_pair import OfflinePair
 from h2t2_tools.lab.simulation.policies.offline_single import OfflineSingle
@@ -104,7 +104,7 @@ def test_hi_lcb_stops_asking_where_a_bound_rules_it_out():
     rng = np.random.default_rng(1)
     score = np.where(rng.random(6000) < 0.5, rng.uniform(0.9, 1, 6000), rng.uniform(0.5, 0.6, 6000))
     stream = Stream(score, (score > 0.9).astype(int), np.full(6000, 0.3))
-    for policy in (HiLcb(), HiLcb(monotone=False), HiLcb2D()):
+    for policy in (HiLcb(), HiLcb(monotone=False), TwoSidedBound()):
         asked = policy.act(stream, COSTS, 0) < 0
         late = np.arange(6000) > 5000
         assert asked[late & (score > 0.9)].mean() < 0.05

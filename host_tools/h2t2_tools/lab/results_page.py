@@ -103,7 +103,9 @@ def _drift(rows: Rows) -> str:
         [[name, *(f"{float(row[name]):+.4f}" for row in rows)] for name in policies],
     )
     return f"""Excess cost a sample (`h2t2 experiment shift`): five sequences of traces, which change abruptly or gradually.
-We wrote HI-LCB from the idea of arXiv 2508.08985, not from its listing. HI-LCB-2D, for unequal costs, is ours.
+We wrote HI-LCB from the idea of arXiv 2508.08985, not from its listing. The two-sided bound, for unequal costs, is ours.
+HI-LCB-2D (openreview 0b5pI8olwO) is a published algorithm for unequal costs. We have not seen its listing, so it is not
+compared here.
 
 {table}"""
 

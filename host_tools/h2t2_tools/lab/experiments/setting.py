@@ -10,9 +10,9 @@ from typing import Any
 from .. import catalogue
 from ..replay import row
 from ..simulation.policies.base import Policy
+from ..simulation.policies.confidence_bounds import HiLcb, TwoSidedBound
 from ..simulation.policies.fixed import Filter, FixedPair
 from ..simulation.policies.h2t2 import H2T2
-from ..simulation.policies.hi_lcb import HiLcb, HiLcb2D
 from ..simulation.sweep import grid, sweep
 from ..traces import Trace
 
@@ -21,7 +21,7 @@ MATRIX = ((0.0, DELTA_FP), (DELTA_FN, 0.0))
 PAPER = H2T2(label="H2T2 (paper)")  # eta 1, b = 4, Corollary 1's epsilon for the current beta; PAPER_1 uses beta = 1
 PAPER_1 = H2T2(epsilon_beta=1.0, label="H2T2 (paper, ε* of β = 1)")
 MODES = H2T2(feedback="all", exploration="anytime")
-BASELINES: tuple[Policy, ...] = (HiLcb(), HiLcb2D(), Filter("threshold"), Filter("entropy"), FixedPair())
+BASELINES: tuple[Policy, ...] = (HiLcb(), TwoSidedBound(), Filter("threshold"), Filter("entropy"), FixedPair())
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def one_sided(
 def two_sided(
     bins: np.ndarray, labels: np.ndarray, betas: np.ndarray, delta_fp: float, delta_fn: float, alpha: float, actions: np.ndarray
 ) -> None:
-    """Play HI-LCB-2D: it offloads if the interval of P(event) in a score bin meets Theorem 1's region; else the cheaper class.
+    """Play the two-sided bound, which is ours: offload if the interval of P(event) in a score bin meets Theorem 1's region.
 
     Args:
         bins: (T,) of the score, 0..N-1.

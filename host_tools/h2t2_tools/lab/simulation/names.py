@@ -12,7 +12,7 @@ NAMES = (
     "h2t2-all",
     "adaptive",
     "hi-lcb",
-    "hi-lcb-2d",
+    "two-sided-bound",
     "sedna-threshold",
     "sedna-entropy",
     "kept-pair",

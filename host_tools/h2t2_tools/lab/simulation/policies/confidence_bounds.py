@@ -28,12 +28,12 @@ class HiLcb(Policy):
 
 
 @dataclass(frozen=True)
-class HiLcb2D(Policy):
-    """HI-LCB for unequal errors, our extension: an interval for P(event) of each score bin."""
+class TwoSidedBound(Policy):
+    """An interval for P(event) of each score bin, for unequal errors. It is ours, not the published HI-LCB-2D."""
 
     alpha: float = 0.52
     bits: int = 4
-    name = "HI-LCB-2D (our statement)"
+    name = "two-sided bound, ours"
 
     def act(self, stream: Stream, costs: Costs, seed: int) -> np.ndarray:
         actions = np.zeros(len(stream), np.int64)
