@@ -163,7 +163,7 @@ def _step(forest: Forest) -> float:
     largest = np.array([np.abs(tree.value[tree.feature < 0]).max(0) for tree in forest.trees])
     total = largest.sum(0) if forest.output is None else np.bincount(forest.output, largest[:, 0])
     limit = LARGEST_BYTE if _has_rows(forest) else LARGEST_VALUE
-    return float(max(total.max() / (LARGEST_SUM - len(forest.trees)), largest.max() / limit, 1e-30))
+    return float(max(float(np.max(total)) / (LARGEST_SUM - len(forest.trees)), float(np.max(largest)) / limit, 1e-30))
 
 
 def _has_rows(forest: Forest) -> bool:

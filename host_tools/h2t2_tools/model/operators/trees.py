@@ -24,6 +24,6 @@ def trees(graph: Graph, operator: Operator) -> list[Step]:
         Step(
             "trees", p, y.index, nodes.data.tobytes(), bias.data.astype("int64"),
             [multiplier(float(nodes.scale[0]) / float(y.scale[0]))],
-            scratch=("sums", sums.index), reach=LARGEST_SUM + int(abs(bias.data).max()),
+            scratch=("sums", sums.index), reach=LARGEST_SUM + int(max(abs(bias.data.ravel()))),
         )
     ]  # fmt: skip
