@@ -35,7 +35,7 @@ LITTLEFS = "format it as littlefs, MicroPython's default (its folder in firmware
 Progress = Callable[[str, int, int], None]
 BOOT_S = 60  # longest time from reset to node: a slow chip compiles the runtime and checks the model and the snapshot
 LOOK_UP_S = 15  # how much a look-up at two silent name servers can prolong the wait for a connection
-SMALLER = "leave the weights in flash (stream = true), use a smaller model, or another board"
+SMALLER = "leave the weights in flash (stream = true), do without a head (features = 0), use a smaller model, or another board"
 
 
 def ports() -> list[dict[str, Any]]:

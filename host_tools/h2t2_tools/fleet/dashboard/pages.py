@@ -290,6 +290,8 @@ def _facts(device: dict[str, Any]) -> str:
         facts.append(f"{rates['per_s']:.3g} samples/s")
     if costs:
         facts.append(f"cost {costs['own']:.3f} a sample, asking always {costs['always']:.3f}, never {costs['never']:.3f}")
+    if state["head_share"] is not None:
+        facts.append(f"the head has {state['head_share'] / ONE:.0%} of the forecasts' weight")
     if state["last"]:
         facts.append(f"last decision: {report.last_decision(state)}")
     if state["update"]:

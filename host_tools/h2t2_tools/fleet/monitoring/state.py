@@ -92,6 +92,7 @@ class State(BaseModel):
     energy_mj: Count | None = None
     duty: Count | None = None
     miss_rate: Cost | None = None
+    head_share: Cost | None = None
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
     class_names: Annotated[list[ClassName], Field(max_length=16)] | None = None
     update: Update | None = None

@@ -30,6 +30,7 @@ COSTS = "costs = [[0 if i == j else 22938 for j in range({n})] for i in range({n
 POLICIES = {
     "H2T2": "from h2t2.core.h2t2 import H2T2; policy = H2T2()",
     "adaptive": "from h2t2.core.adaptive import Adaptive; policy = Adaptive()",
+    "adaptive, with a head of 16 features": "from h2t2.core.adaptive_head import AdaptiveHead; policy = AdaptiveHead(16)",
     "adaptive, with a limit for misses": "from h2t2.core.miss_rate import MissLimited; policy = MissLimited(miss_rate=655)",
     **{
         f"adaptive, {n} classes": "from h2t2.core.adaptive_classes import AdaptiveClasses; "

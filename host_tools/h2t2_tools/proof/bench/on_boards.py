@@ -19,6 +19,7 @@ MODELS = ("digits", "chest_xray")
 LABELS = {
     "H2T2": "a step of H2T2, decide and learn, b = 4: mean of the first 40",
     "adaptive": "a step of the adaptive policy, b = 4: mean of the first 40",
+    "head": "a step of the adaptive policy with a head of 16 features, b = 4: mean of the first 8",
     "snapshot": "a snapshot of H2T2, in memory",
     "snapshot_crc": "the checksum of 500 bytes of a snapshot",
     "request": "encoding a request of 64 bytes",

@@ -12,6 +12,7 @@ from h2t2.ldl.open import open_ldl
 from h2t2.link import wire
 from h2t2.node import package, snapshot
 
+FEW = 8  # steps of a policy with a head
 STEPS = 40  # of a policy; the clock wraps after 40 million instructions
 
 
@@ -35,12 +36,14 @@ def took(name, run, repetitions):
     print(name, repetitions, ticks[1] - ticks[0])
 
 
-def steps(policy):
+def steps(policy, features=0):
     rng = Rng(5)
-    bins = [rng.draw() >> 11 for _ in range(STEPS)]
+    samples = [rng.draw() >> 11 for _ in range(STEPS)]
+    if features:
+        samples = [[k << 4] + [(rng.draw() >> 7) - 128 for _ in range(features)] for k in samples[:FEW]]
 
     def step(n):
-        if policy.decide(bins[n]) == OFFLOAD:
+        if policy.decide(samples[n]) == OFFLOAD:
             policy.learn(policy.ticket, n & 1)
 
     return step
@@ -71,3 +74,10 @@ for name in MODELS:  # noqa: F821
         start = T()  # noqa: F821
         step(model.arena, model.blob, p, k)
         print(name, number, since(start))
+model = head = modulus = None
+try:
+    from h2t2.core.adaptive_head import AdaptiveHead
+
+    took("head", steps(AdaptiveHead(16), 16), FEW)
+except MemoryError:  # on the smallest board, beside all of the above
+    pass
