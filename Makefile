@@ -19,7 +19,7 @@ endif
 # The tests start hundreds of interpreters: where bytecode may not be kept, each of them would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
+.PHONY: demo test quick test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
 	walkthrough pictures times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
@@ -43,6 +43,12 @@ PYTEST := pytest -n auto --dist worksteal --quick
 MINOR = $$($(BIN)/python -c 'import sys; print("3.%d" % sys.version_info[1])')
 units: setup
 	$(BIN)/$(PYTEST) -m "not whole" --junitxml=results/suites/quick-$(MINOR).xml
+
+# the tests of less than a second for what has changed since a commit: make quick SINCE=main
+SINCE := HEAD
+quick: setup
+	tests=$$($(BIN)/python host_tools/changed_tests.py $(SINCE)); [ -z "$$tests" ] && echo "h2t2 quick: nothing has changed that has tests" || \
+		$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not whole" $$tests
 
 whole: setup
 	$(BIN)/$(PYTEST) -m whole --junitxml=results/suites/whole-$(MINOR).xml
