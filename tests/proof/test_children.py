@@ -33,6 +33,7 @@ def test_a_pipe_that_is_not_there_says_nothing():
 
 
 def test_ctrl_c_while_a_process_starts_leaves_none(monkeypatch):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a server of a module's fixture may have set its own
     processes = []
 
     class Interrupted(subprocess.Popen):
