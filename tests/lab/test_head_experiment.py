@@ -23,7 +23,7 @@ def test_samples_are_what_the_policy_takes():
     assert stream.inverted().label.tolist() == [0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_it_prints_a_row_a_stream_and_names_what_is_missing(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("H2T2_DATA", str(tmp_path))
     monkeypatch.setattr(featured, "STREAMS", {name: featured.STREAMS[name] for name in ("weather", "digits")})
