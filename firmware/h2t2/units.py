@@ -100,15 +100,15 @@ def measured(factor: "Sequence[float]", offset: "Sequence[float]", scale: float,
 
 CONVERTERS: "dict[str, Callable[[Any, str], Any]]" = {
     "prior": table, "beta": q15, "delta_fp": q15, "delta_fn": q15, "epsilon": rate, "rdl_fp": q15, "rdl_fn": q15, "eta": q26,
-    "miss_rate": q15, "costs": matrix,
+    "miss_rate": q15, "confidence": q15, "costs": matrix,
 }  # fmt: skip
 
 
 def policy(**numbers: "Any") -> "dict[str, Any]":
     """Return the integer arguments of a policy from people's numbers: H2T2(**units.policy(beta=0.2, delta_fp=0.7)).
 
-    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn, miss_rate) and the numbers of `prior` and `costs` are in
-    [0, 1], eta in (0, 5.5]; other options remain as they are.
+    Costs and rates (beta, delta_fp, delta_fn, epsilon, rdl_fp, rdl_fn, miss_rate, confidence) and the numbers of `prior` and
+    `costs` are in [0, 1], eta in (0, 5.5]; other options remain as they are.
     """
     return {name: CONVERTERS[name](value, name) if name in CONVERTERS else value for name, value in numbers.items()}
 

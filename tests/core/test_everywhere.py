@@ -56,6 +56,7 @@ from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
+from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 costs = [[0, 9000, 20000], [32768, 0, 15000], [7000, 11000, 0]]
 scores = [[16384, 0, 0], [5000, 5000, 6384], [0, 9000, 7384]]
@@ -77,6 +78,7 @@ for options in ({"feedback": "explored", "exploration": "epsilon"}, {"half_life"
     locked(H2T2(**options), [0, 1, 2, 3])
 locked(Adaptive(rdl_fp=900), [1, 9, 15])
 locked(MissLimited(rdl_fp=900, miss_rate=300), [1, 9, 15])
+locked(MissGuaranteed(rdl_fp=900, miss_rate=300, confidence=30000), [1, 9, 15])
 locked(AdaptiveHead(3), [[20, -9, 100, 5], [250, 127, 30, -128], [130, 0, 7, 60]])
 locked(AdaptiveClasses(costs), scores)
 locked(AdaptiveClasses(costs, label_costs=[[-900, 10000, 21000], [40000, -3000, 16000], [7000, 12000, -1]]), scores)

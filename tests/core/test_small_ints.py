@@ -29,6 +29,8 @@ CORE = (
     "forecaster",
     "adaptive",
     "miss_rate",
+    "logarithm",
+    "miss_guarantee",
     "head",
     "head_forecaster",
     "adaptive_head",
@@ -194,6 +196,20 @@ def test_a_limit_for_misses_keeps_to_small_ints(
     for n in range(40):
         if policy.decide(n % 16) < 0:
             policy.learn(policy.ticket, n % 3 > 0, (-1, 0, 32768)[n % 3])
+    policy.report()
+
+
+@settings(max_examples=8)
+@given(
+    limit=st.sampled_from([1, 655, 32768]), confidence=st.sampled_from([16384, 31130, 32767]),
+    evidence=st.sampled_from([-(1 << 28), 0, 20000, 1 << 28]),
+)  # fmt: skip
+def test_a_limit_with_a_confidence_keeps_to_small_ints(watched, limit, confidence, evidence):
+    policy = watched.miss_guarantee.MissGuaranteed(limit, confidence, window=4)
+    policy.evidence = evidence
+    for n in range(40):
+        if policy.decide(n % 16) < 0:
+            policy.learn(policy.ticket, n % 3 > 0)
     policy.report()
 
 

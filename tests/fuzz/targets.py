@@ -22,6 +22,7 @@ from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.cpython import tflite_check, worker_wire
 from h2t2.ldl.bounds import CHECKED
@@ -121,6 +122,7 @@ POLICIES = (
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: MissLimited(32768, bits=1, window=1),
+    lambda: MissGuaranteed(3277, 31130, bits=1, window=1),
     lambda: AdaptiveHead(1, 1, window=1),
 )
 

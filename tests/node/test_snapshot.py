@@ -11,6 +11,7 @@ from support import paper
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
+from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.node import snapshot
 from h2t2.node import store as stores
@@ -25,6 +26,7 @@ MAKERS = {
     "all": lambda: paper(feedback="all", exploration="anytime", half_life=40, bits=5),
     "adaptive-classes": lambda: AdaptiveClasses(COSTS),
     "adaptive": lambda: Adaptive(beta=5000),
+    "miss-guaranteed": lambda: MissGuaranteed(beta=5000, miss_rate=3900, confidence=30000),
     "miss-limited": lambda: MissLimited(beta=5000, miss_rate=900),
 }
 

@@ -8,6 +8,7 @@ from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.adaptive_head import AdaptiveHead
 from h2t2.core.budget import Budget
 from h2t2.core.h2t2 import H2T2, OFFLOAD
+from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.core.rng import Rng
 from h2t2.node import snapshot
@@ -39,6 +40,7 @@ RUNS = [
     ("adaptive", 300, 142, {"beta": 19661, "prior": [32768 - 2048 * k for k in range(16)]}),  # a prior upside down
     ("miss-limited", 1500, 1003, {"beta": 13107, "miss_rate": 655}),
     ("miss-limited", 300, 0, {"beta": 6554, "miss_rate": 3277, "rdl_fp": 2000, "rdl_fn": 3000, "delta_fn": 12000}),
+    ("miss-guaranteed", 1500, 1003, {"beta": 9830, "miss_rate": 6554, "confidence": 31130}),
     ("adaptive-classes", 500, 0, {"beta": 9830}),
     ("adaptive-classes", 1300, 1003, {"beta": 6554, "bits": 2}),
     ("adaptive-classes", 400, 0, {"beta": 6554, "label_costs": LABEL_COSTS}),
@@ -87,6 +89,8 @@ def scores(stream, n):
 def make(kind, rounds, options):
     if kind == "adaptive":
         return Adaptive(seed=rounds, **options)
+    if kind == "miss-guaranteed":
+        return MissGuaranteed(seed=rounds, **options)
     if kind == "miss-limited":
         return MissLimited(seed=rounds, **options)
     if kind == "adaptive-head":
@@ -146,7 +150,9 @@ def replay(kind, rounds, restore, options):
         if kind == "adaptive-head":
             check.add(policy.forecaster.heads.g)
             check.add(policy.report().values())
-        if kind == "miss-limited":
+        if kind == "miss-guaranteed":
+            check.add((policy.evidence & 65535, policy.threshold, policy.gain))
+        if kind in ("miss-limited", "miss-guaranteed"):
             effective = policy.effective
             check.add((policy.chance, effective[FP], effective[FN], effective[FEE]))
             check.add(policy.sums)

@@ -7,6 +7,7 @@
 from array import array
 
 from .adaptive import logistic
+from .logarithm import log2
 
 if 0:  # for type checkers
     from collections.abc import Iterator
@@ -21,23 +22,6 @@ LAST_ROOT = 536870911
 STORED = 64  # labelled samples that the heads learn again
 REPEATS = 2  # of stored samples that each label repeats
 STRIDE = 27  # from one repeated sample to the next: coprime to STORED
-
-
-def log2(x: int) -> int:
-    """Return the logarithm of x, 1..2^14, to base 2, rounded down, in Q12."""
-    y = -1
-    shift = x
-    while shift:
-        y += 1
-        shift >>= 1
-    x <<= 14 - y
-    for _ in range(12):
-        x = x * x >> 14
-        y <<= 1
-        if x >= 32768:
-            x >>= 1
-            y += 1
-    return y
 
 
 def logit_table() -> "array[int]":

@@ -12,7 +12,8 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
 
     Args:
         name: One of NAMES.
-        arguments: Names of its arguments. With `miss_rate` the policy limits missed events; with `costs` it decides between
+        arguments: Names of its arguments. With `miss_rate` the policy limits missed events, with
+            `confidence` as well the limit holds with that confidence; with `costs` it decides between
             more than two classes; with `features` it learns from features of the local model as well.
 
     Raises:
@@ -37,6 +38,12 @@ def kind(name: str, arguments: "Any" = ()) -> "type[Policy]":
         from .adaptive_classes import AdaptiveClasses
 
         return AdaptiveClasses
+    if "confidence" in arguments:
+        if "miss_rate" not in arguments:
+            raise ValueError("confidence: of a miss_rate")
+        from .miss_guarantee import MissGuaranteed
+
+        return MissGuaranteed
     if "miss_rate" in arguments:
         from .miss_rate import MissLimited
 

@@ -90,8 +90,8 @@ ROM = "/rom/"  # boards mount a read-only file system here; its files stay in fl
 OWN_MODULES = "lstm", "log_softmax", "trees"  # operators whose kernels only boards have whose model needs them
 # entries of a configuration that need further modules; `names`: a broker that is not an IP address
 PARTS = (
-    "budget", "class_costs", "miss_rate", "app", "window", "picture", "sleep", "stream", "snapshot_ldl", "update_key", "names",
-    "features", *OWN_MODULES,
+    "budget", "class_costs", "miss_rate", "confidence", "app", "window", "picture", "sleep", "stream", "snapshot_ldl",
+    "update_key", "names", "features", *OWN_MODULES,
 )  # fmt: skip
 
 

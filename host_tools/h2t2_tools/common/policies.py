@@ -16,8 +16,9 @@ from h2t2.core.policies import NAMES, kind
 
 FEEDBACK = ("all", "explored")
 EXPLORATION = ("anytime", "epsilon")
-DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0}  # 0: no limit; the policy minimises the cost
+DEFAULTS = {**units.defaults_of(), "miss_rate": 0.0, "confidence": 0.0}  # 0: no limit; no confidence
 PAPER: dict[str, Any] = {"feedback": "explored", "exploration": "epsilon"}  # Algorithm 1 as printed
+OFF_AT_ZERO = ("miss_rate", "confidence", "costs", "rdl_confusion")  # options that a policy only gets if they are given
 __all__ = [
     "DEFAULTS",
     "EXPLORATION",
@@ -46,7 +47,7 @@ def policy_arguments(name: str, numbers: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: a number is out of range.
     """
-    used = {key: value for key, value in numbers.items() if value or key not in ("miss_rate", "costs", "rdl_confusion")}
+    used = {key: value for key, value in numbers.items() if value or key not in OFF_AT_ZERO}
     names = option_names(name, "costs" in used)
     if "rdl_confusion" in used and "costs" not in used:
         raise ValueError("rdl_confusion: of more classes than two, with `costs`; of two, rdl_fp and rdl_fn say the same")
@@ -69,7 +70,7 @@ def option_names(name: str, multiclass: bool = False) -> set[str]:
     names = set(inspect.signature(kind(name, ["costs"] if multiclass else ()).__init__).parameters) - {"self"}
     if multiclass:
         return names - {"label_costs"} | {"rdl_confusion"}
-    return names | {"miss_rate"} if kind(name) is Adaptive else names
+    return names | {"miss_rate", "confidence"} if kind(name) is Adaptive else names
 
 
 def make(name: str, numbers: dict[str, Any]) -> Any:

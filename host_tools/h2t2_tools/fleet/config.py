@@ -83,6 +83,12 @@ class PolicyConfig(Options):
     miss_rate: Share = option(
         DEFAULTS["miss_rate"], "adaptive: largest share of events that may be missed; 0: no limit", group=POLICY, metavar="M"
     )
+    confidence: Share = option(
+        DEFAULTS["confidence"],
+        "adaptive: with which miss_rate holds at all times at once (0.5 to 0.999); 0: as far as its labels show",
+        group=POLICY,
+        metavar="C",
+    )
     class_costs: Matrix | str | None = file(
         None,
         "three classes or more: what each decision costs, a row for each true class; a matrix or a .csv",
@@ -316,6 +322,8 @@ class NodeConfig(PolicyConfig):
             raise UserError("class_costs: three classes or more take neither prior nor miss_rate")
         if prior is not None and "prior" not in policies.option_names(self.policy):
             raise UserError(f"prior: policy = {self.policy!r} takes no table; adaptive does")
+        if self.confidence and not (self.miss_rate and 0.5 <= self.confidence <= 0.999):
+            raise UserError(f"confidence: {self.confidence:g}; want 0.5 to 0.999, with a miss_rate that shall hold")
         if self.miss_rate and "miss_rate" not in policies.option_names(self.policy):
             raise UserError(f"miss_rate: policy = {self.policy!r} keeps no such limit; adaptive does")
         if prior is not None and len(prior) != 2**self.bits:

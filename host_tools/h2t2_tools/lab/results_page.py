@@ -290,6 +290,27 @@ The figures include learning. The pair is the cheapest fixed one that keeps the 
 {_table(header, body)}"""
 
 
+def _guarantee(rows: Rows) -> str:
+    keys = ("stated", "exceeded", "exceeded by the estimate")
+    body = [
+        [
+            row["streams"],
+            row["first"],
+            *(f"{float(row[key]):.1%}" for key in keys),
+            *(row[key] for key in ("cost", "cost of the estimate")),
+        ]
+        for row in rows
+    ]
+    header = ["runs", "first statement after", "stated", "exceeded", "the estimate exceeded", "cost", "the estimate's"]
+    first = rows[0]
+    runs, samples = first["runs"], int(first["samples"])
+    return f"""The limit with a confidence of {first["confidence"]}, `miss_rate = {first["limit"]}`, β = .2
+(`h2t2 experiment guarantee`). Each row has {runs} runs of {samples:,} samples. A run exceeds the limit if it ever missed more
+after the first statement:
+
+{_table(header, body)}"""
+
+
 def _late(rows: Rows) -> str:
     table = _pivot(
         rows,
@@ -337,6 +358,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...], Callable[..., str]], ...] = (
     ("", ("multiclass", "classes"), _multiclass),
     ("", ("budget",), _budget),
     ("", ("misses",), _misses),
+    ("", ("guarantee",), _guarantee),
     ("", ("late",), _late),
     ("Models that get better in the field", ("flywheel",), _flywheel),
 )

@@ -93,6 +93,8 @@ class State(BaseModel):
     duty: Count | None = None
     miss_rate: Cost | None = None
     head_share: Cost | None = None
+    miss_guaranteed: Annotated[int, Field(ge=0, le=1)] | None = None
+    miss_evidence: Cost | None = None
     snapshot_age_s: Annotated[int, Field(ge=-1, le=MAX_COUNT)] = -1
     class_names: Annotated[list[ClassName], Field(max_length=16)] | None = None
     update: Update | None = None

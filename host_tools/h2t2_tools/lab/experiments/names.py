@@ -16,6 +16,7 @@ NAMES = (
     "adversary",
     "budget",
     "misses",
+    "guarantee",
     "flywheel",
     "head",
 )
