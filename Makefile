@@ -36,7 +36,6 @@ test-all: setup
 	$(MAKE) whole
 	$(MAKE) -j2 test-train test-oracle
 	$(MAKE) -j2 fuzz docs
-	$(MAKE) coverage
 	$(MAKE) pythons
 
 PYTEST := pytest -n auto --dist worksteal --quick
@@ -76,7 +75,8 @@ coverage: setup
 	COVERAGE_FILE=$(COVERAGE)/data $(BIN)/coverage report --skip-covered --sort=cover --include='*/h2t2_tools/*' --fail-under=$(HOST)
 	COVERAGE_FILE=$(COVERAGE)/data $(BIN)/coverage report --skip-covered --sort=cover --include='*/firmware/h2t2/*' --fail-under=$(RUNTIME)
 
-# The other Pythons of this machine run the tests of less than a second; make pythons OTHERS="not whole": the quick suite
+# The other Pythons of this machine run the tests of less than a second: the newest all of them, under coverage, the others those of
+# the runtime. make pythons OTHERS="not whole": those of the quick suite
 OTHERS := not whole and not slow
 pythons:
 	sh host_tools/pythons.sh $(BIN)/python $(LOCKS)/dev.txt "$(OTHERS)"
@@ -95,7 +95,7 @@ test-train: $(TRAIN)/.done
 	$(TRAIN)/bin/pytest tests/train
 
 # under coverage, each target so many seconds, where atheris installs: it has wheels for few systems
-FUZZ_S := 8
+FUZZ_S := 5
 fuzz: setup
 	sh host_tools/fuzz.sh $(BIN) $(FUZZ_S)
 

@@ -1,13 +1,27 @@
 #!/bin/sh
 # Tests on every other Python of this machine than $1, 3.10 to 3.14. $2: the lock file; $3: the tests, a marker expression of pytest.
+# The newest runs them under coverage, with the limits of `make coverage`. The others run those of the runtime.
 set -eu
 here=$(dirname "$0")
+others=$("$1" -m h2t2_tools.common.pythons)
 ran=""
-for python in $("$1" -m h2t2_tools.common.pythons); do
+for python in $others; do
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    echo "h2t2 pythons: $version, tests that are: $3"
     PYTHON=$python sh "$here/setup.sh" ".venv-$version" "$2"
-    ".venv-$version/bin/pytest" -q -n auto --dist worksteal --quick -m "$3" --junitxml="results/suites/quick-$version.xml"
+    case "$others" in
+        *"$python")
+            echo "h2t2 pythons: $version, tests that are: $3, with coverage"
+            make coverage BIN=".venv-$version/bin" MEASURED="$3"
+            ;;
+        *)
+            echo "h2t2 pythons: $version, tests of the runtime that are: $3"
+            ".venv-$version/bin/pytest" -q -n auto --dist worksteal -m "$3" tests/core tests/ldl tests/link tests/node
+            ;;
+    esac
     ran="$ran $version"
 done
-echo "h2t2 pythons: passed on${ran:- no other Python: this machine has none}"
+if [ -z "$ran" ]; then
+    echo "h2t2 pythons: this machine has no other Python"
+    make coverage MEASURED="$3"
+fi
+echo "h2t2 pythons: passed on$ran"

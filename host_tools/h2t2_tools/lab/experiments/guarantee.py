@@ -23,7 +23,7 @@ from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, Setting
 
 BETA, LIMIT, CONFIDENCE, BITS = 0.2, 0.05, 0.95, 4
-RUNS, FEW_RUNS = 1000, 20
+RUNS, FEW_RUNS = 1000, 6
 SAMPLES, FEW_SAMPLES = 10000, 2000
 FIELDS = (
     "streams", "runs", "samples", "limit", "confidence", "stated", "first", "exceeded", "exceeded by the estimate", "missed",
