@@ -53,8 +53,7 @@ def decisions(folder, csv, arguments, event, sources=None, context=None):
     whole_samples = classes or "features" in arguments  # the policy makes its own bin
     ldl = ClassScores(ldl, classes) if classes else ldl
     if "features" in arguments:
-        ldl = HeadSample(ldl, arguments["features"])
-        ldl.context = context
+        ldl = HeadSample(ldl, arguments["features"], arguments["features"] - ldl.features, context, print)
     policy, rdl = policies.core.make("adaptive", arguments), models.load(models.of_pair(pair))
     rows, local_labels = [], []
     for line in csv.splitlines():

@@ -14,13 +14,18 @@ from sklearn.preprocessing import StandardScaler
 
 from h2t2.core.adaptive import Adaptive
 from h2t2.core.adaptive_head import AdaptiveHead
+from h2t2.cpython import pair as pair_node
 from h2t2.cpython.tflite import TFLiteModel
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.head_sample import HeadSample
+from h2t2.node.slots import Slots
 from h2t2_tools.boards import project
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, policies
+from h2t2_tools.fleet.rdl import models
+from h2t2_tools.fleet.update import keys, package
 from h2t2_tools.model.exact import open_exact
+from h2t2_tools.model.retrain import retrain
 from h2t2_tools.proof import run
 
 pytest.importorskip("ai_edge_quantizer", reason="the extra convert is not installed: pip install 'h2t2-edge[convert]'")
@@ -128,13 +133,93 @@ class Model:
 
 
 def test_an_app_adds_numbers_to_the_features():
-    sample = HeadSample(Model(), 4)
-    with pytest.raises(ValueError, match="returned 0 numbers, want 2"):
-        sample.run(5)
-    sample.context = lambda: (300, -1)
+    complaints = []
+
+    def complain(kind, error):
+        complaints.append(f"{kind}: {error}")
+
+    numbers = [(300, -1), (5,), 7]
+    sample = HeadSample(Model(), 4, 2, lambda: numbers.pop(0), complain)
     assert sample.run(5).tolist() == [133, 0, 10, 127, -1]
-    with pytest.raises(ValueError, match="a model of 2 features"):
-        HeadSample(Model(), 1)
+    assert sample.run(5).tolist() == sample.run(5).tolist() == [133, 0, 10, 0, 0]  # its score and features are not lost
+    assert complaints[0] == "context: context() returned 1 numbers, want 2" and len(complaints) == 2
+    assert HeadSample(Model(), 3, 2, lambda: (1, 2), complain).run(5).tolist() == [133, 0, 1, 2]  # the first of its features
+
+
+@pytest.mark.parametrize(
+    "features, added, context, words",
+    [(3, 0, None, "the local model gives 2"), (1, 2, list, "gives 2"), (4, 2, None, "no function context")],
+)
+def test_a_head_that_fits_neither_model_nor_app_is_refused(features, added, context, words):
+    with pytest.raises(ValueError, match=words):
+        HeadSample(Model(), features, added, context, print)
+
+
+@pytest.mark.slow
+def test_a_pair_of_a_pairs_local_model(pair, tmp_path, capsys):
+    """It keeps its features, or gets others in their place; a tensor that does not exist is named beside those that do."""
+    words = ["pair", str(pair.ldl), str(pair.folder.parent / "big.joblib"), "--test", str(pair.folder.parent / "test.npz")]
+    assert main([*words, "--out", str(tmp_path / "kept")]) == 0
+    assert pairs.load(str(tmp_path / "kept")).info.features == FEATURES
+    assert main([*words, "--features", "3", "--out", str(tmp_path / "other")]) == 0
+    other = pairs.load(str(tmp_path / "other"))
+    assert other.info.features == 3 and Int8Model((other.folder / "ldl.h2m").read_bytes(), 0).features == 3
+    capsys.readouterr()
+    assert main([*words, "--features", "3", "--features-from", "none", "--out", str(tmp_path / "no")]) == 2
+    assert f"{pair.ldl}: as int8 it computes no tensor none; it computes " in capsys.readouterr().err
+    assert main([*words, "--features-from", "none", "--out", str(tmp_path / "no")]) == 2
+    assert "goes with --features N" in capsys.readouterr().err
+
+
+RECIPE = """import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+
+def training_data():
+    x, y = load_digits(return_X_y=True)
+    return x[:100].astype(np.float32), (y[:100] == 8).astype(int)
+
+
+def local_model(x, y, weight):
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
+"""
+
+
+@pytest.mark.slow
+def test_a_local_model_that_is_trained_again_gives_features(pair, tmp_path):
+    (tmp_path / "recipe.py").write_text(RECIPE)
+    (tmp_path / "model.joblib").write_bytes((pair.folder.parent / "small.joblib").read_bytes())
+    out = tmp_path / "again"
+    out.mkdir()
+    retrain._write(pair, tmp_path / "model.joblib", tmp_path / "recipe.py", pair.x, out, out)
+    again = pairs.load(str(out))
+    assert again.info.features == Int8Model((out / "ldl.h2m").read_bytes(), 0).features == FEATURES
+    assert models.answers(again).shape == (len(pair.x),)  # its remote model has the files that it needs
+
+
+@pytest.mark.slow
+def test_a_package_says_how_many_features_its_model_gives(pair, tmp_path):
+    private, _ = keys.make(tmp_path / "key")
+    blob = (pair.folder / "ldl.h2m").read_bytes()
+    made = package.build(pair, blob, private, package.Options(1))
+    assert made.details["features"] == FEATURES
+    (tmp_path / "s.u1.h2m").write_bytes(blob)
+    (tmp_path / "s.u1.json").write_text(json.dumps(made.details))
+    for given, context, expected in ((4, 0, FEATURES), (6, 2, FEATURES + 2), (None, 0, None)):
+        arguments = {} if given is None else {"features": given}
+        flashed = {"policy": "adaptive", "arguments": arguments, "context": context}
+        flashed |= {"snapshot": str(tmp_path / "s"), "update": {"app": False}}
+        assert Slots(flashed).configuration(1, None)["arguments"].get("features") == expected
+
+
+@pytest.mark.slow
+def test_from_pair_makes_a_head_where_the_policy_has_one(pair):
+    _, described = None, pair_node.configuration(pair.folder)[0]
+    assert described["features"] == FEATURES and "features" not in described["arguments"]
 
 
 def test_another_local_model_gets_another_head():

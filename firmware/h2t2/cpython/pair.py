@@ -49,8 +49,7 @@ def configuration(folder: str | os.PathLike[str], beta: float | None = None) -> 
         }
         ldl = open_ldl(config["ldl"], event, BITS)
         config["measured"] = measured(pair, ldl)
-        if pair.get("features"):
-            config["arguments"]["features"] = pair["features"]
+        config["features"] = pair.get("features", 0)
     except (OSError, KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
         raise ValueError("%s: no pair: %s: %s; h2t2 pair makes one" % (folder, type(error).__name__, error)) from None
     return config, ldl
@@ -91,6 +90,7 @@ def service(
     device: str = "",
     beta: float | None = None,
     remote: Callable[[Any], Any] | None = None,
+    context: Callable[[], Any] | None = None,
     threaded: bool = False,
     login: dict[str, Any] | None = None,
     log: Callable[[str], object] = print,
@@ -107,6 +107,7 @@ def service(
         device: Name on the broker; "": the machine's name.
         beta: Cost of an offload, 0..1; None: the pair's.
         remote: Returns what an offload sends of a sample, numbers or bytes; None: the same numbers.
+        context: Returns numbers in 1/32 from which a head learns beside the pair's features; the entry `context` is how many.
         threaded: Call sense() in a thread of its own, so that a slow sensor delays no reply.
         login: Further arguments of PahoLink: user, password, ca, cert, key.
         log: Called with a line of text about a trouble.
@@ -118,9 +119,13 @@ def service(
     from .paho import PahoLink
     from .threaded_sensor import ThreadedSensor
 
-    program = SimpleNamespace(sense=sense, act=act, **({"remote": remote} if remote else {}))
+    optional = {name: function for name, function in (("remote", remote), ("context", context)) if function}
+    program = SimpleNamespace(sense=sense, act=act, **optional)
     described, ldl = configuration(folder, beta)
     config = {**described, "device": device or socket.gethostname(), **entries, "app": program}
+    features = config.pop("features") + config.get("context", 0)
+    if features and config["policy"] == "adaptive" and not {"costs", "miss_rate"} & config["arguments"].keys():
+        config["arguments"]["features"] = features
     boot = start.boot_number()
     link = PahoLink(broker, port, config["device"], config["model_id"], boot, seed=boot >> 2, **(login or {}))
     try:

@@ -12,40 +12,64 @@ class HeadSample(Ldl):
     """An LDL whose run() gives a sample of AdaptiveHead, in one array that every call fills again.
 
     Attributes:
-        context: Returns the numbers that the application adds to the features, in 1/32; None: it adds none.
+        context: Returns the numbers that the application adds to the model's features, in 1/32.
+        complain: Called with "context" and an exception of it; the numbers are 0 then.
     """
 
-    def __init__(self, ldl: Ldl, features: int) -> None:
-        """ldl: the model. features: of the policy; those that the model does not give come from `context`.
+    def __init__(
+        self,
+        ldl: Ldl,
+        features: int,
+        added: int,
+        context: "Callable[[], Any] | None",
+        complain: "Callable[[str, Exception], object]",
+    ) -> None:
+        """ldl: the model, the first `features` - `added` of whose features are used. features: of the policy.
 
         Raises:
-            ValueError: The model gives more features.
+            ValueError: The model gives fewer features, or there is no context for the numbers to be added.
         """
-        if features < ldl.features:
-            raise ValueError("a model of %d features, and a policy of %d" % (ldl.features, features))
+        self.own = features - added
+        if not 0 <= self.own <= ldl.features:
+            raise ValueError(
+                "a head of %d features, %d of them from context(): the local model gives %d" % (features, added, ldl.features)
+            )
+        if added and not context:
+            raise ValueError("context = %d: the app has no function context()" % added)
         self.ldl = ldl
         self.input_size = ldl.input_size
         self.sample = array("h", [0] * (1 + features))
-        self.context: "Callable[[], Any] | None" = None
+        self.context = context if added else None
+        self.complain = complain
 
     def input_quantisation(self) -> tuple[float, int]:
         return self.ldl.input_quantisation()
 
     def run(self, x: "Any") -> "array[int]":
-        """int8 input to the score, 0..255, and the features, -128..127. ValueError for a context of another length."""
+        """int8 input to the score, 0..255, and the features, -128..127."""
         sample = self.sample
         sample[0] = self.ldl.level(self.ldl.run(x))
-        n = self.ldl.features
-        for i in range(n):
-            sample[i + 1] = self.ldl.feature(i)
-        if n + 1 < len(sample):
-            added = self.context() if self.context else ()
-            if len(added) != len(sample) - n - 1:
-                raise ValueError("context() returned %d numbers, want %d" % (len(added), len(sample) - n - 1))
-            for value in added:
-                n += 1
-                sample[n] = min(max(int(value), -128), 127)
+        for n in range(self.own):
+            sample[n + 1] = self.ldl.feature(n)
+        if self.context:
+            self._add(self.context)
         return sample
+
+    def _add(self, context: "Callable[[], Any]") -> None:
+        """Append the numbers of the application."""
+        sample = self.sample
+        n = self.own + 1
+        try:
+            added = context()
+            if len(added) != len(sample) - n:
+                raise ValueError("context() returned %d numbers, want %d" % (len(added), len(sample) - n))
+            for value in added:
+                sample[n] = min(max(int(value), -128), 127)
+                n += 1
+        except Exception as error:  # the app's own program
+            self.complain("context", error)
+            for n in range(self.own + 1, len(sample)):
+                sample[n] = 0
 
     def level(self, q: "Any") -> int:
         score: int = q[0]

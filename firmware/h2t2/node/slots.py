@@ -65,6 +65,10 @@ class Slots:
         arguments.update(changes.get("arguments", {}))
         if config["policy"] != "adaptive":
             arguments.pop("prior", None)
+        if "features" in arguments:  # a head learns from what this model gives
+            arguments["features"] = changes.get("features", 0) + config.get("context", 0)
+            if not arguments["features"]:
+                del arguments["features"]
         config["arguments"] = arguments
         config["event"] = changes["event"]
         if "measured" in changes and "measured" in config:

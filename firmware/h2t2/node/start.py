@@ -114,9 +114,9 @@ def service(
         app = open_app(config, act)
         sensor = app.sense
         act = app.act
-        if "features" in config["arguments"]:
-            ldl.context = getattr(app.program, "context", None)
     node = _node(config, policy, ldl, link, act=act, log=log)
+    if "features" in config["arguments"]:
+        node.ldl = _head_sample(config, ldl, app, node)
     recorded = sensor is None
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
@@ -126,7 +126,7 @@ def service(
     sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state)
     if "features" in config["arguments"]:
-        policy.adopt(ldl.ldl.model_number())  # type: ignore[attr-defined]
+        policy.adopt(ldl.model_number())  # type: ignore[attr-defined]
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
     if node.cost:  # measurements of this start replace the snapshot's
@@ -201,11 +201,15 @@ def _open_model(
         ldl = ClassScores(ldl, classes)
     elif "costs" in config["arguments"]:
         raise ValueError("costs: of 3 classes or more; of two, delta_fp and delta_fn say it")
-    elif "features" in config["arguments"]:
-        from ..ldl.head_sample import HeadSample
-
-        ldl = HeadSample(ldl, config["arguments"]["features"])
     return ldl, model_state
+
+
+def _head_sample(config: "Config", ldl: "Any", app: "App | None", node: Node) -> "Any":
+    """Return the local model as a policy with a head reads it. ValueError if the model or the app does not fit."""
+    from ..ldl.head_sample import HeadSample
+
+    context = getattr(app.program, "context", None) if app else None
+    return HeadSample(ldl, config["arguments"]["features"], config.get("context", 0), context, node.complain)
 
 
 def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable[[], Any]":

@@ -104,7 +104,7 @@ class Convert(Reporting):
 
 def _feature(word: str) -> str:
     """A feature of a window, or a number of features for a head. ValueError for anything else."""
-    if word.isdigit() and 1 <= int(word) <= 32:
+    if word.isdecimal() and 1 <= int(word) <= 32:
         return word
     return OneOf((*FEATURES, "a number from 1 to 32"))(word)
 
@@ -259,12 +259,14 @@ class MakePair(Reporting):
 
     def _features(self) -> tuple[int, list[str]]:
         """(features for a head, what the models read of a window)."""
-        numbers = [int(word) for word in self.features or [] if word.isdigit()]
+        numbers = [int(word) for word in self.features or [] if word.isdecimal()]
+        if self.features_from and not numbers:
+            raise UserError("--features-from TENSOR goes with --features N, the number of features for a head")
         if len(numbers) > 1:
             raise UserError(f"--features {' '.join(self.features or [])}: want one number, of features for a head")
         if numbers and self.classes:
             raise UserError("--features N: a head learns one event; not with --classes")
-        return sum(numbers), [word for word in self.features or [] if not word.isdigit()]
+        return sum(numbers), [word for word in self.features or [] if not word.isdecimal()]
 
     def _window(self, features: list[str]) -> Any:
         """How measurements become a sample; None if one measurement is a sample."""

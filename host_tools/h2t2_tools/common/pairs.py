@@ -117,7 +117,8 @@ class PictureSpec(BaseModel):
 
 class PairInfo(BaseModel):
     """What pair.json says. costs: where the classes are more than two, what saying the second costs when it is the first.
-    features: how many numbers the local model gives to a head."""
+    features: how many numbers the local model gives to a head. features_from: the tensor that they are made of, if not the
+    input of the last layer."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_-]+$")
     model_id: int = Field(ge=0, le=65535)
@@ -127,6 +128,7 @@ class PairInfo(BaseModel):
     class_names: list[ClassName] | None = Field(None, min_length=2, max_length=16)
     beta: float = Field(ge=0, le=1)
     features: int = Field(0, ge=0, le=32)
+    features_from: str | None = None
     columns: dict[str, list[int] | None]
     prepared: dict[str, InputScaling | None] = {}
     remote: RemoteModel

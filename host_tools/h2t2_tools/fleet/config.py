@@ -442,7 +442,7 @@ class NodeConfig(PolicyConfig):
 
 TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
 DERIVED = {*PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
-DERIVED |= {"features", "context"}
+DERIVED |= {"features"}
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 

@@ -68,8 +68,11 @@ def widen(content: bytes) -> bytes:
 def with_integer_prelus(content: bytes) -> bytes:
     """The same int8 .tflite with each PRELU in int8. The quantizer leaves it in float32, between DEQUANTIZE and QUANTIZE."""
     schema = schema_of_tflite()
-    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    model = schema.ModelT.InitFromPackedBuf(normalise(content), 0)
     graph = model.subgraphs[0]
+    for operator in graph.operators:
+        operator.inputs = [] if operator.inputs is None else operator.inputs
+        operator.outputs = [] if operator.outputs is None else operator.outputs
     makers = {int(o.outputs[0]): o for o in graph.operators if len(o.outputs)}
     removed = set()
     for operator in graph.operators:

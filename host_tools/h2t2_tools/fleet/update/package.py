@@ -114,6 +114,7 @@ def build(pair: Pair, blob: bytes, key: Path, options: Options, with_prior: bool
         "arguments": arguments,
         "measured": apps.measured(pair),
         "scores": options.shares,
+        "features": pair.info.features,
         "app": program is not None,
         "seconds": options.seconds,
     }

@@ -81,6 +81,11 @@ def unpickled(path: Path) -> Any:
         raise UserError(f"{path}: not a model saved by joblib: {type(error).__name__}: {error}") from None
 
 
+def class_name(model: Any) -> str:
+    """The class of an estimator, of a Pipeline or a search that of the classifier in it."""
+    return type(_steps(model)[-1]).__name__
+
+
 def has_layers(model: Any) -> bool:
     """Whether an estimator's scores are those of layers, which a .tflite can express."""
     try:
@@ -106,7 +111,7 @@ def from_object(model: Any, path: Path = Path("model.joblib")) -> Source:
 
     size = path.stat().st_size if path.exists() else len(content)
     return Source(
-        f"scikit-learn {type(_steps(model)[-1]).__name__}", path, shape, size, scores,
+        f"scikit-learn {class_name(model)}", path, shape, size, scores,
         lambda x: quantise(content, x, path), factor=network.factor, offset=network.offset,
     )  # fmt: skip
 

@@ -7,8 +7,11 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from h2t2.cpython.tflite import TFLiteModel
 
@@ -17,8 +20,9 @@ from ...common.pairs import PairInfo, RemoteModel
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
 from ...lab.scoring import confusion
-from .. import quality
+from .. import quality, tflite
 from ..exact import open_local
+from ..plan import features_tensor
 from .estimator import served_estimator
 from .features import Features, add_features
 from .int8_model import PairModel, int8_model
@@ -75,13 +79,14 @@ def build_pair(
         sent = (payload or Payload()).copied(folder)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
         fit = samples.columns(columns["ldl"], "--ldl-columns").shaped(local.input.shape, str(ldl)).fit
-        number = add_features(folder / "ldl.tflite", local.input.quantise(fit), features) if features else 0
+        number = _add_features(folder / "ldl.tflite", local, fit, features, str(ldl)) if not costs else 0
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
             name=pair_name(folder),
             model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
-            event=title, event_index=event_index(local, remote), costs=costs, beta=beta, features=number, columns=columns,
+            event=title, event_index=event_index(local, remote), costs=costs, beta=beta, columns=columns,
+            features=number, features_from=features.tensor if features else None,
             prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
             remote=_remote(remote, sent),
             **samples.description,
@@ -104,6 +109,15 @@ def _open_models(
     local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
+
+
+def _add_features(path: Path, local: PairModel, fit: np.ndarray, features: Features | None, name: str) -> int:
+    """Add features to the local model; return how many it has. Without `features`, it keeps those that it came with."""
+    if features is None:
+        graph = tflite.load(path)
+        tensor = features_tensor(graph)
+        return graph.tensors[tensor].size if tensor >= 0 else 0
+    return add_features(path, local.input.quantise(fit), features, name)
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:
@@ -148,9 +162,13 @@ def _remote_model(rdl: str, folder: Path, samples: PairSamples, payload: Payload
         return served_model(rdl, folder, samples, payload)
     with tempfile.TemporaryDirectory() as place:
         order = list(range(samples.classes)) if samples.event is None else samples.event
-        program = served_estimator(Path(rdl), Path(place), order)
-        if program:
-            return served_model(program, folder, samples, payload)
+        served = served_estimator(Path(rdl), Path(place), order)
+        if served:
+            program, kind = served
+            try:
+                return replace(served_model(program, folder, samples, payload), kind=kind)
+            except UserError as error:
+                raise UserError(str(error).replace(program, rdl)) from None
     if payload.raw:
         raise UserError(f"{rdl}: takes numbers; --payload raw is for FILE.py:FUNCTION or a URL")
 

@@ -40,8 +40,8 @@ def write_program(place: Path, file: str, order: int | list[int]) -> str:
     return f"{place}/served.py:scores"
 
 
-def served_estimator(path: Path, place: Path, order: int | list[int]) -> str | None:
-    """FILE.py:FUNCTION of an estimator in a file that no .tflite can express; None of any other file.
+def served_estimator(path: Path, place: Path, order: int | list[int]) -> tuple[str, str] | None:
+    """(FILE.py:FUNCTION, kind in words) of an estimator in a file that no .tflite can express; None of any other file.
 
     Args:
         path: The remote model's file. Loading it runs code from it.
@@ -50,11 +50,12 @@ def served_estimator(path: Path, place: Path, order: int | list[int]) -> str | N
     """
     if path.suffix.lower() not in PICKLES or not path.is_file():
         return None
-    from ..convert.from_scikit import has_layers, unpickled
+    from ..convert.from_scikit import class_name, has_layers, unpickled
 
     model = unpickled(path)
     if has_layers(model):
         return None
     if not hasattr(model, "predict_proba") and not (hasattr(model, "predict") and hasattr(model, "classes_")):
         raise UserError(f"{path}: holds no classifier of scikit-learn: it has neither predict_proba nor classes_")
-    return write_program(place, shutil.copyfile(path, place / f"remote{path.suffix}").name, order)
+    program = write_program(place, shutil.copyfile(path, place / f"remote{path.suffix}").name, order)
+    return program, f"scikit-learn {class_name(model)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from ...common.errors import UserError
 from .. import tflite
 from ..exact import ExactModel
 from ..pick import needed_operators
-from ..plan import WEIGHTED, plan
+from ..plan import WEIGHTED, features_tensor, plan
 from ..tflite import Graph, Tensor
 from ..tflite_edit import with_ends, with_features
 
@@ -36,7 +36,7 @@ class Features:
     tensor: str | None = None
 
 
-def add_features(path: Path, inputs: np.ndarray, features: Features) -> int:
+def add_features(path: Path, inputs: np.ndarray, features: Features, name: str) -> int:
     """Add features to an int8 .tflite, which is written anew: one FULLY_CONNECTED on a tensor that the model computes.
 
     The features are the principal components of that tensor with the largest variance, each with mean 0 and variance 1, so a
@@ -46,6 +46,7 @@ def add_features(path: Path, inputs: np.ndarray, features: Features) -> int:
         path: The .tflite.
         inputs: Its int8 inputs for the calibration samples, (n, ...).
         features: How many, and what of.
+        name: What messages call the model.
 
     Returns:
         The number of features; fewer than asked for where the tensor has fewer directions.
@@ -54,7 +55,11 @@ def add_features(path: Path, inputs: np.ndarray, features: Features) -> int:
         UserError: The model has no such tensor, or there are too few samples.
     """
     number = features.number
-    graph = tflite.load(path)
+    graph = replace(tflite.load(path), path=name)
+    if features_tensor(graph) >= 0:  # those of another pair
+        needed = needed_operators(graph, graph.outputs[0])
+        path.write_bytes(with_ends(path.read_bytes(), graph.inputs[0], graph.outputs[0], {}, needed))
+        graph = replace(tflite.load(path), path=name)
     source = _source(graph, features.tensor)
     values = _values(path, graph, source, inputs)
     if len(values) < 2 * number:
@@ -73,7 +78,8 @@ def _source(graph: Graph, name: str | None) -> Tensor:
     if name is not None:
         found = [t for t in graph.tensors if t.name == name and t.data is None]
         if not found:
-            raise UserError(f"{graph.path}: computes no tensor {name}; h2t2 ldl-check --layers names them")
+            tensors = ", ".join(f"{graph.tensors[n].name} {list(graph.tensors[n].shape)}" for n in _computed(graph))
+            raise UserError(f"{graph.path}: as int8 it computes no tensor {name}; it computes {tensors}")
         source = found[0]
     else:
         layers = [o for o in graph.operators if o.name in WEIGHTED]
@@ -83,6 +89,11 @@ def _source(graph: Graph, name: str | None) -> Tensor:
     if source.dtype != "int8" or not len(source.scale):
         raise UserError(f"{graph.path}: --features: tensor {source.name} is {source.dtype}, want int8")
     return source
+
+
+def _computed(graph: Graph) -> list[int]:
+    """The int8 tensors that the model computes, in its order."""
+    return [n for o in graph.operators for n in o.outputs if graph.tensors[n].dtype == "int8"]
 
 
 def _values(path: Path, graph: Graph, source: Tensor, inputs: np.ndarray) -> np.ndarray:
@@ -98,10 +109,10 @@ def _values(path: Path, graph: Graph, source: Tensor, inputs: np.ndarray) -> np.
 def _whitening(values: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
     """(weights (k, size), offsets (k,)) that make whitened features of real values (n, size); k: at most `number`."""
     mean = values.mean(0)
-    variances, directions = np.linalg.eigh(np.cov(values, rowvar=False).reshape(values.shape[1], -1))
-    chosen = np.argsort(-variances)[:number]
-    chosen = chosen[variances[chosen] > LEAST_VARIANCE * max(variances.max(), 1e-12)]
+    _, lengths, directions = np.linalg.svd(values - mean, full_matrices=False)  # the longest first
+    variances = lengths**2 / (len(values) - 1)
+    chosen = np.flatnonzero(variances > LEAST_VARIANCE * max(float(variances.max()), 1e-12))[:number]
     if not len(chosen):
         raise UserError("--features: the tensor has the same numbers for every calibration sample")
-    weights = (directions[:, chosen] / np.sqrt(variances[chosen])).T
+    weights = directions[chosen] / np.sqrt(variances[chosen])[:, None]
     return weights, -weights @ mean

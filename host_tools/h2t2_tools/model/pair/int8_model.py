@@ -55,6 +55,7 @@ class PairModel:
         scores: What it says of the test samples as it runs in the pair: (n,) of the event, or (n, K) of every class.
         float_scores: The same of the float model, or None where there is none.
         floats: A worker restores the floats for it.
+        beside: Files in the folder that a Python function reads, and modules that it imports.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class PairModel:
     scores: np.ndarray
     float_scores: np.ndarray | None
     floats: bool = False
+    beside: tuple[str, ...] = ()
 
     @property
     def labels(self) -> np.ndarray:
@@ -73,7 +75,7 @@ class PairModel:
     @property
     def files(self) -> list[str]:
         """The files that it has in the folder."""
-        return [] if models.is_url(self.file) else [self.file.partition(":")[0]]
+        return [] if models.is_url(self.file) else [self.file.partition(":")[0], *self.beside]
 
 
 def int8_model(path: Path, out: Path, samples: PairSamples, interpreter: Callable[[Path, int], Any]) -> PairModel:

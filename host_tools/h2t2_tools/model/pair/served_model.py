@@ -94,7 +94,9 @@ def _evaluated(rdl: str, file: str, kind: str, folder: Path, samples: PairSample
         scores = float_scores
     else:
         scores = _scores(model, int8_input.quantise(shaped.x), rdl, expected)
-    return PairModel(kind, file, int8_input, samples.event, scores, float_scores, floats=True)
+    own = file.partition(":")[0]
+    beside = tuple(sorted(str(path.relative_to(folder)) for path in needed_files(folder / own))) if own.endswith(".py") else ()
+    return PairModel(kind, file, int8_input, samples.event, scores, float_scores, floats=True, beside=beside)
 
 
 def _place(rdl: str, folder: Path) -> tuple[str, str]:

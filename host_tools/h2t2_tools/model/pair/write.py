@@ -121,6 +121,7 @@ def _description(
         **{key: entries[key] for key in ("name", "model_id", "event", "costs" if info.costs else "event_index", "beta")},
         **({"class_names": info.class_names} if info.class_names else {}),
         **({"features": info.features} if info.features else {}),
+        **({"features_from": info.features_from} if info.features and info.features_from else {}),
         "card": card,
         **{key: entries[key] for key in ("columns", "prepared")},
         "remote": {
