@@ -111,7 +111,6 @@ def _feature(word: str) -> str:
 
 class MakePair(Reporting):
     examples = (
-        "h2t2 pair small.joblib big.joblib --test test.npz --features 16 --out mypair   # the device's head learns from 16",
         "h2t2 pair small.joblib big.joblib --test test.npz --ldl-columns 0 3 4 --out mypair   # scikit-learn, scaler and all",
         "h2t2 pair small.keras big.onnx --test test.npz --calibration train.npz --out mypair",
         "h2t2 pair small_int8.tflite mine.py:scores --test test.npz --out mypair   # float32 samples in, n scores out",
@@ -120,6 +119,7 @@ class MakePair(Reporting):
         "h2t2 pair small.keras mine.py:scores --test images.npz --payload raw --encode mine.py:jpeg --media image/jpeg",
         "h2t2 pair small.keras big.keras --test digits.npz --classes 10 --beta 0.2 --out digits10",
         "h2t2 pair small.joblib big.joblib --test windows.npz --window 64 --features mean std fft --out mypair",
+        "h2t2 pair small.joblib big.joblib --test test.npz --features 16 --out mypair   # the device's head learns from 16",
     )
     renamed = {"--costs": "--class-costs"}
 
