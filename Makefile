@@ -76,7 +76,7 @@ coverage: setup
 	COVERAGE_FILE=$(COVERAGE)/data $(BIN)/coverage report --skip-covered --sort=cover --include='*/firmware/h2t2/*' --fail-under=$(RUNTIME)
 
 # The other Pythons of this machine run the tests of less than a second: the newest all of them, under coverage, the others those of
-# the runtime. make pythons OTHERS="not whole": those of the quick suite
+# the core and the models. make pythons OTHERS="not whole": those of the quick suite
 OTHERS := not whole and not slow
 pythons:
 	sh host_tools/pythons.sh $(BIN)/python $(LOCKS)/dev.txt "$(OTHERS)"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests on every other Python of this machine than $1, 3.10 to 3.14. $2: the lock file; $3: the tests, a marker expression of pytest.
-# The newest runs them under coverage, with the limits of `make coverage`. The others run those of the runtime.
+# The newest runs them under coverage, with the limits of `make coverage`. The others run those of the core and the models.
 set -eu
 here=$(dirname "$0")
 others=$("$1" -m h2t2_tools.common.pythons)
@@ -14,8 +14,8 @@ for python in $others; do
             make coverage BIN=".venv-$version/bin" MEASURED="$3"
             ;;
         *)
-            echo "h2t2 pythons: $version, tests of the runtime that are: $3"
-            ".venv-$version/bin/pytest" -q -n auto --dist worksteal -m "$3" tests/core tests/ldl tests/link tests/node
+            echo "h2t2 pythons: $version, tests of the core and the models that are: $3"
+            ".venv-$version/bin/pytest" -q -n auto --dist worksteal -m "$3" tests/core tests/ldl
             ;;
     esac
     ran="$ran $version"
