@@ -1,6 +1,6 @@
 """Snapshots as bytes; the runtime itself writes and reads them a stretch at a time."""
 
-from h2t2.node import snapshot
+from h2t2.node import restoring, snapshot
 from h2t2.node.store import Content, Stream
 
 
@@ -14,4 +14,4 @@ def saved(policy, costs) -> bytes:
 
 def restored(policy, blob, costs) -> bool:
     """Restore a policy from these bytes, as a node does at its start."""
-    return snapshot.restore(policy, Content(Stream(memoryview(bytes(blob))), 0, len(blob)), costs)
+    return restoring.restore(policy, Content(Stream(memoryview(bytes(blob))), 0, len(blob)), costs)

@@ -27,7 +27,7 @@ from h2t2.cpython.worker_wire import decode_request, encode_reply
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
 from h2t2.node import package as packages
-from h2t2.node import snapshot
+from h2t2.node import restoring, snapshot
 from h2t2.node.store import file_store
 from h2t2_tools.cli.main import main
 from h2t2_tools.common import pairs, places
@@ -103,7 +103,7 @@ def read_snapshot(folder: Path) -> dict[str, Any]:
         content = file_store(str(folder / f"{name}.state")).open()
         assert content is not None, f"{folder}: no intact slot of {name}"
         try:
-            snapshot.restore(policy, content, COSTS)
+            restoring.restore(policy, content, COSTS)
         finally:
             content.close()
         decisions[name] = play(policy, 100, 2)

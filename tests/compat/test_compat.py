@@ -16,7 +16,7 @@ from h2t2.cpython import worker_wire
 from h2t2.ldl import bounds
 from h2t2.ldl.bundle import Int8Model
 from h2t2.link import wire
-from h2t2.node import package, snapshot
+from h2t2.node import package, restoring, snapshot
 from h2t2.node.store import file_store
 from h2t2_tools.common import pairs
 from h2t2_tools.common.errors import UserError
@@ -96,7 +96,7 @@ def test_a_snapshot_of_another_version_is_refused_by_its_number(number):
     policy = artefacts.POLICIES["h2t2"]()
     content = bytearray(file_store(str(HERE / __version__ / "snapshot/h2t2.state")).load())
     content[4] = number
-    with pytest.raises(snapshot.Mismatch, match=f"version {number}, this runtime reads {snapshot.VERSION}"):
+    with pytest.raises(restoring.Mismatch, match=f"version {number}, this runtime reads {snapshot.VERSION}"):
         restored(policy, content, artefacts.COSTS)
 
 

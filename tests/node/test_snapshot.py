@@ -13,7 +13,7 @@ from h2t2.core.adaptive_classes import AdaptiveClasses
 from h2t2.core.h2t2 import OFFLOAD
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
-from h2t2.node import snapshot
+from h2t2.node import restoring, snapshot
 from h2t2.node import store as stores
 from h2t2.node.crc24 import crc24
 
@@ -155,7 +155,7 @@ def test_what_the_version_before_saved_is_taken_up(name, tmp_path):
     (tmp_path / "state.1").write_bytes(frame + struct.pack("<I", crc24(frame)))
     store = stores.file_store(str(tmp_path / "state"))
     content = store.open()
-    snapshot.restore(target, content, GIVEN)
+    restoring.restore(target, content, GIVEN)
     content.close()
     assert saved(target, GIVEN) == saved(policy, GIVEN)
     store.write(*snapshot.encode(target, GIVEN))

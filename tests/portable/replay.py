@@ -11,7 +11,7 @@ from h2t2.core.h2t2 import H2T2, OFFLOAD
 from h2t2.core.miss_guarantee import MissGuaranteed
 from h2t2.core.miss_rate import MissLimited
 from h2t2.core.rng import Rng
-from h2t2.node import snapshot
+from h2t2.node import restoring, snapshot
 from h2t2.node.store import Content, Stream
 
 COSTS = [[0, 9000, 20000, 3000], [32768, 0, 15000, 32768], [7000, 11000, 0, 1], [500, 30000, 22938, 0]]
@@ -128,7 +128,7 @@ def replay(kind, rounds, restore, options):
             blob = saved(policy, given)
             check.add(blob)
             policy = make(kind, rounds, options)
-            snapshot.restore(policy, Content(Stream(memoryview(blob)), 0, len(blob)), given)
+            restoring.restore(policy, Content(Stream(memoryview(blob)), 0, len(blob)), given)
         draw = stream.draw()
         x = scores(stream, 4) if many else draw << options.get("bits", 4) >> 15
         label = stream.draw() % 4 if many else 1 if stream.draw() < draw else 0

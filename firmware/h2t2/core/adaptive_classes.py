@@ -6,7 +6,7 @@ from . import defaults
 from .class_forecaster import COST, GUESS, INTERVAL, ClassForecaster, confidence, likeliest
 from .h2t2 import log2e
 from .numbers import ONE, ONE_Q29, divide, exp2, times
-from .policy import MAX_INT, OFFLOAD, Policy, checked_integer, cut
+from .policy import MAX_INT, OFFLOAD, Policy, checked_integer
 from .tickets import BETA, BIN, CHANCE
 from .watch import AUDITS, ETA, FLOOR, GAMMA, SHARE, STEP
 
@@ -203,6 +203,8 @@ class AdaptiveClasses(Policy):
         """As Policy.decide_score."""
         if len(score) != self.classes:
             raise ValueError("%d scores, want %d" % (len(score), self.classes))
+        from .score import cut
+
         return self.decide([cut(x, 16384) for x in score])
 
     def decide(self, f: "list[int]") -> int:

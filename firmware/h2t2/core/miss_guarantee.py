@@ -41,6 +41,7 @@ class MissGuaranteed(MissLimited):
     Attributes:
         evidence: Logarithm of the wealth, Q12.
         threshold: The evidence at which the bound is the limit.
+        node: Counts the samples that were decided without the policy; None: there are none.
     """
 
     kind = 7
@@ -48,6 +49,7 @@ class MissGuaranteed(MissLimited):
     def __init__(self, miss_rate: int, confidence: int, **options: "Any"):
         """miss_rate: the limit, Q15, 1..32768. confidence: Q15, 16384..32767. options: Adaptive's."""
         checked_integer("confidence", confidence, ONE >> 1, ONE - 1)
+        self.node: "Any" = None
         self.evidence = 0
         self.confidence = confidence
         self.threshold = (15 << 12) - log2(ONE - confidence)
@@ -105,6 +107,8 @@ class MissGuaranteed(MissLimited):
         """As MissLimited, and `miss_guaranteed`: whether the bound is below the limit; `miss_evidence`: how far it is, Q15."""
         entries = MissLimited.report(self)
         holds = self.evidence >= self.threshold
-        entries["miss_guaranteed"] = 1 if holds else 0
+        node = self.node
+        bypassed = node and (node.fallbacks or node.unasked or node.unaffordable or node.crowded)
+        entries["miss_guaranteed"] = 1 if holds and not bypassed else 0
         entries["miss_evidence"] = ONE if holds else (max(0, self.evidence) << 13) // self.threshold << 2
         return entries

@@ -97,6 +97,8 @@ class Policy:
 
     def decide_score(self, score: "Any") -> int:
         """As decide(), for a score as people write it: 0.37, or, for more than two classes, the list of all scores."""
+        from .score import cut
+
         return self.decide(cut(score, 1 << self.bits))
 
     def lose(self, ticket: int) -> int:
@@ -183,57 +185,3 @@ class Policy:
         for values, start, stop, _, _, _ in self.array_rows():
             for n in range(start, stop):
                 yield values[n]
-
-    def restore(self, state: "Sequence[int]") -> None:
-        """Take over the state of a policy with equal settings. It continues bit for bit, without outstanding tickets.
-
-        Args:
-            state: Read twice from beginning to end, so it may lie in flash.
-
-        Raises:
-            ValueError: The number of integers is wrong, or one is out of range. The policy is unchanged then.
-        """
-        size = self.state_size()
-        if len(state) != size:
-            raise ValueError("%d integers, want %d" % (len(state), size))
-        restored = []  # type: list[int]
-        previous = []
-        for owner, name, lower, upper in self.number_rows():
-            restored.append(within(state[len(restored)], lower, upper))
-            previous.append(getattr(owner, name))
-        self._set_numbers(restored)  # bounds of the arrays depend on them
-        try:
-            self._read_arrays(state, len(restored), False)
-        except Exception:
-            self._set_numbers(previous)
-            raise
-        self._read_arrays(state, len(restored), True)
-        self.tickets.drop_all()
-        self.derive()
-
-    def _set_numbers(self, numbers: "list[int]") -> None:
-        for (owner, name, _, _), number in zip(self.number_rows(), numbers):
-            setattr(owner, name, number)
-
-    def _read_arrays(self, state: "Sequence[int]", at: int, store: bool) -> None:
-        """Check the arrays in a state that begin at `at`; store them, too, if `store`."""
-        for values, start, stop, lower, upper, reference in self.array_rows():
-            for n in range(start, stop):
-                value = within(state[at], lower, min(upper, state[at - reference]) if reference else upper)
-                if store:
-                    values[n] = value
-                at += 1
-
-
-def cut(score: "Any", steps: int) -> int:
-    """Return which of `steps` equal steps from 0 to 1 holds a score. ValueError for a score outside 0..1."""
-    if not 0 <= score <= 1:  # also of NaN
-        raise ValueError("score %r is not in 0..1" % (score,))
-    return min(int(score * steps), steps - 1)
-
-
-def within(value: int, lower: int, upper: int) -> int:
-    """Return the value, or raise ValueError where it is outside lower..upper."""
-    if not lower <= value <= upper:
-        raise ValueError("%d is not in %d..%d" % (value, lower, upper))
-    return value

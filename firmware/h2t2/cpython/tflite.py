@@ -69,14 +69,14 @@ class TFLiteModel(Ldl):
         except (ValueError, RuntimeError) as error:
             raise ValueError("%s: the interpreter refuses it: %s" % (path, str(error).split("\n")[0])) from None
         inputs, outputs = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self._features_index = -1
+        self._features_index, self.features_at = -1, 0
         if len(outputs) == 2 and outputs[1]["name"].split(";")[0] == FEATURES:
             self._features_index, self.features = outputs[1]["index"], int(np.prod(outputs[1]["shape"]))
         elif len(inputs) != 1 or len(outputs) != 1:
             raise ValueError(
                 "%s: %d inputs and %d outputs, want one of each: h2t2 pick makes it so" % (path, len(inputs), len(outputs))
             )
-        self._number = crc32(content) & 0xFFFFFFF
+        self.checksum = crc32(content)
         self._take_ends(path, inputs[0], outputs[0])
         self.event = 0 if self.classes == 1 else event
         if not 0 <= self.event < self.classes:
@@ -121,12 +121,6 @@ class TFLiteModel(Ldl):
     def score_of(self, n: int) -> int:
         return self._scores[int(self._last_outputs[n]) + 128]
 
-    def feature(self, n: int) -> int:
-        return self._last_features[n]
-
-    def model_number(self) -> int:
-        return self._number
-
     def scores(self, x: ArrayLike) -> NDArray[np.float64]:
         """int8 input tensor to all outputs' scores in [0, 1], (classes,): host use."""
         return scores_of(self.outputs(x), self.output_scale, self.output_zero_point)
@@ -142,7 +136,7 @@ class TFLiteModel(Ldl):
         self._interpreter.reset_all_variables()  # an LSTM begins anew, as the integer interpreter's does; others are kept
         self._interpreter.invoke()
         if self._features_index >= 0:
-            self._last_features: list[int] = self._interpreter.get_tensor(self._features_index).ravel().tolist()
+            self.arena = (self._interpreter.get_tensor(self._features_index).ravel().view(np.uint8) ^ 128).tolist()
         outputs: NDArray[np.int8] = self._interpreter.get_tensor(self._output).reshape(-1)
         return (outputs.astype(np.int16) - 128).astype(np.int8) if self._output_is_unsigned else outputs
 

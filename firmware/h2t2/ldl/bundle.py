@@ -108,12 +108,6 @@ class Int8Model(Ldl):
         for kernel, p, k in self.steps:
             kernel(self.arena, self.blob, p, k)
 
-    def feature(self, n: int) -> int:
-        return int(self.arena[self.features_at + n]) - 128
-
-    def model_number(self) -> int:
-        return self.checksum & 0xFFFFFFF
-
     def score_of(self, n: int) -> int:
         score: int = self.table[self.arena[self.output + n]]
         return score

@@ -18,7 +18,7 @@ class HeadSample(Ldl):
 
     def __init__(
         self,
-        ldl: Ldl,
+        ldl: "Any",
         features: int,
         added: int,
         context: "Callable[[], Any] | None",
@@ -43,14 +43,17 @@ class HeadSample(Ldl):
         self.complain = complain
 
     def input_quantisation(self) -> tuple[float, int]:
-        return self.ldl.input_quantisation()
+        scale, zero_point = self.ldl.input_quantisation()
+        return scale, zero_point
 
     def run(self, x: "Any") -> "array[int]":
         """int8 input to the score, 0..255, and the features, -128..127."""
         sample = self.sample
         sample[0] = self.ldl.level(self.ldl.run(x))
+        arena = self.ldl.arena
+        at = self.ldl.features_at
         for n in range(self.own):
-            sample[n + 1] = self.ldl.feature(n)
+            sample[n + 1] = arena[at + n] - 128
         if self.context:
             self._add(self.context)
         return sample

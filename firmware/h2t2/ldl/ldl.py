@@ -15,6 +15,8 @@ class Ldl:
         classes: outputs of the model; a policy for more classes than two reads all of them (ClassScores).
         state_size: bytes that the model keeps from one sample to the next; 0: none.
         features: numbers for a head that it gives beside the scores (HeadSample); 0: none.
+        arena, features_at: of a model with features: where they are after run(), each in 1/32 and 128 higher.
+        checksum: CRC-32 of a model with features: a head belongs to one model.
     """
 
     classes = 1
@@ -42,14 +44,6 @@ class Ldl:
     def score_of(self, n: int) -> int:
         """The score of output n in the last run, in 256ths, 0..255."""
         raise NotImplementedError
-
-    def feature(self, n: int) -> int:
-        """Feature n of the last run, in 1/32, -128..127."""
-        raise NotImplementedError
-
-    def model_number(self) -> int:
-        """A number of this model's content, 0..2^28 - 1; 0: it has none. A head belongs to one model."""
-        return 0
 
     def input_quantisation(self) -> tuple[float, int]:
         """(scale, zero point) of the input: q = round(real / scale) + zero point. The scale is a float: for hosts."""

@@ -1,7 +1,7 @@
-# The keeper saves what a policy has learned, restores it at the start, and sets a snapshot aside that does not fit. snapshot.py
-# defines the format.
+# The keeper saves what a policy has learned. restoring.py restores it at the start; snapshot.py defines the format.
 from ..clock import Stopwatch
-from .snapshot import Mismatch, encode, restore
+from ..modules import IS_BOARD, forget
+from .snapshot import encode
 
 if 0:  # for type checkers
     from collections.abc import Callable
@@ -58,42 +58,16 @@ class Keeper:
         self.watch = Stopwatch()
         self.saved_at = -1  # seconds of `watch`
         if store:
-            self._restore(store, mismatch == "stop")
+            from .restoring import begin
+
+            begin(self, store, mismatch == "stop")
+            del begin
+            if IS_BOARD:  # at once: the start of a node takes the most memory
+                forget("node.restoring")
+                forget("core.restoring")
         self.lessons = 0  # of this start, at the last save
         self.wait = 1  # lessons until the next
         self.policy_lessons = policy.lessons  # at the last save
-
-    def _restore(self, store: "Store", stop: bool) -> None:
-        try:
-            self._read(store)
-        except Mismatch as error:
-            if stop:
-                raise ValueError("%s; remove it, or set snapshot_mismatch to fresh" % error) from None
-            self._set_aside(store, error)
-        except (ValueError, OSError) as error:
-            self._set_aside(store, error)
-
-    def _read(self, store: "Store") -> None:
-        content = store.open()
-        if store.damaged:
-            consequence = "the one before it is used" if content else "nothing is left of what was learned"
-            self.log("snapshot damaged (%d of 2): %s" % (store.damaged, consequence))
-        if content is None:
-            return
-        try:
-            if restore(self.policy, content, self.costs):
-                fades = "" if self.policy.reprices else "; what was learned under the old ones fades as new labels come"
-                self.log("other costs than at the last start: those of the configuration are in force%s" % fades)
-        finally:
-            content.close()
-        self.restored = True
-
-    def _set_aside(self, store: "Store", error: Exception) -> None:
-        try:
-            self.log("%s; kept as %s; beginning anew" % (error, store.set_aside()))
-        except OSError as reason:
-            self.store = None
-            self.log("%s; it cannot be kept under another name (%s), so nothing is saved; beginning anew" % (error, reason))
 
     def age(self) -> int:
         """Return the seconds since the last save of this start; -1: there was none."""

@@ -117,6 +117,8 @@ def service(
     node = _node(config, policy, ldl, link, act=act, log=log)
     if "features" in config["arguments"]:
         node.ldl = _head_sample(config, ldl, app, node)
+    if "confidence" in config["arguments"]:
+        policy.node = node  # type: ignore[attr-defined]
     recorded = sensor is None
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
@@ -126,7 +128,7 @@ def service(
     sleep = _sleep(config, node, cause)
     keeper = _keeper(config, node, log, model_state)
     if "features" in config["arguments"]:
-        policy.adopt(ldl.model_number())  # type: ignore[attr-defined]
+        policy.adopt(ldl.checksum & 0xFFFFFFF)  # type: ignore[attr-defined]
     if node.budget and keeper.restored and not (sleep and sleep.level_kept):
         node.budget.level = 0  # nobody knows what was spent before
     if node.cost:  # measurements of this start replace the snapshot's

@@ -60,8 +60,6 @@ def state(running: "Service") -> "dict[str, Any]":
     if running.updates:
         entries["update"] = running.updates.report()
     entries.update(policy.report())
-    if entries.get("miss_guaranteed") and (node.fallbacks or node.unasked or node.unaffordable or node.crowded):
-        entries["miss_guaranteed"] = 0  # the node decided without the policy
     return entries
 
 

@@ -350,6 +350,8 @@ class NodeConfig(PolicyConfig):
         host, port = self.address
         entries |= {"arguments": self.arguments(), "broker": host, "port": port} | self._times()
         entries |= {name: f"{name}.der" for name in profile.TLS if getattr(self, name)}
+        if self.context:
+            entries["context"] = self.context
         if self.remote_dtype != wire.DTYPES[0]:
             entries["remote_dtype"] = wire.DTYPES.index(self.remote_dtype)
         if self.remote_limit < wire.MAX_DATA:
@@ -442,7 +444,7 @@ class NodeConfig(PolicyConfig):
 
 TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
 DERIVED = {*PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
-DERIVED |= {"features"}
+DERIVED |= {"features", "context"}
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 

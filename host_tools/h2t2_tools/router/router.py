@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from h2t2.core.policy import OFFLOAD, cut
+from h2t2.core.policy import OFFLOAD
+from h2t2.core.score import cut
 from h2t2.units import q15
 
 from ..common import policies

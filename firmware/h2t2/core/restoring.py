@@ -1,0 +1,58 @@
+# Puts a saved state into a policy. A board forgets this module once its node runs.
+
+if 0:  # for type checkers
+    from collections.abc import Sequence
+
+    from .policy import Policy
+
+
+def restore(policy: "Policy", state: "Sequence[int]") -> None:
+    """Let a policy take over the state of one with equal settings. It continues bit for bit, without outstanding tickets.
+
+    Args:
+        policy: A policy.
+        state: The integers that Policy.state() yields. Read twice from beginning to end, so it may lie in flash.
+
+    Raises:
+        ValueError: The number of integers is wrong, or one is out of range. The policy is unchanged then.
+    """
+    size = policy.state_size()
+    if len(state) != size:
+        raise ValueError("%d integers, want %d" % (len(state), size))
+    restored = []  # type: list[int]
+    previous = []
+    for owner, name, lower, upper in policy.number_rows():
+        restored.append(within(state[len(restored)], lower, upper))
+        previous.append(getattr(owner, name))
+    set_numbers(policy, restored)  # bounds of the arrays depend on them
+    try:
+        read_arrays(policy, state, len(restored), False)
+    except Exception:
+        set_numbers(policy, previous)
+        raise
+    read_arrays(policy, state, len(restored), True)
+    policy.tickets.drop_all()
+    policy.derive()
+
+
+def set_numbers(policy: "Policy", numbers: "list[int]") -> None:
+    """Set the numbers of a state, in the order of number_rows()."""
+    for (owner, name, _, _), number in zip(policy.number_rows(), numbers):
+        setattr(owner, name, number)
+
+
+def read_arrays(policy: "Policy", state: "Sequence[int]", at: int, store: bool) -> None:
+    """Check the arrays in a state that begin at `at`; store them, too, if `store`."""
+    for values, start, stop, lower, upper, reference in policy.array_rows():
+        for n in range(start, stop):
+            value = within(state[at], lower, min(upper, state[at - reference]) if reference else upper)
+            if store:
+                values[n] = value
+            at += 1
+
+
+def within(value: int, lower: int, upper: int) -> int:
+    """Return the value, or raise ValueError where it is outside lower..upper."""
+    if not lower <= value <= upper:
+        raise ValueError("%d is not in %d..%d" % (value, lower, upper))
+    return value

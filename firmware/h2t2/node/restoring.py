@@ -1,0 +1,125 @@
+# Restores what a policy had learned, and sets a snapshot aside that does not fit. A board forgets this module once it runs.
+from struct import unpack_from
+
+from ..core.restoring import restore as restore_state
+from .snapshot import HEADER, MAGIC, SIZE, STRETCH, VERSION
+
+if 0:  # for type checkers
+    from ..core.policy import Policy
+    from .keeper import Keeper
+    from .store import Content, Store
+
+
+class Mismatch(ValueError):
+    """An intact snapshot of another policy: its version, kind, size or settings differ."""
+
+
+def begin(keeper: "Keeper", store: "Store", stop: bool) -> None:
+    """Restore a keeper's policy from its store. stop: raise ValueError for a snapshot of another policy."""
+    try:
+        _read(keeper, store)
+    except Mismatch as error:
+        if stop:
+            raise ValueError("%s; remove it, or set snapshot_mismatch to fresh" % error) from None
+        _set_aside(keeper, store, error)
+    except (ValueError, OSError) as error:
+        _set_aside(keeper, store, error)
+
+
+def _read(keeper: "Keeper", store: "Store") -> None:
+    content = store.open()
+    if store.damaged:
+        consequence = "the one before it is used" if content else "nothing is left of what was learned"
+        keeper.log("snapshot damaged (%d of 2): %s" % (store.damaged, consequence))
+    if content is None:
+        return
+    try:
+        if restore(keeper.policy, content, keeper.costs):
+            fades = "" if keeper.policy.reprices else "; what was learned under the old ones fades as new labels come"
+            keeper.log("other costs than at the last start: those of the configuration are in force%s" % fades)
+    finally:
+        content.close()
+    keeper.restored = True
+
+
+def _set_aside(keeper: "Keeper", store: "Store", error: Exception) -> None:
+    try:
+        keeper.log("%s; kept as %s; beginning anew" % (error, store.set_aside()))
+    except OSError as reason:
+        keeper.store = None
+        keeper.log("%s; it cannot be kept under another name (%s), so nothing is saved; beginning anew" % (error, reason))
+
+
+class Integers:
+    """The 32-bit integers of a store.Content from byte `start` on: a sequence with two stretches of it in memory."""
+
+    def __init__(self, content: "Content", start: int, count: int):
+        self.content = content
+        self.start = start
+        self.count = count
+        self.page = self.other_page = -1
+        self.bytes = bytearray(STRETCH)
+        self.other_bytes = bytearray(STRETCH)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, n: int) -> int:
+        page, at = divmod(4 * n, STRETCH)
+        if page != self.page:
+            self.page, self.other_page = self.other_page, self.page
+            self.bytes, self.other_bytes = self.other_bytes, self.bytes
+            if page != self.page:
+                self.content.readinto(self.start + page * STRETCH, self.bytes)
+                self.page = page
+        return unpack_from("<i", self.bytes, at)[0]  # type: ignore[no-any-return]
+
+
+def restore(policy: "Policy", content: "Content", costs: "tuple[int, ...]") -> bool:
+    """Put a saved state into a policy with equal settings; it continues bit for bit.
+
+    If the configured costs are those of the save, the costs in force at the save return; a command may have set them. Otherwise
+    the configured costs are in force.
+
+    Args:
+        policy: Its state is unchanged after an exception.
+        content: A store.Content.
+        costs: policy.cost_list() as it is configured now.
+
+    Returns:
+        Whether the configured costs have changed since the save.
+
+    Raises:
+        Mismatch: The version, kind, size or settings differ.
+        ValueError: Bytes are missing or out of range, or the policy cannot have such costs.
+    """
+    header = bytearray(SIZE)
+    if content.size >= SIZE:
+        content.readinto(0, header)
+    magic, version, kind, count, size = unpack_from(HEADER, header, 0)
+    if magic != MAGIC:
+        raise ValueError("snapshot: these bytes are not one")
+    if version not in (4, VERSION):
+        raise Mismatch("snapshot: version %d, this runtime reads %d" % (version, VERSION))
+    end = SIZE + size + (4 if version == 4 else 0)  # version 4 had a checksum of its own there
+    if content.size != end:
+        raise ValueError("snapshot: %d bytes, want %d (truncated?)" % (content.size, end))
+    settings = policy.settings()
+    state = policy.state_size()
+    if kind != policy.kind or count != len(costs) + len(settings) or size != 4 * (count + state):
+        raise Mismatch("snapshot: of another kind or size of policy")
+    blob = bytearray(4 * count)
+    content.readinto(SIZE, blob)
+    saved = unpack_from("<%di" % count, blob, 0)
+    if saved[len(costs) :] != tuple([int(value) for value in settings]):
+        raise Mismatch("snapshot: made with other options than this policy's")
+    changed = saved[: len(costs)] != tuple(costs)
+    try:
+        if changed:
+            policy.set_cost_list(costs)  # an invalid cost is refused here, before the state changes
+        restore_state(policy, Integers(content, SIZE + 4 * count, state))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ValueError("snapshot: %s" % error) from None
+    if changed:
+        policy.set_cost_list(costs)
+    return changed
