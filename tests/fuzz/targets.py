@@ -116,14 +116,14 @@ def work(p):
     return size
 
 
-KINDS = (1, 3, 4, 5, 6)  # of POLICIES, in order
+KINDS = (1, 3, 4, 5, 6, 7)  # of POLICIES, in order
 POLICIES = (
     lambda: H2T2(bits=1, window=1),
     lambda: Adaptive(bits=1, window=1),
     lambda: AdaptiveClasses([[0, 9, 9], [9, 0, 9], [9, 9, 0]], 1, window=1),
     lambda: MissLimited(32768, bits=1, window=1),
-    lambda: MissGuaranteed(3277, 31130, bits=1, window=1),
     lambda: AdaptiveHead(1, 1, window=1),
+    lambda: MissGuaranteed(3277, 31130, bits=1, window=1),
 )
 
 

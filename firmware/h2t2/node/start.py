@@ -115,10 +115,7 @@ def service(
         sensor = app.sense
         act = app.act
     node = _node(config, policy, ldl, link, act=act, log=log)
-    if "features" in config["arguments"]:
-        node.ldl = _head_sample(config, ldl, app, node)
-    if "confidence" in config["arguments"]:
-        policy.node = node  # type: ignore[attr-defined]
+    _join(config, policy, app, node)
     recorded = sensor is None
     if sensor is None:
         sensor = _recorded(config, ldl.input_size, size_of(shape) * wire.ITEM[dtype])
@@ -206,12 +203,20 @@ def _open_model(
     return ldl, model_state
 
 
-def _head_sample(config: "Config", ldl: "Any", app: "App | None", node: Node) -> "Any":
-    """Return the local model as a policy with a head reads it. ValueError if the model or the app does not fit."""
-    from ..ldl.head_sample import HeadSample
+def _join(config: "Config", policy: "Any", app: "App | None", node: Node) -> None:
+    """Give a policy what it reads beside scores: features of the local model and the app, and the node's counters.
 
-    context = getattr(app.program, "context", None) if app else None
-    return HeadSample(ldl, config["arguments"]["features"], config.get("context", 0), context, node.complain)
+    Raises:
+        ValueError: The model or the app does not fit a head.
+    """
+    arguments = config["arguments"]
+    if "confidence" in arguments:
+        policy.node = node
+    if "features" in arguments:
+        from ..ldl.head_sample import HeadSample
+
+        context = getattr(app.program, "context", None) if app else None
+        node.ldl = HeadSample(node.ldl, arguments["features"], config.get("context", 0), context, node.complain)
 
 
 def _recorded(config: "Config", input_size: int, payload_size: int) -> "Callable[[], Any]":

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from h2t2.cpython.tflite import TFLiteModel
 
 from ...common.errors import UserError
@@ -78,13 +76,12 @@ def build_pair(
     with new_folder(out, force) as folder:
         sent = (payload or Payload()).copied(folder)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
-        fit = samples.columns(columns["ldl"], "--ldl-columns").shaped(local.input.shape, str(ldl)).fit
-        number = _add_features(folder / "ldl.tflite", local, fit, features, str(ldl)) if not costs else 0
+        read = samples.columns(columns["ldl"], "--ldl-columns")
+        number = 0 if costs else _add_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
-            name=pair_name(folder),
-            model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
+            name=pair_name(folder), model_id=zlib.crc32(pair_name(folder).encode()) & 65535 if model_id is None else model_id,
             event=title, event_index=event_index(local, remote), costs=costs, beta=beta, columns=columns,
             features=number, features_from=features.tensor if features else None,
             prepared={"ldl": local.input.prepared, "rdl": remote.input.prepared},
@@ -111,13 +108,13 @@ def _open_models(
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
 
 
-def _add_features(path: Path, local: PairModel, fit: np.ndarray, features: Features | None, name: str) -> int:
+def _add_features(path: Path, local: PairModel, samples: PairSamples, features: Features | None, name: str) -> int:
     """Add features to the local model; return how many it has. Without `features`, it keeps those that it came with."""
     if features is None:
         graph = tflite.load(path)
         tensor = features_tensor(graph)
         return graph.tensors[tensor].size if tensor >= 0 else 0
-    return add_features(path, local.input.quantise(fit), features, name)
+    return add_features(path, local.input.quantise(samples.shaped(local.input.shape, name).fit), features, name)
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:

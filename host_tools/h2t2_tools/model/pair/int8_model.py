@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,7 @@ class PairModel:
     event: int | None
     scores: np.ndarray
     float_scores: np.ndarray | None
+    _: KW_ONLY
     floats: bool = False
     beside: tuple[str, ...] = ()
 
