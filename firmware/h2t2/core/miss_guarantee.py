@@ -45,11 +45,11 @@ class MissGuaranteed(MissLimited):
     """
 
     kind = 7
+    node: "Any" = None
 
     def __init__(self, miss_rate: int, confidence: int, **options: "Any"):
         """miss_rate: the limit, Q15, 1..32768. confidence: Q15, 16384..32767. options: Adaptive's."""
         checked_integer("confidence", confidence, ONE >> 1, ONE - 1)
-        self.node: "Any" = None
         self.evidence = 0
         self.confidence = confidence
         self.threshold = (15 << 12) - log2(ONE - confidence)
