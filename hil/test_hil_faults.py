@@ -48,8 +48,7 @@ def test_power_cut_during_a_snapshot(board, make_material, rdl, figures):
     assert restored and "beginning anew" not in outcome.log and exactly_once(outcome, 200)
 
 
-@pytest.mark.long
-@pytest.mark.slow
+@pytest.mark.whole
 @needs("node", "clock")
 def test_broker_stopped_and_started_again(board, make_material, rdl, mosquitto, figures):
     """The node decides locally while the broker is away, and connects again by itself."""

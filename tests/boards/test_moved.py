@@ -108,7 +108,7 @@ def test_a_moved_project_runs_with_its_own_remote_model(pair, tmp_path, board):
     assert sum(report["decisions"].values()) == 40 and report["decisions"]["remote"] > 10 and report["accuracy"] > 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_a_project_of_three_classes(tmp_path, capsys):
     """From models to a moved project: its class costs come from the pair, and a node of it decides between three."""
     rng = np.random.default_rng(5)

@@ -51,8 +51,18 @@ def arrivals_of(actions, labels):
     return tuple(np.array(values, np.int64) for values in (starts, rounds, costs))
 
 
-# a budget is no learner; numba compiles no head, which `h2t2 experiment head` plays as the device's own code
-@pytest.mark.parametrize("n", [n for n, (kind, *_) in enumerate(vectors.RUNS) if kind not in ("budget", "adaptive-head")])
+UNCOMPILED = ("budget", "adaptive-head")  # no learner; `h2t2 experiment head` plays it as the device's own code
+QUICK = ("rng", "h2t2", "adaptive")  # numba takes a quarter of a minute for each of the others
+
+
+@pytest.mark.parametrize(
+    "n",
+    [
+        n if kind in QUICK else pytest.param(n, marks=pytest.mark.whole)
+        for n, (kind, *_) in enumerate(vectors.RUNS)
+        if kind not in UNCOMPILED
+    ],
+)
 def test_compiled_policies_are_the_devices_own_on_every_vector(n):
     kind, rounds, _, options = vectors.RUNS[n]
     want = LINES[n]
