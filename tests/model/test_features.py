@@ -88,11 +88,11 @@ def test_a_node_with_a_head_decides_as_the_host_does(pair, board, tmp_path, caps
     if emulator.missing():
         pytest.skip(emulator.missing())
     porch = tmp_path / "porch"
-    assert main(["new", str(porch), "--from", str(pair.folder), "--board", board]) == 0
+    assert main(["new", str(porch), "--from", str(pair.folder)]) == 0
     capsys.readouterr()
     assert main(["run", str(porch), "--board", board, "--json", str(tmp_path / "report.json")]) == 0
     lines = replayed.printed_decisions(capsys.readouterr().out)
-    configuration = project.load(porch, board).contents.config
+    configuration = project.load(porch, "unix").contents.config
     arguments = configuration.arguments()
     assert arguments["features"] == FEATURES
     csv = (porch / "samples.csv").read_text()
