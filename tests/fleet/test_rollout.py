@@ -349,11 +349,11 @@ def act(decision):
 @pytest.mark.whole
 def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
     """In one process: versions 1 to 5, of which the third fails and the fourth comes into its slot. Each package has the same
-    model and a trial of 60 samples, and is kept for what its program does."""
+    model and a trial of 300 samples, in which a policy that begins anew has time to learn."""
     with mosquitto(tmp_path) as broker, worker(broker.url, "breast_cancer"):
         (tmp_path / "app.py").write_text(PROGRAM.format(version=0, fails=False))
         (tmp_path / "fleet.pub").write_bytes(key.private.with_suffix(".pub").read_bytes())
-        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "2ms"]
+        command = [sys.executable, "-m", "h2t2_tools", "node", "--broker", broker.url, "--device", "d", "--every", "5ms"]
         command += ["--pair", "breast_cancer", "--app", "app.py", "--update-app", "--update-key", "fleet.pub"]
         command += ["--snapshot", str(tmp_path / "st")]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as node:
@@ -363,7 +363,7 @@ def test_h2t2_node_runs_the_program_of_the_package_in_force(tmp_path, key):
                     app = tmp_path / f"version{version}.py"
                     app.write_text(PROGRAM.format(version=version, fails=version == 3))
                     sign = ["sign", "breast_cancer", "--key", str(key.private), "--counter", str(version), "--app", str(app)]
-                    sign += ["--trial", "60", "--trial-time", "0", "--out", str(tmp_path / "p.h2u")]
+                    sign += ["--trial", "300", "--trial-time", "0", "--out", str(tmp_path / "p.h2u")]
                     assert main(sign) == 0
                     outcome = main(["update", "d", str(tmp_path / "p.h2u"), "--broker", broker.url, "--soak", "0"])
                     assert outcome == (version == 3), version
