@@ -11,6 +11,7 @@ from h2t2.link import wire
 from h2t2.node.window import FEATURES
 
 from ..common.errors import Failure, UserError, first_few
+from ..common.feature_limits import MODEL_FEATURES
 from ..common.fields import Count, ModelNumber, NotNegative, OneOf, Share, file, option
 from ..common.policies import DEFAULTS
 from ..common.quality_limits import MAX_LOSS
@@ -104,9 +105,9 @@ class Convert(Reporting):
 
 def _feature(word: str) -> str:
     """A feature of a window, or a number of features for a head. ValueError for anything else."""
-    if word.isdecimal() and 1 <= int(word) <= 32:
+    if word.isdecimal() and 1 <= int(word) <= MODEL_FEATURES:
         return word
-    return OneOf((*FEATURES, "a number from 1 to 32"))(word)
+    return OneOf((*FEATURES, f"a number from 1 to {MODEL_FEATURES}"))(word)
 
 
 class MakePair(Reporting):
@@ -156,7 +157,8 @@ class MakePair(Reporting):
     channels: Count = option(1, "numbers of a measurement", metavar="N")
     features: list[Annotated[str, AfterValidator(_feature)]] | None = option(
         None,
-        "of a window, what the models read, in this order; a number (1 to 32): so many features of the local model for a head, "
+        "of a window, what the models read, in this order; a number (1 to "
+        f"{MODEL_FEATURES}): so many features of the local model for a head, "
         "which learns on the device",
         unset="values",
     )

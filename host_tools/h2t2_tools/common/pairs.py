@@ -20,6 +20,7 @@ from h2t2.node.window import Window
 
 from . import places
 from .errors import UserError, describe_error
+from .feature_limits import MODEL_FEATURES
 from .finite import check_finite
 from .functions import copy_program, is_user_function, load_user_function
 from .labels import ClassName
@@ -127,7 +128,7 @@ class PairInfo(BaseModel):
     costs: list[list[Annotated[float, Field(ge=0, le=1)]]] | None = Field(None, min_length=3, max_length=16)
     class_names: list[ClassName] | None = Field(None, min_length=2, max_length=16)
     beta: float = Field(ge=0, le=1)
-    features: int = Field(0, ge=0, le=32)
+    features: int = Field(0, ge=0, le=MODEL_FEATURES)
     features_from: str | None = None
     columns: dict[str, list[int] | None]
     prepared: dict[str, InputScaling | None] = {}
@@ -280,11 +281,11 @@ def copy_pair(pair: Pair, folder: Path) -> None:
     for entry, stem in (("model", "rdl"), ("encode", "encode")):
         text = getattr(pair.info.remote, entry)
         if text and "://" not in text:
-            remote[entry] = _copied(pair.folder, text, folder, stem)
+            remote[entry] = copied(pair.folder, text, folder, stem)
     (folder / "pair.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
-def _copied(source: Path, text: str, folder: Path, stem: str) -> str:
+def copied(source: Path, text: str, folder: Path, stem: str) -> str:
     """The name in `folder` of a copy of a file, or of FILE.py:FUNCTION, that `source` names."""
     file, colon, function = text.rpartition(":") if is_user_function(text) else (text, "", "")
     path = source / file

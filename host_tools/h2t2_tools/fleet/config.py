@@ -24,6 +24,7 @@ from ..common import budget, cost_table, durations, matrices, policies, prior_fi
 from ..common import toml_file as toml
 from ..common.cost_table import CostTable
 from ..common.errors import UserError
+from ..common.feature_limits import CONTEXT_NUMBERS, MODEL_FEATURES
 from ..common.fields import (
     DAY_S,
     Bits,
@@ -185,10 +186,10 @@ class NodeConfig(PolicyConfig):
     class_names: list[ClassName] | None = option(
         None, "names of the classes, in their order", unset="the pair's", group=MODELS, example=["cat", "dog"], metavar="NAME"
     )
-    features: Annotated[int, Field(ge=0, le=32)] = option(
+    features: Annotated[int, Field(ge=0, le=MODEL_FEATURES)] = option(
         0, "numbers of the local model that a head learns from; 0: no head", group=MODELS, unset="the pair's", metavar="N"
     )
-    context: Annotated[int, Field(ge=0, le=8)] = option(
+    context: Annotated[int, Field(ge=0, le=CONTEXT_NUMBERS)] = option(
         0, "numbers that the app's context() adds to the features", group=MODELS, metavar="N"
     )
     model_id: ModelNumber = option(..., "number of the remote model in requests", unset="the pair's", group=MODELS, metavar="N")
@@ -443,8 +444,10 @@ class NodeConfig(PolicyConfig):
 
 
 TIMED = {"every", "deadline", "telemetry", "watchdog", "keep_alive"}
-DERIVED = {*PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder"}
-DERIVED |= {"features", "context"}
+DERIVED = {
+    *PATHS, *TIMED, "sleep", "budget", "hold", "update_most", "update_app", "remote_dtype", "remote_limit", "folder",
+    "features", "context",
+}  # fmt: skip
 RUNTIME = (NodeConfig.model_fields.keys() - PolicyConfig.model_fields.keys() - DERIVED) | {"policy", "in_flight"}
 
 

@@ -18,13 +18,14 @@ from h2t2.core.numbers import ONE
 from ...common.jit import njit_nogil
 from ..replay import write_csv
 from ..simulation.compiled import freeze
+from ..simulation.stream import Stream
 from ..simulation.sweep import device_seed
 from ..traces import Trace
 from .setting import DELTA_FN, DELTA_FP, Setting
 
 BETA, LIMIT, CONFIDENCE, BITS = 0.2, 0.05, 0.95, 4
-RUNS, FEW_RUNS = 1000, 6
-SAMPLES, FEW_SAMPLES = 10000, 2000
+RUNS, QUICK_RUNS = 1000, 6
+SAMPLES, QUICK_SAMPLES = 10000, 2000
 FIELDS = (
     "streams", "runs", "samples", "limit", "confidence", "stated", "first", "exceeded", "exceeded by the estimate", "missed",
     "missed by the estimate", "cost", "cost of the estimate", "asked",
@@ -33,7 +34,7 @@ TABLE = "guarantee.csv"  # which the command prints
 
 
 def perform(setting: Setting) -> list[Path]:
-    runs, samples = (FEW_RUNS, FEW_SAMPLES) if setting.quick else (RUNS, SAMPLES)
+    runs, samples = (QUICK_RUNS, QUICK_SAMPLES) if setting.quick else (RUNS, SAMPLES)
     traces = list(setting.traces().values())
     rows = []
     for title, changes in (("one trace", False), ("another trace from half-way", True)):
@@ -69,9 +70,10 @@ def _run(traces: list[Trace], changes: bool, seed: int, samples: int) -> tuple[n
     rng = np.random.default_rng(seed)
     first, second = rng.choice(len(traces), 2, replace=False)
     halves = [traces[first], traces[second if changes else first]]
-    drawn = [(trace, rng.integers(0, len(trace.label), samples // 2)) for trace in halves]
-    cells = np.concatenate([np.minimum((trace.score[n] * 2**BITS).astype(np.int64), 2**BITS - 1) for trace, n in drawn])
-    labels = np.concatenate([trace.label[n].astype(np.int64) for trace, n in drawn])
+    rows = [(trace, rng.integers(0, len(trace.label), samples // 2)) for trace in halves]
+    score, label = (np.concatenate([getattr(trace, name)[n] for trace, n in rows]) for name in ("score", "label"))
+    stream = Stream(score, label.astype(np.int64), np.full(len(label), BETA))
+    cells, labels = stream.bins(BITS), stream.label
     numbers = units.policy(beta=BETA, delta_fp=DELTA_FP, delta_fn=DELTA_FN, bits=BITS, miss_rate=LIMIT)
     numbers["seed"] = device_seed(seed, BETA)
     sure, estimated = np.zeros(6, np.int64), np.zeros(6, np.int64)

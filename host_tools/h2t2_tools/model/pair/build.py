@@ -18,11 +18,10 @@ from ...common.pairs import PairInfo, RemoteModel
 from ...common.policies import DEFAULTS
 from ...common.quality_limits import MAX_LOSS
 from ...lab.scoring import confusion
-from .. import quality, tflite
+from .. import quality
 from ..exact import open_local
-from ..plan import features_tensor
 from .estimator import served_estimator
-from .features import Features, add_features
+from .features import Features, pair_features
 from .int8_model import PairModel, int8_model
 from .samples import PairSamples
 from .served_model import Payload, keeps_form, served_model
@@ -77,7 +76,7 @@ def build_pair(
         sent = (payload or Payload()).copied(folder)
         local, remote = _open_models((ldl, rdl), folder, samples, columns, sent, progress=progress)
         read = samples.columns(columns["ldl"], "--ldl-columns")
-        number = 0 if costs else _add_features(folder / "ldl.tflite", local, read, features, str(ldl))
+        number = 0 if costs else pair_features(folder / "ldl.tflite", local, read, features, str(ldl))
         _check_losses({str(ldl): local, rdl: remote}, samples, max_loss)
         progress("writing the rest")
         info = PairInfo(
@@ -106,15 +105,6 @@ def _open_models(
     local = int8_model(models[0], folder / "ldl.tflite", ldl, open_local)
     progress("the remote model")
     return local, _remote_model(models[1], folder, samples.columns(columns["rdl"], "--rdl-columns"), payload)
-
-
-def _add_features(path: Path, local: PairModel, samples: PairSamples, features: Features | None, name: str) -> int:
-    """Add features to the local model; return how many it has. Without `features`, it keeps those that it came with."""
-    if features is None:
-        graph = tflite.load(path)
-        tensor = features_tensor(graph)
-        return graph.tensors[tensor].size if tensor >= 0 else 0
-    return add_features(path, local.input.quantise(samples.shaped(local.input.shape, name).fit), features, name)
 
 
 def _check_losses(models: dict[str, PairModel], samples: PairSamples, limit: float) -> None:

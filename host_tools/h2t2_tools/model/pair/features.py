@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from h2t2.core.head import MAX_FEATURES
-
 from ...common.errors import UserError
 from .. import tflite
 from ..exact import ExactModel
@@ -16,9 +14,9 @@ from ..pick import needed_operators
 from ..plan import WEIGHTED, features_tensor, plan
 from ..tflite import Graph, Tensor
 from ..tflite_edit import with_ends, with_features
+from .int8_model import PairModel
+from .samples import PairSamples
 
-MOST = 32  # of a model's features; the rest of MAX_FEATURES is for an app's context()
-CONTEXT = MAX_FEATURES - MOST
 STEP = 1 / 32  # of a feature
 LEAST_VARIANCE = 1e-6  # of a direction, as a share of the largest one's
 
@@ -28,12 +26,32 @@ class Features:
     """Features to add to a model.
 
     Attributes:
-        number: Features at most, 1..MOST.
+        number: Features at most, 1..MODEL_FEATURES.
         tensor: Name of the tensor that they are made of; None: the input of the last layer with weights.
     """
 
     number: int
     tensor: str | None = None
+
+
+def pair_features(path: Path, local: PairModel, samples: PairSamples, features: Features | None, name: str) -> int:
+    """Give features to the local model of a pair.
+
+    Args:
+        path: Its .tflite, which is written anew.
+        local: The model.
+        samples: With the numbers that it reads; those that calibrate it make the features.
+        features: How many, and what of; None: the model keeps those that it came with.
+        name: What messages call the model.
+
+    Returns:
+        The number of features that it has.
+    """
+    if features is None:
+        graph = tflite.load(path)
+        tensor = features_tensor(graph)
+        return graph.tensors[tensor].size if tensor >= 0 else 0
+    return add_features(path, local.input.quantise(samples.shaped(local.input.shape, name).fit), features, name)
 
 
 def add_features(path: Path, inputs: np.ndarray, features: Features, name: str) -> int:
@@ -76,11 +94,11 @@ def add_features(path: Path, inputs: np.ndarray, features: Features, name: str) 
 def _source(graph: Graph, name: str | None) -> Tensor:
     """The tensor that features are made of."""
     if name is not None:
-        found = [t for t in graph.tensors if t.name == name and t.data is None]
-        if not found:
+        named = [t for t in graph.tensors if t.name == name and t.data is None]
+        if not named:
             tensors = ", ".join(f"{graph.tensors[n].name} {list(graph.tensors[n].shape)}" for n in _computed(graph))
             raise UserError(f"{graph.path}: as int8 it computes no tensor {name}; it computes {tensors}")
-        source = found[0]
+        source = named[0]
     else:
         layers = [o for o in graph.operators if o.name in WEIGHTED]
         if not layers:

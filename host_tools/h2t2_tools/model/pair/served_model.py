@@ -94,9 +94,14 @@ def _evaluated(rdl: str, file: str, kind: str, folder: Path, samples: PairSample
         scores = float_scores
     else:
         scores = _scores(model, int8_input.quantise(shaped.x), rdl, expected)
-    own = file.partition(":")[0]
-    beside = tuple(sorted(str(path.relative_to(folder)) for path in needed_files(folder / own))) if own.endswith(".py") else ()
+    beside = files_beside(folder, file)
     return PairModel(kind, file, int8_input, samples.event, scores, float_scores, floats=True, beside=beside)
+
+
+def files_beside(folder: Path, model: str) -> tuple[str, ...]:
+    """Files in the folder of a pair that its remote model needs: those of a Python function; of another model, none."""
+    file = model.partition(":")[0]
+    return tuple(sorted(str(path.relative_to(folder)) for path in needed_files(folder / file))) if file.endswith(".py") else ()
 
 
 def _place(rdl: str, folder: Path) -> tuple[str, str]:

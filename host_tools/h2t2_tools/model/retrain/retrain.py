@@ -14,14 +14,15 @@ import numpy as np
 from ...common import pairs, plots
 from ...common.errors import Failure, UserError
 from ...common.finite import check_finite
-from ...common.functions import copy_program, load_user_function
+from ...common.functions import load_user_function
 from ...common.pairs import Pair
 from ...fleet.rdl import models
 from ..exact import open_local
 from ..pair.build import event_index, new_folder, pair_name
-from ..pair.features import Features, add_features
+from ..pair.features import Features, pair_features
 from ..pair.int8_model import Int8Input, PairModel, int8_model
 from ..pair.samples import PairSamples
+from ..pair.served_model import files_beside
 from ..pair.write import write_pair
 from . import field_samples
 from .evaluate import Evaluation, evaluate, reliability
@@ -153,16 +154,13 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
     shutil.copyfile(recipe, folder / RECIPE)
     for name in (remote.model, remote.encode):
         if name and not models.is_url(name):
-            file, colon, _ = name.partition(":")
-            (copy_program if colon else _copy)(pair.folder / file, folder, file)
+            pairs.copied(pair.folder, name, folder, Path(name.partition(":")[0]).stem)
     event = None if info.costs else 1
     source = info.window or info.picture
     samples = PairSamples(pair.folder / "test.npz", pair.x, pair.y, fit, event, info.classes, raw=pair.raw, source=source)
-    local = int8_model(model, folder / "ldl.tflite", samples.columns(info.columns["ldl"], "--ldl-columns"), open_local)
-    if info.features:
-        fit = samples.columns(info.columns["ldl"], "--ldl-columns").shaped(local.input.shape, str(model)).fit
-        wanted = Features(info.features, info.features_from)
-        features = add_features(folder / "ldl.tflite", local.input.quantise(fit), wanted, str(model))
+    read = samples.columns(info.columns["ldl"], "--ldl-columns")
+    local = int8_model(model, folder / "ldl.tflite", read, open_local)
+    features = Features(info.features, info.features_from) if info.features else None
     unchanged = PairModel(
         kind="as it was",
         file=remote.model,
@@ -171,20 +169,17 @@ def _write(pair: Pair, model: Path, recipe: Path, fit: np.ndarray, folder: Path,
         scores=models.answers(pair),
         float_scores=None,
         floats=remote.floats,
+        beside=files_beside(folder, remote.model),
     )
     changes = {
         "name": pair_name(folder),
         "event_index": event_index(local, unchanged),
         "prepared": {"ldl": local.input.prepared, "rdl": unchanged.input.prepared},
-        "features": features if info.features else 0,
+        "features": 0 if info.costs else pair_features(folder / "ldl.tflite", local, read, features, str(model)),
     }
     card = json.loads((pair.folder / "pair.json").read_text()).get("card", {})
     report = write_pair(folder, out, info.model_copy(update=changes), samples, local, unchanged, card)
     return list(report["files"])
-
-
-def _copy(path: Path, folder: Path, name: str) -> None:
-    shutil.copyfile(path, folder / name)
 
 
 def _plot(old: Pair, new: Pair, judging: FieldSamples, path: Path) -> None:

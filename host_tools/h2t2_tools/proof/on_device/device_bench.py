@@ -12,7 +12,7 @@ from h2t2.ldl.open import open_ldl
 from h2t2.link import wire
 from h2t2.node import package, snapshot
 
-FEW = 8  # steps of a policy with a head
+HEAD_STEPS = 8  # steps of a policy with a head
 STEPS = 40  # of a policy; the clock wraps after 40 million instructions
 
 
@@ -40,7 +40,7 @@ def steps(policy, features=0):
     rng = Rng(5)
     samples = [rng.draw() >> 11 for _ in range(STEPS)]
     if features:
-        samples = [[k << 4] + [(rng.draw() >> 7) - 128 for _ in range(features)] for k in samples[:FEW]]
+        samples = [[k << 4] + [(rng.draw() >> 7) - 128 for _ in range(features)] for k in samples[:HEAD_STEPS]]
 
     def step(n):
         if policy.decide(samples[n]) == OFFLOAD:
@@ -78,6 +78,6 @@ model = head = modulus = None
 try:
     from h2t2.core.adaptive_head import AdaptiveHead
 
-    took("head", steps(AdaptiveHead(16), 16), FEW)
+    took("head", steps(AdaptiveHead(16), 16), HEAD_STEPS)
 except MemoryError:  # on the smallest board, beside all of the above
     pass
