@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tests on every other Python of this machine than $1, 3.10 to 3.14. $2: the lock file; $3: the tests, a marker expression of pytest.
-# The newest runs them under coverage, with the limits of `make coverage`. The others run those of the core and the models.
+# The newest runs them under coverage, with the limits of `make coverage`, and checks the types against its newer libraries. The others
+# run those of the core and the models.
 set -eu
 here=$(dirname "$0")
 others=$("$1" -m h2t2_tools.common.pythons)
@@ -11,6 +12,7 @@ for python in $others; do
     case "$others" in
         *"$python")
             echo "h2t2 pythons: $version, tests that are: $3, with coverage"
+            ".venv-$version/bin/mypy"
             make coverage BIN=".venv-$version/bin" MEASURED="$3"
             ;;
         *)

@@ -62,7 +62,7 @@ def _row(outcomes: list[tuple[np.ndarray, np.ndarray]], samples: int) -> dict[st
 
 
 def _share(counts: np.ndarray) -> float:
-    return float(counts[:, 3].sum() / counts[:, 2].sum())
+    return float(counts[:, 3].sum()) / float(counts[:, 2].sum())
 
 
 def _run(traces: list[Trace], changes: bool, seed: int, samples: int) -> tuple[np.ndarray, np.ndarray]:

@@ -129,7 +129,7 @@ def _whitening(values: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]
     mean = values.mean(0)
     _, lengths, directions = np.linalg.svd(values - mean, full_matrices=False)  # the longest first
     variances = lengths**2 / (len(values) - 1)
-    chosen = np.flatnonzero(variances > LEAST_VARIANCE * max(float(variances.max()), 1e-12))[:number]
+    chosen = np.flatnonzero(variances > LEAST_VARIANCE * max(float(np.max(variances)), 1e-12))[:number]
     if not len(chosen):
         raise UserError("--features: the tensor has the same numbers for every calibration sample")
     weights = directions[chosen] / np.sqrt(variances[chosen])[:, None]
