@@ -55,7 +55,7 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
     report = json.loads(out.read_text())
     assert set(report["alarms_s"]) == {"changed", "cut-off", "wrong-scaler"}
     well = [one for one in report["devices"] if re.match("sensor-", one["device"])]
-    assert len(well) == 17
+    assert len(well) == 14
     for one in well:  # on a busy machine a node may have had no time to ask
         assert {alarm["kind"] for alarm in one["alarms"]} <= {"fallbacks", "silent", "unanswered"}, one["alarms"]
         assert one["costs"]["own"] > 0 and one["state"]["samples"] > 20
@@ -72,7 +72,7 @@ def first(browser):
 def test_too_few_nodes_are_refused(capsys):
     from h2t2_tools.cli.main import main
 
-    assert main(["demo", "--fleet", "3"]) == 2
-    assert "want a whole number, 4 to 10000" in capsys.readouterr().err
+    assert main(["demo", "--fleet", "6"]) == 2
+    assert "want a whole number, 7 to 10000" in capsys.readouterr().err
     assert main(["demo", "--dashboard"]) == 2
     assert "--fleet 20" in capsys.readouterr().err

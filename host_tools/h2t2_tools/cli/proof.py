@@ -30,7 +30,7 @@ class Demo(PolicyChoice, Reporting):
     examples = (
         "h2t2 demo",
         "h2t2 demo --pair digits --beta 0.1 --json -",
-        "h2t2 demo --fleet 20 --dashboard   # twenty nodes, three of them in trouble, and a page to look at",
+        "h2t2 demo --fleet 20 --dashboard   # twenty nodes, three in trouble, one wasteful, one updated, and a page to look at",
         "h2t2 demo --broker mosquitto --policy h2t2 --feedback explored --exploration epsilon   # Algorithm 1",
     )
     renamed = {"--model": "--pair", "--window": "--in-flight", "--costs": "--class-costs"}
@@ -38,7 +38,7 @@ class Demo(PolicyChoice, Reporting):
     samples: Count = option(2000, "samples to stream")
     broker: str = option("amqtt", "amqtt (in this process), mosquitto, or mqtt://HOST:PORT")
     out: str = option("results/demo", "folder for the CSV and the pictures")
-    fleet: Annotated[int, Field(ge=4, le=10000)] | None = option(
+    fleet: Annotated[int, Field(ge=7, le=10000)] | None = option(
         None, "run so many nodes in place of one, until Ctrl-C", metavar="N"
     )
     dashboard: LocalPort = option(0, "of a fleet: the dashboard beside it", unset="none; 8080", metavar="PORT", const="8080")

@@ -1,4 +1,7 @@
-"""`h2t2 demo --fleet N`: a broker, a worker and N nodes on this machine, three of which raise an alarm."""
+"""`h2t2 demo --fleet N`: a broker, a worker and N nodes on this machine.
+
+Three nodes are in trouble, one wastes money, one gets an update that helps, and one has too few answers to judge by.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,21 @@ from ..fleet.endpoint import Endpoint
 from ..fleet.monitoring import report
 from ..fleet.monitoring.device import SPAN, USUAL
 from ..fleet.monitoring.follower import Follower
+from ..fleet.update import keys
+from ..fleet.update import package as package_file
+from ..model import bundle
 from .children import child, serving
 from .proxy import Faults, Proxy
 
-EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms"}
+EVERY = {"changed": "15ms", "cut-off": "100ms", "wrong-scaler": "50ms", "newcomer": "2s"}
 WELL = "100ms"  # interval between samples of all other nodes
 ENDLESS = 1_000_000  # samples; the demo ends the nodes before
 CUT_S = 10.0  # the node 'cut-off' loses its link after being online for this time
+UPDATE_S = 90.0  # the node 'updated' gets its package after this time
+TRIAL, TRIAL_S = 100, 5  # shortest trial of that package, in samples and seconds
 EXPECTED = {"changed": "drift", "cut-off": "offline", "wrong-scaler": "saturated"}
+SPECIAL = (*EXPECTED, "asks-always", "updated", "newcomer")
+DEAR_BETA = 0.4  # costs of the node 'asks-always': deciding alone is cheaper than this
 FACTOR = 10  # as if the app read millimetres instead of centimetres
 APP = """# measures in another unit than that of the training data
 lines = []
@@ -47,6 +57,24 @@ def sense():
 def act(decision):
     pass
 """
+TWO_PATHS = """# the local model gets one sample, an offload sends another
+rows = [[float(x) for x in line.split(",")] for line in open({path!r})]
+n = 0
+
+
+def sense():
+    global n
+    n += 1
+    return rows[(n - {behind}) % len(rows)]
+
+
+def remote(measured):
+    return rows[n % len(rows)]
+
+
+def act(decision):
+    pass
+"""
 
 
 def demonstrate(
@@ -56,7 +84,7 @@ def demonstrate(
 
     Args:
         pair: A pair of two classes.
-        nodes: Number of nodes, at least 4: three in trouble and a healthy one.
+        nodes: Number of nodes, at least 7: those of SPECIAL and a healthy one.
         kind: Broker, as broker.running() takes it.
         page: Port of a dashboard; 0: no dashboard.
         seconds: Duration; 0: until Ctrl-C.
@@ -85,12 +113,14 @@ def demonstrate(
             where = cut_off if name == "cut-off" else url
             command = ["node", "--pair", str(pair.folder), "--broker", where, "--device", name, f"--seed={n + 1}"]
             command += [f"--every={EVERY.get(name, WELL)}", f"--samples={ENDLESS}", "--out=/dev/null"]
-            command += _own(name, pair, folder)
+            command += _options(name, pair, folder)
             running.append(stack.enter_context(child(command, stderr=subprocess.DEVNULL)))
         stack.callback(_stop, running)
         say(f"{nodes} nodes on {url}; 'changed', 'cut-off' and 'wrong-scaler' will have alarms within a minute; Ctrl-C ends it")
+        say("'asks-always' wastes money, 'updated' gets an update that helps, 'newcomer' has too few answers to judge by")
         alarms: dict[str, float] = {}
         online: float | None = None  # when the node 'cut-off' came online
+        package: Path | None = _sign(pair, folder)
         try:
             while not seconds or time.monotonic() < began + seconds:
                 time.sleep(0.5)
@@ -98,6 +128,9 @@ def demonstrate(
                     online = time.monotonic()
                 if links and online is not None and time.monotonic() > online + CUT_S:
                     links.pop().stop()
+                if package and time.monotonic() > began + UPDATE_S and _online(follower, "updated"):
+                    _deliver(stack, url, package, say)
+                    package = None
                 _note(follower, alarms, began, say)
         except KeyboardInterrupt:
             pass
@@ -135,21 +168,66 @@ def _note(follower: Follower, alarms: dict[str, float], began: float, say: Calla
 
 
 def _names(nodes: int) -> list[str]:
-    return [*EXPECTED, *(f"sensor-{n:02}" for n in range(1, nodes - len(EXPECTED) + 1))]
+    return [*SPECIAL, *(f"sensor-{n:02}" for n in range(1, nodes - len(SPECIAL) + 1))]
 
 
-def _own(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
-    """Return the options that cause a node's trouble."""
+def _options(name: str, pair: pairs.Pair, folder: Path) -> list[str]:
+    """Return the options that make a node special."""
     if name == "changed":
         order = _drifting(pair)
         (folder / "order.txt").write_text("\n".join(map(str, order)) + "\n")
         return ["--order", str(folder / "order.txt")]
     if name == "wrong-scaler":
-        rows = "".join(",".join(f"{FACTOR * float(x):g}" for x in row.ravel()) + "\n" for row in pair.x)
-        (folder / "wrong.csv").write_text(rows)
-        (folder / "app.py").write_text(APP.format(path=str(folder / "wrong.csv")))
+        rows = _write_rows(pair, folder / "wrong.csv", FACTOR)
+        (folder / "app.py").write_text(APP.format(path=str(rows)))
         return ["--app", str(folder / "app.py")]
+    if name == "asks-always":  # its exploration rate is 1
+        return ["--policy=h2t2", "--exploration=epsilon", "--epsilon=1", f"--beta={DEAR_BETA}"]
+    if name == "updated":
+        home = folder / name
+        home.mkdir()
+        app, key = _write_program(pair, home, behind=1), keys.make(folder / "fleet")[1]
+        snapshot = home / "h2t2.state"
+        return [f"--app={app}", f"--snapshot={snapshot}", f"--update-key={key}", "--update-app"]
     return []
+
+
+def _write_rows(pair: pairs.Pair, path: Path, factor: float = 1.0) -> Path:
+    """Write the measured numbers of the pair's samples, times a factor, a row for each sample."""
+    path.write_text("".join(",".join(f"{factor * float(x):g}" for x in row.ravel()) + "\n" for row in pair.x))
+    return path
+
+
+def _write_program(pair: pairs.Pair, home: Path, behind: int) -> Path:
+    """Write a program for the node 'updated'.
+
+    Args:
+        pair: The pair.
+        home: The program's folder.
+        behind: Rows by which the local model's input lags behind the sample: 1 in the program with a defect, 0 in the
+            program that mends it.
+    """
+    rows = _write_rows(pair, home / "rows.csv")
+    path = home / ("app.py" if behind else "mended.py")
+    path.write_text(TWO_PATHS.format(path=str(rows), behind=behind))
+    return path
+
+
+def _sign(pair: pairs.Pair, folder: Path) -> Path:
+    """Sign the package that mends the node 'updated'."""
+    app = _write_program(pair, folder / "updated", behind=0)
+    options = package_file.Options(int(time.time()), trial=TRIAL, seconds=TRIAL_S, app=app)
+    signed = package_file.build(pair, bundle.from_tflite(pair.ldl), folder / "fleet.key", options)
+    path = folder / "mended.h2u"
+    path.write_bytes(signed.content)
+    return path
+
+
+def _deliver(stack: ExitStack, url: str, package: Path, say: Callable[[str], None]) -> None:
+    """Begin to send a package to the node 'updated', as an operator does."""
+    say("'updated' gets a package that mends its program")
+    command = ["update", "updated", str(package), "--broker", url, "--soak=0"]
+    stack.enter_context(child(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 
 def _drifting(pair: pairs.Pair) -> list[int]:
