@@ -1,6 +1,5 @@
 """Every simulated policy acts, repeats, and learning pays."""
 
-import joblib
 import pytest
 from streams import COSTS, made_up
 
@@ -36,18 +35,3 @@ def test_learning_pays():
     learned = cost["H2T2 all + anytime"]
     assert cost["offline optimum a bin"] <= cost["offline pair θ*"] < learned < cost["offline pair θ*"] + 0.02
     assert learned < min(cost["no offload"], cost["full offload"], cost["HI single threshold"])
-
-
-@pytest.mark.whole
-def test_a_sweep_is_the_same_on_a_dask_cluster():
-    distributed = pytest.importorskip("distributed", reason="the test's cluster: pip install distributed")
-    jobs = grid(
-        made_up(), [policies.make("h2t2-all", 4), policies.make("single", 4)], [0.1, 0.4], COSTS.matrix, samples=500, runs=2
-    )
-    here = [result.outcomes for result in sweep(jobs)]
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
-        joblib.parallel_config(backend="dask"),
-    ):
-        assert [result.outcomes for result in sweep(jobs)] == here

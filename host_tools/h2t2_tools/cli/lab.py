@@ -19,6 +19,7 @@ from .options import Reporting
 from .output import progress, show, working
 
 TRACE = "a .csv or .npz of score and label; or a shipped trace's name"
+DASK = "address of a Dask scheduler, whose workers then play the runs; they need this version of h2t2"
 FineBits = Annotated[int, Field(ge=1, le=12)]
 
 
@@ -76,9 +77,11 @@ class Replay(Reporting):
     samples: Count = option(10000, "samples of a run, drawn uniformly from the trace")
     seed: NotNegative = option(0, "seed of the first run")
     out: str = option("results/replay", "folder for the picture and the CSV")
+    dask: str | None = option(None, DASK, unset="this machine plays them", metavar="ADDRESS")
 
     def run(self) -> None:
         from ..lab import replay
+        from ..lab.simulation.cluster import cluster
         from ..lab.simulation.stream import Making
 
         source = replay.trace(self.trace)
@@ -95,7 +98,7 @@ class Replay(Reporting):
             making=Making(self.ordered, self.delay, self.lost),
             options=self._policy_options(source),
         )
-        with working("replaying") as bar:
+        with cluster(self.dask), working("replaying") as bar:
             report = replay.replay(source, plan, Path(self.out), bar.count)
         self.report(report)
         if not self.quiet:
@@ -237,13 +240,15 @@ class Recommend(Reporting):
     bits: list[Bits] = option([3, 4, 5, 6, 8], "score bits to try", metavar="b")
     runs: Count = option(10, "runs of each policy")
     out: str = option("results/recommend", "folder for the picture")
+    dask: str | None = option(None, DASK, unset="this machine plays them", metavar="ADDRESS")
 
     def run(self) -> None:
         from ..lab import recommend, replay
+        from ..lab.simulation.cluster import cluster
 
         rates = {name: getattr(self, name) for name in ("rdl_fp", "rdl_fn", "miss_rate") if getattr(self, name)}
         trace = replay.trace(self.trace)
-        with working("trying") as bar:
+        with cluster(self.dask), working("trying") as bar:
             scenario = recommend.Scenario(
                 trace=trace,
                 beta=self.beta,
@@ -281,7 +286,11 @@ class Recommend(Reporting):
 
 
 class Experiment(Reporting):
-    examples = ("h2t2 experiment all --quick --out results/experiments", "h2t2 experiment cost")
+    examples = (
+        "h2t2 experiment all --quick --out results/experiments",
+        "h2t2 experiment cost",
+        "h2t2 experiment regret --dask tcp://10.0.0.5:8786",
+    )
 
     name: Annotated[str, AfterValidator(OneOf(("all", *EXPERIMENTS)))] = option(
         ..., "the experiment", positional=True, metavar="NAME"
@@ -289,13 +298,15 @@ class Experiment(Reporting):
     out: str = option("results/experiments", "folder for the PNG and CSV files")
     quick: bool = option(False, "fewer runs and points: a look in under a minute")
     data: str | None = option(None, "folder with traces to use in place of the shipped ones")
+    dask: str | None = option(None, DASK, unset="this machine plays them", metavar="ADDRESS")
 
     def run(self) -> None:
         from ..lab import experiments
+        from ..lab.simulation.cluster import cluster
 
         names = list(EXPERIMENTS) if self.name == "all" else [self.name]
         rows = []
-        with progress() as bar:
+        with cluster(self.dask), progress() as bar:
             task = bar.add_task("experiments", total=len(names))
             for name in names:
                 bar.update(task, description=name)

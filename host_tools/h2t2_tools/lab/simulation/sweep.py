@@ -1,6 +1,6 @@
 """Runs many policies many times through joblib, on all cores of this machine.
 
-A job depends on its arguments alone, so `joblib.parallel_config(backend="dask")` or "ray" around the call runs it on a cluster.
+A job depends on its arguments alone, so cluster() around the call runs it on a Dask cluster.
 """
 
 from __future__ import annotations
