@@ -42,6 +42,12 @@ def test_demo_end_to_end(kind, model, policy, tmp_path):
     assert model == "ten_digits" or list(cost)[1].endswith(", replayed")  # beside its own line
     best = "best single threshold (offline)" if model == "ten_digits" else "best pair (offline)"
     assert cost[best] < mine < min(cost["no offload"], cost["full offload"])
+    if policy == "adaptive" and model != "ten_digits":
+        head = {name: row["cost"] for name, row in result["head"]["policies"].items()}
+        assert result["head"]["features"] == 16 and head["adaptive with a head"] < 0.8 * head["adaptive without a head"]
+        assert "The head changes the cost by -" in run.stdout
+    else:
+        assert result["head"] is None
     with (tmp_path / "decisions.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["n"]) for row in rows] == list(range(2000))

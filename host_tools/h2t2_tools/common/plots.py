@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,17 +21,34 @@ def _panels(rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **
 
 def running_cost(path: Path | BinaryIO, policy: str, cost: np.ndarray, references: dict[str, np.ndarray], title: str) -> None:
     """Running average of the cost a sample, cost: (T,), beside the same of each reference policy on the same stream."""
-    rounds = np.arange(1, len(cost) + 1)
-    figure, axes = _panels(figsize=(8, 4.5))
-    for (name, values), colour, style in zip(references.items(), COLOURS[1:], STYLES[1:]):
-        axes.plot(rounds, np.cumsum(values) / rounds, linestyle=style, color=colour, label=name)
-    axes.plot(rounds, np.cumsum(cost) / rounds, color=COLOURS[0], linewidth=2.2, label=f"{policy} (learns online)")
-    tail = [np.cumsum(v)[-1] / len(v) for v in [cost, *references.values()]]
-    axes.set(xlabel="samples", ylabel="average cost a sample so far", title=title)
-    axes.set_ylim(0, 1.6 * max(tail))
-    axes.set_xlim(1, len(cost))
-    axes.grid(alpha=0.3)
-    axes.legend(ncols=2)
+    running_costs(path, [CostCurves(policy, cost, references, title)])
+
+
+@dataclass(frozen=True)
+class CostCurves:
+    """A panel of running_costs(): the cost a sample of a policy, (T,), and of each reference policy on the same stream."""
+
+    policy: str
+    cost: np.ndarray
+    references: dict[str, np.ndarray]
+    title: str
+
+
+def running_costs(path: Path | BinaryIO, streams: list[CostCurves]) -> None:
+    """Running averages of the cost a sample, a panel for each stream."""
+    figure, grid = _panels(1, len(streams), figsize=(8 if len(streams) == 1 else 6.2 * len(streams), 4.5), squeeze=False)
+    for axes, stream in zip(grid.flat, streams):
+        rounds = np.arange(1, len(stream.cost) + 1)
+        for (name, values), colour, style in zip(stream.references.items(), COLOURS[1:], STYLES[1:]):
+            axes.plot(rounds, np.cumsum(values) / rounds, linestyle=style, color=colour, label=name)
+        label = f"{stream.policy} (learns online)"
+        axes.plot(rounds, np.cumsum(stream.cost) / rounds, color=COLOURS[0], linewidth=2.2, label=label)
+        tail = [np.cumsum(v)[-1] / len(v) for v in [stream.cost, *stream.references.values()]]
+        axes.set(xlabel="samples", ylabel="average cost a sample so far", title=stream.title)
+        axes.set_ylim(0, 1.6 * max(tail))
+        axes.set_xlim(1, len(stream.cost))
+        axes.grid(alpha=0.3)
+        axes.legend(ncols=2, fontsize=None if len(streams) == 1 else "small")
     figure.savefig(path, dpi=130)
 
 

@@ -28,6 +28,7 @@ from ..lab.simulation.policies.full_offload import FullOffload
 from ..lab.simulation.policies.no_offload import NoOffload
 from ..lab.simulation.stream import Costs, Stream, charged, outcome
 from ..model.exact import open_local
+from . import head_stream
 from .children import child, serving
 
 Progress = Callable[[int, str], None]
@@ -250,7 +251,8 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
     best = None if run.many_classes else offline_pair.thresholds(run.stream, run.costs, run.numbers["bits"])
     out.mkdir(parents=True, exist_ok=True)
     _write_csv(out / "decisions.csv", run)
-    _draw(run, out, per_sample, best)
+    head = None if run.many_classes or label != LINES["adaptive"][0] else head_stream.play(run.pair, run.numbers, len(lines))
+    _draw(run, out, per_sample, best, head)
     wrong = sum(line["source"] == "remote" and line["decision"] != r for line, r in zip(lines, run.remote))
     return {
         "pair": run.pair.info.name,
@@ -267,17 +269,25 @@ def _report(run: Run, out: Path) -> dict[str, Any]:
         "best_pair": None if best is None else list(best),
         "best_single": offline_single.threshold(run.stream, run.costs),
         "policies": rows,
+        "head": head and head.report(),
     }
 
 
-def _draw(run: Run, out: Path, per_sample: dict[str, np.ndarray], best: tuple[int, int] | None) -> None:
-    """Draw two pictures: the running cost of every policy, and what the node's policy has learned."""
+def _draw(
+    run: Run, out: Path, per_sample: dict[str, np.ndarray], best: tuple[int, int] | None, head: head_stream.HeadStream | None
+) -> None:
+    """Draw two pictures: the running cost of every policy, of `head` in a second panel, and what the node's has learned."""
     from ..common import plots
 
     name, label, summary, count = run.pair.info.name, LINES[run.policy][0], run.summary, len(run.lines)
     replayed_costs = {policy: costs for policy, costs in per_sample.items() if policy != label}
     title = f"{name}: beta = {run.numbers['beta']:g}"
-    plots.running_cost(out / "running_cost.png", label, per_sample[label], replayed_costs, title)
+    panels = [plots.CostCurves(label, per_sample[label], replayed_costs, title)]
+    if head:
+        costs = head.running()
+        title = f"{head.pair}, replayed: a head on {head.features} features"
+        panels.append(plots.CostCurves(head_stream.WITH, costs.pop(head_stream.WITH), costs, title))
+    plots.running_costs(out / "running_cost.png", panels)
     if best is None:
         title = f"{name}: what is said where, and what it costs, after {count} samples"
         plots.class_cells(out / "cells.png", summary["cells"], run.costs.beta, title)
@@ -299,7 +309,7 @@ def _write_csv(path: Path, run: Run) -> None:
 
 
 def tables(report: dict[str, Any]) -> Report:
-    """Return the report as a table and lines for people."""
+    """Return the report as tables and lines for people."""
     numbers = report["numbers"]
     many_classes = report["classes"] > 2
     costs = (
@@ -307,14 +317,26 @@ def tables(report: dict[str, Any]) -> Report:
     )
     shares = {"fp": "wrong"} if many_classes else {"fp": "FP", "fn": "FN"}
     shares |= {"offload": "offloaded", "true_error": "wrong (true labels)"}
-    columns = {"policy": "left", **dict.fromkeys(("average cost", *shares.values()), "right")}
-    rows = [[name, f"{row['cost']:.4f}", *(f"{row[key]:.1%}" for key in shares)] for name, row in report["policies"].items()]
     title = f"{report['pair']}: {report['samples']} samples, beta {numbers['beta']:g}, {costs}"
     which = "Cost and wrong" if many_classes else "Cost, FP and FN"
-    return [
-        Table(title, columns, rows, ("FN", "FP")),
+    lines: Report = [
+        _policy_table(title, report["policies"], shares),
         f"{which} are against the RDL's answer, as in the paper; the last column against the true labels.",
         f"Every sample decided once: {'yes' if report['decided_once'] else 'NO'}. Offloads: {report['offloads']}, "
         f"answered: {report['answered']}, fell back: {report['fallbacks']}. {report['seconds']:.1f} s.",
-        f"Pictures and decisions.csv: {report['out']}/",
     ]
+    if head := report["head"]:
+        title = f"{head['pair']}: {head['samples']} samples, replayed; a head learns from {head['features']} features"
+        without, having = (head["policies"][name]["cost"] for name in (head_stream.WITHOUT, head_stream.WITH))
+        lines += [
+            _policy_table(title, head["policies"], shares),
+            f"The head changes the cost by {having / without - 1:+.0%}: {without:.4f} without, {having:.4f} with it.",
+        ]
+    return [*lines, f"Pictures and decisions.csv: {report['out']}/"]
+
+
+def _policy_table(title: str, rows: dict[str, dict[str, float]], shares: dict[str, str]) -> Table:
+    """Return a row for each policy: its cost, and the shares by their headings."""
+    columns = {"policy": "left", **dict.fromkeys(("average cost", *shares.values()), "right")}
+    cells = [[name, f"{row['cost']:.4f}", *(f"{row[key]:.1%}" for key in shares)] for name, row in rows.items()]
+    return Table(title, columns, cells, ("FN", "FP"))

@@ -78,12 +78,12 @@ def add_features(path: Path, inputs: np.ndarray, features: Features, name: str) 
         needed = needed_operators(graph, graph.outputs[0])
         path.write_bytes(with_ends(path.read_bytes(), graph.inputs[0], graph.outputs[0], {}, needed))
         graph = replace(tflite.load(path), path=name)
-    source = _source(graph, features.tensor)
+    source = features_source(graph, features.tensor)
     values = _values(path, graph, source, inputs)
     if len(values) < 2 * number:
         raise UserError(f"--features {number}: {len(values)} calibration samples, want {2 * number} or more (--calibration)")
     scale, zero = source.quantisation
-    weights, offsets = _whitening(scale * (values.astype(float) - zero), number)
+    weights, offsets = whitening(scale * (values.astype(float) - zero), number)
     scales = np.abs(weights).max(1) / 127
     layer = np.round(weights / scales[:, None]).astype(np.int8)
     bias = np.round(offsets / (scale * scales)).astype(np.int32)
@@ -91,8 +91,8 @@ def add_features(path: Path, inputs: np.ndarray, features: Features, name: str) 
     return len(layer)
 
 
-def _source(graph: Graph, name: str | None) -> Tensor:
-    """The tensor that features are made of."""
+def features_source(graph: Graph, name: str | None) -> Tensor:
+    """The tensor that features are made of. name: Its name; None: the input of the last layer with weights."""
     if name is not None:
         named = [t for t in graph.tensors if t.name == name and t.data is None]
         if not named:
@@ -124,7 +124,7 @@ def _values(path: Path, graph: Graph, source: Tensor, inputs: np.ndarray) -> np.
     return np.stack([model.outputs(row) for row in flat])
 
 
-def _whitening(values: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+def whitening(values: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
     """(weights (k, size), offsets (k,)) that make whitened features of real values (n, size); k: at most `number`."""
     mean = values.mean(0)
     _, lengths, directions = np.linalg.svd(values - mean, full_matrices=False)  # the longest first
