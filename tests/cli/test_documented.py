@@ -2,13 +2,16 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from support import ROOT
 
+from h2t2_tools.cli.execute import parsed
 from h2t2_tools.cli.main import main
 from h2t2_tools.cli.reference import page
+from h2t2_tools.common.errors import UserError
 from h2t2_tools.common.places import models
 from h2t2_tools.model import operators_page
 
@@ -83,6 +86,30 @@ def test_a_page_refers_to_nothing_the_repository_does_not_hold(path):
     assert not re.search(r"\b(TODO|TBD|FIXME|XXX|WINDOW1|FLEET|PLACEHOLDER)\b|OWNER/REPO|DESIGN section|\?\?\?", text)
     for name in re.findall(r"`((?:firmware|host_tools|models|tests|hil|docs|\.ci)/[\w./-]+)`", text):
         assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+NOT_THERE = ("no h2t2.toml in it", "no mypair/pair.json")  # folders that an earlier command of the page writes
+
+
+def test_every_command_on_a_page_is_a_valid_one():
+    broken, count = [], 0
+    for path in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]:
+        for block in re.findall(r"```(?:sh|bash)\n(.*?)```", path.read_text(), re.S):
+            for line in re.sub(r"\s#.*", "", block.replace("\\\n", " "), flags=re.M).splitlines():
+                for command in re.split(r"&&|\|\||;|\|", line.rstrip("& ")):
+                    if not command.strip().startswith("h2t2 "):
+                        continue
+                    words = shlex.split(command.split(">")[0])
+                    count += 1
+                    try:
+                        parsed(words[1:])
+                    except SystemExit as end:  # --help
+                        assert not end.code
+                    except UserError as error:
+                        if not any(reason in str(error) for reason in NOT_THERE):
+                            broken.append(f"{path.name}: {shlex.join(words)}: {error}")
+    assert not broken, "\n".join(broken)
+    assert count > 100
 
 
 def test_the_readme_is_short():
