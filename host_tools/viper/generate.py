@@ -39,7 +39,7 @@ def source(path: Path) -> str:
     text = HEAD.format(path.name)
     layout: list[str] = []
     for line in path.read_text().splitlines(keepends=True):
-        kernel = re.match(r"def (\w+)", line)
+        kernel = re.match(r"def _?(\w+)", line)
         layout = LAYOUTS[kernel[1]] if kernel else layout
         code = _snippet_code(line) if CALL.search(line) else line
         for parameter in set(re.findall(r"\b[pq]\.\w+", code)):

@@ -3,32 +3,77 @@
 
 
 def requantise(acc, n):
-    """acc times multiplier n, as kernels.requantise(); limbs and shifts are read byte by byte, for they may lie anywhere."""
-    negative = acc < 0
-    if negative:
-        acc = 0 - acc
-    acc <<= shifts[2 * n]
+    """acc times multiplier n, as kernels.requantise(); limbs and shifts are read byte by byte, for they may lie anywhere.
+
+    A sum below 0 has its nudge less by 1 in 2^31: that 1 is taken from the lowest limb, and each shift rounds down.
+    """
+    sign = acc >> 30
+    acc = (acc ^ sign) - sign << shifts[2 * n]
     h = acc >> 15
     acc &= 32767
     m = ptr8(int(limbs) + 6 * n)
     c = m[4] | m[5] << 8
     b = m[2] | m[3] << 8
-    s = acc * c
-    low = s & 1023
+    s = acc * c + sign
     s = acc * b + (s >> 10) + (h * c << 5)
-    low |= s & 1023
     c = m[0] | m[1] << 8
     s = acc * c + (s >> 10) + (h * b << 5) + 1024
-    if negative:
-        if low == 0:
-            s -= 1
     acc = (s >> 11) + (h * c << 4)
     s = shifts[2 * n + 1]
     if s:
         acc = acc + (1 << s - 1) >> s
-    if negative:
-        acc = 0 - acc
+    acc = (acc ^ sign) - sign
     return acc
+
+
+def read_scale(n):
+    """Multiplier n as its limbs a, b, c and its shifts; and what store_scaled() needs of it for a sum below `quick`."""
+    m = ptr8(int(limbs) + 6 * n)
+    a = m[0] | m[1] << 8
+    b = m[2] | m[3] << 8
+    c = m[4] | m[5] << 8
+    left = shifts[2 * n]
+    right = shifts[2 * n + 1]
+    quick = 0
+    nudge = 1024
+    if left == 0:
+        if right < 19:
+            quick = 524288
+            if right:
+                nudge += 1 << right + 10
+    shift = right + 11
+
+
+def store_scaled():
+    """Store the scaled sum that `arena` holds, within its bounds, at `out`; `blob` becomes its sign.
+
+    Only the low 32 bits of the sum are right; it is below 2^29. Below 2^19 it is one limb, and one shift rounds as two do.
+    `base` is the output's zero point less `lowest`, `span` is `highest` less `lowest`.
+    """
+    arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
+    blob = ptr8(int(arena) >> 30)
+    arena = ptr8((int(arena) ^ int(blob)) - int(blob))
+    if int(arena) < quick:
+        s = int(arena) * c + int(blob)
+        s = int(arena) * b + (s >> 10)
+        arena = ptr8(int(arena) * a + (s >> 10) + nudge >> shift)
+    else:
+        arena = ptr8(int(arena) << left)
+        h = int(arena) >> 15
+        arena = ptr8(int(arena) & 32767)
+        s = int(arena) * c + int(blob)
+        s = int(arena) * b + (s >> 10) + (h * c << 5)
+        s = int(arena) * a + (s >> 10) + (h * b << 5) + 1024
+        arena = ptr8((s >> 11) + (h * a << 4))
+        if right:
+            arena = ptr8(int(arena) + (1 << right - 1) >> right)
+    arena = ptr8((int(arena) ^ int(blob)) - int(blob) + base)
+    if uint(int(arena)) > uint(span):
+        if int(arena) < 0:
+            arena = ptr8(0)
+        else:
+            arena = ptr8(span)
+    out[0] = int(arena) + lowest
 
 
 def clamp(value, low, high):
@@ -38,6 +83,25 @@ def clamp(value, low, high):
     if value > high:
         value = high
     return value
+
+
+def add_products(first):
+    """Eight products more in the sum that `arena` holds, of the numbers at p with the bytes at blob."""
+    arena = ptr8(int(arena) + p[first] * blob[first])
+    arena = ptr8(int(arena) + p[first + 1] * blob[first + 1])
+    arena = ptr8(int(arena) + p[first + 2] * blob[first + 2])
+    arena = ptr8(int(arena) + p[first + 3] * blob[first + 3])
+    arena = ptr8(int(arena) + p[first + 4] * blob[first + 4])
+    arena = ptr8(int(arena) + p[first + 5] * blob[first + 5])
+    arena = ptr8(int(arena) + p[first + 6] * blob[first + 6])
+    arena = ptr8(int(arena) + p[first + 7] * blob[first + 7])
+
+
+def add_product():
+    """The next product in the sum that `arena` holds; both pointers move on."""
+    arena = ptr8(int(arena) + p[0] * blob[0])
+    p = ptr32(int(p) + 4)
+    blob = ptr8(int(blob) + 1)
 
 
 def read_bias(channel):

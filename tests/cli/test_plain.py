@@ -37,7 +37,7 @@ def test_names_say_what_they_name():
 
 
 def test_no_function_is_longer_than_a_screen():
-    long = [finding for finding in findings(plain.long_functions) if finding.name not in KERNELS]
+    long = [finding for finding in findings(plain.long_functions) if finding.name.lstrip("_") not in KERNELS]
     assert not long, listed(long)
 
 

@@ -10,6 +10,7 @@ from .steps import FEATURES, VARIABLE, function, in_machine_code, name_of
 if 0:  # for type checkers: MicroPython compiles nothing here
     from typing import Any
 
+ROOM = 1024  # bytes in which convolutions gather columns of their input; more where one column is longer
 MAGIC = b"H2M1"
 VERSION = 3
 # magic, version, steps, bytes, CRC-32 of the bytes after it; arena, input, its size, output, its size, score table
@@ -17,8 +18,9 @@ HEADER = "<4sHHIIIIIIII"
 CHECKED = 16  # where the bytes begin that the checksum covers
 PIECE = 1024  # bytes that are checked at once
 WORK, WORK_PER_BYTE = 1 << 26, 1 << 14  # the most multiplications or moved bytes: of any bundle, and more per byte of it
-WEIGHTED = "fully_connected", "conv_2d", "depthwise_conv_2d"
-WINDOWED = "conv_2d", "depthwise_conv_2d", "pool_2d"
+CONVOLUTIONS = "conv_2d", "depthwise_conv_2d"
+WEIGHTED = ("fully_connected",) + CONVOLUTIONS
+WINDOWED = CONVOLUTIONS + ("pool_2d",)
 PARAMETERS = {
     "fully_connected": 10, "conv_2d": 22, "depthwise_conv_2d": 23, "pool_2d": 20, "mean": 10, "arithmetic": 13, "rescale": 8,
     "pad": 14, "concatenate": 10, "look_up": 8, "softmax": 9,
@@ -52,8 +54,14 @@ def read_header(blob: "Any") -> "tuple[int, int, int, int, int, int, int, int]":
     return steps, checksum, arena, x, x_size, y, y_size, table
 
 
-def read_step(blob: "Any", at: int, arena: int) -> "tuple[Any, ...]":
-    """The step that begins at a place in the bundle; arena: its bytes. ValueError for a step that check_step() refuses.
+def read_step(blob: "Any", at: int, arena: int, room: "list[Any]") -> "tuple[Any, ...]":
+    """The step that begins at a place in the bundle. ValueError for a step that check_step() refuses.
+
+    Args:
+        blob: the bundle.
+        at: the place.
+        arena: bytes of the arena.
+        room: its one item is memory for the machine code of convolutions, which becomes as large as this step needs.
 
     Returns:
         (kernel, p, k, bytes of the bundle that it reads at p[6], its work(), the place of the next step); kernel: None for a
@@ -78,6 +86,13 @@ def read_step(blob: "Any", at: int, arena: int) -> "tuple[Any, ...]":
         if not in_machine_code(code):
             biases, multipliers = (array("i", bytes(biases)) if biases else None), array("H", bytes(multipliers))
         k = (biases, multipliers, blob[shifts : shifts + 2 * triples])
+        if name in CONVOLUTIONS:
+            needed = room_size(name, p[7:])
+            check_inside(0, needed, ARENA_MAX)
+            if in_machine_code(code):
+                if len(room[0]) < needed:
+                    room[0] = bytearray(needed)
+                k += (room,)
     return kernel, p, k, size, work(name, p), at + 4 * count
 
 
@@ -86,7 +101,7 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
     if name == "fully_connected":
         inputs, outputs = own[:2]
         return inputs, outputs, inputs * outputs, outputs
-    if name in ("conv_2d", "depthwise_conv_2d"):
+    if name in CONVOLUTIONS:
         height, width, depth, out_height, out_width, channels, kernel_height, kernel_width = own[:8]
         taps = channels * kernel_height * kernel_width
         if name == "conv_2d":
@@ -140,6 +155,15 @@ def _extents(name: str, own: "array[int]") -> tuple[int, int, int, int]:
         classes, rows = own
         return classes * rows, classes * rows, 1024 if name == "softmax" else 2048, 0
     return own[0], own[0], 256 if name == "look_up" else 0, 1 if name == "rescale" else 0
+
+
+def room_size(name: str, own: "array[int]") -> int:
+    """Bytes that the machine code of a convolution needs; conv_viper.py says what for. own: its p[7:]."""
+    taps = own[6] * own[7]
+    if name == "conv_2d":
+        column = 4 * taps * own[2] + 4
+        return max(column, min(column * own[4], ROOM))
+    return 8 * taps + own[6] * ((own[4] - 1) * own[9] + (own[7] - 1) * own[13] + 1)
 
 
 def work(name: str, p: "array[int]") -> int:

@@ -51,8 +51,9 @@ class Int8Model(Ldl):
         self.variables: "list[array[int]]" = []
         at = HEADER_SIZE
         total = 0
+        room = [b""]
         for _ in range(steps):
-            kernel, p, k, weights_size, work, at = bounds.read_step(blob, at, size)
+            kernel, p, k, weights_size, work, at = bounds.read_step(blob, at, size, room)
             total += work
             bounds.check_work(total, len(blob))
             if kernel:

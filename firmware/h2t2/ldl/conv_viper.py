@@ -5,14 +5,34 @@
 #
 # The convolutions.
 #
-# A sum of (x - zero) (w - w_zero), w being the weight's byte, is the sum of (x - zero) w less w_zero times that of x - zero,
-# which all outputs of a place share. The emitter keeps the first three arguments in registers, so the two pointers that the
-# inner loop moves are arena and blob themselves; a constant index costs nothing, so one turn adds eight products.
+# The emitter keeps the first three arguments of a function of three in registers. So the constants come by a global, and the
+# inner loops use the arguments' names for what they need there: the sum, and two pointers; a constant index costs nothing.
+# k[3][0] is room for numbers of 32 bits, which a load does not sign-extend where a native word has 64: a sum of their products
+# is right in its low 32 bits.
 import micropython
 
+constants = ()
 
+
+def conv_2d(arena, blob, p, k):
+    global constants
+    constants = k
+    _conv_2d(arena, blob, p)
+
+
+def depthwise_conv_2d(arena, blob, p, k):
+    global constants
+    constants = k
+    _depthwise_conv_2d(arena, blob, p)
+
+
+# The bytes under a window, less their zero point, become a column of numbers; its product with each filter is an output. As
+# many columns of a line as there is room for are computed together, so that a filter's constants are read once for them.
+# A sum of (x - zero) (w - w_zero), w being the weight's byte, is the sum of (x - zero) w less w_zero times that of x - zero,
+# which is the number behind the column.
 @micropython.viper
-def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
+def _conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
+    k = constants
     bias = ptr8(k[0])
     limbs = ptr8(k[1])
     shifts = ptr8(k[2])
@@ -36,133 +56,188 @@ def conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     pad_x = int(p[18])
     step_y = int(p[19])
     step_x = int(p[20])
-    line = step_y * width * depth
-    filter_line = kernel_x * depth
-    to = 0
+    base = offset - lowest
+    span = highest - lowest
+    numbers = int(ptr8(k[3][0]))
     top = 0 - int(p[17])
+    w_zero = int(p[21])
+    size = kernel_y * kernel_x * depth
+    sixteens = size >> 4
+    eight = size & 8
+    ones = size & 7
+    result = int(out)
+    most = 0
+    i = int(len(k[3][0]))
+    while i > 4 * size:
+        i -= 4 * size + 4
+        most += 1
     while rows:
         rows -= 1
-        first_y = 0
-        iy = top
-        while iy < 0:
-            iy += step_y
-            first_y += 1
-        deep = 0
-        i = iy
-        while first_y + deep < kernel_y and i < height:
-            i += step_y
-            deep += 1
         west = 0 - pad_x
-        ox = 0
-        while ox < columns:
-            first_x = 0
-            ix = west
-            while ix < 0:
-                ix += step_x
-                first_x += 1
-            wide = 0
-            i = ix
-            while first_x + wide < kernel_x and i < width:
-                i += step_x
-                wide += 1
-            # runs of bytes that lie together: without dilation all columns of a row are one
-            size = depth
-            if step_x == 1:
-                size = wide * depth
-                wide = 1
-            corner = start + (iy * width + ix) * depth
-            total = 0
-            at = corner
-            row = deep
-            while row:
-                row -= 1
-                x = at
-                run = wide
-                while run:
-                    run -= 1
-                    arena = ptr8(x)
-                    i = 0
-                    while i < size:
-                        total += arena[i] - zero
-                        i += 1
-                    x += step_x * depth
-                at += line
-            total *= int(p[21])
-            taps = weights + first_y * filter_line + first_x * depth
-            o = 0
-            while o < channels:
-                m = ptr8(int(bias) + 4 * o)
-                acc = ((m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]) - total
-                at = corner
-                f = taps
-                row = deep
+        left_over = columns
+        while left_over:
+            together = 0
+            p = ptr32(numbers)
+            while together < most:
+                together += 1
+                total = 0
+                # without dilation all columns of a window inside lie together
+                runs = kernel_x
+                length = depth
+                if step_x == 1:
+                    if west >= 0:
+                        if west + kernel_x <= width:
+                            runs = 1
+                            length = kernel_x * depth
+                blob = ptr8(int(p))
+                iy = top
+                row = kernel_y
                 while row:
                     row -= 1
-                    x = at
-                    run = wide
-                    w = f
+                    wide = 0
+                    if uint(iy) < uint(height):
+                        wide = width
+                    ix = west
+                    run = runs
+                    x = start + (iy * width + ix) * depth
                     while run:
                         run -= 1
-                        i = size
-                        arena = ptr8(x)
-                        blob = ptr8(w)
-                        while i > 7:
-                            acc += (arena[0] - zero) * blob[0] + (arena[1] - zero) * blob[1]
-                            acc += (arena[2] - zero) * blob[2] + (arena[3] - zero) * blob[3]
-                            acc += (arena[4] - zero) * blob[4] + (arena[5] - zero) * blob[5]
-                            acc += (arena[6] - zero) * blob[6] + (arena[7] - zero) * blob[7]
-                            arena = ptr8(int(arena) + 8)
-                            blob = ptr8(int(blob) + 8)
-                            i -= 8
-                        while i:
-                            acc += (arena[0] - zero) * blob[0]
-                            arena = ptr8(int(arena) + 1)
-                            blob = ptr8(int(blob) + 1)
-                            i -= 1
+                        i = length
+                        if uint(ix) < uint(wide):
+                            arena = ptr8(x)
+                            while i > 3:
+                                ptr32(blob)[0] = arena[0] - zero
+                                ptr32(blob)[1] = arena[1] - zero
+                                ptr32(blob)[2] = arena[2] - zero
+                                ptr32(blob)[3] = arena[3] - zero
+                                total += ptr32(blob)[0] + ptr32(blob)[1] + ptr32(blob)[2] + ptr32(blob)[3]
+                                arena = ptr8(int(arena) + 4)
+                                blob = ptr8(int(blob) + 16)
+                                i -= 4
+                            while i:
+                                ptr32(blob)[0] = arena[0] - zero
+                                total += ptr32(blob)[0]
+                                arena = ptr8(int(arena) + 1)
+                                blob = ptr8(int(blob) + 4)
+                                i -= 1
+                        else:
+                            while i:
+                                ptr32(blob)[0] = 0
+                                blob = ptr8(int(blob) + 4)
+                                i -= 1
+                        ix += step_x
                         x += step_x * depth
-                        w += depth
-                    at += line
-                    f += filter_line
-                negative = acc < 0
-                if negative:
-                    acc = 0 - acc
-                acc <<= shifts[2 * o]
-                h = acc >> 15
-                acc &= 32767
+                    iy += step_y
+                p = ptr32(blob)
+                p[0] = total * w_zero
+                p = ptr32(int(p) + 4)
+                west += stride_x
+                left_over -= 1
+                if left_over == 0:
+                    break
+            taps = weights
+            o = 0
+            while o < channels:
+                m = ptr8(int(bias) + 4 * o)
+                first = (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
                 m = ptr8(int(limbs) + 6 * o)
-                c = m[4] | m[5] << 8
+                a = m[0] | m[1] << 8
                 b = m[2] | m[3] << 8
-                s = acc * c
-                low = s & 1023
-                s = acc * b + (s >> 10) + (h * c << 5)
-                low |= s & 1023
-                c = m[0] | m[1] << 8
-                s = acc * c + (s >> 10) + (h * b << 5) + 1024
-                if negative:
-                    if low == 0:
-                        s -= 1
-                acc = (s >> 11) + (h * c << 4)
-                s = shifts[2 * o + 1]
-                if s:
-                    acc = acc + (1 << s - 1) >> s
-                if negative:
-                    acc = 0 - acc
-                acc += offset
-                if acc < lowest:
-                    acc = lowest
-                if acc > highest:
-                    acc = highest
-                out[to] = acc
-                to += 1
+                c = m[4] | m[5] << 8
+                left = shifts[2 * o]
+                right = shifts[2 * o + 1]
+                quick = 0
+                nudge = 1024
+                if left == 0:
+                    if right < 19:
+                        quick = 524288
+                        if right:
+                            nudge += 1 << right + 10
+                shift = right + 11
+                out = ptr8(result + o)
+                p = ptr32(numbers)
+                turn = together
+                while turn:
+                    turn -= 1
+                    arena = ptr8(first)
+                    blob = ptr8(taps)
+                    i = sixteens
+                    while i:
+                        arena = ptr8(int(arena) + p[0] * blob[0])
+                        arena = ptr8(int(arena) + p[1] * blob[1])
+                        arena = ptr8(int(arena) + p[2] * blob[2])
+                        arena = ptr8(int(arena) + p[3] * blob[3])
+                        arena = ptr8(int(arena) + p[4] * blob[4])
+                        arena = ptr8(int(arena) + p[5] * blob[5])
+                        arena = ptr8(int(arena) + p[6] * blob[6])
+                        arena = ptr8(int(arena) + p[7] * blob[7])
+                        arena = ptr8(int(arena) + p[8] * blob[8])
+                        arena = ptr8(int(arena) + p[9] * blob[9])
+                        arena = ptr8(int(arena) + p[10] * blob[10])
+                        arena = ptr8(int(arena) + p[11] * blob[11])
+                        arena = ptr8(int(arena) + p[12] * blob[12])
+                        arena = ptr8(int(arena) + p[13] * blob[13])
+                        arena = ptr8(int(arena) + p[14] * blob[14])
+                        arena = ptr8(int(arena) + p[15] * blob[15])
+                        p = ptr32(int(p) + 64)
+                        blob = ptr8(int(blob) + 16)
+                        i -= 1
+                    if eight:
+                        arena = ptr8(int(arena) + p[0] * blob[0])
+                        arena = ptr8(int(arena) + p[1] * blob[1])
+                        arena = ptr8(int(arena) + p[2] * blob[2])
+                        arena = ptr8(int(arena) + p[3] * blob[3])
+                        arena = ptr8(int(arena) + p[4] * blob[4])
+                        arena = ptr8(int(arena) + p[5] * blob[5])
+                        arena = ptr8(int(arena) + p[6] * blob[6])
+                        arena = ptr8(int(arena) + p[7] * blob[7])
+                        p = ptr32(int(p) + 32)
+                        blob = ptr8(int(blob) + 8)
+                    i = ones
+                    while i:
+                        arena = ptr8(int(arena) + p[0] * blob[0])
+                        p = ptr32(int(p) + 4)
+                        blob = ptr8(int(blob) + 1)
+                        i -= 1
+                    arena = ptr8(int(arena) - p[0])
+                    p = ptr32(int(p) + 4)
+                    arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
+                    blob = ptr8(int(arena) >> 30)
+                    arena = ptr8((int(arena) ^ int(blob)) - int(blob))
+                    if int(arena) < quick:
+                        s = int(arena) * c + int(blob)
+                        s = int(arena) * b + (s >> 10)
+                        arena = ptr8(int(arena) * a + (s >> 10) + nudge >> shift)
+                    else:
+                        arena = ptr8(int(arena) << left)
+                        h = int(arena) >> 15
+                        arena = ptr8(int(arena) & 32767)
+                        s = int(arena) * c + int(blob)
+                        s = int(arena) * b + (s >> 10) + (h * c << 5)
+                        s = int(arena) * a + (s >> 10) + (h * b << 5) + 1024
+                        arena = ptr8((s >> 11) + (h * a << 4))
+                        if right:
+                            arena = ptr8(int(arena) + (1 << right - 1) >> right)
+                    arena = ptr8((int(arena) ^ int(blob)) - int(blob) + base)
+                    if uint(int(arena)) > uint(span):
+                        if int(arena) < 0:
+                            arena = ptr8(0)
+                        else:
+                            arena = ptr8(span)
+                    out[0] = int(arena) + lowest
+                    out = ptr8(int(out) + channels)
+                taps += size
                 o += 1
-                taps += kernel_y * filter_line
-            west += stride_x
-            ox += 1
+            result += together * channels
         top += stride_y
 
 
+# Each channel of outputs by itself: its filter becomes `taps` numbers, and of its input the rows under a line of windows are
+# copied to `kernel_y` lines, with the zero point around them. The next line of windows needs new rows only, which take the
+# place of the oldest; so the filter stands there twice, and begins at the tap of the row that is in the first line.
 @micropython.viper
-def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
+def _depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32):
+    k = constants
     bias = ptr8(k[0])
     limbs = ptr8(k[1])
     shifts = ptr8(k[2])
@@ -186,97 +261,166 @@ def depthwise_conv_2d(arena: ptr8, blob: ptr8, p: ptr32, k):
     pad_x = int(p[18])
     step_y = int(p[19])
     step_x = int(p[20])
+    base = offset - lowest
+    span = highest - lowest
+    room = int(ptr8(k[3][0]))
+    pad_y = int(p[17])
     w_zero = int(p[21])
     multiplier = int(p[22])
-    line = step_y * width * depth
-    jump = step_x * depth
-    filter_line = kernel_x * channels
-    to = 0
-    top = 0 - int(p[17])
-    while rows:
-        rows -= 1
-        first_y = 0
-        iy = top
-        while iy < 0:
-            iy += step_y
-            first_y += 1
-        deep = 0
-        i = iy
-        while first_y + deep < kernel_y and i < height:
-            i += step_y
-            deep += 1
-        west = 0 - pad_x
-        ox = 0
-        while ox < columns:
-            first_x = 0
-            ix = west
-            while ix < 0:
-                ix += step_x
-                first_x += 1
-            wide = 0
-            i = ix
-            while first_x + wide < kernel_x and i < width:
-                i += step_x
-                wide += 1
-            corner = start + (iy * width + ix) * depth
-            taps = weights + first_y * filter_line + first_x * channels
-            copies = 0
-            o = 0
-            while o < channels:
-                m = ptr8(int(bias) + 4 * o)
-                acc = (m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]
-                at = corner
-                f = taps
-                row = deep
-                while row:
-                    row -= 1
-                    arena = ptr8(at)
-                    blob = ptr8(f)
-                    i = wide
+    result = int(out)
+    taps = kernel_y * kernel_x
+    lines = room + 8 * taps
+    reach = (columns - 1) * stride_x + (kernel_x - 1) * step_x + 1
+    inside = reach - pad_x
+    if inside > width:
+        inside = width
+    is_3x3 = 0
+    if kernel_y == 3:
+        if kernel_x == 3:
+            if step_x == 1:
+                is_3x3 = 1
+    blob = ptr8(lines)
+    i = kernel_y * reach
+    while i:
+        blob[0] = zero
+        blob = ptr8(int(blob) + 1)
+        i -= 1
+    copies = 0
+    o = 0
+    while o < channels:
+        p = ptr32(room)
+        blob = ptr8(weights + o)
+        total = 0
+        i = taps
+        while i:
+            s = blob[0] - w_zero
+            p[0] = s
+            p[taps] = s
+            total += s
+            p = ptr32(int(p) + 4)
+            blob = ptr8(int(blob) + channels)
+            i -= 1
+        m = ptr8(int(bias) + 4 * o)
+        first = ((m[3] ^ 128) - 128 << 24 | m[2] << 16 | m[1] << 8 | m[0]) - total * zero
+        m = ptr8(int(limbs) + 6 * o)
+        a = m[0] | m[1] << 8
+        b = m[2] | m[3] << 8
+        c = m[4] | m[5] << 8
+        left = shifts[2 * o]
+        right = shifts[2 * o + 1]
+        quick = 0
+        nudge = 1024
+        if left == 0:
+            if right < 19:
+                quick = 524288
+                if right:
+                    nudge += 1 << right + 10
+        shift = right + 11
+        out = ptr8(result + o)
+        top = 0 - pad_y
+        fresh = top
+        line = 0
+        row = rows
+        while row:
+            row -= 1
+            todo = top + kernel_y - fresh
+            if step_y > 1:
+                todo = kernel_y
+                fresh = top
+                line = 0
+            while todo > 0:
+                todo -= 1
+                blob = ptr8(lines + line * reach + pad_x)
+                i = inside
+                if uint(fresh) < uint(height):
+                    arena = ptr8(start + fresh * width * depth)
+                    while i > 3:
+                        blob[0] = arena[0]
+                        arena = ptr8(int(arena) + depth)
+                        blob[1] = arena[0]
+                        arena = ptr8(int(arena) + depth)
+                        blob[2] = arena[0]
+                        arena = ptr8(int(arena) + depth)
+                        blob[3] = arena[0]
+                        arena = ptr8(int(arena) + depth)
+                        blob = ptr8(int(blob) + 4)
+                        i -= 4
                     while i:
-                        acc += (arena[0] - zero) * (blob[0] - w_zero)
-                        arena = ptr8(int(arena) + jump)
-                        blob = ptr8(int(blob) + channels)
+                        blob[0] = arena[0]
+                        arena = ptr8(int(arena) + depth)
+                        blob = ptr8(int(blob) + 1)
                         i -= 1
-                    at += line
-                    f += filter_line
-                negative = acc < 0
-                if negative:
-                    acc = 0 - acc
-                acc <<= shifts[2 * o]
-                h = acc >> 15
-                acc &= 32767
-                m = ptr8(int(limbs) + 6 * o)
-                c = m[4] | m[5] << 8
-                b = m[2] | m[3] << 8
-                s = acc * c
-                low = s & 1023
-                s = acc * b + (s >> 10) + (h * c << 5)
-                low |= s & 1023
-                c = m[0] | m[1] << 8
-                s = acc * c + (s >> 10) + (h * b << 5) + 1024
-                if negative:
-                    if low == 0:
-                        s -= 1
-                acc = (s >> 11) + (h * c << 4)
-                s = shifts[2 * o + 1]
-                if s:
-                    acc = acc + (1 << s - 1) >> s
-                if negative:
-                    acc = 0 - acc
-                acc += offset
-                if acc < lowest:
-                    acc = lowest
-                if acc > highest:
-                    acc = highest
-                out[to] = acc
-                to += 1
-                o += 1
-                taps += 1
-                copies += 1
-                if copies == multiplier:
-                    copies = 0
-                    corner += 1
-            west += stride_x
-            ox += 1
-        top += stride_y
+                else:
+                    while i:
+                        blob[0] = zero
+                        blob = ptr8(int(blob) + 1)
+                        i -= 1
+                fresh += step_y
+                line += 1
+                if line == kernel_y:
+                    line = 0
+            filter = room + 4 * kernel_x * (kernel_y - line)
+            at = lines
+            turn = columns
+            while turn:
+                turn -= 1
+                arena = ptr8(first)
+                blob = ptr8(at)
+                p = ptr32(filter)
+                if is_3x3:
+                    arena = ptr8(int(arena) + p[0] * blob[0])
+                    arena = ptr8(int(arena) + p[1] * blob[1])
+                    arena = ptr8(int(arena) + p[2] * blob[2])
+                    blob = ptr8(int(blob) + reach)
+                    arena = ptr8(int(arena) + p[3] * blob[0])
+                    arena = ptr8(int(arena) + p[4] * blob[1])
+                    arena = ptr8(int(arena) + p[5] * blob[2])
+                    blob = ptr8(int(blob) + reach)
+                    arena = ptr8(int(arena) + p[6] * blob[0])
+                    arena = ptr8(int(arena) + p[7] * blob[1])
+                    arena = ptr8(int(arena) + p[8] * blob[2])
+                else:
+                    x = at
+                    run = kernel_y
+                    while run:
+                        run -= 1
+                        i = kernel_x
+                        while i:
+                            arena = ptr8(int(arena) + p[0] * blob[0])
+                            p = ptr32(int(p) + 4)
+                            blob = ptr8(int(blob) + step_x)
+                            i -= 1
+                        x += reach
+                        blob = ptr8(x)
+                arena = ptr8((int(arena) & 1073741823 ^ 536870912) - 536870912)
+                blob = ptr8(int(arena) >> 30)
+                arena = ptr8((int(arena) ^ int(blob)) - int(blob))
+                if int(arena) < quick:
+                    s = int(arena) * c + int(blob)
+                    s = int(arena) * b + (s >> 10)
+                    arena = ptr8(int(arena) * a + (s >> 10) + nudge >> shift)
+                else:
+                    arena = ptr8(int(arena) << left)
+                    h = int(arena) >> 15
+                    arena = ptr8(int(arena) & 32767)
+                    s = int(arena) * c + int(blob)
+                    s = int(arena) * b + (s >> 10) + (h * c << 5)
+                    s = int(arena) * a + (s >> 10) + (h * b << 5) + 1024
+                    arena = ptr8((s >> 11) + (h * a << 4))
+                    if right:
+                        arena = ptr8(int(arena) + (1 << right - 1) >> right)
+                arena = ptr8((int(arena) ^ int(blob)) - int(blob) + base)
+                if uint(int(arena)) > uint(span):
+                    if int(arena) < 0:
+                        arena = ptr8(0)
+                    else:
+                        arena = ptr8(span)
+                out[0] = int(arena) + lowest
+                out = ptr8(int(out) + channels)
+                at += stride_x
+            top += stride_y
+        copies += 1
+        if copies == multiplier:
+            copies = 0
+            start += 1
+        o += 1

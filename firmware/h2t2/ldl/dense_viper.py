@@ -51,30 +51,22 @@ def fully_connected(arena: ptr8, blob: ptr8, p: ptr32, k):
             arena = ptr8(int(arena) + 1)
             blob = ptr8(int(blob) + 1)
             i -= 1
-        negative = acc < 0
-        if negative:
-            acc = 0 - acc
-        acc <<= shifts[2 * o]
+        sign = acc >> 30
+        acc = (acc ^ sign) - sign << shifts[2 * o]
         h = acc >> 15
         acc &= 32767
         m = ptr8(int(limbs) + 6 * o)
         c = m[4] | m[5] << 8
         b = m[2] | m[3] << 8
-        s = acc * c
-        low = s & 1023
+        s = acc * c + sign
         s = acc * b + (s >> 10) + (h * c << 5)
-        low |= s & 1023
         c = m[0] | m[1] << 8
         s = acc * c + (s >> 10) + (h * b << 5) + 1024
-        if negative:
-            if low == 0:
-                s -= 1
         acc = (s >> 11) + (h * c << 4)
         s = shifts[2 * o + 1]
         if s:
             acc = acc + (1 << s - 1) >> s
-        if negative:
-            acc = 0 - acc
+        acc = (acc ^ sign) - sign
         acc += offset
         if acc < lowest:
             acc = lowest

@@ -44,30 +44,22 @@ def arithmetic(arena, blob, p, k):
                 first = 0
                 pending = 1
                 while pending:
-                    negative = acc < 0
-                    if negative:
-                        acc = 0 - acc
-                    acc <<= shifts[2 * n]
+                    sign = acc >> 30
+                    acc = (acc ^ sign) - sign << shifts[2 * n]
                     h = acc >> 15
                     acc &= 32767
                     m = ptr8(int(limbs) + 6 * n)
                     c = m[4] | m[5] << 8
                     b = m[2] | m[3] << 8
-                    s = acc * c
-                    low = s & 1023
+                    s = acc * c + sign
                     s = acc * b + (s >> 10) + (h * c << 5)
-                    low |= s & 1023
                     c = m[0] | m[1] << 8
                     s = acc * c + (s >> 10) + (h * b << 5) + 1024
-                    if negative:
-                        if low == 0:
-                            s -= 1
                     acc = (s >> 11) + (h * c << 4)
                     s = shifts[2 * n + 1]
                     if s:
                         acc = acc + (1 << s - 1) >> s
-                    if negative:
-                        acc = 0 - acc
+                    acc = (acc ^ sign) - sign
                     if n == 0:
                         pending = 0
                     elif n == 1:
@@ -100,30 +92,22 @@ def rescale(arena, blob, p, k):
     end = x + int(q[7])
     while x < end:
         acc = int(a[x]) - int(q[2])
-        negative = acc < 0
-        if negative:
-            acc = 0 - acc
-        acc <<= shifts[0]
+        sign = acc >> 30
+        acc = (acc ^ sign) - sign << shifts[0]
         h = acc >> 15
         acc &= 32767
         m = ptr8(int(limbs))
         c = m[4] | m[5] << 8
         b = m[2] | m[3] << 8
-        s = acc * c
-        low = s & 1023
+        s = acc * c + sign
         s = acc * b + (s >> 10) + (h * c << 5)
-        low |= s & 1023
         c = m[0] | m[1] << 8
         s = acc * c + (s >> 10) + (h * b << 5) + 1024
-        if negative:
-            if low == 0:
-                s -= 1
         acc = (s >> 11) + (h * c << 4)
         s = shifts[1]
         if s:
             acc = acc + (1 << s - 1) >> s
-        if negative:
-            acc = 0 - acc
+        acc = (acc ^ sign) - sign
         acc += int(q[3])
         if acc < int(q[4]):
             acc = int(q[4])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 
+from h2t2.ldl.bounds import CONVOLUTIONS, room_size
 from h2t2.ldl.bundle import Int8Model
 from h2t2.ldl.steps import FAST, NAMES
 from h2t2.ldl.streamed import StreamedModel
@@ -34,7 +35,13 @@ def _allocated(model: Int8Model, read: int) -> int:
         total += _blocks(len(model.weights)) + FILE + 3 * OBJECT + lists + 2 * BLOCK * len(model.steps) + table
     total += _blocks(len(model.arena)) + ARRAY + MODEL + _blocks(4 * max(4, len(model.steps)))
     objects = sum(OBJECT + ARRAY + (4 * ARRAY if k and k[0] is not None else 3 * ARRAY if k else 0) for *_, k in model.steps)
-    return total + objects + len(model.variables) * (OBJECT + ARRAY) + copied(model)
+    return total + objects + len(model.variables) * (OBJECT + ARRAY) + copied(model) + _room(model)
+
+
+def _room(model: Int8Model) -> int:
+    """Bytes in which the machine code of convolutions gathers its input, and the list that refers to them."""
+    sizes = [room_size(step.__name__, p[7:]) for step, p, _ in model.steps if step.__name__ in CONVOLUTIONS]
+    return 2 * BLOCK + ARRAY + _blocks(max(sizes)) if sizes else 0
 
 
 def copied(model: Int8Model) -> int:
