@@ -20,7 +20,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick test-all release units whole mutations coverage pythons oracle test-train test-oracle fuzz lint setup system system-whole docs lock pages \
-	walkthrough pictures times clean
+	walkthrough pictures recording times clean
 
 # a full environment serves the demo as well; without one, only what the demo needs is installed
 demo: $(if $(wildcard $(VENV)/.done),$(VENV)/.done,$(VENV)/.demo)
@@ -154,7 +154,7 @@ lock:
 	$(COMPILE) --extra demo --group build -o host_tools/locks/demo.txt
 	$(COMPILE) --extra all --group dev -o host_tools/locks/dev.txt
 	$(COMPILE) --extra train --extra convert --extra boards --group test -o host_tools/locks/train.txt
-	$(COMPILE) --group build --group docs -o host_tools/locks/docs.txt
+	$(COMPILE) --group build --group docs --group recording -o host_tools/locks/docs.txt
 	uv pip compile $(LOCKED) --no-config --group pyproject.toml:build --group pyproject.toml:assistant -o host_tools/locks/assistant.txt
 	$(COMPILE) --group build --group servers -o host_tools/locks/servers.txt
 	$(COMPILE) --no-config --extra tflite --extra lab --extra convert --extra boards --group test -o host_tools/locks/oracle.txt
@@ -179,6 +179,10 @@ walkthrough: setup
 # the dashboard's pictures in the docs, which its test takes
 pictures: setup
 	H2T2_IMAGES=$(CURDIR)/docs/images $(BIN)/pytest -q tests/proof/test_fleet_demo.py
+
+# the demo as an animated picture of a terminal
+recording: setup $(DOCS)/.done
+	sh host_tools/recording.sh $(BIN) $(DOCS)/bin docs/images/demo.svg
 
 # dist/VERSION with everything that a release consists of: docs/releasing.md
 release: setup
