@@ -185,8 +185,8 @@ recording: setup $(DOCS)/.done
 	sh host_tools/recording.sh $(BIN) $(DOCS)/bin docs/images/demo.svg
 
 # dist/VERSION with everything that a release consists of: docs/releasing.md
-release: setup
-	$(BIN)/python host_tools/release.py
+release: setup $(DOCS)/.done
+	$(BIN)/python host_tools/release.py $(DOCS)/bin/mkdocs
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* $(TRAIN) $(DOCS) $(ASSISTANT) $(SERVERS) $(ORACLE) .tmp results dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

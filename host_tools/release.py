@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -115,9 +116,9 @@ def mip_package(kind: Kind, address: str, version: str) -> str:
     return json.dumps({"version": version, "urls": urls, "deps": []}, indent=1) + "\n"
 
 
-def run(*command: str | Path) -> None:
-    """Run a program in the source tree. Failure, with its last words, if it fails."""
-    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True)
+def run(*command: str | Path, **environment: str) -> None:
+    """Run a program in the source tree, with further environment variables. Failure, with its last words, if it fails."""
+    done = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode:
         raise Failure(f"{' '.join(map(str, command))}: {(done.stderr or done.stdout).strip()[-800:]}")
 
@@ -135,8 +136,34 @@ def write_sbom(path: Path) -> None:
     locked.unlink()
 
 
-def write_release(folder: Path, address: str, version: str) -> None:
-    """Write packages, trees of .mpy, mip's packages and index, SBOM and checksums into a new folder."""
+def commit_time() -> str:
+    """The time of the last commit, in seconds since 1970."""
+    return subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+def write_site(path: Path, mkdocs: Path, version: str) -> None:
+    """Write the documentation of a version as an archive: VERSION/ with its pages, and an index.html that leads there.
+
+    A server that unpacks the archives of several versions into one folder offers all of them.
+
+    Args:
+        path: The archive.
+        mkdocs: The program.
+        version: The release.
+    """
+    if not mkdocs.exists():
+        raise UserError(f"{mkdocs} is missing, which writes the documentation; run: make docs")
+    with tempfile.TemporaryDirectory() as folder:
+        times = {"SOURCE_DATE_EPOCH": commit_time(), "NO_MKDOCS_2_WARNING": "1"}
+        run(mkdocs, "build", "--strict", "-q", "-f", ROOT / ".mkdocs.yml", "-d", folder, **times)
+        pages = sorted(page for page in Path(folder).rglob("*") if page.is_file())
+        content = {f"{version}/{page.relative_to(folder)}": page.read_bytes() for page in pages}
+    content["index.html"] = f'<!doctype html><meta http-equiv="refresh" content="0; url={version}/index.html">\n'.encode()
+    write_archive(path, content)
+
+
+def write_release(folder: Path, address: str, version: str, mkdocs: Path) -> None:
+    """Write packages, trees of .mpy, mip's packages and index, documentation, SBOM and checksums into a new folder."""
     folder.mkdir(parents=True)
     run(sys.executable, "-m", "hatchling", "build", "-d", folder)
     for arch in sorted({kind.arch for kind in KINDS.values() if kind.links and kind.arch}):
@@ -145,6 +172,7 @@ def write_release(folder: Path, address: str, version: str) -> None:
     for kind in KINDS.values():
         if kind.links:
             (folder / "mip" / f"{packages.name_of(kind)}.json").write_text(mip_package(kind, address, version))
+    write_site(folder / f"h2t2-edge-{version}-docs.zip", mkdocs, version)
     write_sbom(folder / f"h2t2-edge-{version}.cdx.json")
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     digests = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files]
@@ -158,8 +186,9 @@ def today() -> str:
 
 
 def main() -> int:
-    """Check, cut the changelog, write the folder."""
+    """Check, cut the changelog, write the folder. The argument is mkdocs of the documentation's environment."""
     try:
+        mkdocs = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".venv-docs/bin/mkdocs").absolute()
         address = source_address(ROOT)
         check_sources(ROOT)
         check_artefacts(ROOT, __version__)
@@ -170,7 +199,7 @@ def main() -> int:
         changelog = ROOT / "CHANGELOG.md"
         text = changelog.read_text(encoding="utf-8")
         changelog.write_text(cut(text, __version__, today()), encoding="utf-8")
-        write_release(folder, address, __version__)
+        write_release(folder, address, __version__, mkdocs)
     except (UserError, Failure) as error:
         print(f"make release: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1

@@ -94,6 +94,9 @@ def test_a_device_installs_a_package_with_absolute_addresses(tmp_path):
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory):
     """Two folders that `make release` wrote from a clone with a public address; the clone."""
+    mkdocs = ROOT / ".venv-docs/bin/mkdocs"
+    if not mkdocs.exists():
+        pytest.skip("no .venv-docs here, which writes the documentation of a release; run: make docs")
     tmp_path = tmp_path_factory.mktemp("release")
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
@@ -106,7 +109,7 @@ def releases(tmp_path_factory):
     environment = {**os.environ, "PYTHONPATH": f"{clone}/firmware:{clone}/host_tools"}
     folders = []
     for name in ("first", "second"):
-        command = [sys.executable, clone / "host_tools/release.py"]
+        command = [sys.executable, clone / "host_tools/release.py", mkdocs]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=580)
         assert done.returncode == 0, done.stderr
         folders.append(shutil.move(clone / "dist" / __version__, tmp_path / name))
@@ -135,6 +138,8 @@ def test_a_release_is_complete(releases):
         "x64",
         "xtensawin",
     }
+    with zipfile.ZipFile(first / f"h2t2-edge-{__version__}-docs.zip") as site:
+        assert {"index.html", f"{__version__}/index.html", f"{__version__}/commands.html"} <= set(site.namelist())
     bill = json.loads((first / f"h2t2-edge-{__version__}.cdx.json").read_text())
     assert {"numpy", "paho-mqtt", "pydantic"} <= {component["name"] for component in bill["components"]}
     for _, address in json.loads((first / "mip/h2t2-pico_w.json").read_text())["urls"]:
