@@ -39,6 +39,13 @@ def source_address(root: Path) -> str:
     return str(address).rstrip("/")
 
 
+def check_authors(root: Path) -> None:
+    """Raise UserError while no author of the package can be reached."""
+    authors = toml_file.read_entries(root / "pyproject.toml")["project"]["authors"]
+    if not any("email" in author for author in authors):
+        raise UserError("pyproject.toml: no author has an email; a release names whom to reach")
+
+
 def cut(changelog: str, version: str, today: str) -> str:
     """The changelog with a section of this version.
 
@@ -190,6 +197,7 @@ def main() -> int:
     try:
         mkdocs = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / ".venv-docs/bin/mkdocs").absolute()
         address = source_address(ROOT)
+        check_authors(ROOT)
         check_sources(ROOT)
         check_artefacts(ROOT, __version__)
         check_boards()

@@ -46,6 +46,11 @@ def test_a_release_without_a_public_address_is_refused(urls, tmp_path):
         release.source_address(tmp_path)
 
 
+def test_a_release_whose_authors_nobody_can_reach_is_refused():
+    with pytest.raises(UserError, match="no author has an email"):
+        release.check_authors(ROOT)
+
+
 def test_a_release_without_artefacts_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"tests/compat/9\.9\.9 is missing; run: python tests/compat/artefacts\.py"):
         release.check_artefacts(tmp_path, "9.9.9")
@@ -101,8 +106,9 @@ def releases(tmp_path_factory):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
     project = clone / "pyproject.toml"
+    text = re.sub(r"^\[project\.urls\].*$", f'[project.urls]\nSource = "{ADDRESS}"', project.read_text(), flags=re.M)
     project.write_text(
-        re.sub(r"^\[project\.urls\].*$", f'[project.urls]\nSource = "{ADDRESS}"', project.read_text(), flags=re.M)
+        text.replace('name = "H2T2 Edge maintainers"', 'name = "H2T2 Edge maintainers", email = "a@forge.example"')
     )
     author = ["-c", "user.name=A", "-c", "user.email=a@forge.example"]
     subprocess.run(["git", *author, "commit", "-qam", "a public address"], check=True, cwd=clone)
