@@ -76,6 +76,25 @@ def row(browser, name):
     return browser.execute_script(script, name)
 
 
+def cards(browser):
+    """The devices on cards, in their order."""
+    return browser.execute_script("return [...document.querySelectorAll('.q-table__grid-content a')].map(a => a.innerText)")
+
+
+def names(browser):
+    """The devices in the table, in their order."""
+    return browser.execute_script("return [...document.querySelectorAll('tbody tr a')].map(a => a.innerText)")
+
+
+def press(browser, words):
+    """Press a button or the head of a column."""
+    script = """const element = [...document.querySelectorAll('button, th')]
+            .find(shown => shown.innerText.includes(arguments[0]));
+        if (element) element.click();
+        return !!element;"""
+    assert until(lambda: browser.execute_script(script, words), 30), (words, text(browser)[:3000])
+
+
 def press_in_dialog(browser, button):
     from selenium.webdriver.common.by import By
 
@@ -94,21 +113,51 @@ def test_the_fleet_on_a_page(fleet, browser, tmp_path):
     with dashboard(fleet.url, tmp_path) as address:
         browser.get(address)
         shows(browser, "3 devices, 2 with alarms, 1 worker", "unanswered", "namesakes")
-        names = browser.execute_script("return [...document.querySelectorAll('tbody tr a')].map(a => a.innerText)")
-        assert names == ["hall", "attic", "kitchen"]  # the gravest alarm first
+        assert names(browser) == ["hall", "attic", "kitchen"]  # the gravest alarm first
         cells = row(browser, "kitchen")
-        assert cells[0] == "kitchen" and cells[1].startswith("for ") and cells[2:5] == ["3", "adaptive", "0.2 0.7 1"]
+        assert cells[:2] == ["kitchen", "fine"] and cells[3:6] == ["0.080", "0.200", "0.115"], cells
+        assert "no worker serves its model: start h2t2 rdl" in row(browser, "hall")[1]  # the pill's reason
         fleet.state("kitchen", samples=3000, beta=16384)
-        shows(browser, "0.5 0.7 1")  # how soon: h2t2 bench dashboard
+        shows(browser, "0.500")  # how soon: h2t2 bench dashboard
         assert no_sideways_scrolling(browser)
         browser.save_screenshot(str(tmp_path / "wide.png"))
         narrow(browser)
-        shows(browser, "alarms")
+        assert until(lambda: cards(browser) == ["hall", "attic", "kitchen"])  # one card for each
         assert no_sideways_scrolling(browser)
-        assert len(row(browser, "kitchen")) == 4
         assert not elsewhere(browser)
         errors = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
         assert not errors, errors
+
+
+def test_filter_order_and_chips_are_in_the_address(fleet, browser, tmp_path):
+    rates = {"attic": 4.98, "cellar": 186, "hall": 0.333, "kitchen": 0.5}
+    entries = {"hall": {"link": "nobody"}, "attic": {"namesakes": True}}
+    with dashboard(fleet.url, tmp_path) as address:
+        for seconds in (0, 3000):
+            for name, rate in rates.items():
+                fleet.status(name)
+                samples = 1000 + round(seconds * rate)
+                fleet.state(name, samples=samples, uptime_s=100 + seconds, **entries.get(name, {}))
+        browser.get(address)
+        shows(browser, "4 devices, 2 with alarms", "4.98", "186", "0.333")
+        press(browser, "samples a second")
+        assert until(lambda: names(browser) == ["hall", "kitchen", "attic", "cellar"], 20), names(browser)  # as numbers
+        press(browser, "samples a second")
+        assert until(lambda: names(browser) == ["cellar", "attic", "kitchen", "hall"], 20), names(browser)
+        assert until(lambda: browser.current_url.endswith("?sort=-per_s"), 20), browser.current_url
+        press(browser, "namesakes 1")
+        assert until(lambda: names(browser) == ["attic"], 20)
+        press(browser, "unanswered 1")
+        assert until(lambda: names(browser) == ["attic", "hall"], 20)
+        kept = browser.current_url
+        assert kept.endswith("?alarm=unanswered%2Cnamesakes&sort=-per_s"), kept
+        browser.get(address + "workers")
+        browser.get(kept)
+        assert until(lambda: names(browser) == ["attic", "hall"], 30)
+        browser.get(address + "?filter=CELL&sort=nonsense&alarm=nonsense")
+        assert until(lambda: names(browser) == ["cellar"], 30)
+        narrow(browser)
+        assert until(lambda: cards(browser) == ["cellar"], 20)
 
 
 def test_a_device_on_a_page(fleet, browser, tmp_path):

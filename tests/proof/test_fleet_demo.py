@@ -47,6 +47,7 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
             shows(browser, "drift", "offline", "saturated")
             assert no_sideways_scrolling(browser)
             picture(browser, "fleet-narrow")
+            see_what_wastes_money(browser, f"http://127.0.0.1:{port}/")
             demo.send_signal(signal.SIGINT)
             said = remaining_output(demo, 120)[1]
         finally:
@@ -59,6 +60,23 @@ def test_the_three_in_trouble_are_seen(browser, tmp_path):
     for one in well:  # on a busy machine a node may have had no time to ask
         assert {alarm["kind"] for alarm in one["alarms"]} <= {"fallbacks", "silent", "unanswered"}, one["alarms"]
         assert one["costs"]["own"] > 0 and one["state"]["samples"] > 20
+
+
+def see_what_wastes_money(browser, address):
+    """Which device wastes money, and why? The page alone answers: its first line, its order by waste, its chip and sentence."""
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get(address + "?sort=-excess")
+    shows(browser, "dearer 1", "Wasted a day: asks-always ", seconds=300)
+    assert until(lambda: first(browser) == "asks-always", 60), text(browser)[:1000]
+    row = browser.execute_script("return document.querySelector('tbody tr').innerText")
+    assert re.search(r"a sample costs 0\.2\d more than with asking never: it asks about \d+% of its samples; ", row), row
+    assert re.search(r"an answer costs 0\.40 and saves 0\.1\d", row) and re.search(r"\+\d+,\d{3} ± ", row), row
+    browser.get(address + "?alarm=dearer")
+    assert until(lambda: devices(browser) == ["asks-always"], 60), text(browser)[:1000]
+
+
+def devices(browser):
+    return browser.execute_script("return [...document.querySelectorAll('tbody tr a')].map(a => a.innerText)")
 
 
 def canvas_count(browser):

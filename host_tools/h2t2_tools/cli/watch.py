@@ -111,17 +111,23 @@ class Dashboard(Connected, Daemon):
     history: str = file("h2t2-history.db", "SQLite file of the history")
     days: Annotated[float, Field(gt=0, le=36500)] = option(30.0, "days that the history goes back")
     megabytes: Annotated[float, Field(gt=0, le=10**6)] = option(256.0, "size of the history at most", metavar="MB")
+    worth: str | None = option(None, "what a cost of 1 is worth to you, such as '0.05 EUR'", unset="costs as they are")
     open: bool = option(False, "open it in the browser")
 
     def run(self) -> None:
         from ..fleet import broker
         from ..fleet import command as remote_command
         from ..fleet.dashboard.serve import Options, serve
+        from ..fleet.dashboard.unit import Unit
         from ..fleet.dashboard.watcher import Watcher
         from ..fleet.monitoring.follower import Follower
         from ..fleet.monitoring.history import Bounds, History
 
         self.begin_log("dashboard")
+        try:
+            unit = Unit.parse(self.worth) if self.worth else Unit()
+        except ValueError as error:
+            raise UserError(f"--worth: {error}") from None
         to, token = self.connection(), self._token()
         if not broker.free(self.bind, self.port):
             raise UserError(f"--port {self.port}: another program listens there, or this user may not")
@@ -134,7 +140,7 @@ class Dashboard(Connected, Daemon):
         with ExitStack() as stack:
             serve(
                 watcher,
-                Options(self.bind, self.port, token, self.open),
+                Options(self.bind, self.port, token, self.open, unit),
                 (lambda device, content: remote_command.send(to, device, content)) if self.command else None,
                 self._desk(stack, self.answer) if self.answer else None,
             )

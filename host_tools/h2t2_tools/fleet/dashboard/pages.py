@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from nicegui import run, ui
+from starlette.requests import Request
 
 from h2t2.core.numbers import ONE
 from h2t2.link import wire
@@ -18,10 +18,11 @@ from ...common.errors import Failure
 from ..monitoring import report
 from .answer_page import AnswerPage
 from .device_page import DevicePage
+from .fleet_page import FleetPage, View
+from .unit import Unit
 from .watcher import Watcher
 
 LOOK_S = 0.2  # between two looks for a new tick of the watcher
-NARROW = ["device", "asked", "cost", "alarms"]  # the columns of a table on a telephone
 WIDE = "whitespace-normal max-md:hidden"  # columns for wide windows only
 Send = Callable[[str, dict[str, Any]], str]  # sends a command to a device; returns its note
 
@@ -33,10 +34,13 @@ class Pages:
         watcher: the source of everything they show.
         send: sends a command to a device; None: the dashboard is read-only.
         answer_page: the page on which a person answers in the remote model's place; None: there is none.
+        unit: of daily costs.
     """
 
-    def __init__(self, watcher: Watcher, send: Send | None, answer_page: AnswerPage | None = None) -> None:
-        self._watcher, self._send, self._answer_page = watcher, send, answer_page
+    def __init__(
+        self, watcher: Watcher, send: Send | None, answer_page: AnswerPage | None = None, unit: Unit | None = None
+    ) -> None:
+        self._watcher, self._send, self._answer_page, self._unit = watcher, send, answer_page, unit or Unit()
 
     def declare(self) -> None:
         """Register the pages."""
@@ -79,41 +83,9 @@ class Pages:
         with ui.column().classes("w-full q-gutter-y-sm"):
             yield
 
-    def _fleet(self) -> None:
+    def _fleet(self, request: Request) -> None:
         with self._frame("Fleet"):
-            summary = ui.label().mark("summary")
-            pattern = ui.input(placeholder="filter; Enter opens the first")
-            pattern.props("dense outlined clearable aria-label='filter devices'").classes("w-72")
-            table = _table(report.COLUMNS, NARROW, "device")
-            table.add_slot(
-                "body-cell-device",
-                # each change replaces this cell, so it cannot keep the keyboard's focus: the field above opens devices
-                '<q-td :props="props"><a class="text-primary" tabindex="-1"'
-                " :href=\"'/device/' + encodeURIComponent(props.value)\">{{ props.value }}</a></q-td>",
-            )
-
-        def matching() -> list[dict[str, Any]]:
-            latest = self._watcher.latest
-            rows = [_cells(report.COLUMNS, report.row(device, latest["at"])) for device in latest["devices"]]
-            text = (pattern.value or "").lower()
-            return [row for row in rows if text in " ".join(row.values()).lower()]
-
-        def look() -> None:
-            latest = self._watcher.latest
-            troubled = sum(bool(device["alarms"]) for device in latest["devices"])
-            counts = ((len(latest["devices"]), "device"), (len(latest["workers"]), "worker"))
-            devices, workers = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts)
-            summary.text = f"{devices}, {troubled} with alarms, {workers}"
-            _fill(table, matching())
-
-        def open_first() -> None:
-            rows = matching()
-            if rows:
-                ui.navigate.to(address(rows[0]["device"]))
-
-        pattern.on_value_change(look)
-        pattern.on("keydown.enter", open_first)
-        self._follow(look)
+            FleetPage(self._watcher, self._follow, self._unit).content(View.parse(request.query_params))
 
     def _workers(self) -> None:
         with self._frame("Workers"):
@@ -222,8 +194,3 @@ def _fill(table: ui.table, rows: list[dict[str, Any]]) -> None:
     """Replace the rows of a table, if they have changed."""
     if rows != table.rows:
         table.rows = rows
-
-
-def address(name: str) -> str:
-    """The address of a device's page."""
-    return "/device/" + quote(name, safe="")

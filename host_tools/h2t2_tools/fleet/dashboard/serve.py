@@ -9,6 +9,7 @@ from nicegui import app, ui
 from .answer_page import AnswerPage
 from .guard import Guard
 from .pages import Pages, Send
+from .unit import Unit
 from .watcher import Watcher
 
 
@@ -20,17 +21,19 @@ class Options:
         host, port: to listen on.
         token: that visitors must know; "": none.
         show: open a browser.
+        unit: of daily costs.
     """
 
     host: str = "127.0.0.1"
     port: int = 8080
     token: str = ""
     show: bool = False
+    unit: Unit = Unit()  # noqa: RUF009
 
 
 def serve(watcher: Watcher, options: Options, send: Send | None, answer_page: AnswerPage | None = None) -> None:
     """Serve until SIGTERM or Ctrl-C. The arguments are those of Pages."""
-    Pages(watcher, send, answer_page).declare()
+    Pages(watcher, send, answer_page, options.unit).declare()
     app.add_middleware(Guard, token=options.token, unwell=lambda: watcher.trouble, note=lambda: watcher.refused_text)
     app.on_shutdown(watcher.close)
     ui.run(

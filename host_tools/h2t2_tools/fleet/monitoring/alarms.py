@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from .device import Device, Rates
+from .excess import Excess
 from .state import State
 
 ASLEEP_S = 6 * 3600.0  # a board that sleeps between two samples disconnects meanwhile
@@ -17,6 +18,9 @@ CLOCK_S = 60.0
 RESTARTS = 3  # in an hour
 MIN_SAMPLES = 20  # samples; a share of fewer says nothing
 FAILING_SHARE, FAILING_COUNT = 0.05, 2  # exceptions of a sensor or an actuator; from both on it counts as failing
+SPENT = 0.05  # share of the samples that came while the budget was empty
+DEARER_ERRORS, DEARER_SHARE = 4.0, 0.1  # standard errors, and share of the best simple choice's cost, of an excess
+UNANSWERED = 0.25  # share of the questions without an answer in time, which then explains an excess
 IDLE_S, IDLE_TIMES = 300.0, 10  # without a decision: at least so long, and so many times the usual interval
 
 
@@ -29,8 +33,8 @@ class Alarm:
 
 
 KINDS = (
-    "offline", "silent", "sensor", "actuator", "decides nothing", "unanswered", "fallbacks", "drift", "saturated", "clock",
-    "restarts", "namesakes", "update",
+    "offline", "silent", "sensor", "actuator", "decides nothing", "unanswered", "budget spent", "fallbacks", "dearer", "drift",
+    "saturated", "clock", "restarts", "namesakes", "update",
 )  # fmt: skip
 LINKS = {
     "nobody": "no worker serves its model: start h2t2 rdl",
@@ -76,6 +80,7 @@ def of_device(
         if not any(texts.values()):
             texts["decides nothing"] = _idle(device, ASLEEP_S if asleep else IDLE_S)
         texts.update(_of_state(device, state, rates, lately))
+        texts["dearer"] = _dearer(state, device.excess())
         restarts = device.restarts(unix_s)
         if restarts >= RESTARTS:
             cause = f", last because of: {state.start}" if state.start else ""
@@ -90,9 +95,14 @@ def _of_state(device: Device, state: State, rates: Rates | None, lately: list[in
     if device.online is not False:
         if state.link in LINKS:
             texts["unanswered"] = LINKS[state.link]
-        if rates and enough and rates.fallbacks > FALLBACKS:
-            share = f"{rates.fallbacks:.0%} of its samples"
-            texts["fallbacks"] = f"{share} are decided locally although it wanted to offload them"
+        if rates and enough and rates.unaffordable > SPENT:
+            share = f"{rates.unaffordable:.0%} of its samples"
+            texts["budget spent"] = (
+                f"its budget is empty, so it decides {share} alone: raise the budget, or the price of asking"
+            )
+        if rates and enough and rates.fallbacks - rates.unaffordable > FALLBACKS:
+            share = f"{rates.fallbacks - rates.unaffordable:.0%} of its samples"
+            texts["fallbacks"] = f"{share} got no answer that it asked for: a slow link, busy workers, or a pause"
     if state.namesakes:
         texts["namesakes"] = "another device has this name: rename one"
     if device.usual and lately and len(device.usual) == len(lately):
@@ -110,6 +120,26 @@ def _of_state(device: Device, state: State, rates: Rates | None, lately: list[in
     if state.update and state.update.said.startswith("back: "):
         texts["update"] = f"it rolled back package {state.update.tried}: {state.update.said.removeprefix('back: ')}"
     return texts
+
+
+def _dearer(state: State, excess: Excess | None) -> str:
+    """The text of an alarm about a device that costs more than the best simple choice, "" for none.
+
+    A device with a limit for misses asks more often than is cheapest, because its user wants that.
+    """
+    if excess is None or not excess.learned or state.miss_rate:
+        return ""
+    if excess.a_sample <= max(DEARER_ERRORS * excess.error, DEARER_SHARE * excess.best_cost):
+        return ""
+    if excess.best == "always":
+        alone = f"it decides {1 - excess.asked_share:.0%} of its samples alone"
+        reason = f"{alone}, which costs {excess.alone:.2f} each; an answer costs {excess.price:.2f}"
+    elif excess.unanswered > UNANSWERED:
+        reason = f"{excess.unanswered:.0%} of its questions cost {excess.price:.2f} each and get no answer in time"
+    else:
+        asked = f"it asks about {excess.asked_share:.0%} of its samples"
+        reason = f"{asked}; an answer costs {excess.price:.2f} and saves {excess.alone:.2f}"
+    return f"a sample costs {excess.a_sample:.2f} more than with asking {excess.best}: {reason}"
 
 
 def _sensor(rates: Rates | None) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import KW_ONLY, dataclass, field
-from typing import NamedTuple
 
 from h2t2.link import wire
 
 from .costs import Costs, of_counters
+from .excess import ANSWERS, Excess, of_states
 from .state import State
 
 RECENT_S = 60  # rates cover so long, if the device has published states for so long
@@ -19,13 +19,15 @@ SPAN = 250  # samples between two histograms that are remembered
 USUAL = 1000  # samples of the first histogram, with which later ones are compared
 
 
-class Counted(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Counted:
     """The counters of a state that rates are computed from."""
 
     uptime_s: int
     samples: int
     offloads: int
     without: int
+    unaffordable: int
     saturated: int
     sensor_errors: int
     act_errors: int
@@ -38,13 +40,18 @@ class Counted(NamedTuple):
             samples=state.samples,
             offloads=state.offloads,
             without=without,
+            unaffordable=state.unaffordable,
             saturated=state.saturated,
             sensor_errors=state.sensor_errors,
             act_errors=state.act_errors,
         )
 
+    def since(self, before: Counted) -> Counted:
+        """What was counted after an earlier state."""
+        return Counted(**{name: count - getattr(before, name) for name, count in vars(self).items()})
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Rates:
     """Rates of the last minute or so.
 
@@ -53,6 +60,7 @@ class Rates:
         per_s: samples a second.
         offloads: share of the samples.
         fallbacks: share of the samples that the device wanted to offload and decided locally.
+        unaffordable: share of the samples that came while the budget was empty; a part of `fallbacks`.
         saturated: share of the samples.
         sensor_errors, act_errors: exceptions.
     """
@@ -61,6 +69,7 @@ class Rates:
     per_s: float
     offloads: float
     fallbacks: float
+    unaffordable: float
     saturated: float
     sensor_errors: int
     act_errors: int
@@ -97,6 +106,7 @@ class Device:
     usual: list[int] | None = None
     _recent: deque[Counted] = field(default_factory=lambda: deque(maxlen=RECENT_S // EACH_S + 2))
     _scores: deque[tuple[int, list[int]]] = field(default_factory=lambda: deque(maxlen=3))
+    _states: deque[State] = field(default_factory=lambda: deque(maxlen=3))  # ANSWERS answers apart
     _changed_boot: int = -1  # the start in which its model changed last
 
     def take_status(self, payload: bytes, unix_s: float) -> None:
@@ -122,6 +132,7 @@ class Device:
         if self._recent and (counted.uptime_s < self._recent[-1].uptime_s or counted.samples < self._recent[-1].samples):
             self._recent.clear()  # it started anew, or another device has its name
             self._scores.clear()
+            self._states.clear()
         if not self._recent or counted.uptime_s - self._recent[-1].uptime_s >= EACH_S:
             self._recent.append(counted)
         if self.state and _package_counter(self.state) != _package_counter(state):
@@ -129,6 +140,10 @@ class Device:
             self._scores.clear()
             # the new model runs from the next start on; the counters of this start are of the old model
             self._changed_boot = state.boot if state.boot == self.state.boot else -1
+        if self.state and _prices(self.state) != _prices(state):
+            self._states.clear()  # it was right at other costs
+        if not self._states or state.replies - self._states[-1].replies >= ANSWERS:
+            self._states.append(state)
         self.state = state
         self._histogram(state)
 
@@ -138,7 +153,7 @@ class Device:
         if before is None or counted.samples < before.samples or counted.uptime_s < before.uptime_s:
             self.last_step, self.last_decision = None, unix_s  # a new start, or its first state
         elif counted.samples > before.samples:
-            self.last_step, self.last_decision = Counted(*(a - b for a, b in zip(counted, before))), unix_s
+            self.last_step, self.last_decision = counted.since(before), unix_s
 
     def _date_start(self, state: State, unix_s: float, retained: bool) -> None:
         """Date this start. A retained state is old: only the device's own clock says how old."""
@@ -154,6 +169,7 @@ class Device:
             self.starts.append(unix_s)
             self._recent.clear()
             self._scores.clear()
+            self._states.clear()
         self.boot, self.since = boot, unix_s
 
     def _histogram(self, state: State) -> None:
@@ -191,9 +207,18 @@ class Device:
         seconds, samples = end.uptime_s - began.uptime_s, end.samples - began.samples
         if seconds < EACH_S or samples < 0:
             return None
-        gained = Counted(*(a - b for a, b in zip(end, began)))
-        shares = (gained.offloads / max(1, samples), gained.without / max(1, samples), gained.saturated / max(1, samples))
-        return Rates(samples, samples / seconds, *shares, gained.sensor_errors, gained.act_errors)
+        gained = end.since(began)
+        decided = max(1, samples)
+        return Rates(
+            samples=samples,
+            per_s=samples / seconds,
+            offloads=gained.offloads / decided,
+            fallbacks=gained.without / decided,
+            unaffordable=gained.unaffordable / decided,
+            saturated=gained.saturated / decided,
+            sensor_errors=gained.sensor_errors,
+            act_errors=gained.act_errors,
+        )
 
     def costs(self) -> Costs | None:
         """Costs a sample, since its start; None where its states do not hold the counters."""
@@ -201,6 +226,21 @@ class Device:
         if state is None or not state.scores or not state.answered or not state.local_cost or state.beta is None:
             return None
         return of_counters(state.scores, state.answered, state.local_cost, state.paid, state.beta)
+
+    def excess(self) -> Excess | None:
+        """What its recent samples cost above the best simple choice; None where its states do not hold the counters.
+
+        Recent samples are those since the latest remembered state with ANSWERS answers after it, or since the start.
+        """
+        if self.state is None:
+            return None
+        long_ago = (state for state in reversed(self._states) if self.state.replies - state.replies >= ANSWERS)
+        return of_states(next(long_ago, None), self.state)
+
+
+def _prices(state: State) -> tuple[int | None, ...]:
+    """The costs in force there."""
+    return state.beta, state.delta_fp, state.delta_fn
 
 
 def _package_counter(state: State) -> int:

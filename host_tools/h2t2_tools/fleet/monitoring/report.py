@@ -13,11 +13,13 @@ from h2t2.node.service import SOURCES
 from ...common.report import Report, Table
 from ...common.untrusted import printable
 from . import alarms
-from .device import Device
+from .device import Device, Rates
+from .excess import Excess
 from .fleet import Fleet
 from .worker import Worker
 
 LOG = logging.getLogger(__name__)
+DAY_S = 86400
 COLUMNS = {
     "device": "left", "online": "left", "model": "right", "policy": "left", "costs": "left", "per s": "right",
     "asked": "right", "fell back": "right", "cost": "right", "never": "right", "last": "left", "energy": "right",
@@ -47,15 +49,28 @@ def of_device(device: Device, unix_s: float, listening: float = 0.0) -> dict[str
         "alarms": [{"kind": alarm.kind, "text": alarm.text} for alarm in raised],
         "rates": None,
         "costs": None,
+        "excess": None,
         "state": None,
     }
     if rates:
         content["rates"] = {name: round(value, 6) for name, value in vars(rates).items()}
     if costs:
         content["costs"] = {name: round(value, 6) for name, value in vars(costs).items()}
+    excess = device.excess()
+    if excess:
+        content["excess"] = _excess(excess, rates)
     if state:
         content["state"] = state.model_dump()
         content["scores"] = {"usual": device.usual, "lately": lately}
+    return content
+
+
+def _excess(excess: Excess, rates: Rates | None) -> dict[str, Any]:
+    """An excess as JSON, with what it comes to in a day at the present rate."""
+    content = {name: round(value, 6) if isinstance(value, float) else value for name, value in vars(excess).items()}
+    per_day = DAY_S * rates.per_s if rates else None
+    for name, value in (("a_day", excess.a_sample), ("a_day_error", excess.error)):
+        content[name] = None if per_day is None else round(value * per_day, 3)
     return content
 
 

@@ -114,9 +114,9 @@ def _until(condition: Callable[[], bool], seconds: float) -> None:
 def _delay(fleet: _Fleet, shows: Callable[[str], bool], n: int) -> float:
     """Measure the time in ms from a state of the first device, with costs that no other has, to the page that shows it."""
     began = time.monotonic()
-    fleet.first_beta = round((0.11 + n / 100) * 32768)
+    fleet.first_beta = round((0.71 + n / 100) * 32768)
     fleet.publish(0)
-    _until(lambda: shows(f"{0.11 + n / 100:.2g} 0.7 1"), 30)
+    _until(lambda: shows(f"{0.71 + n / 100:.3f}"), 30)
     return 1000 * (time.monotonic() - began)
 
 
@@ -197,7 +197,7 @@ class _Fleet:
                 scores=scores,
                 answered=[x // 5 for x in scores],
                 events=[x // 10 for x in scores],
-                local_cost=[x * 20 for x in scores],
+                local_cost=[x * 40 for x in scores],  # as much as asking costs
                 waits=[0] * 3 + [samples // 5] + [0] * (WAITS - 4),
                 last=(3, 1, 1),
             )

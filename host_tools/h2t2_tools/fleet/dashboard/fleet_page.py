@@ -1,0 +1,262 @@
+"""The page of the fleet: which devices have alarms, and which waste money. Its filter and its order are in its address."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from nicegui import ui
+
+from ..monitoring import alarms
+from . import fleet_rows
+from .unit import Unit
+from .watcher import Watcher
+
+ROWS = 50  # of a page of the table
+NUMBER = "v => v == null ? '–' : v.toFixed({})"
+SHARE = "v => v == null ? '–' : Math.round(100 * v) + ' %'"
+PLAIN = "v => v == null ? '–' : v.toLocaleString('en', {maximumSignificantDigits: 3})"
+EXCESS = """(v, row) => { if (v == null) return '–';
+    const text = x => x.toLocaleString('en', {maximumFractionDigits: 6});
+    return (v > 0 ? '+' : v < 0 ? '−' : '') + text(Math.abs(v)) + (row.error ? ' ± ' + text(row.error) : ''); }"""
+ONLINE = """s => { if (s == null) return '?';
+    if (s < 0) return 'no';
+    for (const [size, unit] of [[86400, 'd'], [3600, 'h'], [60, 'min']]) if (s >= size) return s / size + ' ' + unit;
+    return s + ' s'; }"""
+PILLS = r"""<template v-if="props.row.alarms">
+        <div v-for="alarm in props.row.alarms.split('\x1e')" class="whitespace-normal">
+            <q-badge color="negative" class="q-mr-xs">{{ alarm.split('\x1f')[0] }}</q-badge>
+            {{ alarm.split('\x1f')[1] }}
+        </div>
+    </template>
+    <q-badge v-else outline color="positive">fine</q-badge>"""
+LINK = """<a class="text-primary" tabindex="-1" :href="'/device/' + encodeURIComponent(props.row.device)">
+    {{ props.row.device }}</a>"""
+CARD = f"""<div class="col-12 q-py-xs"><q-card flat bordered class="q-pa-md">
+    <div class="text-subtitle1">{LINK}</div>
+    <div class="q-my-xs">{PILLS}</div>
+    <div class="row q-col-gutter-x-md">
+        <div v-for="cell in props.cols.filter(cell => CARD_CELLS.includes(cell.name))" class="col-6 q-py-xs">
+            <div class="text-caption">{{{{ cell.label }}}}</div><div>{{{{ cell.value }}}}</div>
+        </div>
+    </div></q-card></div>"""
+CARD_CELLS = ("excess", "cost", "asked", "online")
+
+
+@dataclass(frozen=True)
+class View:
+    """What the address says of the page.
+
+    Args:
+        pattern: text that a device's row must hold.
+        kinds: kinds of alarms of which it must have one; empty: any, or none.
+        sort: the column that orders the rows; "": alarms first.
+        descending: whether the largest comes first.
+    """
+
+    pattern: str = ""
+    kinds: frozenset[str] = frozenset()
+    sort: str = ""
+    descending: bool = False
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> View:
+        """Parse the address's query. Unknown names are ignored."""
+        kinds = frozenset(query.get("alarm", "").split(",")) & frozenset(alarms.KINDS)
+        sort = query.get("sort", "")
+        descending, name = sort.startswith("-"), sort.removeprefix("-")
+        return cls(query.get("filter", "")[:200], kinds, name if name in LABELS else "", descending)
+
+    def address(self) -> str:
+        """The page's address."""
+        query = {
+            "filter": self.pattern,
+            "alarm": ",".join(kind for kind in alarms.KINDS if kind in self.kinds),
+            "sort": ("-" if self.descending else "") + self.sort if self.sort else "",
+        }
+        text = urlencode({name: value for name, value in query.items() if value}, quote_via=quote)
+        return "/?" + text if text else "/"
+
+
+LABELS = {
+    "device": "device", "status": "status", "excess": "against the best simple choice", "cost": "cost a sample",
+    "always": "asking always", "never": "asking never", "asked": "asked", "unanswered": "no answer",
+    "per_s": "samples a second", "online": "online for", "last": "last decision", "model": "model", "energy": "energy, J",
+}  # fmt: skip
+FORMATS = {
+    "excess": EXCESS, "cost": NUMBER.format(3), "always": NUMBER.format(3), "never": NUMBER.format(3), "asked": SHARE,
+    "unanswered": SHARE, "per_s": PLAIN, "online": ONLINE, "energy": PLAIN,
+}  # fmt: skip
+
+
+class FleetPage:
+    """Shows the fleet. Pages registers it.
+
+    Args:
+        watcher: the source.
+        follow: calls a function now and after each tick of the watcher.
+        unit: of daily amounts.
+    """
+
+    def __init__(self, watcher: Watcher, follow: Callable[[Callable[[], None]], None], unit: Unit) -> None:
+        self._watcher, self._follow, self._unit = watcher, follow, unit
+
+    def content(self, view: View) -> None:
+        """Build the page."""
+        _Content(self._watcher, self._unit, view).build(self._follow)
+
+
+@dataclass
+class _Content:
+    """An open page. rows: every device, as fleet_rows describes it."""
+
+    watcher: Watcher
+    unit: Unit
+    view: View
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    chips: dict[str, ui.button] = field(default_factory=dict)
+
+    def build(self, follow: Callable[[Callable[[], None]], None]) -> None:
+        self.summary = ui.label().mark("summary")
+        self.total = ui.label().mark("total")
+        with ui.row().classes("items-center w-full"):
+            pattern = ui.input(value=self.view.pattern, placeholder="filter; Enter opens the first")
+            pattern.props("dense outlined clearable aria-label='filter devices'").classes("w-72")
+            options = {
+                "": "alarms first",
+                **{name: f"by {label}" for name, label in LABELS.items() if name not in ("status", "energy")},
+            }
+            order = ui.select(options, value=self.view.sort, label="order").props("dense outlined").classes("w-72 md:hidden")
+            self.chip_row = ui.row().classes("items-center q-gutter-x-xs").props("role=group aria-label='kinds of alarms'")
+        self.table = _table(self.unit, self.view)
+        ui.label(
+            "Against the best simple choice: what a device costs a day, minus what asking always or asking never would cost, "
+            f"whichever is less. + is wasted, − is saved. {self._worth()}"
+        ).classes("text-caption")
+        pattern.on_value_change(lambda event: self.change(pattern=event.value or ""))
+        pattern.on("keydown.enter", self.open_first)
+        order.on_value_change(lambda event: self.sort(event.value))
+        self.table.on_pagination_change(lambda event: self.take_order(event.value))
+        follow(self.look)
+
+    def _worth(self) -> str:
+        if self.unit == Unit():
+            return "A unit is what the dearest mistake costs; h2t2 dashboard --worth '0.05 EUR' counts in money."
+        return f"The dearest mistake costs {self.unit.worth:g} {self.unit.name}."
+
+    def look(self) -> None:
+        """Show the watcher's last tick."""
+        latest = self.watcher.latest
+        devices = latest["devices"]
+        self.rows = [fleet_rows.of_device(device, latest["at"], self.unit) for device in devices]
+        troubled = sum(bool(device["alarms"]) for device in devices)
+        counts = ((len(devices), "device"), (len(latest["workers"]), "worker"))
+        device_count, worker_count = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts)
+        self.summary.text = f"{device_count}, {troubled} with alarms, {worker_count}"
+        self.total.text = fleet_rows.total(devices, self.unit)
+        self._count_kinds()
+        self._hide_columns()
+        self.filter()
+
+    def matching(self) -> list[dict[str, Any]]:
+        """The rows that the filter and the chips leave."""
+        kinds = set(self.view.kinds)
+        return [row for row in self.rows if fleet_rows.matches(row, self.view.pattern, kinds)]
+
+    def filter(self) -> None:
+        """Fill the table."""
+        rows = self.matching()
+        if rows != self.table.rows:
+            self.table.rows = rows
+
+    def open_first(self) -> None:
+        """Open the page of the first device that the filter leaves."""
+        rows = self.matching()
+        if rows:
+            ui.navigate.to(address(rows[0]["device"]))
+
+    def change(self, **entries: Any) -> None:
+        """Change the view, and the address with it."""
+        view = View(**{**vars(self.view), **entries})
+        if view != self.view:
+            self.view = view
+            ui.navigate.history.replace(view.address())
+            self.filter()
+
+    def sort(self, name: str) -> None:
+        """Order the rows by a column, as the select on a telephone does: the largest excess and the highest cost first."""
+        descending = name in FORMATS and name != "online"
+        self.table.pagination = {**self.table.pagination, "sortBy": name or None, "descending": descending, "page": 1}
+        self.change(sort=name, descending=descending and bool(name))
+
+    def take_order(self, pagination: dict[str, Any]) -> None:
+        """Take the order that a click on a column's head has set."""
+        name = pagination.get("sortBy") or ""
+        self.change(sort=name, descending=bool(name) and bool(pagination.get("descending")))
+
+    def _count_kinds(self) -> None:
+        """Update the chips: one for each kind of alarm that a device has, or that the view selects."""
+        counts = Counter(kind for row in self.rows for kind in fleet_rows.kinds_of(row))
+        for kind in alarms.KINDS:
+            if (counts[kind] or kind in self.view.kinds) and kind not in self.chips:
+                with self.chip_row:
+                    self.chips[kind] = ui.button(on_click=lambda _, kind=kind: self.toggle(kind))
+                    self.chips[kind].props("rounded dense no-caps padding='xs md'")
+            if kind in self.chips:
+                selected = kind in self.view.kinds
+                chip = self.chips[kind]
+                chip.text = f"{kind} {counts[kind]}"
+                chip.props(f"aria-pressed={str(selected).lower()}").props(
+                    add="unelevated" if selected else "outline", remove="outline" if selected else "unelevated"
+                )
+                chip.visible = bool(counts[kind]) or selected
+
+    def _hide_columns(self) -> None:
+        """Hide the energy where no device measures it, and the model where all ask the same."""
+        hidden = {
+            name
+            for name in ("energy", "model")
+            if len({row[name] for row in self.rows} - {None}) < (1 if name == "energy" else 2)
+        }
+        visible = [name for name in LABELS if name not in hidden]
+        if self.table.props.get("visible-columns") != visible:
+            self.table.props["visible-columns"] = visible
+            self.table.update()
+
+    def toggle(self, kind: str) -> None:
+        """Select a kind of alarm, or leave it."""
+        self.change(kinds=self.view.kinds ^ {kind})
+        self._count_kinds()
+
+
+def _table(unit: Unit, view: View) -> ui.table:
+    """The table of devices: a card for each on a telephone."""
+    columns = [
+        {
+            "name": name,
+            "label": f"{label}, {unit.name} a day" if name == "excess" else label,
+            "field": name,
+            "align": "left" if name in ("device", "status", "last") else "right",
+            "sortable": True,
+            "headerClasses": "whitespace-normal align-bottom",
+            "classes": "" if name in ("device", "status") else "whitespace-nowrap",
+            **({":format": FORMATS[name]} if name in FORMATS else {}),
+        }
+        for name, label in LABELS.items()
+    ]
+    pagination = {"rowsPerPage": ROWS, "sortBy": view.sort or None, "descending": view.descending}
+    table = ui.table(columns=columns, rows=[], row_key="device", pagination=pagination).classes("w-full")
+    table.props("dense wrap-cells :grid='Quasar.Screen.lt.md' no-data-label='no device matches'")
+    # each change replaces a cell, so a link cannot keep the keyboard's focus: the field above opens devices
+    table.add_slot("body-cell-device", f'<q-td :props="props">{LINK}</q-td>')
+    table.add_slot("body-cell-status", f'<q-td :props="props">{PILLS}</q-td>')
+    table.add_slot("item", CARD.replace("CARD_CELLS", str(list(CARD_CELLS))))
+    return table
+
+
+def address(name: str) -> str:
+    """The address of a device's page."""
+    return "/device/" + quote(name, safe="")
