@@ -27,7 +27,7 @@ class Fleet:
     """A broker, and devices that a test plays on it."""
 
     def __init__(self, broker):
-        self.url = broker.url
+        self.broker, self.url = broker, broker.url
         self.commands = []
         self.session = Session(broker.host, broker.port, self._client, [wire.topic("+", "command")]).start()
         self.session.open()
@@ -176,8 +176,6 @@ def test_a_device_on_a_page(fleet, browser, tmp_path):
         assert "SET COSTS" not in text(browser).upper()  # it only looks
         narrow(browser)
         assert until(lambda: no_sideways_scrolling(browser))
-        browser.get(address + "device/nobody")
-        shows(browser, "no such device has ever been on this broker")
 
 
 def test_by_keyboard_and_in_the_dark(fleet, browser, tmp_path):
@@ -263,6 +261,44 @@ def test_it_commands_only_those_who_know_the_token(fleet, browser, tmp_path):
         browser.find_element(By.XPATH, "//button[contains(., 'Remove device')]").click()
         press_in_dialog(browser, "Remove device")
         shows(browser, "0 devices")
+
+
+def test_a_blind_page_says_so_and_invents_nothing(fleet, browser, tmp_path):
+    """The broker stops: the page says since when, greys what is old and keeps the alarms that there were."""
+    for name in ("kitchen", "hall"):
+        fleet.status(name)
+        fleet.state(name, namesakes=name == "hall")
+    with dashboard(fleet.url, tmp_path) as address:
+        browser.get(address)
+        shows(browser, "2 devices, 1 with alarms")
+        blind = lambda: browser.execute_script("return document.querySelectorAll('.blind table').length")  # noqa: E731
+        assert not blind()
+        fleet.state("kitchen", samples=1100, beta=16384)
+        shows(browser, "0.500")
+        fleet.broker.stop()
+        shows(browser, "broker unreachable since ", " UTC, data ", " s old", "connecting again")
+        assert until(blind, 20) and "2 devices, 1 with alarms" in text(browser)
+        fleet.broker.start()
+        assert until(lambda: "broker unreachable" not in text(browser) and not blind(), 60)
+
+
+def test_empty_pages_and_unknown_devices_say_what_to_do(fleet, browser, tmp_path):
+    with dashboard(fleet.url, tmp_path) as address:
+        browser.get(address)
+        shows(browser, "No device has published on this broker yet. Start one: h2t2 node --broker URL --device kitchen")
+        browser.get(address + "workers")
+        shows(browser, "No worker answers on this broker", "h2t2 rdl --pair PAIR --broker URL")
+        browser.get(address + "device/kitchen")
+        shows(browser, "No device named kitchen has ever been on this broker.", "Look at the devices that there are:")
+        fleet.status("kitchen")
+        fleet.state("kitchen")
+        shows(browser, "Log")  # it appears
+        browser.get(address + "device/kitchn")
+        shows(browser, "No device named kitchn has ever been on this broker.", "Did you mean one of these?")
+        follow(browser, "kitchen")
+        shows(browser, "Log")
+        browser.get(address + "?filter=nothing")
+        shows(browser, "No device matches. Clear the filter and the chips.")
 
 
 def test_without_the_token_nothing_is_shown(fleet, tmp_path):

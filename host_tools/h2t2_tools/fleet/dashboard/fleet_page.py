@@ -43,6 +43,10 @@ CARD = f"""<div class="col-12 q-py-xs"><q-card flat bordered class="q-pa-md">
             <div class="text-caption">{{{{ cell.label }}}}</div><div>{{{{ cell.value }}}}</div>
         </div>
     </div></q-card></div>"""
+NO_DEVICE = (
+    "No device has published on this broker yet. Start one: h2t2 node --broker URL --device kitchen. It appears here at once. "
+    "h2t2 demo --fleet 20 --dashboard shows a fleet without any device of yours."
+)
 CARD_CELLS = ("excess", "cost", "asked", "online")
 
 
@@ -120,6 +124,7 @@ class _Content:
     chips: dict[str, ui.button] = field(default_factory=dict)
 
     def build(self, follow: Callable[[Callable[[], None]], None]) -> None:
+        self.hint = ui.label(NO_DEVICE).mark("hint")
         self.summary = ui.label().mark("summary")
         self.total = ui.label().mark("total")
         with ui.row().classes("items-center w-full"):
@@ -157,6 +162,8 @@ class _Content:
         device_count, worker_count = (f"{n} {noun}{'s' * (n != 1)}" for n, noun in counts)
         self.summary.text = f"{device_count}, {troubled} with alarms, {worker_count}"
         self.total.text = fleet_rows.total(devices, self.unit)
+        self.hint.visible = not devices
+        self.table.visible = bool(devices)
         self._count_kinds()
         self._hide_columns()
         self.filter()
@@ -249,7 +256,9 @@ def _table(unit: Unit, view: View) -> ui.table:
     ]
     pagination = {"rowsPerPage": ROWS, "sortBy": view.sort or None, "descending": view.descending}
     table = ui.table(columns=columns, rows=[], row_key="device", pagination=pagination).classes("w-full")
-    table.props("dense wrap-cells :grid='Quasar.Screen.lt.md' no-data-label='no device matches'")
+    table.props(
+        "dense wrap-cells :grid='Quasar.Screen.lt.md' no-data-label='No device matches. Clear the filter and the chips.'"
+    )
     # each change replaces a cell, so a link cannot keep the keyboard's focus: the field above opens devices
     table.add_slot("body-cell-device", f'<q-td :props="props">{LINK}</q-td>')
     table.add_slot("body-cell-status", f'<q-td :props="props">{PILLS}</q-td>')

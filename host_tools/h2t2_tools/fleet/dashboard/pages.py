@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ from h2t2.core.numbers import ONE
 from h2t2.link import wire
 
 from ...common.errors import Failure
+from ...common.untrusted import printable
 from ..monitoring import report
+from . import fleet_page
 from .answer_page import AnswerPage
 from .device_page import DevicePage
 from .fleet_page import FleetPage, View
@@ -24,6 +27,16 @@ from .watcher import Watcher
 
 LOOK_S = 0.2  # between two looks for a new tick of the watcher
 WIDE = "whitespace-normal max-md:hidden"  # columns for wide windows only
+NO_WORKER = (
+    "No worker answers on this broker, so devices decide alone. Start one: h2t2 rdl --pair PAIR --broker URL. "
+    "It appears here at once."
+)
+# sorts numbers as numbers, and "40 s", "12 min" by their length
+NUMERIC = """(a, b) => { const unit = {min: 60, h: 3600, d: 86400};
+    const size = text => { const m = /^([\\d.]+) ?(\\w*)/.exec(text); return m ? m[1] * (unit[m[2]] || 1) : -1; };
+    return size(a) - size(b); }"""
+BLIND = ".blind table, .blind .q-card, .blind .q-badge, .blind canvas { filter: grayscale(1); opacity: .6; }"  # old data
+SIMILAR = 0.6  # of the names that the page of an unknown device offers
 Send = Callable[[str, dict[str, Any]], str]  # sends a command to a device; returns its note
 
 
@@ -80,8 +93,15 @@ class Pages:
             ui.button(icon="contrast", on_click=toggle_dark).props("flat round dense color=white aria-label='dark or light'")
         ui.label().classes("text-negative").mark("trouble").bind_text_from(self._watcher, "trouble")
         ui.label().classes("text-warning").mark("refused").bind_text_from(self._watcher, "refused_text")
-        with ui.column().classes("w-full q-gutter-y-sm"):
+        with ui.column().classes("w-full q-gutter-y-sm") as content:
             yield
+        ui.add_css(BLIND)
+
+        def grey() -> None:
+            blind = self._watcher.blindness
+            content.classes(add="blind" if blind else "", remove="" if blind else "blind")
+
+        self._follow(grey)
 
     def _fleet(self, request: Request) -> None:
         with self._frame("Fleet"):
@@ -89,9 +109,12 @@ class Pages:
 
     def _workers(self) -> None:
         with self._frame("Workers"):
+            hint = ui.label(NO_WORKER).mark("hint")
             table = _table(report.WORKER_COLUMNS, ["worker", "model", "waiting", "p99 ms"], "worker")
 
         def look() -> None:
+            hint.visible = not self._watcher.latest["workers"]
+            table.visible = not hint.visible
             _fill(
                 table, [_cells(report.WORKER_COLUMNS, report.worker_row(device)) for device in self._watcher.latest["workers"]]
             )
@@ -104,11 +127,29 @@ class Pages:
             self._answer_page.content()
 
     def _device(self, name: str) -> None:
-        if not wire.is_device(name):
-            ui.label("no such device")
-            return
-        with self._frame(name):
+        with self._frame(name if wire.is_device(name) else "Unknown device"):
+            if not self._is_known(name):
+                self._unknown(name)
+                return
             DevicePage(self._watcher, self._follow).content(name, partial(self._panel, name) if self._send else None)
+
+    def _is_known(self, name: str) -> bool:
+        """Whether the broker or the history holds something of a device."""
+        watcher = self._watcher
+        return wire.is_device(name) and bool(name in watcher.devices or watcher.log(name) or watcher.series(name, 0.0))
+
+    def _unknown(self, name: str) -> None:
+        """The page of a device that nobody knows. It turns into that device's page when the device appears."""
+        names = sorted(self._watcher.devices)
+        ui.label(f"No device named {printable(name[:80])} has ever been on this broker.").classes("text-h6").mark("unknown")
+        similar = difflib.get_close_matches(name, names, cutoff=SIMILAR)
+        with ui.row():
+            ui.label("Did you mean one of these?" if similar else "Look at the devices that there are:")
+            for other in similar:
+                ui.link(other, fleet_page.address(other))
+            if not similar:
+                ui.link("Fleet", "/")
+        self._follow(lambda: ui.navigate.reload() if name in self._watcher.devices else None)
 
     def _panel(self, name: str) -> None:
         """The buttons that command a device or remove it."""
@@ -178,6 +219,7 @@ def _table(columns: dict[str, str], narrow: list[str], key: str) -> ui.table:
             "field": name,
             "align": side,
             "sortable": True,
+            **({":sort": NUMERIC} if side == "right" else {}),
             "classes": "whitespace-normal" if name in narrow else WIDE,
             "headerClasses": "" if name in narrow else WIDE,
         }

@@ -17,6 +17,7 @@ from typing import Any
 from ..monitoring import report
 from ..monitoring.follower import Follower
 from ..monitoring.history import History, Line
+from .times import clock_time
 
 TICK_S = 1.0
 PRUNE_S = 600.0
@@ -64,10 +65,19 @@ class Watcher:
     @property
     def troubles(self) -> list[str]:
         """What is wrong now, a sentence each."""
-        lost = self._follower.trouble
-        since = self.latest["lost"]
-        note = time.strftime("; the pages show %Y-%m-%d %H:%M:%S", time.localtime(since)) if since else ""
-        return [*([f"the broker: {lost}; connecting again{note}"] if lost else []), *self._failures.values()]
+        blind = self.blindness
+        return [*([f"{blind} ({self._follower.trouble}); connecting again"] if blind else []), *self._failures.values()]
+
+    @property
+    def blindness(self) -> str:
+        """Since when no message can come, and how old the newest is; "" while there is a connection to the broker."""
+        if not self._follower.trouble:
+            return ""
+        unix_s = self._clock()
+        since = self.latest["lost"] or unix_s
+        newest = max((device["heard"] or 0.0 for device in self.latest["devices"]), default=0.0)
+        age = f", data {report.ago(unix_s - newest)} old" if newest else ""
+        return f"broker unreachable since {clock_time(since)}{age}"
 
     @property
     def trouble(self) -> str:
