@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from random_models import NONE, Maker
 
-from h2t2.cpython.tflite import Interpreter
+from h2t2.cpython.tflite_library import Interpreter
 from h2t2_tools.cli.main import main
 from h2t2_tools.model import bundle, tflite
 from h2t2_tools.model.tflite import Graph

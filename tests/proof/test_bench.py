@@ -130,6 +130,7 @@ def test_the_page_of_all_benchmarks_and_the_readmes_table():
         "simulate": [{"bits": 4, "simulator": 2.0, "device": 1.0, "dense": 1.0, "same": True}],
         "install": {
             "libraries": [{"name": "numpy", "version": "1", "bytes": 65_000_000}],
+            "with_litert": 129_000_000,
             "pythons": [
                 {"python": "3.11", "bytes": 65_000_000, "why": None},
                 {"python": "3.12", "bytes": None, "why": "no wheel"},

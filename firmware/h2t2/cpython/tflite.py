@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..ldl.ldl import Ldl
 from .quantise import local_input, score_table, scores_of
 from .tflite_check import check
-from .tflite_library import Interpreter, OpResolverType
 from .tflite_trial import open_interpreter, try_first
 
-__all__ = ["Interpreter", "OpResolverType", "TFLiteModel"]
 RESOLVERS = {"reference": "BUILTIN_REF", "optimised": "AUTO"}
 
 

@@ -10,11 +10,11 @@ import sys
 import threading
 import warnings
 from hashlib import sha256
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from .tflite_library import Interpreter, OpResolverType
 from .tflite_meaning import with_axes_inside
 
 WAIT_S = 180  # for a trial; a process that hangs is killed
@@ -25,6 +25,8 @@ _passed: set[tuple[bytes, str]] = set()  # digests and kernels of the models tha
 
 def open_interpreter(content: bytes, resolver: str) -> Any:
     """An interpreter of one thread, its tensors allocated. resolver: the name of an OpResolverType."""
+    from .tflite_library import Interpreter, OpResolverType
+
     content = with_axes_inside(content)
     kind = OpResolverType[resolver]
     interpreter = Interpreter(model_content=content, experimental_op_resolver_type=kind, num_threads=1)
@@ -35,8 +37,10 @@ def open_interpreter(content: bytes, resolver: str) -> Any:
 def try_first(content: bytes, resolver: str) -> None:
     """Run a model, the first time it is seen, in another process. Arguments as open_interpreter()'s.
 
-    Raises ValueError, saying why, where the interpreter refuses it, fails, ends or hangs.
+    Raises ValueError, saying why, where the interpreter refuses it, fails, ends or hangs; ModuleNotFoundError without any.
     """
+    import_module(".tflite_library", __package__)  # in this process: the child could not say that it is missing
+
     digest = sha256(content).digest(), resolver
     if digest in _passed:
         return

@@ -45,8 +45,9 @@ class Demo(PolicyChoice, Reporting):
     seconds: Seconds = option(0.0, "of a fleet: end after so long", unset="Ctrl-C")
 
     def run(self) -> None:
-        from ..common import policies
+        from ..common import extras, policies
 
+        extras.require("demo")
         if self.fleet:
             self._show_fleet(self.fleet)
             return

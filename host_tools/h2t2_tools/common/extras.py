@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+from .errors import UserError
+
 # imported module -> extra in pyproject.toml that installs it
 EXTRAS = {
     "rich": "demo",
@@ -19,7 +23,7 @@ EXTRAS = {
     "prometheus_client": "fleet",
     "nicegui": "dashboard",
     "ai_edge_quantizer": "convert",
-    "ai_edge_litert": "convert",
+    "ai_edge_litert": "litert",
     "flatbuffers": "convert",
     "sklearn": "convert",
     "onnx": "onnx",
@@ -32,6 +36,13 @@ EXTRAS = {
 def install_hint(extra: str) -> str:
     """A sentence that tells a user how to install an extra."""
     return f"install the extra `{extra}`: pip install 'h2t2-edge[{extra}]'"
+
+
+def require(extra: str) -> None:
+    """Raise UserError, naming an extra that a whole command needs, unless its libraries are installed."""
+    for module, name in EXTRAS.items():
+        if name == extra and find_spec(module) is None:
+            raise UserError(f"this command needs {module}; {install_hint(extra)}")
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:

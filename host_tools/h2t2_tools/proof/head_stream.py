@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from h2t2.core import policies as core
-from h2t2.cpython.tflite import Interpreter, OpResolverType, TFLiteModel
+from h2t2.cpython.tflite import TFLiteModel
+from h2t2.cpython.tflite_library import Interpreter, OpResolverType
 
 from ..common import pairs, policies
 from ..fleet.rdl import models

@@ -25,10 +25,11 @@ def measure(progress: Progress) -> dict[str, Any]:
     """Measure this environment, and install the base for every other Python.
 
     Returns:
-        {"libraries": rows {name, version, bytes}, largest first, "pythons": rows {python, bytes, why}}. If the packages could
-        not be installed, bytes are None and `why` states the reason.
+        {"libraries": rows {name, version, bytes}, largest first, "with_litert": their bytes and those of the extra `litert`,
+        "pythons": rows {python, bytes, why}}. Where the packages could not be installed, bytes are None and `why` states why.
     """
-    libraries = _libraries(progress)
+    libraries = _libraries(progress, extra="")
+    with_litert = sum(row["bytes"] for row in _libraries(progress, extra="litert"))
     this_python = f"3.{sys.version_info[1]}"
     rows = [{"python": this_python, "bytes": sum(row["bytes"] for row in libraries), "why": None}]
     for python, program in pythons.other_versions().items():
@@ -37,10 +38,11 @@ def measure(progress: Progress) -> dict[str, Any]:
             rows.append({"python": python, "bytes": _installed(program), "why": None})
         except Failure as error:
             rows.append({"python": python, "bytes": None, "why": str(error)})
-    return {"libraries": libraries, "pythons": sorted(rows, key=lambda row: int(str(row["python"]).split(".")[1]))}
+    rows.sort(key=lambda row: int(str(row["python"]).split(".")[1]))
+    return {"libraries": libraries, "with_litert": with_litert, "pythons": rows}
 
 
-def _libraries(progress: Progress) -> list[Row]:
+def _libraries(progress: Progress, *, extra: str) -> list[Row]:
     rows: dict[str, Row] = {}
     waiting = [PROJECT]
     while waiting:
@@ -52,15 +54,15 @@ def _libraries(progress: Progress) -> list[Row]:
         files = [Path(str(file.locate())) for file in installed.files or []] if name != PROJECT else []
         size = sum(path.stat().st_size for path in files if path.is_file() and "__pycache__" not in path.parts)
         rows[name.lower()] = {"name": installed.metadata["Name"], "version": installed.version, "bytes": size}
-        waiting += [need.name for need in _needs(installed)]
+        waiting += [need.name for need in _needs(installed, extra if name == PROJECT else "")]
     del rows[PROJECT]
     return sorted(rows.values(), key=lambda row: -row["bytes"])
 
 
-def _needs(installed: metadata.Distribution) -> list[Requirement]:
-    """Return the packages that a package needs here, without any extra."""
+def _needs(installed: metadata.Distribution, extra: str) -> list[Requirement]:
+    """Return the packages that a package needs here, with those of an extra; "": without any."""
     needs = [Requirement(text) for text in installed.requires or []]
-    return [need for need in needs if need.marker is None or need.marker.evaluate({"extra": ""})]
+    return [need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra})]
 
 
 def _installed(program: str) -> int:
@@ -83,7 +85,8 @@ def report(measured: dict[str, Any]) -> Report:
     """Return a line for each library and their sum, and a line for each Python."""
     rows = [{**row, "size": f"{row['bytes'] / 1e6:.1f}"} for row in measured["libraries"]]
     rows.append({"name": "all of them", "version": "", "size": f"{sum(row['bytes'] for row in rows) / 1e6:.0f}"})
-    title = "libraries that a node and a worker need, without byte code; all others are extras"
+    rows.append({"name": "with the extra litert", "version": "", "size": f"{measured['with_litert'] / 1e6:.0f}"})
+    title = "libraries of the base install, without byte code; a node and a worker of a .tflite also need `litert`"
     columns = {"library": cell("name"), "version": cell("version"), "MB": cell("size")}
     on_pythons = {"Python": cell("python"), "MB": lambda row: row["why"] or f"{row['bytes'] / 1e6:.0f}"}
     return [
